@@ -1,11 +1,11 @@
-//! Where a control plane of real programs is, and what lets somebody in.
+//! The address of a control plane of real programs, and its credentials.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use crate::programs::files::Files;
 
-/// The way into a running control plane.
+/// The access to a running control plane.
 #[derive(Debug)]
 pub struct Access {
     pub(crate) files: Files,
@@ -14,32 +14,30 @@ pub struct Access {
 }
 
 impl Access {
-    /// `https://127.0.0.1:port`, of a node `https://10.N.0.2:6443`.
+    /// `https://127.0.0.1:port`, for a node `https://10.N.0.2:6443`.
     pub fn url(&self) -> String {
         format!("https://{}", self.address)
     }
 
-    /// Where the API server listens.
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What the API server says it is, for example `v1.34.1`.
+    /// The version that the API server reports, for example `v1.34.1`.
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// The authority of the API server's certificate.
+    /// The certificate authority of the API server.
     pub fn ca_pem(&self) -> &str {
         self.files.ca_pem()
     }
 
-    /// The bearer token of a user.
     pub fn token(&self, user: &str) -> Option<&str> {
         self.files.token(user)
     }
 
-    /// A kubeconfig with everything in it; none for somebody who is not among the users of the configuration.
+    /// A kubeconfig with everything in it; none for a user who is not in the configuration.
     pub fn kubeconfig(&self, user: &str) -> Option<String> {
         self.files.kubeconfig(user, &self.url())
     }
@@ -49,7 +47,6 @@ impl Access {
         self.files.log("audit.log")
     }
 
-    /// The folder of the logs of all programs.
     pub fn logs(&self) -> PathBuf {
         self.files.logs()
     }

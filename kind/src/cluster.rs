@@ -1,7 +1,7 @@
 //! `cluster up`, `status` and `down`: a control plane, alone or with a node, that outlives the command that started it.
 //!
-//! Owns the three commands and their texts for people. What is on disk is [`crate::state`]'s, the processes are
-//! [`crate::local`]'s and [`crate::node`]'s. `down` ends and removes what is provably ours and nothing else.
+//! Owns the three commands and their texts for people. [`crate::state`] owns the files on disk, [`crate::local`] and
+//! [`crate::node`] the processes. `down` ends and removes only what is provably ours.
 
 mod down;
 mod status;
@@ -23,125 +23,112 @@ use crate::state::{self, Outside, Purpose, Ready, Registration};
 pub use down::{Down, down, take_down_runs_of};
 pub use status::{Cluster, Health, Status, status};
 
-/// The name of a control plane that nobody named.
+/// The default name of a control plane.
 pub const DEFAULT_NAME: &str = "local";
-/// The name of one with a node that nobody named.
+/// The default name of one with a node.
 pub const NODE_NAME: &str = "node";
-/// The name of one of kind that nobody named. `kind get clusters` has it as well.
+/// The default name of one of kind. `kind get clusters` lists it as well.
 pub const KIND_NAME: &str = "kind";
 
-/// What to bring up.
+/// The control plane to start.
 #[derive(Debug, Clone)]
 pub struct Up {
     /// The folder with the programs: `etcd` and `kube-apiserver`, for a node all of Kubernetes'.
     pub assets: PathBuf,
-    /// The words that run [`node::first_process`], for one with a node; none: without.
+    /// The arguments that run [`node::first_process`], for one with a node; none: without.
     pub node: Option<Vec<OsString>>,
-    /// How one of kind is to be; none: it is none.
+    /// The settings of one of kind; none: it is not of kind.
     pub containers: Option<containers::Config>,
-    /// Where the logs of one of kind go that does not come up; none: beside its other files.
+    /// The folder for the logs of a kind cluster that does not start; none: beside its other files.
     pub artifacts: Option<PathBuf>,
-    /// Where state is kept: see [`state::default_directory`].
+    /// The folder of the state: see [`state::default_directory`].
     pub state_directory: PathBuf,
-    /// Its name; there can be several side by side.
+    /// Its name; several can run side by side.
     pub name: String,
     /// More arguments for kube-apiserver.
     pub apiserver_arguments: Vec<String>,
-    /// How long it may take to be ready; none: as long as for a run.
+    /// The time in which it must be ready; none: as long as for a run.
     pub start_deadline: Option<Duration>,
 }
 
 /// A control plane that is up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IsUp {
-    /// Its name.
     pub name: String,
-    /// What the API server says it is: `v1.34.1`.
+    /// The version that the API server reports: `v1.34.1`.
     pub version: String,
     /// `https://127.0.0.1:port`
     pub url: String,
     /// The administrator's kubeconfig.
     pub kubeconfig: PathBuf,
-    /// Where the programs write.
+    /// The folder of the programs' logs.
     pub logs: PathBuf,
-    /// Where its node and Pods reach this machine, if it has a node.
+    /// The address at which its node and Pods reach this machine, if it has a node.
     pub machine: Option<Ipv4Addr>,
     /// Whether its nodes are containers of kind.
     pub is_kind: bool,
 }
 
-/// A command that did not do what it should.
+/// A command that failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It is up already.
+    /// The control plane is up already.
     #[error("`{name}` is up already: use it with KUBECONFIG={}, or run `longhaul cluster down` first", kubeconfig.display())]
-    AlreadyUp {
-        /// Its name.
-        name: String,
-        /// Its kubeconfig.
-        kubeconfig: PathBuf,
-    },
+    AlreadyUp { name: String, kubeconfig: PathBuf },
     /// Another command is bringing it up at this moment.
     #[error("`{name}` is being brought up by process {pid}: wait for it, or end that process")]
     Starting {
-        /// Its name.
         name: String,
-        /// The other command.
+        /// The process of the other command.
         pid: u32,
     },
-    /// Something of an earlier one is left.
-    #[error("something is left of an earlier `{name}` ({reason}): run `longhaul cluster down` first")]
-    Leftover {
-        /// Its name.
-        name: String,
-        /// What is left.
-        reason: String,
-    },
+    /// A part of an earlier one is left.
+    #[error("parts of an earlier `{name}` remain ({reason}): run `longhaul cluster down` first")]
+    Leftover { name: String, reason: String },
     /// There is none of that name.
-    #[error("there is no control plane `{name}`: `longhaul cluster status` says what there is")]
-    Unknown {
-        /// The name.
-        name: String,
-    },
+    #[error("there is no control plane `{name}`: `longhaul cluster status` lists them")]
+    Unknown { name: String },
     /// No images can be loaded there.
     #[error(
-        "`{name}` has no node that runs ({health}): start one with `longhaul cluster up --kind node`, or `--kind kind`"
+        "`{name}` has no running node ({health}): start one with `longhaul cluster up --kind node`, or `--kind kind`"
     )]
-    NoNode {
-        /// The name.
-        name: String,
-        /// How it is.
-        health: String,
-    },
-    /// The state directory.
+    NoNode { name: String, health: String },
     #[error(transparent)]
     State(#[from] state::Error),
-    /// The control plane did not start. Nothing of it is left but its logs.
+    /// The control plane did not start. Only its logs remain.
     #[error(transparent)]
     Local(#[from] local::Error),
-    /// The node did not start. Nothing of it is left but its logs.
+    /// The node did not start. Only its logs remain.
     #[error(transparent)]
     Node(#[from] node::Error),
     /// The cluster of kind was not made.
     #[error(transparent)]
     Containers(#[from] containers::Error),
-    /// A cluster of kind of that name is there, and somebody else made it.
+    /// A cluster of kind with that name exists, and longhaul did not make it.
     #[error(
-        "kind has a cluster `{name}` already, which longhaul did not make: soak on it with `--control-plane kubeconfig --i-know-this-cluster kind-{name}`, or give this one another --name"
+        "kind already has a cluster `{name}` that longhaul did not create: soak on it with `--control-plane kubeconfig \
+         --i-know-this-cluster kind-{name}`, or choose another --name"
     )]
-    Theirs {
-        /// Its name.
-        name: String,
-    },
+    Theirs { name: String },
     /// A file could not be written or removed.
     #[error("failed to use {}", path.display())]
     File {
-        /// Which one.
         path: PathBuf,
-        /// What the system said.
         #[source]
         source: std::io::Error,
     },
+}
+
+impl Error {
+    /// Whether a program or setting of this machine is missing. Nothing was started then.
+    pub fn misses_program(&self) -> bool {
+        match self {
+            Self::Local(error) => error.misses_program(),
+            Self::Node(error) => error.misses_program(),
+            Self::Containers(error) => error.misses_program(),
+            _ => false,
+        }
+    }
 }
 
 impl Up {
@@ -160,11 +147,11 @@ impl Up {
     }
 }
 
-/// Brings a control plane up and leaves it running when this process ends. When it fails, or is dropped half-way, both
-/// processes are killed. When this process itself is killed half-way, [`status()`] finds what is left.
+/// Starts a control plane and leaves it running when this process ends. If it fails, or is dropped half-way, both
+/// processes are killed. If this process itself is killed half-way, [`status()`] finds the rest.
 pub async fn up(up: Up) -> Result<IsUp, Error> {
     if up.node.is_some() {
-        // Before anything is written.
+        // Before any file is written.
         Node::check(&up.assets, &up.state_directory.join(&up.name)).map_err(node::Error::from)?;
     }
     let wanted = up.containers.clone();
@@ -222,7 +209,7 @@ async fn node_up(up: Up, registration: Registration, init: Vec<OsString>) -> Res
     Ok(IsUp { name: up.name, version, url, kubeconfig, logs, machine: Some(machine), is_kind: false })
 }
 
-/// The cluster of kind that [`up`] made, if it is up: its name.
+/// The name of the kind cluster that [`up`] made, if it is up.
 pub fn lasting_kind(state_directory: &Path) -> Result<Option<String>, Error> {
     let clusters = status(state_directory)?.clusters.into_iter();
     let is_kind = |cluster: &Cluster| {
@@ -234,7 +221,7 @@ pub fn lasting_kind(state_directory: &Path) -> Result<Option<String>, Error> {
     Ok(names.into_iter().next())
 }
 
-/// A cluster of kind that is half-way up. Dropping it deletes it.
+/// A cluster of kind that is not fully up. Dropping it deletes it.
 struct HalfWay(Containers, Option<Registration>);
 
 impl Drop for HalfWay {
@@ -242,7 +229,7 @@ impl Drop for HalfWay {
         if let Some(registration) = self.1.take()
             && self.0.delete_now().is_err()
         {
-            // What is left is noted, and `cluster status` finds it.
+            // The rest is registered, and `cluster status` finds it.
             registration.keep();
         }
     }
@@ -263,7 +250,7 @@ async fn containers_up(
     let kubeconfig = directory.join("kubeconfig");
     if let Err(error) = containers.create(&wanted, &kubeconfig, &directory).await {
         let folder = up.artifacts.unwrap_or_else(|| directory.join("logs"));
-        // It may have no node yet, and then there is nothing to keep.
+        // The cluster may have no node yet, and then there are no logs to keep.
         let _ = containers.keep_logs(&folder).await;
         return Err(error.into());
     }
@@ -284,13 +271,13 @@ async fn containers_up(
     Ok(IsUp { name: up.name, version, url, kubeconfig, logs: directory, machine, is_kind: true })
 }
 
-/// Version and address of its API server, and where its Pods reach this machine if they do.
+/// Version and address of its API server, and the address at which its Pods reach this machine, if they do.
 async fn containers_facts(containers: &Containers) -> Result<(String, String, Option<Ipv4Addr>), Error> {
     let version = containers.version().await?;
     Ok((version, containers.url().await?, containers.machine().await.ok()))
 }
 
-/// One of that name that is up already, if it is ours, answers and is what was asked for.
+/// A running cluster of that name, if it is ours, answers and fits the request.
 async fn reused(up: &Up, containers: &Containers, wanted: &containers::Config) -> Result<Option<IsUp>, Error> {
     let found = status(&up.state_directory)?.clusters.into_iter().find(|cluster| cluster.name == up.name);
     let Some(Cluster { health: Health::Running, kubeconfig: Some(kubeconfig), directory, found, .. }) = found else {
@@ -347,7 +334,7 @@ pub async fn load(state_directory: &Path, name: &str, archives: &[PathBuf]) -> R
     Ok(())
 }
 
-/// Why a name that is taken cannot be brought up.
+/// Why a control plane with a name in use cannot be started.
 fn refusal(root: &Path, name: String) -> Result<Error, Error> {
     let found = status(root)?.clusters.into_iter().find(|cluster| cluster.name == name);
     Ok(match found {
@@ -385,14 +372,14 @@ impl fmt::Display for IsUp {
             writeln!(f, "  images:  longhaul cluster load ARCHIVE{}", named(name, NODE_NAME))?;
         }
         writeln!(f, "  logs:    {}", logs.display())?;
-        // Without a name both names that nobody gave are taken down.
+        // Without a name, both default names are taken down.
         let which =
             if [NODE_NAME, KIND_NAME].contains(&name.as_str()) { String::new() } else { named(name, DEFAULT_NAME) };
         write!(f, "  stop it: longhaul cluster down{which}")
     }
 }
 
-/// What is worth looking at first.
+/// A first command for looking around.
 fn seen(has_node: bool) -> &'static str {
     if has_node { "pods --all-namespaces" } else { "namespaces" }
 }

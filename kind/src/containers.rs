@@ -1,7 +1,8 @@
 //! Clusters whose nodes are containers, as the program `kind` makes them (kind.sigs.k8s.io).
 //!
-//! Owns the calls of `kind` and of the container engine: what is missing, making, finding, loading images, keeping logs, deleting.
-//! Any version of kind on the PATH does. A cluster gets a kubeconfig of its own: that of the user is neither read nor written.
+//! Owns the calls of `kind` and of the container engine: checks, making, finding, loading images, keeping logs,
+//! deleting. Any version of kind on the PATH works. A cluster gets a kubeconfig of its own: the user's is neither read
+//! nor written.
 
 mod config;
 
@@ -13,37 +14,38 @@ use serde::{Deserialize, Serialize};
 
 use crate::step::{self, Failed, Step, Tool};
 
-/// Three control planes need a minute on two busy cores, and a node image may have to be pulled.
+/// The time to make a cluster: three control planes need a minute on two busy cores, and a node image may have to be
+/// pulled.
 const CREATE_LIMIT: Duration = Duration::from_mins(10);
-/// How long kind itself waits for the nodes to be Ready.
+/// The time that kind itself waits for the nodes to be Ready.
 const READY_WAIT: &str = "120s";
 const DELETE_LIMIT: Duration = Duration::from_mins(2);
 const LOAD_LIMIT: Duration = Duration::from_mins(5);
-/// Loading an image fails now and then while containerd is busy with another one.
+/// Tries of loading an image, which sometimes fails while containerd is busy with another one.
 const LOAD_ATTEMPTS: u32 = 3;
-/// Three Pods of one image on two busy cores.
+/// The time of a rollout: three Pods of one image on two busy cores.
 const ROLLOUT_LIMIT: Duration = Duration::from_mins(3);
 const LOGS_LIMIT: Duration = Duration::from_mins(2);
-/// What an engine that hangs may cost somebody who only looks.
+/// The time that a status command waits for an engine that hangs.
 const LOOK_LIMIT: Duration = Duration::from_secs(10);
-/// Where kubeadm leaves the administrator's kubeconfig in a control plane's container.
+/// The path at which kubeadm puts the administrator's kubeconfig in a control plane's container.
 const ADMIN: &str = "/etc/kubernetes/admin.conf";
-/// The variable by which kind itself is told to use another engine.
+/// The variable that makes kind use another engine.
 const PROVIDER: &str = "KIND_EXPERIMENTAL_PROVIDER";
-/// A node image for whoever names none, where the official ones cannot be pulled.
+/// The variable with the default node image, for machines that cannot pull the official ones.
 const IMAGE: &str = "LONGHAUL_KIND_IMAGE";
 const GET_KIND: &str = "go install sigs.k8s.io/kind@latest, or see https://kind.sigs.k8s.io/docs/user/quick-start";
-/// Control planes that a cluster may have: one, or three, which outlive the loss of one.
+/// The possible numbers of control planes: one, or three, which survive the loss of one.
 const CONTROL_PLANES: [u8; 2] = [1, 3];
 
-/// How a cluster is to be.
+/// The settings of a cluster.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Config {
-    /// The node image. Default: the official one of `kubernetes`, or the one that this kind was released with.
+    /// The node image. Default: the official one of `kubernetes`, or the default of this version of kind.
     pub image: Option<String>,
     /// The version of Kubernetes, such as `1.34.1`.
     pub kubernetes: Option<String>,
-    /// How many control planes: 1 or 3. Default: 1.
+    /// The number of control planes: 1 or 3. Default: 1.
     pub control_planes: Option<u8>,
     /// A configuration of kind's own, instead of one made here.
     pub file: Option<PathBuf>,
@@ -53,7 +55,7 @@ pub struct Config {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Containers {
-    /// As kind calls it.
+    /// The name in kind.
     pub name: String,
     kind: PathBuf,
     engine: PathBuf,
@@ -62,70 +64,58 @@ pub struct Containers {
 /// A cluster that could not be made or used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The machine lacks something. Nothing was started.
-    #[error("a cluster of kind needs what this machine lacks; nothing was started\n  {0}")]
+    /// A program or setting of the machine is missing. Nothing was started.
+    #[error("this machine lacks programs that a kind cluster needs; nothing was started\n  {0}")]
     Missing(String),
-    /// A step failed.
     #[error(transparent)]
     Step(#[from] Failed),
     /// The configuration makes no sense.
-    #[error("failed to use `--control-planes {0}`: write 1, or 3, which outlive the loss of one")]
+    #[error("failed to use `--control-planes {0}`: write 1, or 3, which survive the loss of one")]
     ControlPlanes(u8),
-    /// It has no nodes.
-    #[error("there is no cluster `{name}` of kind: make it with `longhaul cluster up --kind kind{}`", if name == "kind" { String::new() } else { format!(" --name {name}") })]
-    Unknown {
-        /// Its name.
-        name: String,
-    },
-    /// It has another version than was asked for.
+    /// The cluster has no nodes.
+    #[error("there is no kind cluster `{name}`: create it with `longhaul cluster up --kind kind{}`", if name == "kind" { String::new() } else { format!(" --name {name}") })]
+    Unknown { name: String },
+    /// The cluster has another version than requested.
     #[error(
         "the cluster `{name}` has Kubernetes {found}, and {wanted} was asked for: `longhaul cluster down --name {name}` first, or leave the version out"
     )]
-    Version {
-        /// Its name.
-        name: String,
-        /// What it has.
-        found: String,
-        /// What was asked for.
-        wanted: String,
-    },
-    /// What listens on this machine cannot be reached from the nodes.
+    Version { name: String, found: String, wanted: String },
+    /// The nodes cannot reach servers on this machine.
     #[error(
         "failed to listen at {gateway}, where the containers of `{name}` reach this machine: its engine runs in another machine (as Docker \
          Desktop does). Run longhaul where the engine runs, or in a container with `--network host`"
     )]
     Gateway {
-        /// Its name.
         name: String,
-        /// The address.
         gateway: Ipv4Addr,
-        /// What the system said.
         #[source]
         source: std::io::Error,
     },
-    /// An engine said what nobody understands.
+    /// The output of an engine could not be read.
     #[error("failed to read what {program} says of {what}: `{said}`")]
     Said {
-        /// Which program.
         program: String,
-        /// Of what.
+        /// The subject of the output.
         what: &'static str,
-        /// What it said.
         said: String,
     },
-    /// A file.
     #[error("failed to use {}", path.display())]
     File {
-        /// Which one.
         path: PathBuf,
-        /// What the system said.
         #[source]
         source: std::io::Error,
     },
 }
 
+impl Error {
+    /// Whether a program or setting of this machine is missing. Nothing was started then.
+    pub fn misses_program(&self) -> bool {
+        matches!(self, Self::Missing(_))
+    }
+}
+
 impl Containers {
-    /// What a cluster of this name would be. Says everything that is missing, and starts nothing.
+    /// The cluster of this name before it is made. Reports everything that is missing, and starts nothing.
     pub async fn check(name: &str, config: &Config) -> Result<Self, Error> {
         let kind = found("kind").ok_or_else(|| format!("kind on the PATH: {GET_KIND}"));
         let called = std::env::var(PROVIDER).unwrap_or_else(|_| "docker".to_owned());
@@ -187,7 +177,7 @@ impl Containers {
         Ok(())
     }
 
-    /// Whether kind knows it.
+    /// Whether kind lists it.
     pub async fn exists(&self) -> Result<bool, Error> {
         let tool = self.kind();
         let said = Step::new("list the clusters of kind", "start the container engine", &tool, ["get", "clusters"])
@@ -207,19 +197,19 @@ impl Containers {
             .filter(|name| !name.is_empty() && !name.contains(' '))
             .map(str::to_owned)
             .collect();
-        // kind counts what balances the load among the nodes.
+        // kind lists the load balancer among the nodes.
         nodes.retain(|name| !name.ends_with("-external-load-balancer"));
         nodes.sort_by_key(|name| (!name.contains("-control-plane"), name.clone()));
         if nodes.is_empty() { Err(Error::Unknown { name: self.name.clone() }) } else { Ok(nodes) }
     }
 
-    /// The number that this machine has for a node's first process; none where the engine runs in another machine.
+    /// The process id of a node's first process on this machine; none if the engine runs in another machine.
     pub async fn first_process(&self, node: &str) -> Option<u32> {
         let pid: u32 = self.inspect(node, "{{.State.Pid}}").await.ok()?.trim().parse().ok()?;
         (pid > 1).then_some(pid)
     }
 
-    /// The number of its nodes that run.
+    /// The number of its running nodes.
     pub(crate) fn running(&self) -> Result<usize, Failed> {
         let label = format!("label=io.x-k8s.kind.cluster={}", self.name);
         let tool = self.engine();
@@ -230,7 +220,7 @@ impl Containers {
         Ok(said.lines().filter(|line| !line.trim().is_empty()).count())
     }
 
-    /// Where its containers reach this machine. Fails when nobody can listen there.
+    /// The address at which its containers reach this machine. Fails if it is not possible to listen there.
     pub async fn machine(&self) -> Result<Ipv4Addr, Error> {
         let nodes = self.nodes().await?;
         let gateway = self.addresses(&nodes[0], "Gateway", "the gateway of a node").await?;
@@ -240,7 +230,6 @@ impl Containers {
         }
     }
 
-    /// Where a node is.
     pub async fn address(&self, node: &str) -> Result<IpAddr, Error> {
         self.addresses(node, "IPAddress", "the address of a node").await.map(IpAddr::V4)
     }
@@ -264,7 +253,7 @@ impl Containers {
         Ok(Step::new("get the kubeconfig", mend, &tool, ["get", "kubeconfig", "--name", &self.name]).call().await?)
     }
 
-    /// What its API server says it is. Fails when it does not answer.
+    /// The version that its API server reports. Fails if it does not answer.
     pub async fn version(&self) -> Result<String, Error> {
         let tool = self.kubectl().await?;
         let mend = format!("longhaul cluster down --name {}, and up again", self.name);
@@ -284,9 +273,9 @@ impl Containers {
         server.map(|url| url.trim().to_owned()).ok_or(Error::Said { program, what: "its server", said: String::new() })
     }
 
-    /// Who has the Lease of kube-controller-manager, as the API server of this control plane says.
+    /// The holder of the Lease of kube-controller-manager, by the API server of this control plane.
     pub(crate) async fn holder(&self, node: &str) -> Result<String, Error> {
-        // That of the administrator leads through the load balancer, to whichever API server it believes to be there.
+        // The administrator's kubeconfig leads through the load balancer, to any API server.
         let own = "/etc/kubernetes/controller-manager.conf";
         let path = "jsonpath={.spec.holderIdentity}";
         let words = ["exec", node, "kubectl", "--kubeconfig", own, "-n", "kube-system", "get", "lease", "-o", path];
@@ -296,14 +285,14 @@ impl Containers {
         Ok(step.within(LOOK_LIMIT).tried(3).call().await?)
     }
 
-    /// Lets a node stand still, with all its processes.
+    /// Pauses a node with all its processes.
     pub(crate) async fn pause(&self, node: &str) -> Result<(), Error> {
         let tool = self.engine();
         Step::new("let a node stand still", format!("docker unpause {node}"), &tool, ["pause", node]).call().await?;
         Ok(())
     }
 
-    /// Lets it go on.
+    /// Resumes a paused node.
     pub(crate) async fn unpause(&self, node: &str) -> Result<(), Error> {
         let tool = self.engine();
         let step = Step::new("let a node go on", format!("docker unpause {node}"), &tool, ["unpause", node]);
@@ -311,14 +300,14 @@ impl Containers {
         Ok(())
     }
 
-    /// The same, for who cannot wait otherwise.
+    /// Like [`Self::unpause`], for code that cannot await.
     pub(crate) fn unpause_now(&self, node: &str) -> Result<(), Failed> {
         let tool = self.engine();
         let step = Step::new("let a node go on", format!("docker unpause {node}"), &tool, ["unpause", node]);
         step.within(LOOK_LIMIT).call_now().map(drop)
     }
 
-    /// Lets go on what a guest that was killed had left standing.
+    /// Resumes every node that a killed guest had left paused.
     pub(crate) async fn unpause_all(&self) -> Result<(), Error> {
         let label = format!("label=io.x-k8s.kind.cluster={}", self.name);
         let tool = self.engine();
@@ -333,7 +322,7 @@ impl Containers {
         Ok(())
     }
 
-    /// kubectl, as the first control plane has it.
+    /// kubectl of the first control plane.
     pub(crate) async fn kubectl(&self) -> Result<Tool, Error> {
         let nodes = self.nodes().await?;
         let words = ["exec", "-i", &nodes[0], "kubectl", "--kubeconfig", ADMIN];
@@ -374,9 +363,10 @@ impl Containers {
         Ok(())
     }
 
-    /// Deletes it with everything in it. One that is not there is deleted already. `kubeconfig` is the file that it was made with.
+    /// Deletes it with everything in it. A missing cluster counts as deleted. `kubeconfig` is the file that it was made
+    /// with.
     pub async fn delete(&self, kubeconfig: Option<&Path>) -> Result<(), Error> {
-        // Some versions of kind call it an error that somebody has deleted it already.
+        // Some versions of kind report an error if it was deleted already.
         if !self.exists().await? {
             return Ok(());
         }
@@ -388,13 +378,14 @@ impl Containers {
         Ok(())
     }
 
-    /// The same, for who cannot wait otherwise.
+    /// Like [`Self::delete`], for code that cannot await.
     pub(crate) fn delete_now(&self) -> Result<(), Error> {
         let containers = self.clone();
         step::now(async move { containers.delete(None).await })
     }
 
-    /// Whether the containerd of the node image leaves cgroups to itself and not to systemd, so that the kubelet has to do the same.
+    /// Whether the containerd of the node image manages cgroups itself and not through systemd, so that the kubelet has
+    /// to do the same.
     async fn cgroups_by_hand(&self, config: &Config) -> bool {
         let Some(image) = config.image() else { return false };
         let tool = self.engine();
@@ -418,14 +409,14 @@ impl Containers {
 }
 
 impl Config {
-    /// The node image by name; none for that of kind itself.
+    /// The node image by name; none for kind's default.
     fn image(&self) -> Option<String> {
         let official = |version: &String| format!("docker.io/kindest/node:v{}", version.trim_start_matches('v'));
         let usual = || std::env::var(IMAGE).ok().filter(|image| !image.is_empty());
         self.image.clone().or_else(|| self.kubernetes.as_ref().map(official)).or_else(usual)
     }
 
-    /// Whether a cluster of this version is what was asked for.
+    /// Whether a cluster of this version fits the request.
     pub fn fits(&self, name: &str, version: &str) -> Result<(), Error> {
         match &self.kubernetes {
             Some(wanted) if wanted.trim_start_matches('v') != version.trim_start_matches('v') => {

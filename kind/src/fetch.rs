@@ -1,12 +1,12 @@
 //! Fetching the official programs of a control plane: kube-apiserver, kubectl and etcd.
 //!
-//! Owns the downloads, the check of their digests, and the folder that they end up in, which is then an envtest-style
-//! `KUBEBUILDER_ASSETS`. Nothing is resumed, and nothing appears under its name before its digest was right.
+//! Owns the downloads, the check of their digests, and their folder, which is then an envtest-style
+//! `KUBEBUILDER_ASSETS`. Downloads are not resumed, and no file appears under its name before its digest was right.
 //!
-//! Unless [`Fetch::sources`] says otherwise it contacts `dl.k8s.io`, which sends on to `cdn.dl.k8s.io`, and `github.com`,
-//! which sends on to `release-assets.githubusercontent.com`; only by HTTPS, trusting the platform's authorities. Plain
-//! HTTP is for servers on this machine. The digests come from the same servers: they guard against broken and mixed-up
-//! files, HTTPS guards against others.
+//! Unless [`Fetch::sources`] says otherwise it contacts `dl.k8s.io`, which redirects to `cdn.dl.k8s.io`, and
+//! `github.com`, which redirects to `release-assets.githubusercontent.com`; only by HTTPS, trusting the platform's
+//! authorities. Plain HTTP is for servers on this machine. The digests come from the same servers: they protect against
+//! broken and mixed-up files, HTTPS protects against other servers.
 
 mod archive;
 mod client;
@@ -30,36 +30,34 @@ pub const KUBERNETES_SOURCE: &str = "https://dl.k8s.io";
 pub const ETCD_SOURCE: &str = "https://github.com/etcd-io/etcd/releases/download";
 /// An etcd of the line that Kubernetes has used since 1.22 and that older versions work with as well.
 pub const ETCD_VERSION: &str = "3.5.21";
-/// kube-apiserver has about 100 MiB, with debug symbols twice that.
+/// The most bytes of a program: kube-apiserver has about 100 MiB, with debug symbols twice that.
 const PROGRAM_BYTES_MAX: u64 = 512 << 20;
-/// A digest, or a list of a few dozen.
+/// The most bytes of a digest file: one digest, or a list of a few dozen.
 const DIGEST_BYTES_MAX: u64 = 64 << 10;
 
-/// What to fetch, from where, to where.
+/// The programs to fetch, their source and their destination.
 #[derive(Debug, Clone)]
 pub struct Fetch {
     /// The version of Kubernetes: `1.33.0`, with or without a `v`.
     pub version: String,
-    /// The version of etcd.
     pub etcd_version: String,
-    /// The folder for the programs; made if it is not there.
+    /// The folder for the programs; made if it does not exist.
     pub destination: PathBuf,
-    /// From where.
     pub sources: Sources,
     /// Certificates to trust instead of the platform's, as PEM; for a mirror with an authority of its own.
     pub ca_pem: Option<String>,
 }
 
-/// The addresses below which the programs are.
+/// The base addresses of the programs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sources {
-    /// As [`KUBERNETES_SOURCE`].
+    /// In the form of [`KUBERNETES_SOURCE`].
     pub kubernetes: String,
-    /// As [`ETCD_SOURCE`].
+    /// In the form of [`ETCD_SOURCE`].
     pub etcd: String,
 }
 
-/// What was fetched.
+/// The result of a fetch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fetched {
     /// The folder, for `KUBEBUILDER_ASSETS`.
@@ -84,7 +82,7 @@ impl Default for Sources {
 }
 
 impl Fetch {
-    /// The official programs, with an etcd that fits.
+    /// The official programs, with a fitting etcd.
     pub fn new(version: &str, destination: impl Into<PathBuf>) -> Self {
         Self {
             version: version.to_owned(),
@@ -96,7 +94,7 @@ impl Fetch {
     }
 }
 
-/// Fetches kube-apiserver, kubectl and etcd for this machine. Each replaces an older one of its name at once, whole.
+/// Fetches kube-apiserver, kubectl and etcd for this machine. Each replaces an older file of its name atomically.
 pub async fn fetch(fetch: &Fetch) -> Result<Fetched, Error> {
     let kubernetes = version(&fetch.version)?;
     let etcd = version(&fetch.etcd_version)?;
@@ -132,12 +130,12 @@ async fn fetch_etcd(client: &Client, base: &str, folder: &str, destination: &Pat
         archive::unpack(&partial, &file, &path, &mut program, PROGRAM_BYTES_MAX)?;
         Ok(program)
     });
-    // A panic in there is a fault of ours and goes on here.
+    // A panic in there is a defect and is raised again here.
     let program = unpacking.await.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))?;
     program.finish(&destination.join("etcd"))
 }
 
-/// A file with the right digest, not under its own name yet.
+/// A file with the right digest, still under a temporary name.
 async fn download(
     client: &Client,
     url: &str,
@@ -160,7 +158,7 @@ async fn download(
 }
 
 impl Partial {
-    /// In the same folder as the file that it becomes, so that renaming is atomic.
+    /// In the folder of the final file, so that renaming is atomic.
     fn create(destination: &Path, name: &str) -> Result<Self, Error> {
         let path = destination.join(format!(".{name}.{}-{:08x}.partial", std::process::id(), rand::random::<u32>()));
         let file = File::create_new(&path).map_err(failed(&path))?;
@@ -172,7 +170,7 @@ impl Partial {
         self.file.write_all(bytes).map_err(failed(&self.path))
     }
 
-    /// Makes it the program; its size in bytes.
+    /// Renames it to the program; returns its size in bytes.
     fn finish(mut self, path: &Path) -> Result<u64, Error> {
         self.file.set_permissions(fs::Permissions::from_mode(0o755)).map_err(failed(&self.path))?;
         self.file.sync_all().map_err(failed(&self.path))?;
@@ -190,7 +188,7 @@ impl Drop for Partial {
     }
 }
 
-/// `1.33.0` of `1.33.0` or `v1.33.0`. It becomes part of addresses and paths, so it is checked.
+/// `1.33.0` from `1.33.0` or `v1.33.0`. It becomes part of addresses and paths, so it is checked.
 fn version(text: &str) -> Result<&str, Error> {
     let version = text.strip_prefix('v').unwrap_or(text);
     let number = |part: &str| !part.is_empty() && part.len() < 6 && part.bytes().all(|byte| byte.is_ascii_digit());
@@ -202,7 +200,7 @@ fn version(text: &str) -> Result<&str, Error> {
     Err(Error::Version { version: text.to_owned() })
 }
 
-/// `linux-amd64`, in the words of Go.
+/// `linux-amd64`, in Go's terms.
 fn platform(os: &'static str, arch: &'static str) -> Result<&'static str, Error> {
     match (os, arch) {
         ("linux", "x86_64") => Ok("linux-amd64"),
@@ -246,7 +244,7 @@ fn failed(path: &Path) -> impl Fn(std::io::Error) -> Error {
 impl fmt::Display for Fetched {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (program, bytes) in &self.programs {
-            writeln!(f, "fetched {program} ({:.1} MB), its digest is right", *bytes as f64 / 1e6)?;
+            writeln!(f, "fetched {program} ({:.1} MB), its digest matches", *bytes as f64 / 1e6)?;
         }
         write!(f, "use them: export KUBEBUILDER_ASSETS={}", self.destination.display())
     }

@@ -1,8 +1,9 @@
 //! A run as a guest in a cluster that it did not make: the user's own by a kubeconfig, or one of kind.
 //!
-//! Owns what a guest needs and leaves: a namespace of its own, accounts with tokens, and a label on everything that is made, by which it is
-//! all deleted again. The kubeconfig is only read, its current context neither used nor switched. Everything is asked through kubectl
-//! until there is a token, so whatever logs the user in (certificates, plugins) does so here.
+//! Owns the resources of a guest and their removal: a namespace of its own, accounts with tokens, and a label on every
+//! object that it makes, by which all of them are deleted again. The kubeconfig is only read, its current context
+//! neither used nor switched. All requests go through kubectl until there is a token, so the user's login
+//! (certificates, plugins) works here.
 
 mod context;
 mod others;
@@ -25,41 +26,43 @@ use crate::step::{Failed, Step, Tool};
 pub(crate) use crate::labelled::LABEL;
 pub use context::Way;
 
-/// Who made it, as JSON.
+/// The annotation with the guest that made a namespace, as JSON.
 const OWNER: &str = "longhaul.dev/owner";
 const MASTERS: &str = "system:masters";
-/// An account of a Pod, as the API server names who has its token (Kubernetes documentation, "Service account tokens").
+/// The prefix of a Pod account's user name, as the API server writes it (Kubernetes documentation, "Service account
+/// tokens").
 const ACCOUNT: &str = "system:serviceaccount:";
-/// Longer than the longest run. A server that grants less says so in the token, and the run ends with it.
+/// The validity of tokens: longer than the longest run. If a server grants less, the token says so, and the run ends
+/// with it.
 const TOKEN_VALID: &str = "240h";
-/// Until an API server that is there answers.
+/// The deadline for an answer of an API server that is up.
 const ASK_LIMIT: Duration = Duration::from_secs(20);
-/// The kubelet's port; nothing is sent there.
+/// The kubelet's port; no packet is sent to it.
 const KUBELET: u16 = 10250;
 
-/// Which cluster, and who is to get in.
+/// The cluster, and its users.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Which one.
     pub cluster: Cluster,
-    /// Who may log in, each with a token made on the spot.
+    /// The users that may log in, each with a token made at the start.
     pub users: Vec<User>,
     /// A folder for files of its own.
     pub directory: PathBuf,
-    /// A state directory in which the guest is noted while it is there.
+    /// A state directory in which the guest is registered meanwhile.
     pub state_directory: Option<PathBuf>,
 }
 
 /// A cluster to be a guest in.
 #[derive(Debug, Clone)]
 pub enum Cluster {
-    /// That of kind with this name, if one is named and there; otherwise one is made, and deleted afterwards.
+    /// The cluster of kind with this name, if a name is given and it exists; otherwise one is made, and deleted
+    /// afterwards.
     Containers(Option<String>, containers::Config),
-    /// The one that a kubeconfig names so, as cluster or context. None: as `KUBECONFIG` says, or `~/.kube/config`.
+    /// The cluster or context with this name in a kubeconfig. None: in that of `KUBECONFIG`, or `~/.kube/config`.
     Kubeconfig(Option<PathBuf>, String),
 }
 
-/// A guest in a cluster. Dropping it takes away all that it made there.
+/// A guest in a cluster. Dropping it removes every object that it made there.
 #[derive(Debug)]
 pub struct Guest {
     stay: Stay,
@@ -72,7 +75,7 @@ pub struct Guest {
     directory: PathBuf,
 }
 
-/// What a guest has in a cluster, and taking it away.
+/// The objects of a guest in a cluster, and their removal.
 #[derive(Debug)]
 struct Stay {
     tool: Tool,
@@ -80,53 +83,57 @@ struct Stay {
     containers: Option<Containers>,
     /// Whether the cluster itself was made for it.
     is_made: bool,
-    /// Its note, which goes once nothing of it is left.
+    /// Its registration, which is removed once none of its objects is left.
     registration: Option<Registration>,
     is_over: bool,
 }
 
-/// A guest that does not get in, or what it did not get.
+/// Why a guest could not settle in a cluster.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A cluster of kind.
     #[error(transparent)]
     Containers(#[from] containers::Error),
-    /// A step failed.
     #[error(transparent)]
     Step(#[from] Failed),
-    /// The note of it.
+    /// The registration failed.
     #[error(transparent)]
     Programs(#[from] programs::Error),
-    /// kubectl is not there.
+    /// kubectl is missing.
     #[error(
-        "kubectl has to be on the PATH, and is not; nothing was started\n  mend it: https://kubernetes.io/docs/tasks/tools, or `longhaul cluster fetch`"
+        "kubectl has to be on the PATH, and is not; nothing was started\n  to fix it: https://kubernetes.io/docs/tasks/tools, or `longhaul cluster fetch`"
     )]
     NoKubectl,
-    /// The kubeconfig.
+    /// The kubeconfig cannot be used.
     #[error("failed to use {file}: {reason}")]
     Kubeconfig {
-        /// Which one.
         file: String,
-        /// Why not, and what to do.
+        /// The reason, and the remedy.
         reason: String,
     },
-    /// There is another guest, or what is left of one.
+    /// There is another guest, or its leftovers.
     #[error(
-        "the cluster has another guest: {who}\n  mend it: wait for it, or take away what it left: kubectl delete namespaces,clusterroles,clusterrolebindings,customresourcedefinitions,mutatingwebhookconfigurations,validatingwebhookconfigurations -l {LABEL}={mark}"
+        "the cluster has another guest: {who}\n  to fix it: wait for it, or take away what it left: kubectl delete namespaces,clusterroles,clusterrolebindings,customresourcedefinitions,mutatingwebhookconfigurations,validatingwebhookconfigurations -l {LABEL}={mark}"
     )]
-    Occupied {
-        /// Who.
-        who: String,
-        /// Its mark.
-        mark: String,
-    },
-    /// Nothing here can be reached from there.
+    Occupied { who: String, mark: String },
+    /// The cluster cannot reach this machine.
     #[error("failed to find an address of this machine that the cluster reaches: {0}")]
     NoWay(String),
 }
 
+impl Error {
+    /// Whether a program or setting of this machine is missing. Nothing was started then.
+    pub fn misses_program(&self) -> bool {
+        match self {
+            Self::NoKubectl => true,
+            Self::Containers(error) => error.misses_program(),
+            Self::Programs(error) => error.misses_program(),
+            _ => false,
+        }
+    }
+}
+
 impl Guest {
-    /// Says what is missing, and starts nothing.
+    /// Reports what is missing, and starts nothing.
     pub async fn check(cluster: &Cluster) -> Result<(), Error> {
         match cluster {
             Cluster::Containers(name, config) => {
@@ -140,7 +147,8 @@ impl Guest {
         Ok(())
     }
 
-    /// Looks at the cluster, makes it if it is one of kind that is not there, takes away what dead guests left, and settles in.
+    /// Examines the cluster, makes it if it is a missing one of kind, removes the leftovers of dead guests, and makes
+    /// the guest's own objects.
     pub async fn start(config: Config) -> Result<Self, Error> {
         match config.cluster.clone() {
             Cluster::Containers(name, wanted) => {
@@ -215,7 +223,7 @@ impl Guest {
         let mut guest =
             Self { stay, way, version, address, tokens: BTreeMap::new(), machine, nodes, directory: config.directory };
         guest.stay.make_home(&config.users).await?;
-        // The others' accounts are made later, with their rights.
+        // The other users' accounts are made later, with their rights.
         for user in config.users.iter().filter(|user| user.groups.iter().any(|group| group == MASTERS)) {
             guest.admit(&user.name).await?;
         }
@@ -229,7 +237,7 @@ impl Guest {
         Ok(guest)
     }
 
-    /// Gives a user a token: one of those of the configuration, or an account of a Pod, which is made where it is not there yet.
+    /// Gives a user a token: a user of the configuration, or an account of a Pod, which is made if it does not exist.
     pub async fn admit(&mut self, user: &str) -> Result<(), Error> {
         if self.tokens.contains_key(user) {
             return Ok(());
@@ -259,22 +267,21 @@ impl Guest {
         &self.way.url
     }
 
-    /// Where the API server listens.
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The authority of the API server's certificate.
+    /// The certificate authority of the API server.
     pub fn ca_pem(&self) -> &str {
         &self.way.ca_pem
     }
 
-    /// What the API server says it is.
+    /// The version that the API server reports.
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// The token of somebody who was admitted.
+    /// The token of a user who was admitted.
     pub fn token(&self, user: &str) -> Option<&str> {
         self.tokens.get(user).map(String::as_str)
     }
@@ -284,12 +291,12 @@ impl Guest {
         Some(files::kubeconfig(user, self.token(user)?, &self.way.ca_pem, &self.way.url))
     }
 
-    /// Where the cluster's Pods reach what listens on this machine.
+    /// The address at which the cluster's Pods reach servers on this machine.
     pub const fn machine(&self) -> Ipv4Addr {
         self.machine
     }
 
-    /// The value of `LABEL` that everything made in the cluster has to have.
+    /// The value of `LABEL` that every object made in the cluster must have.
     pub fn mark(&self) -> &str {
         &self.stay.mark
     }
@@ -299,22 +306,22 @@ impl Guest {
         if self.stay.containers.is_some() { "kind" } else { "kubeconfig" }
     }
 
-    /// Where ports of nodes are reached from this machine.
+    /// The address at which ports of nodes are reached from this machine.
     pub fn node_address(&self) -> Option<IpAddr> {
         self.nodes.first().map(|(_, address)| *address)
     }
 
-    /// Its control planes, where they are containers.
+    /// Its control planes, if they are containers.
     pub(crate) fn leaders(&self) -> Option<Leaders> {
         self.stay.containers.clone().map(Leaders::of)
     }
 
-    /// Its Pods, for whoever looks at their processes: those of nodes on this machine are found.
+    /// Its Pods, for finding their processes: only those of nodes on this machine can be found.
     pub fn pods(&self) -> Pods {
         Pods::anywhere()
     }
 
-    /// Loads the images of an archive into all nodes; only those of kind can.
+    /// Loads the images of an archive into all nodes; possible only with kind.
     pub async fn load(&self, archive: Vec<u8>) -> Result<(), Error> {
         let Some(containers) = &self.stay.containers else {
             return Ok(());
@@ -324,17 +331,18 @@ impl Guest {
         let failed = |source| programs::Error::File { path: path.clone(), source };
         std::fs::write(&path, archive).map_err(failed)?;
         let loaded = containers.load(&path).await;
-        // Hundreds of megabytes that nobody needs any more.
+        // Hundreds of megabytes that are no longer needed.
         let _ = std::fs::remove_file(&path);
         Ok(loaded?)
     }
 
-    /// Writes the logs of nodes and Pods into a folder: of a cluster of kind all, elsewhere those of the guest's own Pods.
+    /// Writes the logs of nodes and Pods into a folder: all of a kind cluster's, otherwise those of the guest's own
+    /// Pods.
     pub async fn keep_logs(&self, folder: &Path) -> Result<(), Error> {
         match &self.stay.containers {
             Some(containers) => {
                 let Err(error) = containers.keep_logs(folder).await else { return Ok(()) };
-                // A node image of one's own may lack what kind asks for; what it had by then is there.
+                // A custom node image may lack programs that kind requires; the logs exported until then exist.
                 self.stay.keep_logs(folder).await?;
                 let path = folder.join("kind-export-logs.txt");
                 let said = error.to_string();
@@ -344,12 +352,12 @@ impl Guest {
         }
     }
 
-    /// Takes away all that was made. A cluster that was made for this is deleted.
+    /// Removes every object that was made. A cluster that was made for this run is deleted.
     pub async fn stop(mut self) -> Result<(), Error> {
         let done = self.stay.end().await;
         self.stay.is_over = true;
         if done.is_err() {
-            // For `cluster down`.
+            // Kept for `cluster down`.
             self.stay.registration.take().map(Registration::keep);
         }
         done
@@ -367,7 +375,7 @@ impl Stay {
         format!("longhaul-run-{}", self.mark)
     }
 
-    /// What another process needs to take it away.
+    /// The data that another process needs to remove it.
     fn traces(&self) -> Labelled {
         Labelled::new(&self.tool, &self.mark, self.containers.as_ref().map(|_| TAINT))
     }
@@ -395,7 +403,7 @@ impl Stay {
         Ok(())
     }
 
-    /// Its namespace, and an account for everybody who may do everything.
+    /// Makes its namespace, and an account for every user with all rights.
     async fn make_home(&self, users: &[User]) -> Result<(), Error> {
         let home = self.home();
         let owner = Identity::of_self().map_err(programs::Error::from)?;
@@ -437,7 +445,7 @@ impl Stay {
         self.create("make an account", &json!({"apiVersion": "v1", "kind": "List", "items": items})).await
     }
 
-    /// What load creates is stored and judged, and runs nowhere: only the subject's own Pods do.
+    /// Keeps Pods of the load from running: they are stored and judged, and only the subject's own Pods run.
     async fn taint(&self) -> Result<(), Error> {
         let taint = format!("{TAINT}=:NoSchedule");
         let words = ["taint", "nodes", "--all", &taint, "--overwrite"];
@@ -448,7 +456,7 @@ impl Stay {
         Ok(())
     }
 
-    /// The output of its own Pods, and what happened to them.
+    /// Writes the output of its own Pods, and their events.
     async fn keep_logs(&self, folder: &Path) -> Result<(), Error> {
         make_folder(folder)?;
         for (file, text) in self.traces().logs().await? {
@@ -471,7 +479,7 @@ impl Drop for Stay {
         if self.is_over {
             return;
         }
-        // Half-way, or in a panic: whoever drops it has nobody to tell of what fails now, and its note stays for `cluster status`.
+        // Half-way, or in a panic: a drop cannot report a failure, so its registration stays for `cluster status`.
         let is_gone = match &self.containers {
             Some(containers) if self.is_made => containers.delete_now().is_ok(),
             _ if self.tool.program.as_os_str().is_empty() => true,
@@ -491,7 +499,7 @@ fn make_folder(path: &Path) -> Result<(), programs::Error> {
     std::fs::create_dir_all(path).map_err(|source| programs::Error::File { path: path.to_owned(), source })
 }
 
-/// Name and address of a node, as others in the cluster reach it.
+/// Name and address of a node, as seen by others in the cluster.
 fn node(object: &Value) -> Option<(String, IpAddr)> {
     let addresses = object["status"]["addresses"].as_array()?;
     let own = addresses.iter().filter(|address| address["type"] == "InternalIP");
@@ -499,7 +507,7 @@ fn node(object: &Value) -> Option<(String, IpAddr)> {
     Some((object["metadata"]["name"].as_str()?.to_owned(), address))
 }
 
-/// The address that this machine has on the way to a node. No packet is sent: a datagram socket that is connected knows its own end.
+/// The address of this machine on the way to a node. No packet is sent: a connected datagram socket knows its own end.
 fn seen_from(nodes: &[(String, IpAddr)], api: SocketAddr) -> Result<Ipv4Addr, Error> {
     let targets = nodes.iter().map(|(_, address)| SocketAddr::from((*address, KUBELET))).chain([api]);
     let mut tried = Vec::new();

@@ -1,6 +1,6 @@
-//! Taking away what a guest made in a cluster, by its label; and what dead labelled left.
+//! Removal of a guest's objects in a cluster, by their label; also for dead guests.
 //!
-//! Nothing without the label is ever deleted.
+//! An object without the label is never deleted.
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
@@ -11,26 +11,26 @@ use serde_json::Value;
 
 use crate::step::{self, Failed, Step, Tool};
 
-/// The label of everything that a guest makes; its value is the guest's own.
+/// The label of every object that a guest makes; its value is the guest's own.
 pub(crate) const LABEL: &str = "longhaul.dev/run";
 const ASK_LIMIT: Duration = Duration::from_secs(20);
-/// A namespace with hundreds of objects needs half a minute to be empty.
+/// The time for a namespace to be deleted: one with hundreds of objects needs half a minute.
 const GONE_LIMIT: Duration = Duration::from_mins(3);
-/// Lines of a container that are kept.
+/// Lines of a container's output that are kept.
 const TAIL: &str = "--tail=2000";
 /// Pods whose output is kept.
 const PODS_MAX: usize = 64;
-/// How often namespaces that are going are looked at.
+/// The polling interval for namespaces that are being deleted.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// First: a webhook that nobody serves any more would hold up all the rest.
+/// Deleted first: a webhook without a server would hold up all the rest.
 const WEBHOOKS: &str = "mutatingwebhookconfigurations,validatingwebhookconfigurations";
-/// After the namespaces with their objects.
+/// Deleted after the namespaces with their objects.
 const CLUSTER: &str = "clusterroles,clusterrolebindings,customresourcedefinitions";
-/// In namespaces that were there before.
+/// Deleted in namespaces that existed before.
 const ELSEWHERE: &str =
     "deployments,pods,services,secrets,configmaps,serviceaccounts,networkpolicies,roles,rolebindings";
 
-/// What a guest has in a cluster, and how another process takes it away.
+/// The objects of a guest in a cluster, and their removal by another process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Labelled {
@@ -48,7 +48,7 @@ impl Labelled {
         Self { kubectl: tool.program.clone(), words, mark: mark.to_owned(), taint: taint.map(str::to_owned) }
     }
 
-    /// Somebody else's there, with this mark.
+    /// Another guest in the same cluster, with this mark.
     pub(crate) fn with_mark(&self, mark: &str) -> Self {
         Self { mark: mark.to_owned(), ..self.clone() }
     }
@@ -68,23 +68,24 @@ impl Labelled {
         format!("{LABEL}={}", self.mark)
     }
 
-    /// Takes all of it away, and waits until it is gone.
+    /// Removes all of it, and waits until it is gone.
     pub(crate) async fn take_away(&self) -> Result<(), Failed> {
         let namespaces = self.take_namespaces().await;
         if let Some(taint) = &self.taint {
-            // Not before: Pods that never ran would begin to, only to be ended one by one by their kubelet. Refused where there is none.
+            // Not before: Pods that never ran would start, only to be ended one by one by their kubelet. Refused if
+            // there is no taint.
             let _ = self.ask(&["taint", "nodes", "--all", &format!("{taint}-")]).await;
         }
         let hangs = namespaces?;
         self.delete(CLUSTER, &["--timeout=60s"]).await?;
         self.delete(ELSEWHERE, &["--all-namespaces"]).await?;
         if hangs {
-            return Err(self.failed(format!("some are still there after {} s", GONE_LIMIT.as_secs())));
+            return Err(self.failed(format!("some still exist after {} s", GONE_LIMIT.as_secs())));
         }
         Ok(())
     }
 
-    /// Takes the namespaces away with all that is in them; whether some are still there.
+    /// Deletes the namespaces with all their objects; returns whether some still exist.
     async fn take_namespaces(&self) -> Result<bool, Failed> {
         self.delete(WEBHOOKS, &[]).await?;
         self.delete("namespaces", &["--wait=false"]).await?;
@@ -108,24 +109,24 @@ impl Labelled {
         Failed { step: "take away namespaces", command, reason, mend: self.mend() }
     }
 
-    /// The same, for who cannot wait otherwise.
+    /// Like [`Self::take_away`], for code that cannot await.
     pub(crate) fn take_away_now(&self) -> Result<(), Failed> {
         let labelled = self.clone();
         step::now(async move { labelled.take_away().await })
     }
 
-    /// Nobody is left who would take his finalizers off what is in a namespace that is going.
+    /// Removes the finalizers of objects in a namespace that is being deleted, because their controllers have ended.
     async fn release(&self, namespace: &Value) {
         let name = namespace["metadata"]["name"].as_str().unwrap_or_default();
         for resource in remaining(namespace) {
-            // Its definition may go at this moment; the next look tells.
+            // Its definition may be deleted at this moment; the next poll shows it.
             let Ok(listed) = self.ask(&["get", &resource, "-n", name, "-o", "json"]).await else { continue };
             let mut list: Value = serde_json::from_str(&listed).unwrap_or_default();
             let items = list["items"].as_array_mut().into_iter().flatten();
             items.for_each(|object| object["metadata"]["finalizers"] = Value::Array(Vec::new()));
             let tool = self.tool();
             let step = Step::new("let go what hangs in deletion", self.mend(), &tool, ["replace", "-f", "-"]);
-            // One that goes meanwhile cannot be replaced any more.
+            // An object deleted meanwhile cannot be replaced.
             let _ = step.reading(list.to_string().into_bytes()).within(ASK_LIMIT).call().await;
         }
     }
@@ -143,14 +144,15 @@ impl Labelled {
         Step::new("look at what was made", self.mend(), &tool, words.iter().copied()).within(ASK_LIMIT).call().await
     }
 
-    /// The output of the Pods in its namespaces, and what happened there: names of files and their text.
+    /// The output of the Pods in its namespaces, and the events there: names of files and their text.
     pub(crate) async fn logs(&self) -> Result<Vec<(String, String)>, Failed> {
         let ask = async |words: &[&str]| self.ask(words).await;
         let selector = self.selector();
         let namespaces =
             ask(&["get", "namespaces", "-l", &selector, "-o", "jsonpath={.items[*].metadata.name}"]).await?;
         let namespaces: HashSet<&str> = namespaces.split_whitespace().collect();
-        // Asked once for all of them: a long churn leaves hundreds that are going and have no Pod. What load made runs nowhere, and says nothing.
+        // One request for all of them: a long churn leaves hundreds that are being deleted and have no Pod. Pods of the
+        // load run nowhere and have no output.
         let each = "jsonpath={range .items[*]}{.metadata.namespace} {.metadata.name}{\"\\n\"}{end}";
         let pods =
             ask(&["get", "pods", "--all-namespaces", "--field-selector=status.phase!=Pending", "-o", each]).await?;
@@ -158,7 +160,7 @@ impl Labelled {
         let mut heard = BTreeSet::new();
         let ours = pods.lines().filter_map(|line| line.split_once(' ')).filter(|(space, _)| namespaces.contains(space));
         for (namespace, pod) in ours.take(PODS_MAX) {
-            // One that is going may be gone.
+            // A Pod that is being deleted may be gone.
             if let Ok(text) = ask(&["logs", "-n", namespace, pod, "--all-containers", "--prefix", TAIL]).await {
                 files.push((format!("{namespace}.{pod}.log"), text));
             }
@@ -170,7 +172,8 @@ impl Labelled {
     }
 }
 
-/// What is still in a namespace that is going, as its controller says: `packages.longhaul.dev has 3 resource instances`.
+/// The remaining objects of a namespace that is being deleted, by its controller: `packages.longhaul.dev has 3 resource
+/// instances`.
 fn remaining(namespace: &Value) -> Vec<String> {
     let conditions = namespace["status"]["conditions"].as_array().into_iter().flatten();
     let hangs =
@@ -204,7 +207,7 @@ mod tests {
         assert_eq!(remaining(&namespace(json!([content]))), Vec::<String>::new(), "it goes by itself");
     }
 
-    /// A kubectl that writes down what it was asked.
+    /// A kubectl that records its arguments.
     #[tokio::test]
     async fn everything_is_deleted_by_label_and_webhooks_go_first() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,6 +1,6 @@
-//! Control planes of one cluster, of which one leads: who that is, and letting one stand still.
+//! Control planes of one cluster, of which one leads: finding the leader, and pausing one.
 //!
-//! Owns what stands still, and that it goes on. Which cluster it is knows [`crate::containers`].
+//! Owns the paused node, and resumes it. [`crate::containers`] knows the cluster.
 
 use crate::containers::{Containers, Error};
 
@@ -8,7 +8,7 @@ use crate::containers::{Containers, Error};
 #[derive(Debug, Clone)]
 pub struct Leaders(Containers);
 
-/// A control plane that stands still, with all its programs. It goes on when this is dropped.
+/// A paused control plane, with all its programs. It resumes when this is dropped.
 #[derive(Debug)]
 pub struct Still {
     containers: Containers,
@@ -20,22 +20,22 @@ impl Leaders {
         Self(containers)
     }
 
-    /// The names of all of them.
+    /// The names of all control planes.
     pub async fn all(&self) -> Result<Vec<String>, Error> {
         let mut nodes = self.0.nodes().await?;
         nodes.retain(|name| name.contains("-control-plane"));
         Ok(nodes)
     }
 
-    /// The one whose controllers work, as a certain one of them sees it; none while nobody has the Lease.
+    /// The leader of the controllers, as seen by a certain control plane; none while no node holds the Lease.
     pub async fn leader(&self, seen_from: &str) -> Result<Option<String>, Error> {
         let holder = self.0.holder(seen_from).await?;
         Ok(node_of(&holder).map(str::to_owned))
     }
 
-    /// Lets one stand still.
+    /// Pauses one.
     pub async fn stop(&self, node: &str) -> Result<Still, Error> {
-        // Said before, so that it goes on even where the engine did it and answered too late.
+        // Created before, so that it is resumed even if the engine paused it and answered too late.
         let still = Still { containers: self.0.clone(), node: Some(node.to_owned()) };
         self.0.pause(node).await?;
         Ok(still)
@@ -43,7 +43,7 @@ impl Leaders {
 }
 
 impl Still {
-    /// Lets it go on.
+    /// Resumes it.
     pub async fn go_on(mut self) -> Result<(), Error> {
         if let Some(node) = &self.node {
             self.containers.unpause(node).await?;
@@ -56,13 +56,14 @@ impl Still {
 impl Drop for Still {
     fn drop(&mut self) {
         if let Some(node) = self.node.take() {
-            // Where that fails, the next guest of the cluster lets it go on.
+            // If that fails, the next guest of the cluster resumes it.
             let _ = self.containers.unpause_now(&node);
         }
     }
 }
 
-/// The holder of a Lease is the name of a machine and what tells its processes apart (client-go, `leaderelection`).
+/// The holder of a Lease is the name of a machine and a suffix that distinguishes its processes (client-go,
+/// `leaderelection`).
 fn node_of(holder: &str) -> Option<&str> {
     let (node, _) = holder.trim().rsplit_once('_')?;
     (!node.is_empty()).then_some(node)

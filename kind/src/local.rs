@@ -1,9 +1,9 @@
 //! A real control plane without nodes: etcd and kube-apiserver as child processes on loopback ports.
 //!
-//! Owns both processes from start to end, their folder, and who may log in. The programs come from a folder in the
-//! envtest convention (`KUBEBUILDER_ASSETS`); this module downloads nothing. There is no controller manager, so nothing is garbage
-//! collected, no namespace empties itself, and pods stay pending: what a watch or a webhook sees is real, what a
-//! cluster does is not there.
+//! Owns both processes from start to end, their folder, and their users. The programs come from a folder in the envtest
+//! convention (`KUBEBUILDER_ASSETS`); this module downloads nothing. There is no controller manager, so nothing is
+//! garbage collected, no namespace empties itself, and pods stay pending: watches and webhooks are real, the actions of
+//! controllers and nodes are missing.
 
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -21,33 +21,36 @@ pub use crate::programs::{Error, Unready, User};
 
 /// On two busy cores etcd needs about a second and kube-apiserver about eight until it is ready.
 const START_DEADLINE: Duration = Duration::from_mins(1);
-/// kube-apiserver lets open watches end; longer than that helps nobody.
+/// The time for a gentle end: kube-apiserver lets open watches end; a longer wait does not help.
 const STOP_DEADLINE: Duration = Duration::from_secs(10);
-/// A free port can be taken by somebody else before the program binds it. That is rare, and rarer still twice.
+/// How often a start is tried. Another program can take a free port before the program binds it. That is rare, and
+/// rarer still twice.
 const ATTEMPTS: u32 = 3;
 
-/// How a control plane is to be.
+/// The settings of a control plane.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// The folder with the programs `etcd` and `kube-apiserver`.
     pub assets: PathBuf,
-    /// A folder for keys, data and logs; made if it is not there. Keys and data go when the control plane stops, `logs/` stays.
+    /// A folder for keys, data and logs; made if it does not exist. Keys and data are removed when the control plane
+    /// stops, `logs/` stays.
     pub directory: PathBuf,
-    /// Who may log in, each with a token made on the spot. Without an entry nobody can.
+    /// The users that may log in, each with a token made at the start. Without an entry no user can.
     pub users: Vec<User>,
     /// More arguments for kube-apiserver, for example `--goaway-chance=0.02`. They come last, so they win.
     pub apiserver_arguments: Vec<String>,
-    /// How long both may take to be ready.
+    /// The time in which both must be ready.
     pub start_deadline: Duration,
-    /// A state directory in which the control plane is noted while it runs, so that `longhaul cluster status` finds what a
-    /// killed run leaves: see [`crate::state::default_directory`].
+    /// A state directory in which the control plane is registered while it runs, so that `longhaul cluster status`
+    /// finds the leftovers of a killed run: see [`crate::state::default_directory`].
     pub state_directory: Option<PathBuf>,
 }
 
 /// A running control plane. Dropping it kills both processes; [`stop`](Self::stop) lets them end.
 #[derive(Debug)]
 pub struct Local {
-    // In this order: kube-apiserver goes before the etcd that it needs, the files after both, the note of it last.
+    // In this order: kube-apiserver ends before the etcd that it needs, the files are removed after both, the
+    // registration last.
     apiserver: Process,
     etcd: Process,
     access: Access,
@@ -80,15 +83,15 @@ impl Local {
         Self::start_with(config, registration, Lifetime::Owned).await
     }
 
-    /// As [`start`](Self::start), for a control plane that [`stays`](Self::stay) when this process ends. Until then it is
-    /// as one of a run, except that a killed process leaves it behind.
+    /// Like [`start`](Self::start), for a control plane that [`stays`](Self::stay) when this process ends. Until then
+    /// it behaves like one of a run, except that a killed process leaves it behind.
     pub(crate) async fn start_to_stay(config: Config, registration: Registration) -> Result<Self, Error> {
         Self::start_with(config, Some(registration), Lifetime::Releasable).await
     }
 
-    /// Leaves both processes and all files, and notes that it is ready.
+    /// Leaves both processes and all files, and registers that it is ready.
     pub(crate) fn stay(mut self, ready: Ready) -> Result<(), Error> {
-        // Noted first: when that fails, everything is ended as before.
+        // Registered first: if that fails, everything is ended as before.
         if let Some(registration) = &mut self.registration {
             registration.ready(ready)?;
         }
@@ -156,27 +159,26 @@ impl Local {
         Ok(Self { apiserver, etcd, access: Access { files, address, version }, registration: registration.take() })
     }
 
-    /// The way into it.
     pub const fn access(&self) -> &Access {
         &self.access
     }
 
-    /// Both programs with their process ids, for whoever measures them.
+    /// Both programs with their process ids, for measuring them.
     pub fn processes(&self) -> [(&'static str, u32); 2] {
         [(self.apiserver.program(), self.apiserver.pid()), (self.etcd.program(), self.etcd.pid())]
     }
 
-    /// Both, for whoever lets one stand still. Nobody starts them again.
+    /// Both programs, for pausing one. They are not started again.
     pub fn machinery(&self) -> Machinery {
         Machinery::known(self.processes())
     }
 
-    /// How a program ended, if one did although nobody stopped it.
+    /// How a program ended, if one did without a stop.
     pub fn ended(&self) -> Option<(&'static str, String)> {
         [&self.apiserver, &self.etcd].into_iter().find_map(|process| Some((process.program(), process.ended()?)))
     }
 
-    /// Asks both to end, kills what has not ended after ten seconds, and removes keys and data.
+    /// Asks both to end, kills a process that has not ended after ten seconds, and removes keys and data.
     pub async fn stop(self) {
         let Self { mut apiserver, mut etcd, access, registration } = self;
         let ending = tokio::task::spawn_blocking(move || {
@@ -202,9 +204,9 @@ fn etcd_arguments(files: &Files, url: &str) -> Vec<OsString> {
         [
             format!("--listen-client-urls={url}"),
             format!("--advertise-client-urls={url}"),
-            // Alone, so nobody has to find it: etcd takes a free port.
+            // A single member, so no peer has to find it: etcd takes a free port.
             "--listen-peer-urls=http://127.0.0.1:0".to_owned(),
-            // The data is worth nothing after a crash, and waiting for the disk would be measured as the subject's time.
+            // The data is worthless after a crash, and waiting for the disk would be measured as the subject's time.
             "--unsafe-no-fsync".to_owned(),
             "--log-level=warn".to_owned(),
         ]
@@ -230,7 +232,7 @@ fn apiserver_arguments(files: &Files, etcd_url: &str, port: u16) -> Vec<OsString
         "--allow-privileged=true".to_owned(),
         // A loopback address may not stand in the endpoints of the `kubernetes` service.
         "--endpoint-reconciler-type=none".to_owned(),
-        // Nobody makes default service accounts here, and without them this plugin refuses every pod.
+        // No controller makes default service accounts here, and without them this plugin refuses every pod.
         "--disable-admission-plugins=ServiceAccount".to_owned(),
         "--audit-log-maxsize=100".to_owned(),
         "--audit-log-maxbackup=4".to_owned(),

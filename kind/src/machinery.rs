@@ -1,15 +1,16 @@
-//! The programs of a control plane as processes of this machine, for whoever ends them or lets them stand still.
+//! The programs of a control plane as processes of this machine, for ending or pausing them.
 //!
-//! Only looks. Whoever signals one of them does that by itself, and whoever supervises them starts them again.
+//! Owns only finding them. The caller sends the signals, and the supervisor starts the programs again.
 
 use std::fs;
 
-/// Where Pods are below the group of a node. What is called like a program of the control plane there is a Pod's.
+/// The part of a path below the group of a node that belongs to Pods. A program there with the name of a control
+/// plane's program is a Pod's.
 const KUBEPODS: &str = "/kubepods/";
-/// What `comm` keeps of a name (proc(5)).
+/// The length to which `comm` cuts a name (proc(5)).
 const COMM_MAX: usize = 15;
 
-/// Where the programs are looked for.
+/// The place where the programs are searched.
 #[derive(Debug, Clone)]
 pub struct Machinery(Place);
 
@@ -17,22 +18,22 @@ pub struct Machinery(Place);
 enum Place {
     /// Below a group of cgroups.
     Group(String),
-    /// They are known.
+    /// The known processes.
     Known(Vec<(&'static str, u32)>),
 }
 
 impl Machinery {
-    /// Those of a node, by the name of its group.
+    /// The programs of a node, by the name of its group.
     pub fn in_group(group: &str) -> Self {
         Self(Place::Group(group.to_owned()))
     }
 
-    /// Those that somebody started.
+    /// Programs that were started elsewhere.
     pub fn known(processes: impl IntoIterator<Item = (&'static str, u32)>) -> Self {
         Self(Place::Known(processes.into_iter().collect()))
     }
 
-    /// The processes of a program, such as `etcd`, by the numbers that the machine has for them.
+    /// The process ids of a program, such as `etcd`, on this machine.
     pub fn processes(&self, program: &str) -> Vec<u32> {
         match &self.0 {
             Place::Known(all) => all.iter().filter(|(name, _)| *name == program).map(|(_, pid)| *pid).collect(),

@@ -1,7 +1,7 @@
-//! What is applied to a cluster: the Package resource and the service with its roles.
+//! The manifests that are applied to a cluster: the Package resource and the service with its roles.
 //!
-//! Owns the files below `kind/manifests/` and its folders, built into the binary so that no path has to be right when they are applied,
-//! and the one thing that cannot be written beforehand: where the webhook is and which authority it has.
+//! Owns the files below `kind/manifests/` and its folders, built into the binary so that no path is needed when they
+//! are applied, and the part that is known only in a run: the address of the webhook and its certificate authority.
 
 use serde_json::Value;
 
@@ -21,19 +21,19 @@ pub const NAMESPACE: &str = include_str!("../manifests/namespace.yaml");
 pub const RBAC: &str = include_str!("../manifests/rbac.yaml");
 /// Configuration and Deployments, one per role.
 pub const DEPLOYMENT: &str = include_str!("../manifests/deployment.yaml");
-/// What the API server calls.
+/// The Service that the API server calls.
 pub const SERVICE: &str = include_str!("../manifests/service.yaml");
 /// Keeps admission up while nodes are drained.
 pub const POD_DISRUPTION_BUDGET: &str = include_str!("../manifests/pod-disruption-budget.yaml");
-/// What the service's pods may talk to.
+/// The allowed connections of the service's pods.
 pub const NETWORK_POLICY: &str = include_str!("../manifests/network-policy.yaml");
-/// Which reviews are sent to the service; [`webhook`] fills in what only a run knows.
+/// The reviews that are sent to the service; [`webhook`] fills in the values of a run.
 pub const WEBHOOK: &str = include_str!("../manifests/webhook.yaml");
 
 /// Namespaces with this label are reviewed.
 pub const OPT_IN_LABEL: (&str, &str) = ("longhaul.dev/admission", "enabled");
 
-/// Where the API server finds the webhook.
+/// The address at which the API server finds the webhook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach<'a> {
     /// Through the Service of [`SERVICE`].
@@ -42,19 +42,18 @@ pub enum Reach<'a> {
     Url(&'a str),
 }
 
-/// A manifest that cannot be read.
+/// A manifest could not be read.
 #[derive(Debug, thiserror::Error)]
 #[error("failed to read {file}")]
 pub struct Error {
     /// The file below `kind/manifests/`.
     pub file: &'static str,
-    /// What the YAML reader said.
     #[source]
     pub source: Box<serde_saphyr::Error>,
 }
 
-/// Every file with its name, in the order of application: what others need comes first, the webhook last, because
-/// from then on reviews are sent. Deletion goes the other way round.
+/// Every file with its name, in the order of application: files that others need come first, the webhook last, because
+/// from then on reviews are sent. Deletion has the reverse order.
 pub const fn all() -> [(&'static str, &'static str); 8] {
     [
         ("package-crd.yaml", PACKAGE_CRD),
@@ -73,12 +72,12 @@ pub fn objects(file: &'static str, text: &str) -> Result<Vec<Value>, Error> {
     serde_saphyr::from_multiple(text).map_err(failed(file))
 }
 
-/// The Package resource as JSON, for whoever creates it by a client.
+/// The Package resource as JSON, for creating it by a client.
 pub fn package_crd() -> Result<Value, Error> {
     serde_saphyr::from_str(PACKAGE_CRD).map_err(failed("package-crd.yaml"))
 }
 
-/// The webhook configuration with the authority of the service's certificate.
+/// The webhook configuration with the certificate authority of the service.
 pub fn webhook(ca_pem: &str, reach: Reach<'_>) -> Result<Value, Error> {
     let mut configuration: Value = serde_saphyr::from_str(WEBHOOK).map_err(failed("webhook.yaml"))?;
     let webhooks = configuration["webhooks"].as_array_mut();

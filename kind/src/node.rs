@@ -1,12 +1,14 @@
-//! One whole real node on this machine: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kube-proxy, kubelet and
-//! containerd, in namespaces of their own.
+//! One whole real node on this machine: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kube-proxy,
+//! kubelet and containerd, in namespaces of their own.
 //!
-//! Owns the node from start to end. It lives in its own PID, network, mount, UTS, IPC and cgroup namespaces and in one folder:
-//! when its first process ends, the kernel ends everything else, and no mount, iptables rule or setting is ever made outside. Of
-//! the machine it has a group in each hierarchy of cgroups, and one link whose other end is the machine's: with `N` free,
-//! the machine is `10.N.0.1` (webhooks and registries listen there), the node `10.N.0.2`, Services are in
-//! `10.N.96.0/20`, Pods in `10.N.128.0/17`, and the machine reaches them all. There is no cluster DNS, and nothing can be
-//! pulled: images are [loaded](Node::load).
+//! Owns the node from start to end. It lives in its own PID, network, mount, UTS, IPC and cgroup namespaces and in one
+//! folder: when its first process ends, the kernel ends everything else, and no mount, iptables rule or setting is ever
+//! made outside.
+//!
+//! On the machine it has only a group in each hierarchy of cgroups, and one network link. With `N` free, the machine's
+//! end is `10.N.0.1` (webhooks and registries listen there), the node `10.N.0.2`, Services are in `10.N.96.0/20`, Pods
+//! in `10.N.128.0/17`, and the machine reaches them all. There is no cluster DNS, and images cannot be pulled: they are
+//! [loaded](Node::load).
 
 mod cgroup;
 mod files;
@@ -43,100 +45,107 @@ pub use needs::{Missing, Need};
 pub use pods::Pods;
 pub use pressure::{Limits, Pressed, press};
 
-/// The key of a taint that keeps Pods from a node which nobody meant for it (`NoSchedule`).
+/// The key of a taint that keeps other Pods from the node (`NoSchedule`).
 pub const TAINT: &str = "longhaul.dev/subjects-only";
 
 /// The node's name in the cluster.
 const NAME: &str = "node";
-/// Where its API server listens.
+/// The port of its API server.
 const PORT: u16 = 6443;
 /// The folder of its data.
 const DATA: &str = "node";
-/// On two busy cores a node is Ready in fifteen seconds.
+/// The time in which a node must be Ready. On two busy cores it needs fifteen seconds.
 const START_DEADLINE: Duration = Duration::from_mins(3);
 const ASK_EVERY: Duration = Duration::from_millis(100);
-/// For an archive of some hundred megabytes on a slow disk.
+/// The time to load an archive of some hundred megabytes on a slow disk.
 const LOAD_LIMIT: Duration = Duration::from_mins(5);
-/// containerd sometimes refuses an image while it is busy with another; nobody wants to see that.
+/// Tries of loading an image: containerd sometimes refuses one while it is busy with another.
 const LOAD_ATTEMPTS: u32 = 3;
 
-/// How a node is to be.
+/// The settings of a node.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// The folder with Kubernetes' programs and etcd.
     pub assets: PathBuf,
-    /// A folder for keys, data and logs; neither below `/var` nor `/run`, of which the node has its own. Keys and data go when
-    /// the node stops, `logs/` stays.
+    /// A folder for keys, data and logs; neither below `/var` nor `/run`, because the node has its own. Keys and data
+    /// are removed when the node stops, `logs/` stays.
     pub directory: PathBuf,
-    /// The words that run [`first_process`]; the node's own folder is added to them.
+    /// The arguments that run [`first_process`]; the node's own folder is added to them.
     pub init: Vec<OsString>,
-    /// Who may log in, each with a token made on the spot.
+    /// The users that may log in, each with a token made at the start.
     pub users: Vec<User>,
     /// More arguments for kube-apiserver. They come last, so they win.
     pub apiserver_arguments: Vec<String>,
     /// Whether only Pods that tolerate [`TAINT`] run on the node.
     pub tainted: bool,
-    /// How long it may take until the node is Ready.
+    /// The time in which the node must be Ready.
     pub start_deadline: Duration,
-    /// A state directory in which the node is noted while it runs.
+    /// A state directory in which the node is registered while it runs.
     pub state_directory: Option<PathBuf>,
 }
 
 /// A running node. Dropping it ends it.
 #[derive(Debug)]
 pub struct Node {
-    // In this order: the processes go before their groups and files, the note of it last.
+    // In this order: the processes end before their groups and files are removed, the registration is removed last.
     process: Process,
     groups: Groups,
     access: Access,
     registration: Option<Registration>,
     found: Found,
     link: Link,
-    /// The node's first process, as the machine knows it.
+    /// The node's first process, by its id on the machine.
     pid: u32,
 }
 
-/// A node that did not start, or did not do what it should.
+/// Why a node did not start, or failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The machine lacks something. Nothing was started.
+    /// A program or setting of the machine is missing. Nothing was started.
     #[error(transparent)]
     Missing(#[from] Missing),
-    /// What every control plane needs.
+    /// A failure that is common to all control planes.
     #[error(transparent)]
     Programs(#[from] programs::Error),
     /// A cgroup could not be made or removed.
     #[error("failed to make the node's cgroups: is /sys/fs/cgroup writable here?")]
     Groups(#[source] std::io::Error),
-    /// A file of the node.
     #[error("failed to write {}", path.display())]
     File {
-        /// Which one.
         path: PathBuf,
-        /// What the system said.
         #[source]
         source: std::io::Error,
     },
     /// Every block of addresses is in use.
     #[error("failed to find free addresses for a node: every block from 10.200.0.0/16 to 10.250.0.0/16 is in use")]
     NoAddresses,
-    /// A program of the machine did not do its step.
+    /// A program of the machine failed.
     #[error(transparent)]
     Step(#[from] Failed),
     /// A step took too long, or the node ended meanwhile.
     #[error("{step}: {reason} after {waited_s} s; the end of {}:\n{tail}", log.display())]
     Late {
-        /// What was waited for.
+        /// The condition that was waited for.
         step: &'static str,
-        /// What was seen last.
+        /// The last observed state.
         reason: String,
-        /// How long was waited, in seconds.
+        /// The time waited, in seconds.
         waited_s: u64,
-        /// The log that says more.
+        /// The log with more details.
         log: PathBuf,
-        /// Its last lines.
         tail: String,
     },
+}
+
+impl Error {
+    /// Whether a program or setting of this machine is missing. Nothing was started then.
+    pub fn misses_program(&self) -> bool {
+        match self {
+            Self::Missing(_) => true,
+            Self::Programs(error) => error.misses_program(),
+            _ => false,
+        }
+    }
 }
 
 impl Config {
@@ -155,7 +164,7 @@ impl Config {
     }
 }
 
-/// A node that is being brought up: what is waited for, and until when.
+/// A node that is being started: the processes to watch, and the deadline.
 struct Waiting<'a> {
     process: &'a Process,
     files: &'a Files,
@@ -164,7 +173,7 @@ struct Waiting<'a> {
 }
 
 impl Waiting<'_> {
-    /// Asks until there is an answer, the node ended, or time is up. `log` is the one that says why not.
+    /// Polls until there is an answer, the node ended, or the time is over. `log` has the details of a failure.
     async fn until<T>(
         &self,
         step: &'static str,
@@ -192,7 +201,7 @@ impl Waiting<'_> {
 }
 
 impl Node {
-    /// What the machine lacks for a node.
+    /// Reports what the machine lacks for a node.
     pub fn check(assets: &Path, directory: &Path) -> Result<(), Missing> {
         needs::look(assets, directory).map(drop)
     }
@@ -205,13 +214,13 @@ impl Node {
         Self::start_with(config, found, registration, Lifetime::Owned).await
     }
 
-    /// As [`start`](Self::start), for a node that [`stays`](Self::stay) when this process ends.
+    /// Like [`start`](Self::start), for a node that [`stays`](Self::stay) when this process ends.
     pub(crate) async fn start_to_stay(config: Config, registration: Registration) -> Result<Self, Error> {
         let found = needs::look(&config.assets, &config.directory)?;
         Self::start_with(config, found, Some(registration), Lifetime::Releasable).await
     }
 
-    /// Leaves it running, and notes that it is ready.
+    /// Leaves it running, and registers that it is ready.
     pub(crate) fn stay(mut self, ready: Ready) -> Result<(), Error> {
         if let Some(registration) = &mut self.registration {
             registration.ready(ready).map_err(programs::Error::from)?;
@@ -235,7 +244,7 @@ impl Node {
         let mut files = Files::folders(&config.directory, DATA)?;
         let id = registration.as_ref().map(|registration| registration.entry().id.clone());
         let group = cgroup::name(&id.unwrap_or_else(|| format!("{:032x}", rand::random::<u128>())));
-        // Noted before it is there, so that whatever is killed in between is found.
+        // Registered before it exists, so that it is found even if this process is killed in between.
         if let Some(registration) = &mut registration {
             registration.leaves(Traces { group: group.clone() }).map_err(programs::Error::from)?;
         }
@@ -283,38 +292,37 @@ impl Node {
         Ok(node)
     }
 
-    /// The way into it.
     pub const fn access(&self) -> &Access {
         &self.access
     }
 
-    /// The machine's address as the node and its Pods reach it.
+    /// The machine's address for the node and its Pods.
     pub fn machine(&self) -> Ipv4Addr {
         self.link.machine()
     }
 
-    /// The number of the node's first process, for whoever looks below it.
+    /// The id of the node's first process on the machine, for finding the others.
     pub const fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// Its Pods, for whoever looks at their processes.
+    /// Its Pods, for finding their processes.
     pub fn pods(&self) -> Pods {
         Pods::of(&self.found.hierarchies, self.groups.name())
     }
 
-    /// Its programs, for whoever ends one.
+    /// Its programs, for ending one.
     pub fn machinery(&self) -> Machinery {
         Machinery::in_group(self.groups.name())
     }
 
-    /// The rules by which packets of its Pods vanish.
+    /// The rules that drop packets of its Pods.
     pub fn firewall(&self) -> Firewall {
         let Tools { nsenter, iptables, .. } = &self.found.tools;
         Firewall { nsenter: nsenter.clone(), iptables: iptables.clone(), pid: self.pid }
     }
 
-    /// How the node ended, if it did although nobody stopped it.
+    /// How the node ended, if it did without a stop.
     pub fn ended(&self) -> Option<String> {
         self.process.ended()
     }
@@ -327,18 +335,18 @@ impl Node {
 
     /// Ends it, and removes keys and data.
     pub async fn stop(self) {
-        // Nothing in it is worth a gentle end: when its first process is killed the kernel kills all.
+        // Nothing in it needs a gentle end: when its first process is killed, the kernel kills all others.
         let _ = tokio::task::spawn_blocking(move || drop(self)).await;
     }
 }
 
-/// Waits until it takes Pods; the version of its API server.
+/// Waits until it accepts Pods; returns the version of its API server.
 async fn bring_up(waiting: &Waiting<'_>, found: &Found, link: Link, pid: u32, own: &Path) -> Result<String, Error> {
     let files = waiting.files;
     let address = SocketAddr::from((link.node(), PORT));
     let client = ready::Client::new(address, files.ca_pem(), files.token(files::BRINGER).unwrap_or_default())?;
     let said = |unready: Unready| unready.to_string();
-    // A socket of another namespace of mounts is reached through the root of a process there.
+    // A socket in another mount namespace is reached through the root of a process there.
     let socket = PathBuf::from(format!("/proc/{pid}/root{}", files::SOCKET));
     let containerd = async || match tokio::net::UnixStream::connect(&socket).await {
         Ok(_) => Ok(()),
@@ -387,7 +395,7 @@ async fn import(found: &Tools, pid: u32, archive: Vec<u8>) -> Result<(), Error> 
     Ok(())
 }
 
-/// What a node that is no more has left on the machine beside its folder is removed; fails while something of it still runs.
+/// Removes the traces of an ended node on the machine, apart from its folder; fails while one of its processes runs.
 pub fn remove_traces(traces: &Traces) -> std::io::Result<()> {
     cgroup::remove(&traces.group)
 }
@@ -397,7 +405,7 @@ fn first_pid(own: &Path) -> Result<u32, String> {
     text.trim().parse().map_err(|_| "it is no number".to_owned())
 }
 
-/// Structs with string keys only, so it is always JSON.
+/// Structs with string keys only, so the result is always JSON.
 fn json(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec_pretty(value).unwrap_or_default()
 }

@@ -1,6 +1,7 @@
-//! The control planes of real programs that a run can be on, and what each of them can do.
+//! The control planes of real programs that a run can use, and their abilities.
 //!
-//! The seam: whoever plays a run knows a [`Provider`] and, where Pods run, its [`Nodes`]. A new provider is a variant here.
+//! The seam: the runner of a scenario knows a [`Provider`] and, if Pods run, its [`Nodes`]. A new provider is a variant
+//! here.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -32,16 +33,16 @@ enum Which<'a> {
     Guest(&'a Guest),
 }
 
-/// How a Service is reached from this machine.
+/// The address at which a Service is reached from this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
-    /// At its own address.
+    /// Its own address.
     Service,
-    /// At a port that every node opens for it; a node's address.
+    /// A port that every node opens for it; this is a node's address.
     NodePort(IpAddr),
 }
 
-/// What went wrong with nodes.
+/// A failure of nodes.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The node of this machine.
@@ -71,7 +72,6 @@ impl Provider {
         }
     }
 
-    /// Where the API server listens.
     pub fn address(&self) -> SocketAddr {
         match self {
             Self::Local(local) => local.access().address(),
@@ -80,7 +80,7 @@ impl Provider {
         }
     }
 
-    /// What the API server says it is, for example `v1.34.1`.
+    /// The version that the API server reports, for example `v1.34.1`.
     pub fn version(&self) -> &str {
         match self {
             Self::Local(local) => local.access().version(),
@@ -89,7 +89,7 @@ impl Provider {
         }
     }
 
-    /// The authority of the API server's certificate.
+    /// The certificate authority of the API server.
     pub fn ca_pem(&self) -> &str {
         match self {
             Self::Local(local) => local.access().ca_pem(),
@@ -116,7 +116,8 @@ impl Provider {
         }
     }
 
-    /// Lets somebody in whose account was made meanwhile. Elsewhere than in a guest's cluster all were let in from the beginning.
+    /// Admits a user whose account was made meanwhile. Outside of a guest's cluster all users are admitted from the
+    /// beginning.
     pub async fn admit(&mut self, user: &str) -> Result<(), Error> {
         match self {
             Self::Local(_) | Self::Node(_) => Ok(()),
@@ -124,7 +125,7 @@ impl Provider {
         }
     }
 
-    /// Where the API server notes who did what; none where that is not for us to say.
+    /// The audit log of the API server; none if the run does not configure it.
     pub fn audit_log(&self) -> Option<PathBuf> {
         match self {
             Self::Local(local) => Some(local.access().audit_log()),
@@ -142,7 +143,7 @@ impl Provider {
         }
     }
 
-    /// Writes the logs of what has no folder of logs.
+    /// Writes the logs of a cluster without a folder of logs.
     pub async fn keep_logs(&self, folder: &Path) -> Result<(), Error> {
         match self {
             Self::Local(_) | Self::Node(_) => Ok(()),
@@ -150,7 +151,7 @@ impl Provider {
         }
     }
 
-    /// Where it reaches what listens on this machine.
+    /// The address at which it reaches servers on this machine.
     pub fn machine(&self) -> Ipv4Addr {
         match self {
             Self::Local(_) => Ipv4Addr::LOCALHOST,
@@ -159,7 +160,7 @@ impl Provider {
         }
     }
 
-    /// The label that everything made there has to have, so that it is taken away again: key and value.
+    /// The label that every object made there must have, for its removal: key and value.
     pub fn mark(&self) -> Option<(&'static str, &str)> {
         match self {
             Self::Local(_) | Self::Node(_) => None,
@@ -176,7 +177,7 @@ impl Provider {
         }
     }
 
-    /// Its programs, for whoever ends one; none where they are not ours to end.
+    /// Its programs, for ending one; none if they are not ours to end.
     pub fn machinery(&self) -> Option<Machinery> {
         match self {
             Self::Local(local) => Some(local.machinery()),
@@ -185,7 +186,7 @@ impl Provider {
         }
     }
 
-    /// Its control planes, for whoever lets one stand still; none where there is one alone, or they are not ours to stop.
+    /// Its control planes, for pausing one; none if there is only one, or they are not ours to pause.
     pub fn leaders(&self) -> Option<Leaders> {
         match self {
             Self::Local(_) | Self::Node(_) => None,
@@ -193,7 +194,7 @@ impl Provider {
         }
     }
 
-    /// What of it ended, and how, if nobody stopped it.
+    /// The ended part, and how it ended, if it did without a stop.
     pub fn ended(&self) -> Option<String> {
         match self {
             Self::Local(local) => local.ended().map(|(program, how)| format!("{program} ended: {how}")),
@@ -202,7 +203,7 @@ impl Provider {
         }
     }
 
-    /// Stops it, or takes away what was made in it.
+    /// Stops it, or removes the objects that were made in it.
     pub async fn stop(self) -> Result<(), Error> {
         match self {
             Self::Local(local) => local.stop().await,
@@ -214,7 +215,7 @@ impl Provider {
 }
 
 impl Nodes<'_> {
-    /// Their Pods, for whoever looks at their processes.
+    /// Their Pods, for finding their processes.
     pub fn pods(&self) -> Pods {
         match self.0 {
             Which::Node(node) => node.pods(),
@@ -222,7 +223,8 @@ impl Nodes<'_> {
         }
     }
 
-    /// Loads the images of an archive, as `docker save` writes it. A cluster that only a kubeconfig names has them, or pulls them.
+    /// Loads the images of an archive, as `docker save` writes it. A cluster that only a kubeconfig names has the
+    /// images, or pulls them.
     pub async fn load(&self, archive: Vec<u8>) -> Result<(), Error> {
         match self.0 {
             Which::Node(node) => Ok(node.load(archive).await?),
@@ -230,7 +232,7 @@ impl Nodes<'_> {
         }
     }
 
-    /// The rules by which packets of its Pods vanish; none where the network of the cluster has policies for that.
+    /// The rules that drop packets of its Pods; none if the network of the cluster enforces policies.
     pub fn firewall(&self) -> Option<Firewall> {
         match self.0 {
             Which::Node(node) => Some(node.firewall()),

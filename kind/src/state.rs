@@ -1,11 +1,11 @@
-//! What control planes leave on disk so that another process can find and end them.
+//! The files of control planes on disk, by which another process can find and end them.
 //!
 //! Owns the state directory: one folder for each control plane with an entry in it, written before anything is started
-//! and after each step, so that whatever is killed in between is found again. Owns the question whether a process or
-//! folder is provably ours. It starts and ends nothing: that is [`crate::local`]'s and [`crate::cluster`]'s.
+//! and after each step, so that a control plane is found again even if a process is killed in between. Owns the proof
+//! that a process or folder is ours. It starts and ends nothing: [`crate::local`] and [`crate::cluster`] do that.
 //!
-//! A process is known by its number, the time it started and the boot it belongs to, so that a number that was given to
-//! somebody else later is never taken for ours. A folder is ours when it holds the entry's random mark.
+//! A process is identified by its number, its start time and its boot, so that a number that another process got later
+//! is never taken for ours. A folder is ours if it contains the entry's random mark.
 
 mod identity;
 
@@ -27,57 +27,56 @@ pub(crate) use identity::mentioning;
 const ENTRY: &str = "cluster.json";
 /// The mark in the folder of keys and data.
 const MARK: &str = ".longhaul-control-plane";
-/// An entry is a few hundred bytes.
+/// The most bytes of an entry, which has a few hundred.
 const ENTRY_BYTES_MAX: u64 = 64 << 10;
-/// Control planes in one state directory; more is no state directory of ours.
+/// The most control planes in one state directory; a folder with more is not one.
 const ENTRIES_MAX: usize = 256;
-/// Of the file's form. An entry of another one is left alone.
+/// The version of the file's format. An entry with another version is left alone.
 const FORMAT: u32 = 1;
 
 /// A control plane that was started on this machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Entry {
-    /// The form of this file.
+    /// The version of the file's format.
     pub format: u32,
     /// Random; also in the mark of the folder.
     pub id: String,
-    /// What people call it.
     pub name: String,
-    /// Who needs it.
+    /// The use of the control plane.
     pub purpose: Purpose,
     /// The process that started it.
     pub owner: Identity,
-    /// When, as RFC 3339.
+    /// When it was started, as RFC 3339.
     pub started_at: String,
     /// The folder of keys, data and logs.
     pub directory: PathBuf,
     /// Every process that was started for it, in order.
     pub processes: Vec<Process>,
-    /// Known once it was ready.
+    /// Set once it was ready.
     pub ready: Option<Ready>,
-    /// What a node has on the machine beside processes and the folder; a control plane without nodes has nothing.
+    /// Traces of a node on the machine apart from processes and the folder; none for a control plane without nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traces: Option<Traces>,
-    /// What lives in containers, or in somebody else's cluster, and so ends with no process of this machine.
+    /// Parts in containers, or in another owner's cluster, which end with no process of this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outside: Option<Outside>,
 }
 
-/// What ends with no process of this machine.
+/// Parts that end with no process of this machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Outside {
     /// A cluster of kind that was made.
     pub containers: Option<Containers>,
-    /// What a guest made in a cluster that goes on.
+    /// The objects of a guest in a cluster that goes on.
     pub guest: Option<Labelled>,
-    /// The cluster of kind that the guest is in: what is not there any more has no guests.
+    /// The cluster of kind that the guest is in: a cluster that no longer exists has no guests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within: Option<Containers>,
 }
 
-/// What a node has on the machine beside processes and the folder.
+/// Traces of a node on the machine apart from processes and the folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Traces {
@@ -85,14 +84,14 @@ pub struct Traces {
     pub group: String,
 }
 
-/// Who needs a control plane.
+/// The use of a control plane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Purpose {
-    /// Somebody at a terminal: it stays until it is taken down.
+    /// A user at a terminal: it stays until it is taken down.
     #[serde(rename = "standing")]
     Lasting,
-    /// A run: it goes with the process that started it.
+    /// A run: it ends with the process that started it.
     Run,
 }
 
@@ -102,7 +101,6 @@ pub enum Purpose {
 pub struct Process {
     /// `etcd` or `kube-apiserver`.
     pub program: String,
-    /// Which process.
     pub identity: Identity,
 }
 
@@ -110,7 +108,7 @@ pub struct Process {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Ready {
-    /// What the API server says it is: `v1.34.1`.
+    /// The version that the API server reports: `v1.34.1`.
     pub version: String,
     /// `https://127.0.0.1:port`
     pub url: String,
@@ -123,31 +121,24 @@ pub struct Ready {
 pub struct Found {
     /// The folder in the state directory.
     pub folder: PathBuf,
-    /// What the entry says, or why it cannot be read.
+    /// The entry, or why it cannot be read.
     pub entry: Result<Entry, Arc<Unreadable>>,
 }
 
 /// Why an entry cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Unreadable {
-    /// The system refuses it.
+    /// The system refuses to read it.
     #[error(transparent)]
     File(#[from] std::io::Error),
-    /// It is too large.
     #[error("it has {bytes} bytes, which no entry has")]
-    Size {
-        /// How large it is.
-        bytes: u64,
-    },
-    /// It is no entry.
+    Size { bytes: u64 },
+    /// The file is no entry.
     #[error(transparent)]
     Json(#[from] serde_json::Error),
     /// Another version of this program wrote it.
     #[error("it has format {format}, this program knows {FORMAT}: use the one that wrote it")]
-    Format {
-        /// Its form.
-        format: u32,
-    },
+    Format { format: u32 },
 }
 
 /// The state directory could not be used.
@@ -158,31 +149,21 @@ pub enum Error {
     NoHome,
     /// There is an entry of that name.
     #[error("failed to register the control plane `{name}`: there is one of that name")]
-    Exists {
-        /// The name.
-        name: String,
-    },
-    /// A name that is no good folder name.
+    Exists { name: String },
+    /// A name that is not possible as a folder name.
     #[error("failed to use `{name}` as a name: write 1 to 40 of a-z, 0-9 and `-`, beginning with a letter")]
-    Name {
-        /// The name.
-        name: String,
-    },
-    /// A process could not be looked at. Telling processes apart needs Linux's `/proc`.
+    Name { name: String },
+    /// A process could not be examined. Identifying processes needs Linux's `/proc`.
     #[error("failed to look at process {pid} in /proc")]
     Process {
-        /// Its number.
         pid: u32,
-        /// What the system said.
         #[source]
         source: std::io::Error,
     },
-    /// A file or folder.
+    /// A file or folder could not be used.
     #[error("failed to use {}", path.display())]
     File {
-        /// Which one.
         path: PathBuf,
-        /// What the system said.
         #[source]
         source: std::io::Error,
     },
@@ -196,8 +177,8 @@ pub struct Registration {
     kept: bool,
 }
 
-/// Where state is kept unless somebody says otherwise: `$XDG_STATE_HOME/longhaul/clusters`, or
-/// `~/.local/state/longhaul/clusters` (XDG Base Directory Specification).
+/// The default folder of the state: `$XDG_STATE_HOME/longhaul/clusters`, or `~/.local/state/longhaul/clusters` (XDG
+/// Base Directory Specification).
 pub fn default_directory() -> Result<PathBuf, Error> {
     let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     directory_for(absolute("XDG_STATE_HOME"), absolute("HOME")).ok_or(Error::NoHome)
@@ -208,7 +189,7 @@ fn directory_for(state_home: Option<PathBuf>, home: Option<PathBuf>) -> Option<P
     Some(state.join("longhaul/clusters"))
 }
 
-/// Every control plane of a state directory, by name. None when the directory is not there.
+/// Every control plane of a state directory, by name. Empty if the directory does not exist.
 pub fn entries(root: &Path) -> Result<Vec<Found>, Error> {
     let listing = match fs::read_dir(root) {
         Ok(listing) => listing,
@@ -217,7 +198,7 @@ pub fn entries(root: &Path) -> Result<Vec<Found>, Error> {
     };
     let mut folders: Vec<PathBuf> = listing.flatten().map(|entry| entry.path()).take(ENTRIES_MAX).collect();
     folders.sort();
-    // A folder without an entry is somebody else's, or the logs of a control plane that is gone.
+    // A folder without an entry belongs to another program, or has the logs of a control plane that was removed.
     folders.retain(|folder| folder.join(ENTRY).symlink_metadata().is_ok());
     Ok(folders.into_iter().map(|folder| Found { entry: read(&folder).map_err(Arc::new), folder }).collect())
 }
@@ -241,11 +222,11 @@ pub(crate) fn is_ours(entry: &Entry) -> bool {
     !entry.id.is_empty() && fs::read_to_string(entry.directory.join(MARK)).is_ok_and(|mark| mark == entry.id)
 }
 
-/// Removes an entry and its folder, unless something else is in there.
+/// Removes an entry and its folder, unless the folder has other files.
 pub(crate) fn forget(folder: &Path) -> Result<(), Error> {
     let path = folder.join(ENTRY);
     fs::remove_file(&path).map_err(failed(&path))?;
-    // Anything else in the folder stays, and so does the folder.
+    // Other files in the folder stay, and so does the folder.
     let _ = fs::remove_dir(folder);
     Ok(())
 }
@@ -287,11 +268,11 @@ impl Registration {
             traces: None,
             outside: None,
         };
-        // Whoever makes the file has the name; two at once cannot.
+        // The process that makes the file has the name; two at once cannot.
         let path = folder.join(ENTRY);
         let draft = folder.join(format!("draft-{}", entry.id));
         write(&draft, &text(&entry))?;
-        // A link fails where something is, and what it makes is whole from the start.
+        // A link fails if the path exists, and the linked file is complete from the start.
         let linked = fs::hard_link(&draft, &path);
         let _ = fs::remove_file(&draft);
         match linked {
@@ -305,43 +286,43 @@ impl Registration {
         Ok(registration)
     }
 
-    /// That of the control plane of a run of this process; none without a state directory.
+    /// The registration of a control plane of a run of this process; none without a state directory.
     pub(crate) fn of_run(root: Option<&PathBuf>, directory: &Path) -> Result<Option<Self>, Error> {
         let name = format!("run-{}-{:08x}", std::process::id(), rand::random::<u32>());
         root.map(|root| Self::begin(root, &name, Purpose::Run, Some(directory))).transpose()
     }
 
-    /// Notes a process that was just started.
+    /// Registers a process that was just started.
     pub(crate) fn started(&mut self, program: &str, pid: u32) -> Result<(), Error> {
         let identity = Identity::of(pid)?;
         self.entry.processes.push(Process { program: program.to_owned(), identity });
         self.write()
     }
 
-    /// Notes what else there will be on the machine.
+    /// Registers further traces on the machine, before they exist.
     pub(crate) fn leaves(&mut self, traces: Traces) -> Result<(), Error> {
         self.entry.traces = Some(traces);
         self.write()
     }
 
-    /// Notes what will be outside of this machine's processes.
+    /// Registers parts outside of this machine's processes, before they exist.
     pub(crate) fn lives_outside(&mut self, outside: Outside) -> Result<(), Error> {
         self.entry.outside = Some(outside);
         self.write()
     }
 
-    /// Notes that it is ready.
+    /// Registers that it is ready.
     pub(crate) fn ready(&mut self, ready: Ready) -> Result<(), Error> {
         self.entry.ready = Some(ready);
         self.write()
     }
 
-    /// What is written so far.
+    /// The entry as written so far.
     pub fn entry(&self) -> &Entry {
         &self.entry
     }
 
-    /// Leaves the entry for others to find.
+    /// Leaves the entry for other processes to find.
     pub(crate) fn keep(mut self) -> Entry {
         self.kept = true;
         self.entry.clone()

@@ -1,7 +1,8 @@
-//! One step that another program does: named, bounded, tried again where that helps, with the command which mends it.
+//! One step that another program does: named, bounded, tried again if that helps, with the command that repairs a
+//! failure.
 //!
-//! Owns calling programs for clusters that are made of containers or belong to somebody else. What the steps are is said by who
-//! takes them.
+//! Owns the calls of programs for clusters that are made of containers or belong to another owner. The callers define
+//! the steps.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -12,13 +13,13 @@ use std::time::{Duration, Instant};
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
 
-/// For steps that have nothing to wait for.
+/// The time limit of steps that wait for nothing.
 const LIMIT: Duration = Duration::from_secs(30);
-/// What an error repeats of a program's words.
+/// The most bytes of a program's output in an error.
 const SAID_BYTES_MAX: usize = 4 << 10;
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// A program, and words that go before all others: `docker exec -i NODE kubectl`.
+/// A program, and its leading arguments: `docker exec -i NODE kubectl`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Tool {
     pub(crate) program: PathBuf,
@@ -26,7 +27,6 @@ pub(crate) struct Tool {
     pub(crate) environment: Vec<(&'static str, OsString)>,
 }
 
-/// What is to be done.
 #[derive(Debug, Clone)]
 pub(crate) struct Step<'a> {
     name: &'static str,
@@ -38,29 +38,29 @@ pub(crate) struct Step<'a> {
     attempts: u32,
 }
 
-/// A step that was not done.
+/// A step that failed.
 #[derive(Debug)]
 pub struct Failed {
-    /// What was to be done.
+    /// The name of the step.
     pub step: &'static str,
-    /// The command, with its words.
+    /// The command, with its arguments.
     pub command: String,
-    /// How it ended: its status and what it said, or what the system said.
+    /// How it ended: its status and output, or the system's error.
     pub reason: String,
-    /// What mends it: a command.
+    /// A command that repairs it.
     pub mend: String,
 }
 
 impl fmt::Display for Failed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { step, command, reason, mend } = self;
-        write!(f, "failed to {step}: `{command}` {reason}\n  mend it: {mend}")
+        write!(f, "failed to {step}: `{command}` {reason}\n  to fix it: {mend}")
     }
 }
 
 impl std::error::Error for Failed {}
 
-/// Steps to their end, for who cannot wait otherwise: in a destructor.
+/// Runs steps to their end, for code that cannot await: in a destructor.
 pub(crate) fn now<T, E>(steps: impl Future<Output = Result<T, E>> + Send + 'static) -> Result<T, E>
 where
     T: Send + 'static,
@@ -72,7 +72,7 @@ where
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| failed(could_not(&error)))?;
-    // A thread of its own: the one that drops may belong to a runtime, which must not be entered twice.
+    // A thread of its own: the dropping thread may belong to a runtime, which must not be entered twice.
     let ended = std::thread::spawn(move || runtime.block_on(steps)).join();
     ended.unwrap_or_else(|_| Err(failed("panicked".to_owned())))
 }
@@ -108,12 +108,12 @@ impl<'a> Step<'a> {
         Self { limit, ..self }
     }
 
-    /// A program that says no is asked again; one that takes too long is not.
+    /// Sets the number of tries: after a failure the program is called again, after a timeout it is not.
     pub(crate) fn tried(self, attempts: u32) -> Self {
         Self { attempts, ..self }
     }
 
-    /// What it wrote to its standard output. It is killed when it takes too long, or when this is dropped.
+    /// Returns its standard output. The program is killed if it takes too long, or if this is dropped.
     pub(crate) async fn call(self) -> Result<String, Failed> {
         let mut attempt = 1;
         loop {
@@ -124,7 +124,7 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// The same, for who cannot wait otherwise; its input is not given.
+    /// Like [`Self::call`], for code that cannot await; its input is not passed on.
     pub(crate) fn call_now(self) -> Result<String, Failed> {
         let mut command = std::process::Command::new(&self.tool.program);
         command.args(&self.tool.words).args(&self.words).envs(self.tool.environment.iter().cloned());
@@ -146,7 +146,7 @@ impl<'a> Step<'a> {
         heard(&output).map_err(|reason| self.failed(reason))
     }
 
-    /// What it said, or why not, and whether it was the program that said no.
+    /// Its output, or the error and whether the program itself failed.
     async fn once(&self) -> Result<String, (String, bool)> {
         let mut command = Command::new(&self.tool.program);
         command.args(&self.tool.words).args(&self.words).envs(self.tool.environment.iter().cloned());
@@ -155,7 +155,7 @@ impl<'a> Step<'a> {
         let stdin = child.stdin.take();
         let feed = async {
             if let Some(mut stdin) = stdin {
-                // A program that does not read to the end says itself why.
+                // If a program does not read to the end, its own error gives the reason.
                 let _ = stdin.write_all(&self.input).await;
             }
         };
@@ -185,7 +185,7 @@ fn heard(output: &std::process::Output) -> Result<String, String> {
     }
     let said = String::from_utf8_lossy(&output.stderr);
     let said = said.trim();
-    // The end says why.
+    // The end of the output has the reason.
     let from = said.char_indices().map(|(at, _)| at).find(|at| said.len() - at <= SAID_BYTES_MAX).unwrap_or(0);
     Err(format!("ended with {}: {}", output.status, &said[from..]))
 }
@@ -204,7 +204,7 @@ mod tests {
         let failed = Step::new("load the image", "docker pull x", &shell, ["echo gone >&2; exit 3"]).call().await;
         assert_eq!(
             failed.unwrap_err().to_string(),
-            "failed to load the image: `/bin/sh -c echo gone >&2; exit 3` ended with exit status: 3: gone\n  mend it: docker pull x"
+            "failed to load the image: `/bin/sh -c echo gone >&2; exit 3` ended with exit status: 3: gone\n  to fix it: docker pull x"
         );
     }
 

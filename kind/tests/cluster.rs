@@ -102,7 +102,7 @@ async fn what_a_killed_start_leaves_is_found_and_taken_down() {
     assert_eq!(std::fs::read_dir(state.path()).unwrap().count(), 0, "{down}");
 }
 
-/// The processes of a run die with it. Its keys and data are found by its note.
+/// The processes of a run die with it. Its keys and data are found by its registration.
 #[tokio::test]
 #[ignore = "slow: a control plane"]
 async fn what_a_killed_run_leaves_is_found_and_taken_down() {
@@ -111,7 +111,7 @@ async fn what_a_killed_run_leaves_is_found_and_taken_down() {
         let state = PathBuf::from(state);
         let config = Config { state_directory: Some(state.join("state")), ..Config::new(assets, state.join("run")) };
         let local = Local::start(config).await.unwrap();
-        // Until it is told to end, or killed.
+        // Until it is ended or killed.
         let mut nothing = [0; 1];
         let _ = tokio::io::stdin().read(&mut nothing).await;
         local.stop().await;

@@ -45,7 +45,7 @@ impl Kubectl {
     async fn run(&self, arguments: &[&str], input: &str) -> Result<String, String> {
         let mut command = Command::new(&self.program);
         command.arg("--kubeconfig").arg(&self.kubeconfig).args(arguments).kill_on_drop(true);
-        // Its discovery cache would otherwise be shared with whatever else runs on this machine.
+        // Its discovery cache would otherwise be shared with other programs on this machine.
         command.env("HOME", self.kubeconfig.parent().unwrap());
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         child.stdin.take().unwrap().write_all(input.as_bytes()).await.unwrap();
@@ -56,7 +56,7 @@ impl Kubectl {
 }
 
 fn alive(pid: u32) -> bool {
-    // A zombie is nobody's: it has ended and only its number is left.
+    // A zombie has ended, and only its process id is left.
     let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     !state.is_empty() && !state.contains(") Z ")
 }
@@ -143,7 +143,7 @@ async fn use_packages(admin: &Kubectl, watcher: &Kubectl) {
     }
 }
 
-/// The account of the API over Deployments, positive and negative, as the real RBAC authorizer answers.
+/// The rights of the account of the API over Deployments, positive and negative, by the real RBAC authorizer.
 async fn ask_what_the_api_over_deployments_may(admin: &Kubectl) {
     let rights = |images: bool| {
         let all = manifests::replicas_rights(images).unwrap();
@@ -185,7 +185,7 @@ async fn ask_what_the_api_over_deployments_may(admin: &Kubectl) {
     matrix(&[("deployments.apps", &["get", "list", "watch", "patch"]), ("deployments.apps/scale", scale)]).await;
 }
 
-/// RBAC learns of a binding a moment after it is made.
+/// RBAC uses a binding a moment after it is made.
 async fn until_known(kubectl: &Kubectl, verb: &str, resource: &str, expected: bool) -> bool {
     let deadline = Instant::now() + Duration::from_secs(20);
     loop {

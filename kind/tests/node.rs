@@ -1,4 +1,5 @@
-//! A whole real node, from start to nothing left. Needs root and everything that [`kind::node`] needs; says what is missing.
+//! A whole real node, from start to nothing left. Needs root and the requirements of [`kind::node`]; reports what is
+//! missing.
 
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
@@ -20,12 +21,12 @@ const FIRST: &str = "LONGHAUL_TEST_FIRST_PROCESS";
 fn the_first_process_of_a_node_is_a_copy_of_this_program() {
     if std::env::var_os(FIRST).is_some() {
         let directory = std::env::args_os().next_back().unwrap();
-        // It returns only where it failed.
+        // The function returns only after a failure.
         panic!("{:?}", first_process(Path::new(&directory)).err());
     }
 }
 
-/// The words that run it.
+/// The arguments that run it.
 fn init() -> Vec<OsString> {
     let program = std::env::current_exe().unwrap().into_os_string();
     let test = "the_first_process_of_a_node_is_a_copy_of_this_program".into();
@@ -100,7 +101,7 @@ async fn a_node_runs_pods_whose_processes_are_known_and_leaves_nothing() {
     node.stop().await;
     println!("it was down after {:?}", began.elapsed());
     assert!(!first.is_alive());
-    // A node of somebody else that was there may have gone meanwhile.
+    // Another node's groups may have been removed meanwhile.
     let left: Vec<PathBuf> = groups().into_iter().filter(|group| !before.contains(group)).collect();
     assert!(left.is_empty(), "{left:?}");
     assert!(!plane.join("pki").exists() && !plane.join("node").exists());

@@ -1,11 +1,13 @@
-//! Admission load: who asks what, when, what the right answer is, and what came back.
+//! Admission load: reviews, their times, the right answers, and the received answers.
 //!
-//! The path of a request: [`Plan::build`] makes a bounded corpus of `AdmissionReview`s and an endless-looking but exact
-//! stream of (time, review); generator threads of their own send each when it is due, as kube-apiserver would, check the
-//! answer as kube-apiserver would, compare it with what is right, and record.
+//! The path of a request: [`Plan::build`] makes a bounded corpus of `AdmissionReview`s and an exact stream of (time,
+//! review) of any length. Generator threads send each review when it is due, as kube-apiserver would. They check the
+//! answer as kube-apiserver would, compare it with the right answer, and record the result.
 
 mod answer;
 mod answers;
+pub mod attack;
+pub mod attack_plan;
 #[doc(hidden)]
 pub mod bench;
 mod config;
@@ -53,34 +55,33 @@ pub enum Error {
     Config {
         /// The key, such as `rate` or `mix`.
         key: &'static str,
-        /// What is wrong and what to write instead.
+        /// The fault, and what to write instead.
         problem: String,
     },
     /// The images that the load is made of.
     #[error("images: {problem}")]
     Images {
-        /// What is wrong and what to give instead.
+        /// The fault, and what to give instead.
         problem: String,
     },
     /// The webhook's address, name or certificates.
     #[error("target: {problem}")]
     Target {
-        /// What is wrong and what to write instead.
+        /// The fault, and what to write instead.
         problem: String,
     },
     /// The file of a replay.
     #[error(transparent)]
     Recording(#[from] crate::RecordingError),
-    /// What the API server stores could not be followed.
+    /// The stored objects of the API server could not be followed.
     #[error("what the API server stores: {problem}")]
     Stored {
-        /// What is missing, or what the API server said.
+        /// The missing part, or the API server's message.
         problem: String,
     },
     /// The operating system refused a thread or a runtime.
     #[error("start the load's threads: {source}")]
     Threads {
-        /// What it said.
         #[from]
         source: std::io::Error,
     },

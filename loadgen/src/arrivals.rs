@@ -1,9 +1,9 @@
 //! [`Arrivals`] and the planned times that follow from it. Pure: a plan of 100 hours is an iterator, never a list.
 //!
 //! The number of arrivals is fixed by rate and length, so that "planned" can be compared with "done" exactly. A Poisson
-//! process conditioned on its count is that many independent uniform times in order; the next of `k` remaining uniform
-//! times in a remaining stretch `r` lies `r * (1 - u^(1/k))` ahead, so they can be drawn one by one. Where the rate changes,
-//! the same is done on the axis of the cumulative rate, and [`Profile`] says when a value of it is reached.
+//! process conditioned on its count is that many independent uniform times in order. The next of `k` remaining uniform
+//! times in a remaining stretch `r` lies `r * (1 - u^(1/k))` ahead, so they can be drawn one by one. If the rate
+//! changes, the same is done on the axis of the cumulative rate, and [`Profile`] maps a value of it to its time.
 
 mod profile;
 mod recording;
@@ -24,7 +24,7 @@ pub use schedule::Schedule;
 pub(crate) use schedule::Stream;
 pub use shape::{Ramp, Shape, Sine, Stairs, Step};
 
-/// How arrivals are spread over time: evenly or at random, round a rate that may change along a [`Shape`].
+/// The distribution of arrivals over time: even or random, round a rate that may change along a [`Shape`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Arrivals {
@@ -42,21 +42,21 @@ pub(crate) struct Times {
     profile: Arc<Profile>,
     total: u64,
     next: u64,
-    /// How much of the profile's measure has passed; only Poisson arrivals need it.
+    /// The passed part of the profile's measure; only Poisson arrivals need it.
     passed: f64,
     cursor: usize,
-    /// Rounding to nanoseconds must not turn two arrivals round.
+    /// The last time: rounding to nanoseconds must not change the order of two arrivals.
     last: Duration,
     rng: ChaCha8Rng,
 }
 
 impl Times {
-    /// A rate that stays the same.
+    /// A constant rate.
     pub(crate) fn new(arrivals: Arrivals, rate: Rate, length: Duration, rng: ChaCha8Rng) -> Self {
         Self::along(arrivals, Arc::new(Profile::flat(rate, length)), rng)
     }
 
-    /// A rate that changes as the profile says.
+    /// A rate that follows the profile.
     pub(crate) fn along(arrivals: Arrivals, profile: Arc<Profile>, rng: ChaCha8Rng) -> Self {
         Self { arrivals, total: profile.count(), profile, next: 0, passed: 0.0, cursor: 0, last: Duration::ZERO, rng }
     }
@@ -97,7 +97,7 @@ impl Iterator for Times {
     }
 }
 
-/// How many arrivals a rate makes in a length of time, rounded to the nearest.
+/// The number of arrivals of a rate in a length of time, rounded to the nearest.
 pub(crate) fn count(rate: Rate, length: Duration) -> u64 {
     Profile::flat(rate, length).count()
 }

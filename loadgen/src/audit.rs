@@ -1,12 +1,12 @@
-//! The harness's own view of a control plane that has no inside view: a list, then a watch, of one resource.
+//! The harness's own view of a control plane whose inside is not accessible: a list, then a watch, of one resource.
 //!
 //! Owns the feed of commits in the order in which the control plane made them, and the proof that the feed is complete:
-//! [`Audit::finish`] compares it with a last list, and [`Agreement`] with what churn's writes were answered. When they
-//! disagree the run is invalid: the harness does not blame the subject for its own gaps. It knows no ledger and judges
-//! nothing.
+//! [`Audit::finish`] compares it with a last list, and [`Agreement`] compares it with the answers to churn's writes. If
+//! they disagree, the run is invalid: the harness does not blame the subject for its own gaps. It knows no ledger and
+//! judges nothing.
 //!
-//! A stream that ends is resumed at the last version. When the server has forgotten that version (410), the audit lists
-//! again, and the report names the [`Hole`]: which versions were written in it nobody knows.
+//! A stream that ends is resumed at the last version. If the server has forgotten that version (410), the audit lists
+//! again, and the report names the [`Hole`]: the versions written in that time are unknown.
 
 mod agree;
 mod event;
@@ -33,73 +33,73 @@ use queue::Queue;
 pub use agree::{Agreement, GRACE, Outcome, agree};
 pub use history::{Disagreement, Problem};
 
-/// More than the largest population, so that the first list fits; at most about 80 MiB.
+/// Commits in the queue: more than the largest population, so that the first list fits; at most about 80 MiB.
 const QUEUE_COMMITS: usize = 1 << 18;
-/// kube-apiserver sends a bookmark about once a minute.
+/// The longest silence: kube-apiserver sends a bookmark about once a minute.
 const SILENCE_LIMIT: Duration = Duration::from_secs(90);
-/// client-go asks for 5 to 10 minutes.
+/// The length of a stream: client-go asks for 5 to 10 minutes.
 const STREAM_S: u64 = 300;
-/// A control plane that is away for longer than that is not being tested any more.
+/// The longest outage: a control plane that is away for longer is not being tested any more.
 const OUTAGE_LIMIT: Duration = Duration::from_mins(2);
-/// A control plane that just started may answer 429 or 503 for a moment, or not know a new resource yet.
+/// The time for retries at the start: a control plane that just started may answer 429 or 503 for a moment, or not know
+/// a new resource yet.
 const START_LIMIT: Duration = Duration::from_secs(10);
 const START_PAUSE: Duration = Duration::from_millis(200);
-/// A watch is hardly ever a second behind; what has not come after this will not come.
+/// The time for the watch to catch up: it is hardly ever a second behind, and an event that has not come after this
+/// will not come.
 const CATCH_UP_LIMIT: Duration = Duration::from_secs(15);
 const CATCH_UP_LOOK: Duration = Duration::from_millis(50);
 
-/// What is audited, and how patiently.
+/// The audited resource, and the limits of the audit.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// The control plane, as for churn. Its user must be allowed to list and watch the resource in all namespaces.
     pub api: Api,
-    /// The resource, written as for churn: `packages.longhaul.dev/v1alpha1`, `v1/configmaps`. Any resource will do.
+    /// The resource, written as for churn: `packages.longhaul.dev/v1alpha1`, `v1/configmaps`. Any resource is possible.
     pub resource: String,
-    /// Where in each object its controller tells how far it has come.
+    /// The fields in which an object's controller reports its progress.
     pub looks: Option<Looks>,
-    /// JSON pointer of the pod spec whose images are told with each commit, such as `/spec/template/spec`.
+    /// JSON pointer of the pod spec whose images are reported with each commit, such as `/spec/template/spec`.
     pub pod_spec: Option<String>,
-    /// Paths, as for [`facts::seek`], of what is told of each object besides; the empty one is all of it.
+    /// Paths, as for [`facts::seek`], of further fields that are reported; the empty path is the whole object.
     pub fields: Vec<String>,
-    /// Nothing of what is there already: the feed begins with the next change. Then there is nothing to confirm, and no
-    /// [`Audit::finish`].
+    /// Whether the feed begins with the next change and leaves out existing objects. Then there is no list to compare
+    /// with, and no [`Audit::finish`].
     pub from_now: bool,
-    /// Whether the reader gets each [`Hole`] as an [`Error::Hole`] and reads on. The report has them in any case.
+    /// Whether the reader gets each [`Hole`] as an [`Error::Hole`] and reads on. The report has the holes in any case.
     pub tells_holes: bool,
-    /// Commits that wait for their reader; what is over it is lost and reported as [`Error::Overrun`].
+    /// Commits that wait for their reader; further ones are lost and reported as [`Error::Overrun`].
     pub queue_commits: usize,
-    /// A stream that brings nothing for so long is dropped and resumed.
+    /// The time after which a silent stream is dropped and resumed.
     pub silence_limit: Duration,
-    /// How long the server is asked to keep a stream, in seconds.
+    /// The requested length of a stream, in seconds.
     pub stream_s: u64,
-    /// When no watch could be opened, or none made sense, for so long, the audit has failed.
+    /// The time without an opened or valid watch after which the audit has failed.
     pub outage_limit: Duration,
-    /// How long [`Audit::finish`] waits for the watch to show what the last list has.
+    /// The time that [`Audit::finish`] waits for the watch to show all objects of the last list.
     pub catch_up_limit: Duration,
 }
 
-/// One version that the control plane committed, with what only the audit knows of it. Its order rises by one with each. For a
-/// deletion that only a list showed, its revision is that of the list.
+/// One version that the control plane committed, with the audit's own knowledge of it. Its order rises by one with
+/// each. For a deletion that only a list showed, its revision is that of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// When the audit received it; the commit itself was a moment before.
     pub at: Instant,
-    /// What was committed.
     pub commit: Commit,
-    /// The generation, and what [`Config::looks`] asks for.
+    /// The generation, and the fields of [`Config::looks`].
     pub progress: Progress,
-    /// The images of the pod spec, where [`Config::pod_spec`] asks for them.
+    /// The images of the pod spec, if [`Config::pod_spec`] requests them.
     pub images: Vec<String>,
-    /// What stands at [`Config::fields`], null where there is nothing. Of a deletion that only a list showed none is known.
+    /// The values at [`Config::fields`], null if a field is absent. Empty for a deletion that only a list showed.
     pub fields: Vec<Value>,
-    /// How the audit knows.
     pub source: Source,
 }
 
 /// How the audit learned of a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
-    /// It was there when the audit began.
+    /// The object existed when the audit began.
     Listed,
     /// A list after a hole showed it. Versions before it may never have been seen, and its time is that of the list.
     Relisted,
@@ -107,10 +107,10 @@ pub enum Source {
     Watched,
 }
 
-/// A stretch of time of which the audit knows the outcome only, not the versions.
+/// A time for which the audit knows only the outcome, not the versions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hole {
-    /// When the control plane was last heard before it.
+    /// The last sign of the control plane before it.
     pub from: Instant,
     /// When the list after it was complete.
     pub until: Instant,
@@ -118,16 +118,16 @@ pub struct Hole {
     pub after: String,
     /// The version of the list after it.
     pub relisted: String,
-    /// Objects that the list showed to be new, changed or gone.
+    /// Objects that were new, changed or deleted by the list.
     pub changes: u64,
-    /// What the server said.
+    /// The server's message.
     pub reason: String,
 }
 
-/// What the audit came to.
+/// The result of the audit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    /// Commits in the feed, the first list included.
+    /// Commits in the feed, including the first list.
     pub commits: u64,
     /// Objects in the last list.
     pub objects: u64,
@@ -135,75 +135,54 @@ pub struct Report {
     pub resource_version: String,
     /// How often a stream ended and was opened again.
     pub resumes: u64,
-    /// Bookmarks that came.
     pub bookmarks: u64,
-    /// Events that showed what was known already; a server may do that.
+    /// Events without news; a server may send them.
     pub repeated: u64,
     /// The first hundred holes, in order.
     pub holes: Vec<Hole>,
-    /// All holes.
     pub holes_total: u64,
     /// The first hundred disagreements: of the watch with itself, then of the watch with the last list.
     pub disagreements: Vec<Disagreement>,
-    /// All disagreements.
     pub disagreements_total: u64,
 }
 
-/// Why there is no audit, or no more of it.
+/// Why there is no audit, or why it ended.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// Address, certificates, token, resource or pointer.
     #[error("start the audit: {problem}")]
     Config {
-        /// What is wrong and what to write instead.
+        /// The fault, and what to write instead.
         problem: String,
     },
     /// The control plane did not give the list.
     #[error("list {resource} for the audit: {problem}")]
-    List {
-        /// The resource, as it was written.
-        resource: String,
-        /// What the control plane said.
-        problem: String,
-    },
+    List { resource: String, problem: String },
     /// The operating system refused a thread or a runtime.
     #[error("start the audit's thread: {source}")]
     Thread {
-        /// What it said.
         #[from]
         source: std::io::Error,
     },
-    /// The reader was too slow: so many commits were dropped before it read them. Reading goes on after them.
+    /// The reader was too slow: this many commits were dropped before it read them. Reading goes on after them.
     #[error("read the audit in time: {lost} commits were dropped unread")]
-    Overrun {
-        /// How many.
-        lost: u64,
-    },
-    /// There is a hole before what comes next. Reading goes on after it.
-    #[error("read the audit without a hole: {hole}")]
-    Hole {
-        /// What is known of it.
-        hole: Box<Hole>,
-    },
+    Overrun { lost: u64 },
+    /// There is a hole before the next commit. Reading goes on after it.
+    #[error("read the audit without a gap: {hole}")]
+    Hole { hole: Box<Hole> },
     /// The control plane was out of reach for too long. Commits are missing from here on.
     #[error("the audit lost the control plane: {problem}")]
-    Lost {
-        /// What went wrong last.
-        problem: String,
-    },
-    /// Everything was changing while the last list was compared.
+    Lost { problem: String },
+    /// Too many changes happened while the last list was compared.
     #[error("compare the audit with a last list: {changes} changes came meanwhile; stop the churn first")]
-    Busy {
-        /// How many.
-        changes: usize,
-    },
-    /// The audit was finished, and everything in it was read.
+    Busy { changes: usize },
+    /// The audit was finished, and all its commits were read.
     #[error("read the audit: it was finished")]
     Finished,
 }
 
-/// An audit under way. Dropping it ends it.
+/// An audit in progress. Dropping it ends it.
 #[derive(Debug)]
 pub struct Audit {
     shared: Arc<Shared>,
@@ -216,7 +195,7 @@ pub struct Audit {
 }
 
 impl Config {
-    /// An audit of a resource, without a pointer, as patient as a real control plane needs.
+    /// An audit of a resource, without a pointer, with the limits for a real control plane.
     pub fn new(api: Api, resource: &str) -> Self {
         Self {
             api,
@@ -238,7 +217,7 @@ impl Config {
         Error::Config { problem: format!("`{}` is no resource: write it like one of {SPELLINGS}", self.resource) }
     }
 
-    /// What commits say: `packages.longhaul.dev`.
+    /// The name of the resource in commits: `packages.longhaul.dev`.
     fn name(&self) -> Result<Arc<str>, Error> {
         let (name, _) = crate::churn::names(&self.resource).ok_or_else(|| self.no_resource())?;
         Ok(name.into())
@@ -259,8 +238,8 @@ impl Config {
 }
 
 impl Audit {
-    /// Lists the resource, then watches it on a thread of its own, so that a busy runtime cannot make commits late. What
-    /// is there already comes first, as [`Source::Listed`], unless [`Config::from_now`] leaves it out.
+    /// Lists the resource, then watches it on a thread of its own, so that a busy runtime cannot make commits late.
+    /// Existing objects come first, as [`Source::Listed`], unless [`Config::from_now`] leaves them out.
     pub async fn start(config: Config) -> Result<Self, Error> {
         let link = config.link()?;
         let (resource, catch_up_limit) = (config.resource.clone(), config.catch_up_limit);
@@ -283,13 +262,13 @@ impl Audit {
         Ok(Self { shared, link, resource, catch_up_limit, thread: Some(thread), alive: Some(alive) })
     }
 
-    /// Waits for commits and answers up to `max` of them, oldest first; never an empty batch (unless `max` is 0).
+    /// Waits for commits and returns up to `max` of them, oldest first; never an empty batch (unless `max` is 0).
     /// Cancel-safe.
     pub async fn next_batch(&self, max: usize) -> Result<Vec<Entry>, Error> {
         self.shared.queue.next(max).await
     }
 
-    /// The commits that are there already, up to `max`, oldest first.
+    /// The commits that have arrived, up to `max`, oldest first.
     pub fn try_batch(&self, max: usize) -> Result<Vec<Entry>, Error> {
         self.shared.queue.take(max)
     }
@@ -299,10 +278,10 @@ impl Audit {
         self.shared.state.lock().history.len()
     }
 
-    /// Lists once more, waits until the watch has shown what the list has (see [`Config::catch_up_limit`]), and ends the watch. What still
-    /// disagrees then is named in the report. Commits that nobody has read can be read afterwards.
+    /// Lists once more, waits until the watch has shown all objects of the list (see [`Config::catch_up_limit`]), and
+    /// ends the watch. Remaining disagreements are named in the report. Unread commits can be read afterwards.
     ///
-    /// Others may go on writing meanwhile; an object agrees when the watch showed the version that the list has.
+    /// Others may go on writing meanwhile; an object agrees if the watch showed its version in the list.
     pub async fn finish(&mut self) -> Result<Report, Error> {
         if let Some(failure) = self.shared.queue.failure() {
             return Err(failure);
@@ -315,7 +294,7 @@ impl Audit {
         loop {
             {
                 let state = self.shared.state.lock();
-                // Nothing new, nothing to compare again.
+                // No new commit, so no new comparison.
                 if seen != Some(state.order) {
                     seen = Some(state.order);
                     let compared = state.history.compare(&list.objects);
@@ -383,7 +362,7 @@ impl fmt::Display for Report {
         const SHOWN: usize = 5;
         write!(
             f,
-            "{} commits, {} objects at version {} in the last list, {} disagreements, {} holes",
+            "{} commits, {} objects at version {} in the last list, {} disagreements, {} gaps",
             self.commits, self.objects, self.resource_version, self.disagreements_total, self.holes_total
         )?;
         self.disagreements.iter().take(SHOWN).try_for_each(|each| write!(f, "\n  {each}"))?;
@@ -402,7 +381,7 @@ impl fmt::Display for Hole {
     }
 }
 
-/// The first list, tried again for a moment where a control plane that just started may refuse it.
+/// The first list, with retries for a moment, because a control plane that just started may refuse it.
 async fn first_list(link: &Link, from_now: bool) -> Result<link::List, Failed> {
     let limit = Instant::now() + START_LIMIT;
     loop {

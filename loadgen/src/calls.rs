@@ -1,11 +1,12 @@
-//! Load on an API over Deployments: counts are read and set through the subject, and by others past it, in the open loop.
+//! Load on an API over Deployments: counts are read and set through the subject, and by other clients past it, in the
+//! open loop.
 //!
-//! The path of a call: [`Plan`] makes an exact stream of (time, operation); a pacing thread hands each over when it is due; a worker
-//! makes the call with the certificate that it is for. What is right is known from the control plane alone: an [`Audit`] of the
-//! Deployments tells every count that was committed and when, and an oracle compares each answer with it. So nothing of the subject is
-//! believed, and nothing of it but its HTTP is needed.
+//! The path of a call: [`Plan`] makes an exact stream of (time, operation); a pacing thread hands each over when it is
+//! due; a worker makes the call with its certificate. The right answer comes from the control plane alone. An [`Audit`]
+//! of the Deployments reports every committed count and its time, and an oracle compares each answer with it. So no
+//! report of the subject is trusted, and only its HTTP interface is needed.
 //!
-//! Every count that is written is another one, so an answer tells which write it has seen.
+//! Every written count is unique, so an answer shows which write it has seen.
 
 mod config;
 mod interval;
@@ -28,34 +29,32 @@ pub use config::{Config, Mix};
 pub use interval::{Counts, Interval};
 pub use plan::Plan;
 
-/// Where the subject is, and who calls it.
+/// The subject's address, and its callers.
 #[derive(Debug, Clone)]
 pub struct Target {
-    /// Such as `https://127.0.0.1:8444`.
+    /// The address, such as `https://127.0.0.1:8444`.
     pub url: String,
-    /// Who signed the server's certificate, PEM.
+    /// The CA certificates of the server's certificate, PEM.
     pub ca_pem: String,
-    /// Who may call: chain and key, PEM.
+    /// The permitted caller: chain and key, PEM.
     pub client: Identity,
-    /// Who must not be let in.
+    /// Callers that must be refused.
     pub intruders: Vec<Intruder>,
 }
 
 /// A certificate with its key, PEM.
 #[derive(Debug, Clone)]
 pub struct Identity {
-    /// The chain.
     pub certificate_pem: String,
-    /// The key.
     pub key_pem: String,
 }
 
-/// Somebody who must be refused.
+/// A caller that must be refused.
 #[derive(Debug, Clone)]
 pub struct Intruder {
-    /// What is wrong with it: `revoked`.
+    /// The fault of its certificate: `revoked`.
     pub name: String,
-    /// What it shows; nothing at all, perhaps.
+    /// Its certificate, if it shows one.
     pub identity: Option<Identity>,
 }
 
@@ -66,23 +65,19 @@ pub enum Error {
     /// The address or the certificates.
     #[error("start the calls: {problem}")]
     Target {
-        /// What is wrong and what to write instead.
+        /// The fault, and what to write instead.
         problem: String,
     },
     /// A key of the section.
     #[error("api.{key}: {problem}")]
     Config {
-        /// The key.
         key: &'static str,
-        /// What is wrong and what to write instead.
+        /// The fault, and what to write instead.
         problem: String,
     },
     /// The Deployments could not be made.
     #[error("make the deployments that are called for: {problem}")]
-    Fill {
-        /// What the control plane said.
-        problem: String,
-    },
+    Fill { problem: String },
     /// The control plane could not be watched.
     #[error(transparent)]
     Audit(#[from] audit::Error),
@@ -91,21 +86,20 @@ pub enum Error {
     Thread(#[from] std::io::Error),
 }
 
-/// Calls under way. Dropping it ends them; the Deployments stay.
+/// Calls in progress. Dropping it ends them; the Deployments stay.
 #[derive(Debug)]
 pub struct Load {
     engine: Engine<Worker>,
     shared: Arc<Shared>,
 }
 
-/// Shared between the threads.
 #[derive(Debug, Default)]
 struct Shared {
     paced: Arc<Paced>,
     recorder: Mutex<Recorder>,
 }
 
-/// The Deployments exist and are watched; nothing is called yet.
+/// The existing, watched Deployments, before the first call.
 #[derive(Debug)]
 pub struct Filled {
     plan: Plan,
@@ -133,19 +127,19 @@ impl Load {
         Ok(Self { engine, shared })
     }
 
-    /// What was counted and measured since the last call. Cheap: recorders are swapped.
+    /// The counts and measurements since the last call. Cheap: recorders are swapped.
     pub fn take(&self) -> Interval {
         let full = std::mem::take(&mut *self.shared.recorder.lock());
         full.finish(self.shared.paced.take())
     }
 
-    /// Plans no further call, lets calls end for so long, and closes all connections. What was answered is judged on.
+    /// Plans no further call, waits `drain` for calls to end, and closes all connections. Answers are still judged.
     pub async fn stop(&mut self, drain: Duration) {
-        // None means that the worker is gone, here and below: its panic has been printed.
+        // None means that the worker has ended, here and below: its panic has been printed.
         let _ = self.engine.stop(drain).await;
     }
 
-    /// Judges all that was answered, when the calls have stopped. Takes seconds where answers told what is not known yet. Take the last
+    /// Judges all answers after the calls have stopped. Takes seconds if answers contain unknown counts. Take the last
     /// interval afterwards.
     pub async fn settle(&self) {
         let _ = self.engine.ask(Settle).await;

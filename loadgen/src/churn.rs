@@ -1,11 +1,11 @@
 //! Object churn: a constant population of Kubernetes objects under ever-new names, uids and namespaces.
 //!
-//! A cache that is keyed by name, uid or namespace and never pruned cannot hide from it, because nothing ever comes
-//! back. Operations happen at planned times and do not wait for each other, except that those on one object keep their
-//! order. Everything that is made is labelled `longhaul.dev/churn=<seed>` and removed by [`Churn::empty`].
+//! A cache that is keyed by name, uid or namespace and never pruned keeps growing, because no name is used again.
+//! Operations happen at planned times and do not wait for each other, except that those on one object keep their order.
+//! Every object that churn makes is labelled `longhaul.dev/churn=<seed>` and removed by [`Churn::empty`].
 //!
-//! Several resources can be churned at once. Each section has a plan, a worker and namespaces of its own; from the second on the seed has a
-//! letter behind it where it marks something.
+//! Several resources can be churned at once. Each section has a plan, a worker and namespaces of its own; from the
+//! second section on, labels and names have a letter after the seed.
 //!
 //! Namespaces are `lh-<seed>-<k>`; each is made before its first object and deleted after its last.
 
@@ -60,63 +60,51 @@ pub enum Error {
     Config {
         /// The key, such as `rate` or `mix.delete`.
         key: &'static str,
-        /// What is wrong and what to write instead.
+        /// The fault, and what to write instead.
         problem: String,
     },
-    /// One of several sections that makes no sense.
+    /// One of several sections makes no sense.
     #[error("section {number}: {source}")]
     Section {
-        /// Which one, from 1.
+        /// The number of the section, from 1.
         number: usize,
-        /// What is wrong with it.
         source: Box<Error>,
     },
-    /// A list of sections that makes no sense.
+    /// A list of sections makes no sense.
     #[error("churn: {problem}")]
     Sections {
-        /// What is wrong and what to write instead.
+        /// The fault, and what to write instead.
         problem: String,
     },
-    /// A kind of write that the control plane would refuse. It was only rehearsed (`dryRun`).
+    /// A kind of write that the control plane would refuse, found by a dry run.
     #[error("rehearse {what}: {problem}")]
     Refused {
         /// The kind of write, such as `a label`.
         what: &'static str,
-        /// What the API server said.
         problem: String,
     },
     /// The API server's address, certificates or token.
     #[error("control plane: {problem}")]
     Api {
-        /// What is wrong and what to write instead.
+        /// The fault, and what to write instead.
         problem: String,
     },
     /// The population could not be made.
     #[error("fill the population: {problem}")]
-    Fill {
-        /// What the API server said.
-        problem: String,
-    },
+    Fill { problem: String },
     /// The canary could not be written.
     #[error("write the canary: {problem}")]
-    Canary {
-        /// What the API server said.
-        problem: String,
-    },
-    /// Objects are still there although every one was deleted: a finalizer holds them, or deletes failed.
+    Canary { problem: String },
+    /// Objects still exist although every one was deleted: a finalizer holds them, or deletes failed.
     #[error("remove every object: {problem}")]
-    Left {
-        /// What is left and why.
-        problem: String,
-    },
+    Left { problem: String },
     /// The operating system refused a thread or a runtime.
     #[error("start the churn's threads: {source}")]
     Threads {
-        /// What it said.
         #[from]
         source: std::io::Error,
     },
-    /// The worker is gone, after a panic or because churn was stopped.
+    /// The worker has ended, after a panic or because churn was stopped.
     #[error("reach the churn's worker: it has ended")]
     Ended,
 }

@@ -1,18 +1,18 @@
 //! A handful of distinct error texts, so that a count in a report can be understood. Bounded, first come first kept.
 
-/// Never more in an interval.
+/// The most texts in an interval.
 const MOST: usize = 5;
-/// Never more of one sort, so that one frequent error does not hide a rare one.
+/// The most texts of one kind, so that one frequent error does not hide a rare one.
 const MOST_OF_A_SORT: usize = 2;
-/// Texts are cut here: they may quote a subject's answer.
+/// The most characters of a text: texts may quote a subject's answer.
 const MOST_CHARS: usize = 400;
 
-/// Distinct example texts, each with the sort of thing it is an example of.
+/// Distinct example texts, each with its kind.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Examples(Vec<(&'static str, String)>);
 
 impl Examples {
-    /// Keeps the text when it is new and there is room. The text is only made when there is.
+    /// Keeps the text if it is new and there is room. The text is only made then.
     pub(crate) fn note(&mut self, sort: &'static str, text: impl FnOnce() -> String) {
         let of_sort = self.0.iter().filter(|(s, _)| *s == sort).count();
         if self.0.len() >= MOST || of_sort >= MOST_OF_A_SORT {

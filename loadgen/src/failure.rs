@@ -1,11 +1,11 @@
-//! Why a call has no answer, or none that counts, and the classes that this is counted in.
+//! Failures of a call: no answer, or none that is valid, and the classes in which they are counted.
 
 use std::time::Duration;
 
-/// No answer that this crate asks for comes near it: an admission patch or one object of at most 1.5 MiB.
+/// The most bytes of a body, far above every requested answer: an admission patch or one object of at most 1.5 MiB.
 pub(crate) const MOST_BODY_BYTES: usize = 4 << 20;
 
-/// Why there is no answer, or none that counts.
+/// Why there is no valid answer.
 #[derive(Debug, Clone)]
 pub(crate) struct Failure {
     pub class: Class,
@@ -45,7 +45,7 @@ impl Failure {
         Self::invalid(format!("the body is larger than {} MiB{announced}", MOST_BODY_BYTES >> 20))
     }
 
-    /// The same of a compressed one, that came in so many bytes.
+    /// A compressed body that is too large, with its compressed length.
     pub(crate) fn unpacked_too_large(packed: usize) -> Self {
         let most = MOST_BODY_BYTES >> 20;
         Self::invalid(format!("the body is larger than {most} MiB when it is unpacked (from {packed} bytes)"))
@@ -71,17 +71,17 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// What a call was waiting for.
+/// The step that a call was waiting for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Awaited {
     Connection,
     Head,
-    /// The server's leave to send all of the request.
+    /// Flow control: the server's permission to send the whole request.
     Window,
     Body,
 }
 
-/// The failure of a call that was not over in time.
+/// The failure of a call that timed out.
 pub(crate) fn timed_out(limit: Duration, awaited: Awaited) -> Failure {
     let waiting = match awaited {
         Awaited::Connection => "no connection was ready",

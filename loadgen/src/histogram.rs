@@ -4,26 +4,24 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
-/// The smallest value that is told from zero, in microseconds.
+/// The smallest value that is distinguished from zero, in microseconds.
 pub const LOWEST_US: u64 = 1;
-/// The largest value, in microseconds: 120 s. Whatever is longer counts as this.
+/// The largest value, in microseconds: 120 s. Longer values count as this.
 pub const HIGHEST_US: u64 = 120_000_000;
 /// Values are exact to one part in a thousand.
 pub const SIGNIFICANT_DIGITS: u8 = 3;
 
-/// An empty histogram of microseconds.
 pub(crate) fn empty() -> Histogram<u64> {
     Histogram::new_with_bounds(LOWEST_US, HIGHEST_US, SIGNIFICANT_DIGITS)
         .expect("1 <= lowest, 2 * lowest <= highest and at most 5 digits: the bounds are valid constants")
 }
 
-/// Records a duration. Longer than the range counts as the range's end, so that nothing is lost.
+/// Records a duration. A duration beyond the range counts as the range's end, so that none is lost.
 pub(crate) fn record(histogram: &mut Histogram<u64>, duration: Duration) {
     let us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
     histogram.saturating_record(us.clamp(LOWEST_US, HIGHEST_US));
 }
 
-/// Adds `other` to `histogram`.
 pub(crate) fn add(histogram: &mut Histogram<u64>, other: &Histogram<u64>) {
     histogram.add(other).expect("both were made by `empty`, so the ranges are equal");
 }

@@ -1,6 +1,6 @@
 //! Keys that take one value, a list of them, or nothing.
 
-/// Reads and writes `$list(Vec<$one>)` as the value itself where it is one, and as nothing where there is none.
+/// Reads and writes `$list(Vec<$one>)` as the value itself if it has one, and as nothing if it is empty.
 #[macro_export]
 macro_rules! one_or_more {
     ($list:ident of $one:ty, at most $most:expr, as $schema:literal, $expected:literal) => {

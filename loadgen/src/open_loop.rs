@@ -1,15 +1,17 @@
-//! The open loop: when each operation of a plan is handed over, how late it was, and how all of it ends. Every workload goes through here.
+//! The open loop: the time at which each operation of a plan is handed over, its lateness, and the end of the plan.
+//! Every workload uses it.
 //!
-//! - *When.* A [`Planned`] gives out the operations in the order of their times. A pacing thread hands each over at its time and never waits
-//!   for the other side: one that finds the bounded queue full is dropped and counted. It sleeps to absolute times, because an async timer on
-//!   a busy machine is a millisecond or two late at the median, and relative sleeps add up their errors. Admission load sent directly has no
-//!   time for a queue between threads: its generator asks the plan itself.
-//! - *How late.* What is measured counts from the planned time ([`Moments`]), so a server that is slow, or a harness that is late, cannot
-//!   hide the waiting of what comes behind.
-//! - *How it ends.* [`Engine::stop`]: nothing further becomes due, what was due is begun, what is under way may end until a deadline, and
-//!   what is left then is the workload's to count.
+//! - *Due times.* A [`Planned`] returns the operations in the order of their times. A pacing thread hands each over at
+//!   its time and never waits for the other side: an operation that finds the bounded queue full is dropped and
+//!   counted. The thread sleeps to absolute times, because an async timer on a busy machine is a millisecond or two
+//!   late at the median, and relative sleeps add up their errors. Admission load sent directly has no time for a queue
+//!   between threads: its generator asks the plan itself.
+//! - *Lateness.* Every measurement counts from the planned time ([`Moments`]), so a slow server, or a late harness,
+//!   cannot hide the waiting of later operations.
+//! - *The end.* [`Engine::stop`]: no further operation becomes due, due ones are begun, those in flight may end until a
+//!   deadline, and the workload counts the rest.
 //!
-//! It knows nothing of what the operations are.
+//! The open loop knows nothing about the operations themselves.
 
 mod clock;
 mod steer;
@@ -26,22 +28,21 @@ use tokio::sync::{mpsc, oneshot};
 pub(crate) use clock::Clock;
 pub use steer::Steer;
 
-/// The pacing thread looks this often whether it should stop; a sleep is never longer.
+/// The interval at which the pacing thread checks for a stop; a sleep is never longer.
 const LOOK_UP: Duration = Duration::from_millis(50);
 /// Operations that may be handed over before the workload takes one.
 const QUEUE: usize = 1024;
 /// Orders that may wait for the workload.
 const ORDERS: usize = 16;
 
-/// An operation whose time has come.
+/// An operation that is due.
 #[derive(Debug)]
 pub(crate) struct Due<T> {
-    /// When it was to be sent.
     pub planned: Instant,
     pub item: T,
 }
 
-/// When an operation was planned, when it began and when it ended.
+/// The planned time, the start and the end of an operation.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Moments {
     pub planned: Instant,
@@ -50,21 +51,21 @@ pub(crate) struct Moments {
 }
 
 impl<T> Due<T> {
-    /// How late it is handed over, before anything else was waited for.
+    /// The lateness of the hand-over, before any other wait.
     pub(crate) fn lateness(&self) -> Duration {
         self.planned.elapsed()
     }
 }
 
 impl Moments {
-    /// Does the work, which was to begin at `planned`.
+    /// Runs the work, which was planned for `planned`.
     pub(crate) async fn of<T>(planned: Instant, work: impl Future<Output = T>) -> (Self, T) {
         let begun = Instant::now();
         let result = work.await;
         (Self { planned, begun, ended: Instant::now() }, result)
     }
 
-    /// From the planned time to the real beginning.
+    /// From the planned time to the real start.
     pub(crate) fn lateness(&self) -> Duration {
         self.begun.saturating_duration_since(self.planned)
     }
@@ -74,18 +75,18 @@ impl Moments {
         self.ended.saturating_duration_since(self.planned)
     }
 
-    /// From the real beginning to the end.
+    /// From the real start to the end.
     pub(crate) fn service(&self) -> Duration {
         self.ended.saturating_duration_since(self.begun)
     }
 }
 
-/// What is counted where operations become due. Taken and reset by the interval.
+/// The counts at the hand-over. Taken and reset by the interval.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     /// Operations whose time has come.
     pub planned: AtomicU64,
-    /// Of these, those that could not even be started.
+    /// Due operations that could not be started.
     pub overflow: AtomicU64,
 }
 
@@ -115,11 +116,11 @@ pub(crate) struct Planned<T> {
 
 #[derive(Clone)]
 enum Pace {
-    /// At their planned times, counted from here.
+    /// At their planned times, counted from this instant.
     From(Instant),
-    /// Whenever fewer than so many are under way.
+    /// Whenever fewer than this many are in flight.
     ClosedLoop(usize),
-    /// When they are let, and then at a rate.
+    /// When permitted, and later at a rate.
     Steered(Arc<Steer>),
 }
 
@@ -129,12 +130,13 @@ impl<T: 'static> Planned<T> {
         Self::new(Box::new(items), Pace::From(begin))
     }
 
-    /// Each as soon as fewer than so many are under way, whatever was planned. For benchmarks and for finding a capacity only.
+    /// Each as soon as fewer than this many are in flight, whatever was planned. For benchmarks and for finding a
+    /// capacity only.
     pub(crate) fn closed_loop(items: impl Iterator<Item = (Duration, T)> + Send + 'static, under_way: usize) -> Self {
         Self::new(Box::new(items), Pace::ClosedLoop(under_way))
     }
 
-    /// Each when it is let, whatever its offset, and at a rate once that is settled.
+    /// Each when permitted, whatever its offset, and at a rate once that is settled.
     pub(crate) fn steered(items: impl Iterator<Item = (Duration, T)> + Send + 'static, steer: Arc<Steer>) -> Self {
         steer.reset();
         Self::new(Box::new(items), Pace::Steered(steer))
@@ -149,7 +151,7 @@ impl<T: 'static> Planned<T> {
         matches!(self.pace, Pace::ClosedLoop(_))
     }
 
-    /// The next operation if it is due; `under_way` others are not over.
+    /// The next operation if it is due; `under_way` others are in flight.
     pub(crate) fn due(&mut self, now: Instant, under_way: usize) -> Option<Due<T>> {
         let offset = self.next.as_ref()?.0;
         let planned = match &self.pace {
@@ -161,7 +163,7 @@ impl<T: 'static> Planned<T> {
         Some(Due { planned, item })
     }
 
-    /// When the next operation is due, as far as that is known.
+    /// The due time of the next operation, if it is known.
     pub(crate) fn next_at(&self, under_way: usize) -> Option<Instant> {
         let (offset, _) = self.next.as_ref()?;
         match &self.pace {
@@ -171,7 +173,7 @@ impl<T: 'static> Planned<T> {
         }
     }
 
-    /// Gives out nothing more.
+    /// Ends the plan.
     pub(crate) fn close(&mut self) {
         self.next = None;
         self.items = Box::new(std::iter::empty());
@@ -194,7 +196,8 @@ struct Pacer {
 }
 
 impl Pacer {
-    /// Starts the thread. When the plan ends, `out` is closed. What finds it full is dropped, or `kept` until there is room.
+    /// Starts the thread. When the plan ends, `out` is closed. An operation that finds it full is dropped, or `kept`
+    /// until there is room.
     fn start<T: Send + 'static>(
         name: &str,
         planned: Planned<T>,
@@ -227,7 +230,7 @@ fn pace<T: 'static>(
     counts: &Counts,
     stop: &AtomicBool,
 ) {
-    // The kernel may add 50 us to each sleep to save power; ask for the least. A refusal costs lateness, which shows.
+    // The kernel may add 50 us to each sleep to save power; ask for the least. If this fails, the lateness shows it.
     #[cfg(target_os = "linux")]
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
     let clock = Clock::new();
@@ -254,39 +257,40 @@ fn pace<T: 'static>(
     }
 }
 
-/// What is done with the operations of a plan. It runs on a thread and runtime of its own and owns all its state; requests are tasks of it
-/// that report back.
+/// The processing of a plan's operations. It runs on a thread and runtime of its own and owns all its state; requests
+/// are its tasks and report back.
 pub(crate) trait Workload: Send + 'static {
-    /// What is handed over.
     type Operation: Send + 'static;
-    /// What its handle asks of it.
+    /// The type of its handle's orders.
     type Order: Send + 'static;
     /// How often [`Workload::tick`] is called.
     const EVERY: Duration = Duration::from_secs(1);
-    /// Whether each operation is begun however late it is. Else one that finds the queue full is dropped and counted.
+    /// Whether each operation is begun, however late. Otherwise an operation that finds the queue full is dropped and
+    /// counted.
     const KEEPS_ALL: bool = false;
 
     /// Begins the operation, or puts it behind others, or counts that it cannot be begun. Never waits.
     fn accept(&mut self, due: Due<Self::Operation>);
 
-    /// Waits for what is under way to end and sees to it; false when nothing is. Nothing is lost when it is dropped while it waits.
+    /// Waits for an operation in flight to end and processes it; false if none is in flight. Nothing is lost if it is
+    /// dropped while it waits.
     fn ended(&mut self) -> impl Future<Output = bool>;
 
-    /// Does what the handle asks.
+    /// Runs an order of the handle.
     fn obey(&mut self, order: Self::Order) -> impl Future<Output = ()>;
 
-    /// Looks at what has no event.
+    /// Checks states that have no event.
     fn tick(&mut self) {}
 
-    /// It is over: what waits need not be begun.
+    /// The plan is over: waiting operations need not be begun.
     fn close(&mut self) {}
 
-    /// Counts what is still under way at the deadline.
+    /// Counts the operations in flight at the deadline.
     fn abandon(&mut self) -> impl Future<Output = ()> {
         std::future::ready(())
     }
 
-    /// Tidies up when it has stopped.
+    /// Cleans up after the stop.
     fn stopped(&mut self) -> impl Future<Output = ()> {
         std::future::ready(())
     }
@@ -298,7 +302,7 @@ enum Order<O> {
     Stop(Instant, oneshot::Sender<()>),
 }
 
-/// A workload under way. Dropping it ends it at once, whatever it is waiting for.
+/// A workload in progress. Dropping it ends it at once, during any wait.
 pub(crate) struct Engine<W: Workload> {
     name: &'static str,
     pacers: Vec<Pacer>,
@@ -311,7 +315,7 @@ pub(crate) struct Engine<W: Workload> {
 }
 
 impl<W: Workload> Engine<W> {
-    /// Starts the thread. Nothing is due before [`Engine::go`].
+    /// Starts the thread. No operation is due before [`Engine::go`].
     pub(crate) fn start(name: &'static str, workload: W, counts: Arc<Counts>) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (queue, due) = mpsc::channel(QUEUE);
@@ -329,7 +333,7 @@ impl<W: Workload> Engine<W> {
         Ok(Self { name, pacers: Vec::new(), queue, counts, orders, thread, alive })
     }
 
-    /// Hands operations over from now on, each at its offset from `begin`. Does nothing when it has been stopped.
+    /// Hands operations over from now on, each at its offset from `begin`. Does nothing after a stop.
     pub(crate) fn go(
         &mut self,
         operations: impl Iterator<Item = (Duration, W::Operation)> + Send + 'static,
@@ -338,7 +342,7 @@ impl<W: Workload> Engine<W> {
         self.hand_over(Planned::at_times(operations, begin))
     }
 
-    /// Hands operations over as they are let, and then at a rate.
+    /// Hands operations over when permitted, and later at a rate.
     pub(crate) fn go_steered(
         &mut self,
         operations: impl Iterator<Item = (Duration, W::Operation)> + Send + 'static,
@@ -353,32 +357,32 @@ impl<W: Workload> Engine<W> {
         Ok(())
     }
 
-    /// Hands nothing over any more.
+    /// Hands over no further operation.
     pub(crate) fn halt(&mut self) {
         self.queue = None;
         self.pacers.clear();
     }
 
-    /// Hands nothing over any more, begins what was due, and waits so long for what is under way. None when the workload is gone: its panic
-    /// has been printed.
+    /// Hands over no further operation, begins due ones, and waits `drain` for those in flight. None if the workload
+    /// has ended: its panic has been printed.
     pub(crate) async fn stop(&mut self, drain: Duration) -> Option<()> {
         self.halt();
         let until = Instant::now() + drain;
         ask(&self.orders, |reply| Order::Stop(until, reply)).await
     }
 
-    /// The workload's answer; none when it is gone.
+    /// The workload's answer; none if it has ended.
     pub(crate) async fn ask<T>(&self, order: impl FnOnce(oneshot::Sender<T>) -> W::Order) -> Option<T> {
         ask(&self.orders, |reply| Order::Own(order(reply))).await
     }
 
-    /// For somebody else who asks.
+    /// A handle for orders from another owner.
     pub(crate) fn orders(&self) -> Orders<W::Order> {
         Orders(self.orders.clone())
     }
 }
 
-/// The way to a workload for whoever does not own it.
+/// A handle to a workload for code that does not own it.
 #[derive(Debug)]
 pub(crate) struct Orders<O>(mpsc::Sender<Order<O>>);
 
@@ -389,7 +393,7 @@ impl<O> Clone for Orders<O> {
 }
 
 impl<O> Orders<O> {
-    /// The workload's answer; none when it is gone.
+    /// The workload's answer; none if it has ended.
     pub(crate) async fn ask<T>(&self, order: impl FnOnce(oneshot::Sender<T>) -> O) -> Option<T> {
         ask(&self.0, |reply| Order::Own(order(reply))).await
     }
@@ -418,7 +422,7 @@ impl<W: Workload> std::fmt::Debug for Engine<W> {
     }
 }
 
-/// Runs until every handle is gone. What is due comes first.
+/// Runs until every handle is dropped. Due operations come first.
 async fn run<W: Workload>(
     mut workload: W,
     mut due: mpsc::Receiver<Due<W::Operation>>,
@@ -434,7 +438,7 @@ async fn run<W: Workload>(
                 Some(Order::Own(order)) => workload.obey(order).await,
                 Some(Order::Stop(until, reply)) => {
                     stop(&mut workload, &mut due, until).await;
-                    // A caller that went away no longer wants to know.
+                    // The receiver may be gone.
                     let _ = reply.send(());
                 }
                 None => return,
@@ -461,7 +465,7 @@ async fn stop<W: Workload>(workload: &mut W, due: &mut mpsc::Receiver<Due<W::Ope
 mod tests {
     use super::*;
 
-    /// Nothing is handed over before its time, order is kept, and the queue closes at the end.
+    /// No operation is handed over before its time, order is kept, and the queue closes at the end.
     #[test]
     fn never_early_and_in_order() {
         let begin = Instant::now();
@@ -480,7 +484,7 @@ mod tests {
         assert_eq!(counts.take(), (0, 0));
     }
 
-    /// A full queue is counted, never waited for; unless all operations are kept.
+    /// A full queue is counted, never waited for, unless all operations are kept.
     #[test]
     fn full_queue_is_overflow() {
         let plan = || Planned::at_times((0..100).map(|i| (Duration::ZERO, i)), Instant::now());

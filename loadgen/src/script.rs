@@ -1,10 +1,10 @@
-//! A script: exactly the writes that a scenario says, at the times it says, or after something has happened.
+//! A script: exactly the writes of a scenario, at the scenario's times, or after an event.
 //!
-//! Where [`crate::churn`] asks whether a subject survives ordinary life, a script makes the one sequence of versions that a
-//! documented bug needs. Writes are made one after the other, in the order of their times, so that what a reader of the
-//! scenario sees is the order of the commits. A write that the control plane refuses ends the script with an error that names
-//! the step: a sequence with a hole in it would show something else. It knows nothing of faults; whoever does tells it by
-//! [`Script::hit`] that one was hit.
+//! [`crate::churn`] tests whether a subject survives ordinary operation; a script makes the one sequence of versions
+//! that a documented bug needs. Writes are made one after the other, in the order of their times, so that the order in
+//! the scenario is the order of the commits. A write that the control plane refuses ends the script with an error that
+//! names the step: an incomplete sequence would prove something else. A script knows nothing of faults; [`Script::hit`]
+//! reports that one was hit.
 
 mod config;
 mod engine;
@@ -26,29 +26,25 @@ pub enum Error {
     Config {
         /// The key, such as `resource` or `steps[2].at`.
         key: String,
-        /// What is wrong and what to write instead.
+        /// The fault, and what to write instead.
         problem: String,
     },
     /// The API server's address, certificates or token.
     #[error("{problem}")]
     Api {
-        /// What is wrong and what to write instead.
+        /// The fault, and what to write instead.
         problem: String,
     },
     /// The objects that have to exist before the subject starts could not be made.
     #[error("make the script's objects: {problem}")]
-    Fill {
-        /// What the API server said.
-        problem: String,
-    },
-    /// A step that the control plane refused. The steps after it were not made.
+    Fill { problem: String },
+    /// The control plane refused a step. The steps after it were not made.
     #[error("step {step} of the script (`{what}`): {problem}")]
     Refused {
         /// The step's number in the file, from 1.
         step: usize,
         /// The step's verb and object.
         what: String,
-        /// What the API server said.
         problem: String,
     },
 }

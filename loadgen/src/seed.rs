@@ -6,7 +6,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use sha2::{Digest, Sha256};
 
-/// The length of an uid as Kubernetes writes it.
+/// The length of a uid in Kubernetes' form.
 pub(crate) const UID_LEN: usize = 36;
 
 /// The random stream called `name` of the run with this seed. Same arguments, same stream, on every machine.
@@ -48,13 +48,13 @@ pub(crate) fn uid_string(rng: &mut ChaCha8Rng) -> String {
 }
 
 /// `length` characters of the alphabet that Kubernetes uses for generated name suffixes. Fast, because fillers of a
-/// megabyte are made of it too: one random byte a character.
+/// megabyte use it too: one random byte for each character.
 pub(crate) fn suffix(rng: &mut ChaCha8Rng, length: usize) -> String {
     const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
     let mut text = vec![0u8; length];
     rng.fill(&mut text[..]);
     for byte in &mut text {
-        // Some characters come a tenth more often than others, which no name or filler minds.
+        // Some characters come a tenth more often than others, which is harmless for names and fillers.
         *byte = ALPHABET[usize::from(*byte) * ALPHABET.len() / 256];
     }
     String::from_utf8(text).expect("the alphabet is ASCII")

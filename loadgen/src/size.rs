@@ -1,14 +1,14 @@
-//! [`Size`]: how large objects are. Pure; owns the distribution, not what fills it.
+//! [`Size`]: the size of objects. Pure; owns the distribution, not the contents.
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use units::Bytes;
 
-/// The most an object may be: etcd refuses requests above 1.5 MiB by default (`--max-request-bytes`), and `ConfigMap`s
-/// above 1 MiB are refused by validation.
+/// The largest size of an object: etcd refuses requests above 1.5 MiB by default (`--max-request-bytes`), and
+/// validation refuses `ConfigMap`s above 1 MiB.
 const MOST: u64 = 1 << 20;
 
-/// How large objects are: half of them smaller than `median`, none larger than `max`.
+/// The size of objects: half of them smaller than `median`, none larger than `max`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Size {
@@ -19,7 +19,7 @@ pub struct Size {
 }
 
 impl Size {
-    /// `None` when the size makes sense, else what is wrong with it and what to write instead.
+    /// `None` if the size makes sense, else its fault and what to write instead.
     pub(crate) fn problem(self) -> Option<String> {
         if self.median.0 == 0 {
             return Some("size.median is 0B: write a size such as `2KiB`, or leave `size` out".to_owned());
@@ -39,7 +39,7 @@ impl Size {
     /// Draws one size in bytes: log-normal round the median, as object sizes in clusters are, cut off at the maximum.
     pub(crate) fn draw(self, rng: &mut ChaCha8Rng) -> u64 {
         let (median, max) = (self.median.0 as f64, self.max.0 as f64);
-        // The maximum sits two standard deviations out, so that about one object in forty reaches it.
+        // The maximum is two standard deviations out, so that about one object in forty reaches it.
         let sigma = (max / median).ln() / 2.0;
         let bytes = median * (sigma * normal(rng)).exp();
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped: 1 to 2^20")]

@@ -1,12 +1,12 @@
-//! The generator's own HTTP over TLS on nonblocking sockets: what one connection does, and when a thread wakes.
+//! The generator's own HTTP over TLS on nonblocking sockets: the work of one connection, and the wake-up of a thread.
 //!
 //! A general client costs more than a webhook's answer: tasks, channels, several copies and a dozen allocations a call.
-//! Here a request is copied once or twice, into the record that is encrypted in place and written at once, and an answer is
-//! decrypted in the buffer that it was read into. Handshakes, certificates and key schedules are rustls's; only the records
-//! after the handshake are sealed and opened here, with the keys that rustls hands over for that purpose.
+//! Here a request is copied once or twice, into the record that is encrypted in place and written at once, and an
+//! answer is decrypted in the buffer that it was read into. Handshakes, certificates and key schedules are rustls's;
+//! only the records after the handshake are sealed and opened here, with the keys that rustls exports for that purpose.
 //!
-//! `channel.rs` is a connection with TLS on it; [`http1`] and [`http2`] are what is spoken over it. Nothing here knows what is
-//! sent, which connection a call gets or how long it may wait.
+//! `channel.rs` is a connection with TLS; [`http1`] and [`http2`] are the protocols on it. This module knows neither
+//! the contents of requests, nor the choice of a call's connection, nor its deadline.
 
 mod alarm;
 mod channel;
@@ -19,7 +19,7 @@ mod session;
 pub(crate) use alarm::Alarm;
 pub(crate) use channel::{Channel, Opening, Peer, Scratch};
 
-/// A complete answer, as it lies in its reader.
+/// A complete answer, borrowed from its reader.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Seen<'a> {
     pub status: u16,
@@ -28,17 +28,17 @@ pub(crate) struct Seen<'a> {
     pub body: &'a [u8],
 }
 
-/// How a body is packed, as far as requests allow it (RFC 9110, section 8.4.1).
+/// The coding of a body, as far as requests allow one (RFC 9110, section 8.4.1).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Coding {
-    /// As it is; also what nobody asked for and Go leaves as it is.
+    /// No coding; also an unrequested one, which Go does not decode.
     #[default]
     Identity,
     Gzip,
 }
 
 impl Coding {
-    /// What a `Content-Encoding` says.
+    /// The coding named by a `Content-Encoding`.
     fn of(value: &[u8]) -> Self {
         if value.trim_ascii().eq_ignore_ascii_case(b"gzip") { Self::Gzip } else { Self::Identity }
     }

@@ -1,7 +1,7 @@
-//! HTTP over TLS as the generators need it: raw connections, pools of our own, every step with a deadline and a cap.
+//! HTTP over TLS for the generators: raw connections, pools of our own, every step with a deadline and a limit.
 //!
-//! A ready-made pooled client would queue behind its connections and hide the time that costs. Nothing here knows what
-//! is sent; it knows where, how, and how a failed exchange is classed.
+//! A ready-made pooled client would queue calls behind its connections and hide that waiting time. This module does not
+//! know the contents of requests; it knows their target, their protocol, and the class of a failed exchange.
 
 mod endpoint;
 mod exchange;
@@ -16,7 +16,6 @@ pub(crate) use http1::Http1;
 
 use crate::socket::{Coding, Seen};
 
-/// A complete answer.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub status: StatusCode,
@@ -25,7 +24,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// The parts that say whether it counts.
+    /// The parts that decide whether it is valid.
     pub(crate) fn seen(&self) -> Seen<'_> {
         let content_type = self.content_type.as_deref().map(str::as_bytes);
         Seen { status: self.status.as_u16(), content_type, coding: Coding::Identity, body: &self.body }

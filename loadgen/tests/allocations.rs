@@ -1,7 +1,7 @@
 //! The send loop allocates nothing: ten thousand calls after the first three thousand, counted at the allocator.
 //!
-//! A binary of its own, because an allocator belongs to a whole program. What the server and the runtime allocate is not
-//! counted: their threads say so.
+//! A binary of its own, because an allocator belongs to a whole program. Allocations of the server and the runtime are
+//! not counted: their threads are marked.
 #![expect(clippy::unwrap_used, reason = "a test whose scaffolding fails has failed")]
 #![expect(unsafe_code, reason = "an allocator is unsafe by its nature; this one only counts and passes on")]
 
@@ -23,7 +23,7 @@ use loadgen::admission::{Config, Load, Plan, Target};
 use server::Server;
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-/// Whether there should be none: then the first one is remembered with where it was made.
+/// Whether there should be none: then the first one is remembered with its place.
 static WATCHED: AtomicBool = AtomicBool::new(false);
 static FIRST: OnceLock<String> = OnceLock::new();
 
@@ -77,8 +77,8 @@ static ALLOCATOR: Counting = Counting;
 const WARM_UP: u64 = 3_000;
 const COUNTED: u64 = 10_000;
 
-/// From the plan to the record of an answer, a call allocates nothing; so ten thousand do not, whatever the pace. One test
-/// for both protocols, because the counter is the whole program's.
+/// From the plan to the record of an answer, a call allocates nothing; so ten thousand do not, at any pace. One test
+/// for both protocols, because the counter belongs to the whole program.
 #[test]
 #[ignore = "slow"]
 fn a_call_allocates_nothing() {

@@ -5,6 +5,8 @@
 mod admission;
 #[path = "it/again.rs"]
 mod again;
+#[path = "it/attacks.rs"]
+mod attacks;
 #[path = "it/audit.rs"]
 mod audit;
 #[path = "it/churn.rs"]

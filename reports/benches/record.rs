@@ -1,5 +1,5 @@
-//! What it costs to read, judge and render the record of an hour: 3.4 million events and 900,000 reviews, in 720 intervals, 3,600 samples and
-//! 53 faults. A soak of four days is judged in the same time but for its reading.
+//! The time to read, judge and render the record of an hour: 3.4 million events and 900,000 reviews, in 720 intervals,
+//! 3,600 samples and 53 faults. A soak of four days is judged in the same time, apart from its reading.
 
 #![expect(clippy::unwrap_used, reason = "a record that cannot be written or read ends the benchmark")]
 #![expect(

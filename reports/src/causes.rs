@@ -1,11 +1,12 @@
-//! Why an anomaly came about, in one sentence, and what to do next.
+//! Causes of anomalies, each in one sentence, with the next step for the user.
 //!
-//! Owns the list of causes with their remedies, and which of them the facts of an anomaly show. It is pure and reads nothing but the
-//! record. It says no more than the facts: where the control plane does not tell what it sent, nobody is blamed, and a cause is said only
-//! where lines on the wire prove it.
-//! `history` reads an anomaly's evidence, `conduct` what the subject did in the whole run. `proven` says what comes before all else, `unreported`
-//! explains what was not reported or late, `misreported` what should not have been reported; `multiplied` says where that is one and the
-//! same thing for all of them.
+//! Owns the list of causes with their remedies, and the rules by which the facts of an anomaly show a cause. It is
+//! pure and reads nothing but the record. It claims no more than the facts show: if the control plane does not record
+//! what it sent, no side is blamed, and a cause is named only if lines on the wire prove it.
+//!
+//! `history` reads an anomaly's evidence, `conduct` the subject's behaviour in the whole run. `proven` finds the causes
+//! that take precedence, `unreported` explains missed and late versions, `misreported` explains observations that
+//! should not exist; `multiplied` finds a single cause for all of them.
 
 use std::collections::BTreeMap;
 
@@ -30,51 +31,46 @@ mod unreported;
 
 pub use table::Cause;
 
-/// What explains anomalies besides their own histories.
+/// The facts that explain anomalies beyond their own histories.
 #[derive(Debug, Default)]
 pub struct Facts {
     faults: Faults,
     conduct: Conduct,
 }
 
-/// The cause of one anomaly.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Explained {
-    /// Which one.
     pub cause: Cause,
-    /// What happened, without a full stop: `sent on watch 3 at 4.01 s, never reported`.
+    /// The explanation, without a full stop: `sent on watch 3 at 4.01 s, never reported`.
     pub sentence: String,
 }
 
 /// The anomalies that have one cause.
 #[derive(Debug)]
 pub struct Group<'a> {
-    /// The cause.
     pub cause: Cause,
     /// The anomalies, in the order of the record, with their sentences.
     pub rows: Vec<(&'a AnomalyRow, String)>,
 }
 
-/// What was found, as one reads it first.
+/// The summary that a reader sees first.
 #[derive(Debug, Default)]
 pub struct Summary<'a> {
-    /// What breaks a promise first, then by how often.
+    /// Causes that break a promise of the API first, then by frequency.
     pub groups: Vec<Group<'a>>,
     /// Anomalies that were counted and have no row.
     pub unnamed: u64,
 }
 
-/// Causes that stand where one looks first.
+/// Causes shown in the first place.
 const FIRST: usize = 3;
 
 impl Facts {
-    /// Those of a run.
     pub fn of(record: &Record) -> Self {
         Self { faults: Faults::of(record), conduct: Conduct::of(record) }
     }
 }
 
-/// Why an anomaly came about.
 pub fn explain(row: &AnomalyRow, facts: &Facts) -> Explained {
     let history = History::of(row);
     match row.outcome {
@@ -83,7 +79,7 @@ pub fn explain(row: &AnomalyRow, facts: &Facts) -> Explained {
             proven.unwrap_or_else(|| unreported::explain(row, &history, facts))
         }
         Outcome::IdentitySwap => {
-            let sentence = "another object took its name, and the client reported that one as an update of it";
+            let sentence = "another object took its name, and the client reported it as an update of the old object";
             Explained { cause: Cause::TakenForUpdate, sentence: sentence.to_owned() }
         }
         Outcome::Unobservable => unreported::unobservable(row),
@@ -115,19 +111,19 @@ pub fn summary(record: &Record) -> Summary<'_> {
 }
 
 impl Summary<'_> {
-    /// The three commonest.
+    /// The first three groups.
     pub fn first(&self) -> &[Group<'_>] {
         &self.groups[..self.groups.len().min(FIRST)]
     }
 }
 
 impl Group<'_> {
-    /// Whether no anomaly of it breaks what the API promises: told again, or legally unseen.
+    /// Whether no anomaly of it breaks a promise of the API: duplicates, or versions that may stay unseen.
     pub fn is_harmless(&self) -> bool {
         self.rows.iter().all(|(row, _)| matches!(row.outcome, Outcome::Duplicate | Outcome::Unobservable))
     }
 
-    /// How many, which cause, and the first of them: `2 anomalies lost in the client, first default/a: sent on …`.
+    /// The number, the cause, and the first anomaly: `2 anomalies lost in the client, first default/a: sent on …`.
     pub fn line(&self) -> String {
         let many = match self.rows.len() {
             1 => "1 anomaly".to_owned(),
@@ -138,7 +134,7 @@ impl Group<'_> {
     }
 }
 
-/// The object of an anomaly as people write it: `default/web-1`.
+/// The display form of an anomaly's object: `default/web-1`.
 pub fn object(row: &AnomalyRow) -> String {
     match (row.namespace.as_str(), row.name.as_str()) {
         ("", "") => format!("uid {}", row.uid),

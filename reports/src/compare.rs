@@ -1,8 +1,10 @@
-//! Several subjects under one scenario: what each came to, in which figures one is surely better than another, and why a loser lost.
+//! Several subjects under one scenario: their results, the figures in which one is significantly better, and why a
+//! subject is behind.
 //!
-//! Owns the result ([`Comparison`]) and how it is made of judged records. Pure. There is no winner: ranks are given figure by figure, and only
-//! between subjects whose intervals do not overlap (`rank`); what they decide is for the reader. A subject that died, or never began, is a row
-//! with what is known of it; it takes no rank, because its figures are of another length.
+//! Owns the result ([`Comparison`]) and its computation from judged records. Pure. There is no winner: ranks are
+//! given for each figure, and only between subjects whose intervals do not overlap (`rank`); the reader weighs them. A
+//! subject that died, or never began, is a row with its known facts. It takes no rank, because its figures are of
+//! another length.
 
 use std::collections::BTreeMap;
 
@@ -28,32 +30,30 @@ pub const SUBJECTS: std::ops::RangeInclusive<usize> = 2..=16;
 /// A subject with its runs of the one scenario.
 #[derive(Debug)]
 pub struct Entrant {
-    /// What it is called here.
+    /// The subject's name in the comparison.
     pub name: String,
-    /// What was started, as a person would write it.
+    /// The command line of the subject, as a person would write it.
     pub command: String,
-    /// Its judged runs, one a round; none where no run left a record.
+    /// Its judged runs, one for each round; empty if no run left a record.
     pub runs: Vec<(Record, Judgement)>,
-    /// Where each run's record is, from the folder of the comparison on.
+    /// The folder of each run's record, relative to the comparison's folder.
     pub folders: Vec<String>,
-    /// Why a run left no record, where one did not.
+    /// Why a run left no record, if one did not.
     pub failure: Option<String>,
 }
 
-/// What is said of all of them together.
+/// Facts common to all subjects.
 #[derive(Debug, Clone, Default)]
 pub struct About {
-    /// The scenario's name.
     pub scenario: String,
-    /// What it asks.
+    /// The question of the scenario.
     pub question: String,
-    /// The seed of load, churn and faults.
     pub seed: u64,
     /// Whether all ran at the same time.
     pub side_by_side: bool,
-    /// The command that plays it again.
+    /// The command that repeats the comparison.
     pub repeat: String,
-    /// What the reader should know besides.
+    /// Further notes for the reader.
     pub notes: Vec<String>,
 }
 
@@ -65,25 +65,25 @@ pub struct Comparison {
     pub schema: String,
     /// The scenario's name.
     pub scenario: String,
-    /// What it asks.
+    /// The question of the scenario.
     pub question: String,
     /// The seed of load, churn and faults: one for all.
     pub seed: u64,
     /// Whether all ran at the same time.
     pub side_by_side: bool,
-    /// When the first run began, RFC 3339; empty where none began.
+    /// When the first run began, RFC 3339; empty if none began.
     pub started_at: String,
-    /// The machine, in words.
+    /// The machine, as text.
     pub machine: String,
     /// The version of Longhaul.
     pub longhaul: String,
-    /// The command that plays it again.
+    /// The command that repeats the comparison.
     pub repeat: String,
-    /// What the figures are, in the order of the table.
+    /// The heads of the figures, in the order of the table.
     pub figures: Vec<FigureHead>,
-    /// One for each subject, in the order in which they were named.
+    /// One row for each subject, in the order in which they were named.
     pub rows: Vec<Row>,
-    /// What the reader should know besides.
+    /// Further notes for the reader.
     pub notes: Vec<String>,
 }
 
@@ -93,15 +93,15 @@ pub struct Comparison {
 pub struct FigureHead {
     /// Its key in a row.
     pub key: String,
-    /// In words.
+    /// The name for people.
     pub name: String,
-    /// Of which side of a subject it is.
+    /// The side of a subject that it describes.
     pub group: Group,
-    /// In what it is counted.
+    /// The unit of its values.
     pub unit: Unit,
-    /// Whether less of it is better, so that subjects are ranked by it.
+    /// Whether less is better, so that subjects are ranked by it.
     pub ranked: bool,
-    /// How its interval is made.
+    /// How its interval is computed.
     pub interval: String,
 }
 
@@ -109,18 +109,18 @@ pub struct FigureHead {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fate {
-    /// To the end of each run.
+    /// All runs reached their end.
     Ran,
-    /// It ended by itself before a run did.
+    /// The subject ended by itself before a run did.
     Died,
     /// A run was broken off for another reason.
     BrokenOff,
-    /// It was never ready, or no run of it left a record.
+    /// The subject was never ready, or no run of it left a record.
     NeverBegan,
 }
 
 impl Fate {
-    /// In words.
+    /// The text for people.
     pub fn words(self) -> &'static str {
         match self {
             Self::Ran => "ran to the end",
@@ -131,27 +131,27 @@ impl Fate {
     }
 }
 
-/// What a subject came to.
+/// The result of a subject.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Row {
-    /// What it is called here.
+    /// The subject's name in the comparison.
     pub name: String,
-    /// What was started.
+    /// The command line of the subject.
     pub command: String,
-    /// The worst verdict of its runs; none where no run was judged.
+    /// The worst verdict of its runs; none if no run was judged.
     pub verdict: Option<Verdict>,
     /// How far it came.
     pub fate: Fate,
     /// The reason of that verdict, in one sentence.
     pub reason: String,
-    /// Why it is behind, in one sentence; none for one that nothing is held against.
+    /// Why it is behind, in one sentence; none if nothing counts against it.
     pub why: Option<Why>,
-    /// How long its runs were, in milliseconds.
+    /// The length of its runs, in milliseconds.
     pub lasted_ms: u64,
-    /// Its figures by key; what was not measured is left out.
+    /// Its figures by key, without those that were not measured.
     pub figures: BTreeMap<String, Cell>,
-    /// Where its records are, from the folder of the comparison on.
+    /// The folders of its records, relative to the comparison's folder.
     pub records: Vec<String>,
 }
 
@@ -161,7 +161,7 @@ pub struct Row {
 pub struct Why {
     /// One sentence.
     pub sentence: String,
-    /// What to do next, where the cause is known.
+    /// The next step for the user, if the cause is known.
     pub remedy: Option<String>,
 }
 
@@ -171,18 +171,18 @@ pub struct Why {
 pub struct Cell {
     /// The number; of several rounds the median.
     pub value: f64,
-    /// The lower end of its interval, where it has one; of several rounds the lowest.
+    /// The lower end of its interval, if it has one; of several rounds the lowest.
     pub lower: Option<f64>,
     /// The upper end.
     pub upper: Option<f64>,
-    /// One more than there are subjects that are surely better; none where no two are surely different.
+    /// One more than the number of subjects that are significantly better; none if no two subjects differ
+    /// significantly.
     pub rank: Option<usize>,
-    /// How many come at once, at most.
+    /// The most that come at once.
     #[serde(skip)]
     burst: f64,
 }
 
-/// Compares.
 pub fn comparison(about: About, entrants: &[Entrant]) -> Comparison {
     let mut rows: Vec<Row> = entrants.iter().map(row).collect();
     rank::rank(&mut rows);
@@ -239,7 +239,7 @@ fn row(entrant: &Entrant) -> Row {
     }
 }
 
-/// The readings of several rounds as one: the median, and all that their intervals reach.
+/// The readings of several rounds as one: the median, and the span of their intervals.
 fn cell(readings: &[Reading]) -> Option<Cell> {
     let values: Vec<f64> = readings.iter().map(|reading| reading.value).collect();
     if values.is_empty() {
@@ -265,7 +265,7 @@ fn fate(entrant: &Entrant) -> Fate {
         Some(EndReason::Completed) => Fate::Ran,
         Some(EndReason::SubjectExited { .. }) => Fate::Died,
         Some(EndReason::SubjectNotReady { .. } | EndReason::NeverAsked { .. }) => Fate::NeverBegan,
-        // A subject that says nothing ran all the same.
+        // A subject whose witness is silent still ran.
         Some(
             EndReason::WitnessSilent { .. }
             | EndReason::Interrupted { .. }
@@ -275,14 +275,14 @@ fn fate(entrant: &Entrant) -> Fate {
         | None => Fate::BrokenOff,
     };
     let worst = entrant.runs.iter().map(|(record, _)| of_run(record)).max().unwrap_or(Fate::NeverBegan);
-    // Rounds that were played stay, whatever became of a later one.
+    // Completed rounds still count, whatever happened in a later one.
     if entrant.failure.is_some() { worst.max(Fate::BrokenOff) } else { worst }
 }
 
-/// A fact of a run, in words that are compared.
+/// A fact of a run, as a text that is compared.
 type Fact = fn(&Manifest) -> String;
 
-/// In what the runs differ although they should not: then they are not compared under the same.
+/// The facts in which the runs differ although they should not: such runs are not comparable.
 fn unlike(entrants: &[Entrant]) -> Vec<String> {
     let manifests = || entrants.iter().flat_map(|entrant| &entrant.runs).map(|(record, _)| &record.manifest);
     let Some(first) = manifests().next() else { return Vec::new() };

@@ -1,7 +1,7 @@
-//! Two runs side by side: what was found, what was measured, and in what the runs themselves differ.
+//! Two runs side by side: verdicts, figures, and the differences between the runs' settings.
 //!
-//! Pure: it compares two judged records and gives no verdict. Two runs at two times differ by more than their subjects do; which build is
-//! slower, only runs side by side on one machine can tell.
+//! Pure: it compares two judged records and gives no verdict. Two runs at two times differ by more than their subjects.
+//! Only runs side by side on one machine can show which build is slower.
 
 use std::collections::BTreeMap;
 
@@ -15,9 +15,9 @@ use crate::statistics::quantile::median;
 
 /// The schema of [`Diff`].
 pub const SCHEMA: &str = "longhaul.diff/v1";
-/// Settings that differ and are told. Two scenarios with more have little in common.
+/// The most differing settings that are listed. Two scenarios with more have little in common.
 const DIFFERENCES_MAX: usize = 100;
-/// Characters of a value that is told.
+/// Characters of a value that are kept.
 const VALUE_CHARS: usize = 120;
 
 /// Two runs side by side.
@@ -30,13 +30,13 @@ pub struct Diff {
     pub a: Side,
     /// The second run.
     pub b: Side,
-    /// Every budget and condition that one of them was judged by.
+    /// Every budget and condition that was judged in one of them.
     pub budgets: Vec<BudgetPair>,
-    /// What was measured.
+    /// The measured figures.
     pub figures: Vec<Figure>,
-    /// What of scenario, machine, versions and subject is not the same.
+    /// The differences in scenario, machine, versions and subject.
     pub differences: Vec<Difference>,
-    /// Whether there are more differences than are told.
+    /// Whether there are more differences than are listed.
     pub more: bool,
 }
 
@@ -44,7 +44,7 @@ pub struct Diff {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Side {
-    /// The run.
+    /// The identifier of the run.
     pub run_id: String,
     /// When it began, RFC 3339.
     pub started_at: String,
@@ -55,43 +55,43 @@ pub struct Side {
 /// A budget in both runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct BudgetPair {
-    /// Such as `events.missed`.
+    /// The budget, such as `events.missed`.
     pub budget: String,
-    /// What the first run came to; none where it was not judged by it.
+    /// The result of the first run; none if the budget was not judged in it.
     pub a: Option<Cell>,
-    /// The second.
+    /// The result of the second run.
     pub b: Option<Cell>,
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Cell {
-    /// Whether it was met.
+    /// Whether the budget was met.
     pub verdict: Verdict,
-    /// What was measured, with its unit.
+    /// The measured value, with its unit.
     pub observed: String,
-    /// What was allowed, with its unit.
+    /// The limit, with its unit.
     pub limit: String,
 }
 
-/// Something that was measured in both runs.
+/// A figure that was measured in both runs.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Figure {
-    /// Such as `lag p99`.
+    /// The name, such as `lag p99`.
     pub name: String,
-    /// In what it is counted.
+    /// The unit of its values.
     pub unit: Unit,
     /// In the first run.
     pub a: Option<f64>,
-    /// In the second.
+    /// In the second run.
     pub b: Option<f64>,
 }
 
-/// In what a figure is counted.
+/// The unit of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Unit {
-    /// Things.
+    /// A count.
     Count,
     /// Microseconds.
     Micros,
@@ -100,25 +100,24 @@ pub enum Unit {
 }
 
 impl Figure {
-    /// How many times the first the second is; none where one is missing or nothing.
+    /// The second value divided by the first; none if one is missing or zero.
     pub fn ratio(&self) -> Option<f64> {
         let (a, b) = (self.a?, self.b?);
         (a > 0.0 && b > 0.0).then(|| b / a)
     }
 }
 
-/// Something that is not the same in both runs.
+/// A setting that is not the same in both runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Difference {
-    /// Where in the manifest, such as `scenario.churn.rate`.
+    /// The path in the manifest, such as `scenario.churn.rate`.
     pub path: String,
-    /// In the first run; none where it has nothing there.
+    /// In the first run; none if the setting is absent there.
     pub a: Option<String>,
-    /// In the second.
+    /// In the second run.
     pub b: Option<String>,
 }
 
-/// Compares two judged records.
 pub fn diff(a: (&Record, &Judgement), b: (&Record, &Judgement)) -> Diff {
     let mut differences = differences(&a.0.manifest, &b.0.manifest);
     let more = differences.len() > DIFFERENCES_MAX;
@@ -156,10 +155,10 @@ fn budgets(a: &Judgement, b: &Judgement) -> Vec<BudgetPair> {
     names.into_iter().map(|name| BudgetPair { budget: name.clone(), a: cell(a, name), b: cell(b, name) }).collect()
 }
 
-/// The median of something that is sampled.
+/// The median of a sampled value.
 type Column = (&'static str, Unit, fn(&Process) -> u64);
 
-/// What is measured of a run, in the order in which it is told.
+/// The figures of both runs, in the order of the table.
 fn figures(a: &Record, b: &Record) -> Vec<Figure> {
     let (one, other) = (measured(a), measured(b));
     let find = |figures: &[(String, Unit, f64)], name: &str| {
@@ -174,7 +173,7 @@ fn figures(a: &Record, b: &Record) -> Vec<Figure> {
     pairs
 }
 
-/// What was measured of a run: name, unit and number.
+/// The figures of a run: name, unit and number.
 #[expect(clippy::cast_precision_loss, reason = "figures for people, not sums")]
 pub(crate) fn measured(record: &Record) -> Vec<(String, Unit, f64)> {
     let mut figures = Vec::new();
@@ -237,12 +236,12 @@ fn latencies(record: &Record) -> Vec<(String, Unit, f64)> {
     let mut figures = Vec::new();
     let lag = record.latency.whole(tag::LAG);
     let steady = |tag| record.latency.in_phase(tag, Phase::Steady).cloned();
-    // From the planned start, from the real one, and what lies between: the generator's own fault.
+    // From the planned start, from the real one, and the difference between both, which is the generator's lateness.
     let (response, service, lateness) = (steady(tag::RESPONSE), steady(tag::SERVICE), steady(tag::LATENESS));
     for (name, histogram) in [("lag", lag), ("response", response), ("service", service), ("lateness", lateness)] {
         let Some(histogram) = histogram else { continue };
         for (word, parts) in [("p50", 500), ("p90", 900), ("p99", 990), ("p99.9", 999)] {
-            // None where there are too few samples to say.
+            // None if there are too few samples.
             if let Some(us) = quantile_us(&histogram, parts) {
                 figures.push((format!("{name} {word}"), Unit::Micros, us as f64));
             }
@@ -252,7 +251,7 @@ fn latencies(record: &Record) -> Vec<(String, Unit, f64)> {
     figures
 }
 
-/// Parts of a manifest that differ from run to run by nature, or that stand elsewhere.
+/// Parts of a manifest that always differ from run to run, or that are shown elsewhere.
 const OWN: &[&str] = &["runId", "startedAt", "repeat", "notes", "budgets", "faults", "phases", "question", "schema"];
 
 fn differences(a: &Manifest, b: &Manifest) -> Vec<Difference> {
@@ -276,7 +275,7 @@ fn differences(a: &Manifest, b: &Manifest) -> Vec<Difference> {
         .collect()
 }
 
-/// The leaves of a value by path. What has nothing in it is a leaf itself; null is nothing.
+/// The leaves of a value by path. An empty object or array is a leaf itself; null is left out.
 fn flatten(path: String, value: &Value, leaves: &mut BTreeMap<String, String>) {
     match value {
         Value::Null => {}

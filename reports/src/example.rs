@@ -4,9 +4,9 @@ pub use record::example::*;
 
 use crate::judge::{Judgement, judge};
 
-/// What is found about a record that a test writes.
+/// Judging a record that a test writes.
 pub trait Judged {
-    /// The judgement on what was written, read back.
+    /// Writes the record, reads it back and judges it.
     fn judged(&self) -> Judgement;
 }
 

@@ -1,8 +1,9 @@
-//! A door for the fuzz targets in `reports/fuzz`, and for a test of the house: what reads a record of somebody else, called with bytes.
+//! Entry points for the fuzz targets in `reports/fuzz` and for a test: they call the readers of untrusted records with
+//! bytes.
 //!
-//! Owns turning bytes into records and the properties that must hold for all of them: a record is refused with a reason, or it is judged and
-//! shown on every page, and no page passes on what its reader would obey. Compiled with the feature `fuzz` and for tests only. Every function
-//! panics when a property is broken, and on nothing else.
+//! Owns the conversion of bytes into records and the properties that must hold for all of them: a record is refused
+//! with a reason, or it is judged and shown on every page, and no page passes on characters that act on its display.
+//! Compiled only with the feature `fuzz` and for tests. Every function panics if a property is broken, and only then.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use std::sync::LazyLock;
 use crate::record::{Events, Record, file};
 use crate::{gate, history, judge, outside, render};
 
-/// The files that bytes can stand for; the first of them is the number of the file, from 1.
+/// The files that the bytes can contain. A byte selects the file by its number, from 1.
 pub const FILES: [&str; 13] = [
     file::MANIFEST,
     file::INTERVALS,
@@ -27,20 +28,20 @@ pub const FILES: [&str; 13] = [
     file::LATENCY_OPEN,
     file::STORY,
 ];
-/// Between the files: no text has it.
+/// The separator of files: no text contains it.
 pub const BETWEEN: u8 = 0;
 
-/// Where records lie while they are read: one folder for each process and thread.
+/// The folder of the records while they are read: one for each process and thread.
 fn folder() -> PathBuf {
     static BASE: LazyLock<PathBuf> =
         LazyLock::new(|| std::env::temp_dir().join(format!("longhaul-reports-fuzz-{}", std::process::id())));
     BASE.join(format!("{:?}", std::thread::current().id()))
 }
 
-/// Files, each with the byte that names it, one after the other.
+/// Files, each after the byte that names it, one after the other.
 pub fn record(bytes: &[u8]) {
     with(files(bytes), |dir| {
-        // Refused with a reason that is one line.
+        // A refusal has a reason of one line.
         match Record::open(dir) {
             Ok(record) => shown(&record),
             Err(error) => assert!(!error.to_string().contains('\n'), "{error}"),
@@ -64,7 +65,7 @@ pub fn latency(manifest: &[u8], bytes: &[u8]) {
     });
 }
 
-/// Commits and observations, packed.
+/// Commits and observations, compressed.
 pub fn events(bytes: &[u8]) {
     with([(file::COMMITS, bytes), (file::OBSERVATIONS, bytes)], |dir| drop(Events::open(dir)));
 }
@@ -80,7 +81,7 @@ pub fn slices(bytes: &[u8]) {
     render::gate_html(&record, &judgement).unwrap_or_else(|error| panic!("{error}"));
 }
 
-/// A history.
+/// A history of gates or runs.
 pub fn lines(bytes: &[u8]) {
     let Ok(entries) = history::read(&String::from_utf8_lossy(bytes)) else { return };
     for scenario in history::scenarios(&entries) {
@@ -103,7 +104,7 @@ fn with<'a>(files: impl IntoIterator<Item = (&'static str, &'a [u8])>, look: imp
     let _ = fs::remove_dir_all(&dir);
 }
 
-/// Every page of it.
+/// Renders every page of the record.
 fn shown(record: &Record) {
     let judgement = judge::judge(record);
     let text = render::terminal(record, &judgement, render::Colour::Never);
@@ -135,7 +136,7 @@ fn shown(record: &Record) {
     history::entry(record, &judgement, None);
 }
 
-/// What a reader would obey; ends of lines are the page's own.
+/// Whether a character acts on the display; ends of lines belong to the page itself.
 fn hidden(c: char) -> bool {
     outside::is_hidden(c) && c != '\n'
 }
@@ -147,7 +148,7 @@ mod tests {
     use super::*;
     use crate::example::Example;
 
-    /// The files of a record in the form of [`record`].
+    /// The files of a record in the input form of [`record`].
     fn packed(example: &Example) -> Vec<Vec<u8>> {
         let dir = tempfile::tempdir().unwrap();
         example.write(dir.path());
@@ -162,7 +163,7 @@ mod tests {
         files.join(&BETWEEN)
     }
 
-    /// What stands where a number, a word or a byte of a record was.
+    /// Replacements for a number, a word or a byte of a record.
     fn mischief() -> impl Strategy<Value = Vec<u8>> {
         let texts = "0~1~-1~18446744073709551615~9007199254740993~126489600000~1e308~null~true~[]~{}~\"\"~\"\\u202e\"~\
             \"\\u0000\"~\"=1+1\"~\"@a https://b #1\"~\n~,~[0,0]~\"steady\"~\"drain\"~\"missed\"~\"started\"~\"ended\"~\
@@ -171,7 +172,7 @@ mod tests {
         proptest::sample::select(texts.map(|text| text.as_bytes().to_vec()).collect::<Vec<_>>())
     }
 
-    /// A value of JSON: from where to where.
+    /// The JSON values of a text: start and end of each.
     fn values(text: &[u8]) -> Vec<(usize, usize)> {
         let mut found = Vec::new();
         let mut at = 0;
@@ -198,7 +199,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 64, max_shrink_iters: 200, ..ProptestConfig::default() })]
 
-        /// Whatever is changed in a record, it is refused with a reason or shown.
+        /// However a record is changed, it is refused with a reason or shown.
         #[test]
         fn a_changed_record_is_refused_or_shown(
             which in 0..2_usize,
@@ -220,7 +221,7 @@ mod tests {
             record(&together(&files));
         }
 
-        /// Bytes that are no histograms, in lines that are.
+        /// Invalid histograms in valid lines.
         #[test]
         fn a_changed_histogram_is_refused_or_shown(at in any::<prop::sample::Index>(), byte in any::<u8>()) {
             static EXAMPLE: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
@@ -236,7 +237,7 @@ mod tests {
         }
     }
 
-    /// The seeds of the fuzz targets are records that are read. To renew them: `LONGHAUL_FUZZ_SEEDS=1`.
+    /// The seeds of the fuzz targets are valid records. To renew them: `LONGHAUL_FUZZ_SEEDS=1`.
     #[test]
     fn the_seeds_are_records() {
         let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds/record");

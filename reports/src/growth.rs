@@ -1,8 +1,8 @@
-//! Whether a series grows faster than it may: one pure function from samples to a verdict with its confidence.
+//! Whether a series grows faster than its budget: one pure function from samples to a verdict with its confidence.
 //!
-//! Owns the method; `docs/decisions/025-when-growth-is-decided.md` says why it is so. It knows nothing of records and of the names of
-//! budgets. Least squares through raw samples must not come back here: memory is autocorrelated, and that cries wolf in a third of
-//! clean runs.
+//! Owns the method; `docs/decisions/025-when-growth-is-decided.md` gives the reasons. It knows nothing of records
+//! and of the names of budgets. Least squares through raw samples must not come back here: memory is autocorrelated,
+//! and least squares raises a false alarm in a third of clean runs.
 
 use crate::statistics::blocks::{self, Blocks, Nature, Series};
 use crate::statistics::saw_tooth::SawTooth;
@@ -21,53 +21,59 @@ pub use warm_up::WarmUp;
 
 /// The confidence of each bound.
 pub const CONFIDENCE: f64 = 0.95;
-/// Growth that began late keeps a run from passing only if it is as sure as this: it is looked for after the whole run has passed.
+/// Confidence at which growth that began late prevents a pass: it is looked for after the whole run has passed.
 const LATE_CONFIDENCE: f64 = 0.99;
 /// Confidence of each bound of the two halves that must not overlap before growth has levelled off: both together about 96 %.
 const BEND_CONFIDENCE: f64 = 0.9;
-/// A slope whose lower bound is so many budgets is a failure even where the series was never steady, …
+/// The lower bound of a slope, in budgets, from which it is a failure even if the series was never steady.
 const FAR: f64 = 10.0;
-/// … as long as its second half grows by at least this share of what the first half does: what slows down may be a start that is not over.
+/// The share of the first half's growth that the second half needs for such a failure: slowing growth may be a warm-up
+/// that is not over.
 const UNBROKEN: f64 = 0.6;
-/// A start or a step that gains less than this share of what the whole run may gain does not matter to the verdict.
+/// A start or a step that gains less than this share of what the budget allows for the whole run does not matter to the
+/// verdict.
 const MATTERS: f64 = 0.25;
-/// The least share of the scatter that a parabola is believed to leave.
+/// The least share of the scatter that is assumed to remain after a fitted parabola.
 const SCATTER_LEFT_LEAST: f64 = 0.1;
-/// Share of the time that samples must cover.
+/// The share of the time that samples must cover.
 const COVERED_LEAST: f64 = 0.9;
-/// A sample stands for at most so many usual distances between samples.
+/// The longest time that one sample stands for, in usual distances between samples.
 const REACH: f64 = blocks::REACH;
-/// Gaps are bridged where none is longer than this, in seconds: a busy machine keeps a reader waiting for some seconds now and then, and of a minute's run each of them would
-/// be a hole, …
+/// Gaps are bridged if none is longer than this, in seconds: a busy machine sometimes delays a reader for some seconds,
+/// and in a run of a minute each of these gaps would end a piece.
 const BRIDGED_S: f64 = 15.0;
-/// … and where samples cover this share of the time all the same.
+/// The share of the time that samples must still cover if gaps are bridged.
 const BRIDGED_COVERED_LEAST: f64 = 0.8;
-/// With less than this share covered even a failure is not looked for.
+/// The share of the time that samples must cover for a failure.
 const HOLED_COVERED_LEAST: f64 = 0.5;
-/// Share of the planned length that a pass needs: a plan's promise is not kept by half of its run. A failure needs none.
+/// The share of the planned length that a pass needs: half of a run does not have the power of its plan. A failure
+/// needs none.
 const PLANNED_LEAST: f64 = 0.9;
-/// An interval must be so many times narrower than its distance from the budget to decide in four of five runs: 1 + 0.84 / 1.64.
+/// How many times narrower than its distance from the budget an interval must be to decide in four of five runs: 1 +
+/// 0.84 / 1.64.
 const POWER: f64 = 1.51;
-/// Half an interval that is wider than so many budgets passes nothing: where the noise alone makes slopes of many budgets, one that is
-/// steep enough downwards comes by chance in one run of twenty, whatever the subject does.
+/// The greatest half width of an interval that can pass, in budgets. If the noise alone makes slopes of many budgets,
+/// one in twenty runs has a steep downward slope by chance, whatever the subject does.
 const WIDTH_MOST: f64 = 1.5;
-/// How much longer a run is at most recommended, and how much at least: growth right at its budget is never decided.
+/// The least and the greatest factor by which a longer run is recommended: growth right at its budget is never decided.
 const LONGER: (f64, f64) = (1.1, 4.0);
 
-/// What is asked.
+/// The series, its budget and the assumptions of the judgement.
 #[derive(Debug, Clone, Copy)]
 pub struct Question<'a> {
-    /// The samples; what is missing is left out.
+    /// The samples, without missing ones.
     pub series: Series<'a>,
-    /// How much the value may grow for each unit of the axis.
+    /// The most that the value may grow for each unit of the axis.
     pub budget: f64,
-    /// How long the series was planned to be, in seconds.
+    /// The planned length of the series, in seconds.
     pub planned_s: f64,
-    /// The least scatter that is believed, in the unit of the value: a quiet minute does not vouch for an hour.
+    /// The least scatter that is assumed, in the unit of the value: a quiet minute does not vouch for an hour.
     pub sigma_least: f64,
-    /// The least correlation time that is believed, in seconds: a short series cannot tell a long one from growth.
+    /// The least correlation time that is assumed, in seconds: in a short series a long correlation time looks like
+    /// growth.
     pub tau_least_s: f64,
-    /// How many series are asked about one budget, of which any may break it: each has its share of the chance of a false alarm.
+    /// The number of series judged against one budget, any of which may break it: each gets its share of the chance of
+    /// a false alarm.
     pub looks: usize,
 }
 
@@ -78,26 +84,22 @@ impl Question<'_> {
     }
 }
 
-/// What became of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Outcome {
-    /// With 95 % confidence it grows more slowly than it may.
+    /// With 95 % confidence the series grows more slowly than the budget.
     Pass,
-    /// With 95 % confidence it grows faster than it may.
+    /// With 95 % confidence the series grows faster than the budget.
     Fail,
-    /// Neither is sure.
+    /// Neither is certain.
     Inconclusive {
-        /// The length that would decide, in seconds; none where no length would.
+        /// The length that would decide, in seconds; none if no length would.
         needed_s: Option<f64>,
     },
     /// The series cannot be trusted.
-    Invalid {
-        /// Why not.
-        why: Why,
-    },
+    Invalid { why: Why },
 }
 
-/// Why a series says nothing about growth. Reads after "growth is not judged: ".
+/// Why a series shows nothing about growth. Reads after "growth is not judged: ".
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum Why {
     /// Too many samples are missing.
@@ -106,46 +108,43 @@ pub enum Why {
         /// The share of time that they cover.
         covered: f64,
     },
-    /// There is a hole as long as a block.
+    /// There is a gap as long as a block.
     #[error("there are no samples for {gap_s:.0} s")]
     Hole {
         /// Its length, in seconds.
         gap_s: f64,
     },
-    /// What growth is to be judged against did not happen.
-    #[error("what it is judged against did not happen")]
+    /// The axis of the growth did not move.
+    #[error("the events that it is judged against did not happen")]
     AxisStill,
     /// The samples cannot be computed with.
     #[error("the samples are not usable: {0}")]
     Unusable(statistics::Error),
 }
 
-/// What the series looks like besides.
+/// Features of the series' shape.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Shape {
-    /// It grew early and then no more.
+    /// The series grew early and then no more.
     pub levelled_off: bool,
-    /// It grew only late.
+    /// The series grew only late.
     pub late: bool,
-    /// Its level changed at once.
+    /// The level changed at once.
     pub step: Option<Step>,
-    /// It rises slowly and falls at once, again and again.
+    /// The series rises slowly and falls at once, again and again.
     pub saw_tooth: Option<SawTooth>,
 }
 
-/// The answer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Answer {
-    /// What became of it.
     pub outcome: Outcome,
-    /// The slope that decided, in units of the value for each unit of the axis: of the whole series, without a step, or since it
-    /// levelled off. None where it came to none.
+    /// The slope that decided, in units of the value for each unit of the axis: of the whole series, without a step, or
+    /// since it levelled off. None if no slope was computed.
     pub slope: Option<Slope>,
-    /// What was cut at the start.
+    /// The part cut at the start.
     pub warm_up: WarmUp,
-    /// What it looks like besides.
     pub shape: Shape,
-    /// Its scatter, correlation time and saw-tooth; none where it came to none.
+    /// Its scatter, correlation time and saw-tooth; none if they were not computed.
     pub nature: Option<Nature>,
     /// How many blocks the slope was taken through.
     pub blocks: usize,
@@ -156,19 +155,20 @@ pub fn judge(question: &Question<'_>) -> Answer {
     judge_since(question, f64::NEG_INFINITY)
 }
 
-/// Where the warm-up of a series ends: its level is not that of the rest before. None where the series is too short to say. What is less
-/// than `matters`, in the unit of the value, is not looked at.
+/// The end of a series' warm-up: the time before which its level is not that of the rest. None if the series is too
+/// short to decide. Changes below `matters`, in the unit of the value, are ignored.
 pub fn warm_up(series: &Series<'_>, matters: f64) -> Option<WarmUp> {
     let nature = blocks::nature(series).ok()?;
     Some(warm_up::find(&blocks::reduce(series, &nature).ok()?, matters))
 }
 
-/// Decides by what is since a time, in seconds of the series: something else was not steady before it.
+/// Judges only the part since a time, in seconds of the series: another series was not steady before it.
 pub fn judge_since(question: &Question<'_>, since_s: f64) -> Answer {
     judge_trusted(question, since_s, untrustworthy)
 }
 
-/// The same of a series with holes, as far as it proves a failure: what was not seen does not make less of what was. It never passes.
+/// Judges a series with gaps, as far as it proves a failure: a gap does not weaken the samples that exist. It never
+/// passes.
 pub fn judge_holed(question: &Question<'_>, since_s: f64) -> Answer {
     let answer = judge_trusted(question, since_s, |series| {
         let Sampled { covered, .. } = Sampled::of(series);
@@ -219,10 +219,10 @@ struct Steady {
     step: Option<Step>,
     axis: Vec<f64>,
     values: Vec<f64>,
-    /// The error of a slope over one second, in units of the value for each unit of the axis, that the least correlation time makes; over
-    /// a longer time it falls with the power 3/2.
+    /// The error of a slope over one second, in units of the value for each unit of the axis, that the least
+    /// correlation time causes; over a longer time it falls with the power 3/2.
     error: f64,
-    /// Of each bound of the slopes.
+    /// The confidence of each bound of the slopes.
     confidence: f64,
 }
 
@@ -238,7 +238,7 @@ impl Steady {
         let mut blocks = blocks::reduce(whole, &nature).map_err(|error| (given, error, Some(nature)))?;
         let mut series = *whole;
         let matters = MATTERS * per_second(question) * whole.span_s();
-        // A step is told as what it is; only what has none may have a warm-up.
+        // A step is reported as a step; only a series without one may have a warm-up.
         let step = shape::step(whole, &blocks, nature.saw_tooth.is_some(), matters);
         let found = if step.is_some() { WarmUp::None } else { warm_up::find(&blocks, matters) };
         let warm_up = if found == WarmUp::None { given } else { found };
@@ -289,7 +289,8 @@ impl Steady {
         }
     }
 
-    /// Whether the second half alone is far above the budget and has not slowed down: then it does not matter when the start was over.
+    /// Whether the second half alone is far above the budget and has not slowed down: then the end of the start does
+    /// not matter.
     fn is_far_above(&self, budget: f64) -> bool {
         let half = self.values.len() / 2;
         let first = self.slope(0..half, LATE_CONFIDENCE);
@@ -300,11 +301,11 @@ impl Steady {
             .is_some_and(|(first, second)| second.lower > FAR * budget && second.estimate >= UNBROKEN * first.estimate)
     }
 
-    /// On which side of the budget the slope is, which slope it was that told, and what else was seen.
+    /// The side of the budget that the slope is on, the slope that decided it, and the features of the shape.
     fn weigh(&self, question: &Question<'_>, mut shape: Shape) -> Result<(Side, Slope, Shape), statistics::Error> {
         let budget = question.budget;
         let whole = self.slope(0..self.values.len(), self.confidence)?;
-        // What comes with a step is not growth, and what goes with one does not make good for growth.
+        // A rise by a step is not growth, and a fall by a step does not make up for growth.
         if let Some(step) = self.step {
             let within = self.without(&step)?;
             let (raw, side) = (Side::of(&whole, budget), Side::of(&within, budget));
@@ -326,7 +327,7 @@ impl Steady {
             shape.levelled_off = true;
             return Ok((Side::Below, second, shape));
         }
-        // It bends, but how flat the rest is cannot be told yet.
+        // The series bends, but the slope of the rest is not certain yet.
         Ok(if shape.levelled_off { (Side::of(&second, budget), second, shape) } else { (side, whole, shape) })
     }
 
@@ -345,8 +346,8 @@ impl Steady {
         self.widened(slope, self.confidence, cube(axis.0) + cube(axis.1))
     }
 
-    /// The slope with an interval that is not narrower than the least correlation time allows: a series that is short for it looks
-    /// calmer than it is. At the planned length this changes next to nothing.
+    /// The slope with an interval at least as wide as the least correlation time requires: a short series looks calmer
+    /// than it is. At the planned length this changes next to nothing.
     fn widened(&self, slope: Slope, confidence: f64, cubes: f64) -> Result<Slope, statistics::Error> {
         let half = normal::quantile(confidence)? * self.error / cubes.sqrt();
         Ok(Slope {
@@ -356,7 +357,7 @@ impl Steady {
         })
     }
 
-    /// The length that would decide, as far as one can tell from this slope.
+    /// The length that would decide, estimated from this slope.
     fn longer(&self, question: &Question<'_>, slope: &Slope) -> Option<f64> {
         let planned_s = length::needed_s(self.nature.sigma, self.nature.tau_s, per_second(question))?;
         let half = (slope.upper - slope.lower) / 2.0;
@@ -366,7 +367,7 @@ impl Steady {
     }
 }
 
-/// On which side of the budget a slope is.
+/// The side of the budget that a slope is on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Side {
     Below,
@@ -386,7 +387,8 @@ impl Side {
     }
 }
 
-/// The error of a slope over one second, see [`Steady::error`]. Blocks of a saw-tooth are whole periods of their own, and tell it all.
+/// The error of a slope over one second, see [`Steady::error`]. Blocks of a saw-tooth are whole periods, so their
+/// scatter shows the whole error.
 fn error(question: &Question<'_>, series: &Series<'_>, nature: &Nature, step: Option<&Step>) -> f64 {
     let rate = rate(&question.series);
     if nature.saw_tooth.is_some() || rate <= 0.0 {
@@ -397,13 +399,13 @@ fn error(question: &Question<'_>, series: &Series<'_>, nature: &Nature, step: Op
         values.iter_mut().zip(&t_s).filter(|(_, t)| **t >= step.t_s).for_each(|(value, _)| *value -= step.by);
     }
     let tau_s = nature.tau_s.max(question.tau_least_s);
-    // The parabola took its part of the scatter with it: three parameters, each as much as two correlation times have.
+    // The parabola took a part of the scatter with it: three parameters, each as much as two correlation times have.
     let left = (1.0 - 6.0 * tau_s / series.span_s()).max(SCATTER_LEFT_LEAST);
     let sigma = (quantile::scale(&correlation::without_parabola(&values)) / left.sqrt()).max(question.sigma_least);
     sigma * (24.0 * tau_s).sqrt() / rate
 }
 
-/// The pieces of a series between its holes, as ranges of samples; one where it has none.
+/// The pieces of a series between its gaps, as ranges of samples; one piece if it has no gap.
 pub fn pieces(series: &Series<'_>) -> Vec<std::ops::Range<usize>> {
     let Sampled { reach_s, .. } = Sampled::of(series);
     let hole_s = reach_s.max(series.span_s() / blocks::BLOCKS_AIM as f64);
@@ -421,7 +423,7 @@ pub fn pieces(series: &Series<'_>) -> Vec<std::ops::Range<usize>> {
         value: &series.value[piece.clone()],
         axis: &series.axis[piece.clone()],
     };
-    // What is too long to bridge comes first: between two of them short gaps may be few.
+    // Gaps that are too long to bridge come first: between two of them there may be only a few short gaps.
     let apart = between(0..series.t_s.len(), hole_s.max(BRIDGED_S));
     let fine = |piece: std::ops::Range<usize>| {
         if Sampled::of(&at(&piece)).is_bridged() { vec![piece] } else { between(piece, hole_s) }
@@ -429,7 +431,7 @@ pub fn pieces(series: &Series<'_>) -> Vec<std::ops::Range<usize>> {
     apart.into_iter().flat_map(fine).collect()
 }
 
-/// How densely a series was sampled.
+/// The density of a series' samples.
 #[derive(Debug, Clone, Copy)]
 struct Sampled {
     /// The longest time that one sample stands for.
@@ -457,13 +459,13 @@ impl Sampled {
     }
 }
 
-/// The longest gap of a series that was bridged, in seconds; none where no gap is so long that it would matter.
+/// The longest gap of a series that was bridged, in seconds; none if no gap is long enough to matter.
 pub fn bridged_s(series: &Series<'_>) -> Option<f64> {
     let Sampled { reach_s, gap_s, .. } = Sampled::of(series);
     (gap_s > reach_s.max(series.span_s() / blocks::BLOCKS_AIM as f64)).then_some(gap_s)
 }
 
-/// Why samples say nothing, however they lie.
+/// Why the samples cannot be judged, whatever their times.
 fn untrustworthy(series: &Series<'_>) -> Option<Why> {
     let sampled = Sampled::of(series);
     let Sampled { covered, gap_s, .. } = sampled;
@@ -475,13 +477,13 @@ fn untrustworthy(series: &Series<'_>) -> Option<Why> {
     })
 }
 
-/// Why nothing can be judged against an axis that does not move.
+/// Why nothing can be judged: the axis does not move.
 fn still(series: &Series<'_>) -> Option<Why> {
     let moved = series.axis.last().zip(series.axis.first()).is_some_and(|(last, first)| last > first);
     (!moved).then_some(Why::AxisStill)
 }
 
-/// What becomes of a series through which no slope can be taken.
+/// The outcome of a series through which no slope can be computed.
 fn unfit(question: &Question<'_>, error: statistics::Error, nature: Option<Nature>) -> Outcome {
     let planned_s = nature.and_then(|nature| length::needed_s(nature.sigma, nature.tau_s, per_second(question)));
     match error {
@@ -494,12 +496,12 @@ fn unfit(question: &Question<'_>, error: statistics::Error, nature: Option<Natur
     }
 }
 
-/// The budget as the axis moved, for each second.
+/// The budget for each second, by the axis' rate.
 fn per_second(question: &Question<'_>) -> f64 {
     question.budget * rate(&question.series)
 }
 
-/// How far the axis moved in a second.
+/// The axis' movement in a second.
 fn rate(series: &Series<'_>) -> f64 {
     let moved = series.axis.last().zip(series.axis.first()).map_or(0.0, |(last, first)| last - first);
     moved / series.span_s()

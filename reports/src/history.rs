@@ -1,7 +1,8 @@
-//! A history of runs: one JSON line a run, in a file that people keep in git, and where its figures changed their level.
+//! A history of runs: one JSON line for each run, in a file for git, and the changes of level of its figures.
 //!
-//! Pure: it makes a line of a judged record, reads lines, and compares figures of one scenario over time. There is no verdict, as for
-//! [`crate::diff`]: a figure that changed may be the machine's. Which build is slower, only runs side by side can tell.
+//! Pure: it makes a line of a judged record, reads lines, and compares figures of one scenario over time. There is no
+//! verdict, as for [`crate::diff`]: the machine may have caused a change. Only runs side by side can show which build
+//! is slower.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,21 +19,21 @@ use crate::statistics::quantile::median;
 pub const SCHEMA: &str = "longhaul.history/v1";
 /// Runs that one file may hold: a run an hour for ten years.
 pub const ENTRIES_MAX: usize = 100_000;
-/// No level is shorter than so many runs: one run that stands out is no change.
+/// The shortest level, in runs: a single run that stands out is no change.
 const LEVEL_LEAST: usize = 3;
-/// A change must explain so many times the usual distance of two neighbouring runs for each doubling of their number.
+/// The least size of a change, in usual distances of two neighbouring runs for each doubling of their number.
 const PENALTY: f64 = 3.0;
-/// A smaller change than this share of a level is nobody's business, however sure it is.
+/// The least size of a change that is reported, as a share of the level, however certain it is.
 const SHARE_LEAST: f64 = 0.02;
 
-/// One run.
+/// One run in the history.
 #[serde_with::apply(Option => #[serde(default, skip_serializing_if = "Option::is_none")])]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Entry {
     /// Always [`SCHEMA`].
     pub schema: String,
-    /// The run.
+    /// The identifier of the run.
     pub run_id: String,
     /// When it began, RFC 3339.
     pub started_at: String,
@@ -40,15 +41,15 @@ pub struct Entry {
     pub name: String,
     /// Its seed.
     pub seed: u64,
-    /// What became of it.
+    /// The verdict on the run.
     pub verdict: Verdict,
-    /// What was tested: the digest of the subject, where it is known.
+    /// The digest of the subject, if it is known.
     pub subject: Option<String>,
-    /// What the author calls the build, such as a tag or a commit.
+    /// The author's name of the build, such as a tag or a commit.
     pub build: Option<String>,
-    /// The machine: its processor and how many.
+    /// The machine: its processor and the number of processors.
     pub machine: String,
-    /// What was measured, by name.
+    /// The figures, by name.
     pub figures: BTreeMap<String, Measured>,
 }
 
@@ -58,31 +59,27 @@ pub struct Entry {
 pub struct Measured {
     /// The number.
     pub value: f64,
-    /// In what it is counted.
+    /// The unit of the value.
     pub unit: Unit,
 }
 
-/// Why a history cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A line is no entry.
     #[error("read line {line} of the history: {source}; remove the line, or restore it from git")]
     Line {
-        /// From 1.
         line: usize,
-        /// Why not.
         #[source]
         source: serde_json::Error,
     },
     /// An entry of another version.
     #[error("read line {line} of the history: it has the schema `{found}`, this build reads `{SCHEMA}`")]
     Schema {
-        /// From 1.
         line: usize,
-        /// What it says.
+        /// The schema that the entry names.
         found: String,
     },
-    /// There are too many.
+    /// There are too many entries.
     #[error("read the history: it has more than {ENTRIES_MAX} lines; begin a new file")]
     TooMany,
 }
@@ -91,13 +88,13 @@ pub enum Error {
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Series {
-    /// Such as `lag p99`.
+    /// The name, such as `lag p99`.
     pub figure: String,
-    /// In what it is counted.
+    /// The unit of the values.
     pub unit: Unit,
-    /// Each run that has it.
+    /// The runs that have the figure.
     pub points: Vec<Point>,
-    /// Where the level changed.
+    /// The changes of level.
     pub changes: Vec<Change>,
 }
 
@@ -109,9 +106,9 @@ pub struct Point {
     pub run_id: String,
     /// When it began.
     pub started_at: String,
-    /// What the author calls the build.
+    /// The author's name of the build.
     pub build: Option<String>,
-    /// What became of it.
+    /// The verdict on the run.
     pub verdict: Verdict,
     /// The number.
     pub value: f64,
@@ -121,15 +118,14 @@ pub struct Point {
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Change {
-    /// Which point is the first of the new level, from 0.
+    /// The index of the first point of the new level, from 0.
     pub at: usize,
     /// The median of the level before.
     pub before: f64,
-    /// The median of the level that begins.
+    /// The median of the new level.
     pub after: f64,
 }
 
-/// The line of a run.
 pub fn entry(record: &Record, judgement: &Judgement, build: Option<String>) -> Entry {
     let machine = &record.manifest.machine;
     Entry {
@@ -150,7 +146,7 @@ pub fn entry(record: &Record, judgement: &Judgement, build: Option<String>) -> E
     }
 }
 
-/// Reads a history. Empty lines are nothing.
+/// Reads a history. Empty lines are skipped.
 pub fn read(text: &str) -> Result<Vec<Entry>, Error> {
     let mut entries = Vec::new();
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
@@ -167,13 +163,13 @@ pub fn read(text: &str) -> Result<Vec<Entry>, Error> {
     Ok(entries)
 }
 
-/// The names of the scenarios that are in it, each once.
+/// The names of the scenarios in it, without repetitions.
 pub fn scenarios(entries: &[Entry]) -> BTreeSet<&str> {
     entries.iter().map(|entry| entry.name.as_str()).collect()
 }
 
-/// The figures of one scenario over time, by name, with their changes of level. Runs that were invalid measured something else and are left
-/// out; of more than [`VALUES_MAX`] the newest are taken.
+/// The figures of one scenario over time, by name, with their changes of level. Invalid runs are left out, because
+/// their measurements are not comparable; of more than [`VALUES_MAX`] runs the newest are taken.
 pub fn series(entries: &[Entry], scenario: &str) -> Vec<Series> {
     let mut runs: Vec<&Entry> =
         entries.iter().filter(|entry| entry.name == scenario && entry.verdict != Verdict::Invalid).collect();
@@ -201,14 +197,14 @@ fn one(name: &str, runs: &[&Entry]) -> Option<Series> {
     Some(Series { figure: name.to_owned(), unit, changes: changes(&values), points })
 }
 
-/// Where the level of values changes by more than they scatter.
+/// The changes of level that are larger than the scatter of the values.
 fn changes(values: &[f64]) -> Vec<Change> {
     if values.len() < 2 * LEVEL_LEAST {
         return Vec::new();
     }
     let steps: Vec<f64> = values.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
     let level = median(values).abs();
-    // Where most runs are alike to the last digit, what counts is what a reader would call a change.
+    // If most runs are equal to the last digit, the least reported share sets the usual distance.
     let usual = median(&steps).max(level * SHARE_LEAST / PENALTY);
     if usual <= 0.0 {
         return Vec::new();
@@ -273,7 +269,8 @@ mod tests {
         assert!(error(&good.replace("\"seed\"", "\"sede\"")).contains("unknown field `sede`"));
     }
 
-    /// A change of level is found with the run that began it; noise, one outlier and what is smaller than anybody's interest are none.
+    /// A change of level is found with its first run; noise, one outlier and a change below the least reported share
+    /// are none.
     #[test]
     fn a_new_level_is_found_and_noise_is_not() {
         let found = |entries: &[Entry]| series(entries, "smoke").remove(0).changes;
@@ -286,7 +283,7 @@ mod tests {
         let changes = found(&entries);
         assert_eq!(changes.iter().map(|change| change.at).collect::<Vec<_>>(), [20]);
         assert!((changes[0].after / changes[0].before - 1.1).abs() < 0.01);
-        // Alike to the last digit: half a percent is no news, and a tenth is.
+        // Equal to the last digit: half a percent is not reported, and a tenth is.
         let still = |last: f64| (0..20).map(|n| run(n, if n < 12 { 1000.0 } else { last })).collect::<Vec<_>>();
         assert_eq!((found(&still(1005.0)).len(), found(&still(1100.0)).len()), (0, 1));
     }

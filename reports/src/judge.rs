@@ -1,11 +1,12 @@
 //! Judges: from the facts of a run record to a verdict.
 //!
-//! Owns the verdict and how findings add up to it. A judge is a function from [`Record`] to findings, one file each, and
-//! reads nothing else; so judging an old record again gives the same verdict.
+//! Owns the verdict and how findings add up to it. A judge is a function from [`Record`] to findings, one file each,
+//! and reads nothing else; so judging an old record again gives the same verdict.
 //!
-//! A verdict is earned. It is fail if a budget is broken whose facts are whole, whatever else is undecided; else invalid if nothing that was
-//! judged can be trusted, else inconclusive if something could not be decided *or nothing was*, and only else pass. What a condition of
-//! validity that is not met leaves undecided is in `doubt.rs`.
+//! A verdict is earned. The verdict is fail if a budget is broken whose facts are complete, whatever else is undecided.
+//! Else the verdict is invalid if no judged budget can be trusted, else inconclusive if a budget could not be decided
+//! *or none was judged*, and only else pass. If a condition of validity is not met, `doubt.rs` decides which budgets it
+//! leaves undecided.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -51,7 +52,7 @@ pub use word::Word;
 
 use rule::{Budget, Name, Rule};
 
-/// A judge: looks at one side of the run.
+/// A judge of one side of the run.
 type Judge = fn(&Record, &mut Findings);
 
 /// The judges, in the order in which their findings are shown.
@@ -77,7 +78,7 @@ const JUDGES: [Judge; 16] = [
 /// The schema of a judgement, as in `verdict.json`.
 pub const SCHEMA: &str = "longhaul.verdict/v1";
 
-/// What became of a run; what comes later hides what comes before.
+/// The verdict on a run; in a summary, later variants take precedence over earlier ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -87,11 +88,11 @@ pub enum Verdict {
     Inconclusive,
     /// The run itself cannot be trusted; the text says why.
     Invalid,
-    /// A budget was broken, with the stated confidence: a failure that was seen is said, whatever else is not known.
+    /// A budget was broken, with the stated confidence. Other gaps in the measurement do not hide it.
     Fail,
 }
 
-/// What a judge found about one budget or one condition of validity.
+/// A judge's finding about one budget or one condition of validity.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
@@ -100,27 +101,27 @@ pub struct Finding {
     pub judge: String,
     /// The budget or condition, such as `events.missed`.
     pub budget: String,
-    /// What became of it.
+    /// The verdict on it.
     pub verdict: Verdict,
-    /// What was measured, with its unit.
+    /// The measured value, with its unit.
     pub observed: String,
-    /// What was allowed, with its unit.
+    /// The limit, with its unit.
     pub limit: String,
     /// One sentence for people, with cause and numbers.
     pub text: String,
-    /// How much of the limit was used, in percent: 100 is at the limit, more is beyond it. Of growth it is the upper bound. None where
-    /// there is nothing to divide, or by nought.
+    /// The used share of the limit, in percent: 100 is at the limit, more is beyond it. For growth it is the upper
+    /// bound. None if there is no number to divide, or the limit is zero.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used_pct: Option<u32>,
 }
 
-/// Everything that was found about a run.
+/// All findings about a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Judgement {
     /// Always [`SCHEMA`].
     pub schema: String,
-    /// The run.
+    /// The identifier of the run.
     pub run_id: String,
     /// The scenario's name.
     pub name: String,
@@ -130,35 +131,34 @@ pub struct Judgement {
     pub verdict: Verdict,
     /// The exit code that goes with it.
     pub exit_code: u8,
-    /// One sentence: why.
+    /// The reason, in one sentence.
     pub reason: String,
-    /// What is wrong with the subject, each word once; empty if no budget was broken.
+    /// The defects of the subject, each word once; empty if no budget was broken.
     #[serde(default)]
     pub words: Vec<Word>,
     /// One finding for each budget and each condition of validity, met or not.
     pub findings: Vec<Finding>,
-    /// What the reader should know besides.
+    /// Further notes for the reader.
     pub notes: Vec<String>,
 }
 
-/// Stands behind a limit that the scenario does not name.
+/// Follows a limit that the scenario does not set.
 const BY_DEFAULT: &str = ", by default";
 
-/// Collects findings of one record.
+/// Collects the findings of one record.
 #[derive(Debug, Default)]
 struct Findings {
-    /// Each with the rule or condition that it is of.
+    /// Each finding with its rule or condition.
     judged: Vec<(Name, Finding)>,
     notes: Vec<String>,
-    /// How long the steady phase must be, in seconds, to decide a budget that was not.
+    /// The length of the steady phase, in seconds, that would decide each undecided budget.
     needed: Vec<(String, f64)>,
-    /// Rules with a default limit that the witness cannot decide, each with what it does not tell.
+    /// Rules with a default limit that the witness cannot decide, each with the facts that it does not report.
     unjudged: Vec<(Name, Vec<Sight>)>,
-    /// The conditions that were not met.
+    /// The conditions that are not met.
     unmet: Vec<Name>,
 }
 
-/// Judges a run by its record.
 pub fn judge(record: &Record) -> Judgement {
     let mut findings = Findings::default();
     for judge in JUDGES {
@@ -167,7 +167,7 @@ pub fn judge(record: &Record) -> Judgement {
     let words = findings.words();
     let (_, judged): (Vec<Name>, Vec<Finding>) = findings.judged.into_iter().unzip();
     let verdict = add_up(&judged);
-    // What is undecided because the subject asked for nothing is told by what it asked for instead.
+    // If the subject requested no churned resource, its other requests explain the undecided budgets.
     let never_asked = matches!(record.end.as_ref().map(|end| &end.reason), Some(EndReason::NeverAsked { .. }));
     let completed = judged.iter().find(|finding| never_asked && finding.budget == "validity.completed");
     let mut reason = match completed.filter(|finding| finding.verdict == verdict) {
@@ -175,7 +175,7 @@ pub fn judge(record: &Record) -> Judgement {
         None => reason(verdict, &judged),
     };
     if let (Verdict::Inconclusive | Verdict::Invalid, Some(busy)) = (verdict, validity::Busy::of(record)) {
-        // What keeps a run from being decided is often the machine; then that is where to look first.
+        // If a run cannot be decided, the machine is often the cause, so its load is shown first.
         if !reason.contains("other programs had") {
             reason = format!("{reason} {}", busy.sentence());
         }
@@ -197,19 +197,19 @@ pub fn judge(record: &Record) -> Judgement {
     }
 }
 
-/// The planned faults that had no effect: the run says nothing about how the subject takes them.
+/// The planned faults that had no effect: the run does not show how the subject reacts to them.
 pub fn never_hit(record: &Record) -> Vec<&record::PlannedFault> {
     validity::never_hit(record)
 }
 
-/// The verdict of all findings together. Conditions of validity alone earn nothing.
+/// The verdict of all findings together. Conditions of validity alone earn no pass.
 fn add_up(findings: &[Finding]) -> Verdict {
     let worst = findings.iter().map(|finding| finding.verdict).max().unwrap_or(Verdict::Inconclusive);
     let judged = findings.iter().any(|finding| finding.judge != doubt::JUDGE);
     if worst == Verdict::Pass && !judged { Verdict::Inconclusive } else { worst }
 }
 
-/// Why, in one line: what decided, how much more of it there is, and what is not known besides.
+/// The reason in one line: the deciding finding, the number of further ones, and the gaps in the measurement.
 fn reason(verdict: Verdict, findings: &[Finding]) -> String {
     let decisive: Vec<&Finding> = findings.iter().filter(|finding| finding.verdict == verdict).collect();
     match (verdict, decisive.first()) {
@@ -240,7 +240,7 @@ fn reason(verdict: Verdict, findings: &[Finding]) -> String {
     }
 }
 
-/// In words.
+/// The text for people.
 fn of_sights(sights: &[Sight]) -> String {
     sights.iter().map(Sight::to_string).collect::<Vec<_>>().join(" and not ")
 }
@@ -256,7 +256,6 @@ impl Verdict {
         }
     }
 
-    /// The exit code.
     pub fn exit_code(self) -> u8 {
         match self {
             Self::Pass => exit::PASS,
@@ -268,7 +267,7 @@ impl Verdict {
 }
 
 impl Judgement {
-    /// Findings that are not a pass, the ones that decide the verdict first.
+    /// Findings that are not a pass, those that decide the verdict first.
     pub fn crossed(&self) -> Vec<&Finding> {
         let mut crossed: Vec<_> = self.findings.iter().filter(|finding| finding.verdict != Verdict::Pass).collect();
         crossed.sort_by_key(|finding| std::cmp::Reverse(finding.verdict));
@@ -276,18 +275,18 @@ impl Judgement {
     }
 }
 
-/// A finding that was just told, of which more may be said.
+/// The finding that was just added, for further details.
 struct Pushed<'a>(Option<&'a mut Finding>);
 
 impl Pushed<'_> {
-    /// How much of the limit was used, where that is a share of something.
+    /// Sets the used share of the limit.
     fn used(self, observed: f64, limit: f64) {
         let share = observed.max(0.0) / limit;
         if let Some(finding) = self.0
             && limit > 0.0
             && share.is_finite()
         {
-            // Nothing that is beyond its limit is shown as within it.
+            // A value beyond its limit is never shown as within it.
             let pct = if observed > limit { (100.0 * share).ceil() } else { (100.0 * share).floor() };
             finding.used_pct = Some(u32::try_from(crate::words::whole(pct)).unwrap_or(u32::MAX));
         }
@@ -310,12 +309,12 @@ impl Findings {
         Pushed(self.judged.last_mut().map(|(_, finding)| finding))
     }
 
-    /// What is found of a number of objects: broken if they are too many, undecided if not all of them were seen.
+    /// Adds a finding about a number of objects: fail if there are too many, undecided if not all of them were seen.
     fn push_counted(&mut self, name: Name, (number, limit): (u64, u64), unread: Option<&str>, text: String) {
         let (observed, shown) = (crate::words::counted(number, "object"), crate::words::count(limit));
         match unread {
             Some(why) if number <= limit => {
-                let text = format!("not decided, because {why}; as far as it was seen: {text}");
+                let text = format!("not decided, because {why}; as far as observed: {text}");
                 self.push(name, Verdict::Inconclusive, observed, shown, text);
             }
             _ => {
@@ -325,7 +324,7 @@ impl Findings {
         }
     }
 
-    /// What is judged of limits that no scenario wrote says so.
+    /// Marks limits that the scenario does not set as defaults.
     fn unasked(&mut self, judge: impl FnOnce(&mut Self)) {
         let before = self.judged.len();
         judge(self);
@@ -334,22 +333,22 @@ impl Findings {
         }
     }
 
-    /// A limit that the scenario sets and that the witness cannot decide.
+    /// Adds a limit that the scenario sets and the witness cannot decide.
     fn unseen(&mut self, name: Name, limit: String, lacks: &[Sight], record: &Record) {
         let text = format!(
-            "the witness `{}` does not tell {}, so whether this was kept nobody has seen: use a witness that does, or leave `{name}` out.",
+            "the witness `{}` does not report {}, so this budget cannot be judged: use a witness that does, or remove `{name}`.",
             record.manifest.witness,
             of_sights(lacks)
         );
         self.push(name, Verdict::Inconclusive, "not seen", limit, text);
     }
 
-    /// A limit that nobody wrote, and that the witness cannot decide.
+    /// Adds a default limit that the witness cannot decide.
     fn unjudged(&mut self, name: Name, lacks: &[Sight]) {
         self.unjudged.push((name, lacks.to_vec()));
     }
 
-    /// Says once what was not judged.
+    /// Adds one note about all limits that were not judged.
     fn tell_unjudged(&mut self, record: &Record) {
         if self.unjudged.is_empty() {
             return;
@@ -360,7 +359,7 @@ impl Findings {
         lacks.sort_unstable();
         lacks.dedup();
         self.note(format!(
-            "{} {} not judged: the witness `{}` does not tell {}.",
+            "{} {} not judged: the witness `{}` does not report {}.",
             names.join(", "),
             if names.len() == 1 { "was" } else { "were" },
             record.manifest.witness,
@@ -378,7 +377,7 @@ impl Findings {
         self.all_broken().any(|name| name == Name::of::<R>())
     }
 
-    /// The words of all that was broken, each once.
+    /// The words of all broken rules, each once.
     fn words(&self) -> Vec<Word> {
         let mut words: Vec<Word> = self.all_broken().filter_map(|name| name.word).collect();
         words.sort_unstable();
@@ -386,7 +385,7 @@ impl Findings {
         words
     }
 
-    /// Whether anything about the subject was decided.
+    /// Whether any budget of the subject was decided.
     fn any_decided(&self) -> bool {
         let decided = |finding: &Finding| matches!(finding.verdict, Verdict::Pass | Verdict::Fail);
         self.judged.iter().any(|(_, finding)| finding.judge != doubt::JUDGE && decided(finding))

@@ -1,10 +1,10 @@
-//! The judges, what they say of causes, verdicts and renderers; and, under one roof, the run record and the ledger.
+//! The judges, causes, verdicts and renderers, and re-exports of the run record and the ledger.
 //!
-//! This crate turns facts into a verdict, and owns everything that is said about a run afterwards. What is remembered while it lasts are
-//! crates of their own: [`record`] its files, [`ledger`] what became of each version.
+//! This crate turns facts into a verdict, and owns everything that is reported about a run afterwards. The memory
+//! during a run is in crates of its own: [`record`] has its files, [`ledger`] the outcome of each version.
 //!
-//! It must not open a socket, read a clock or start a thread: every time is an argument. A judge reads nothing but a
-//! [`record::Record`], so judging the same record again gives the same bytes.
+//! This crate must not open a socket, read a clock or start a thread: every time is an argument. A judge reads nothing
+//! but a [`record::Record`], so judging the same record again gives the same bytes.
 
 pub use record::budgets;
 pub use {ledger, record, statistics};

@@ -1,17 +1,18 @@
-//! Text from outside where it could act instead of being read: in Markdown, in the cells of a spreadsheet, on one line of a terminal.
+//! Text from outside where it could act instead of being read: in Markdown, in the cells of a spreadsheet, on one line
+//! of a terminal.
 //!
-//! A record may come from anybody, and so may the names, messages and log lines in it. Owns what is written instead of a text that would
-//! mention somebody, become a link, a table or a formula, or turn the direction of a line. Pure.
+//! A record may come from an untrusted source, and so may the names, messages and log lines in it. Owns the escaping of
+//! text that would mention a person, become a link, a table or a formula, or turn the direction of a line. Pure.
 
 use std::fmt::Write as _;
 
 pub use record::is_hidden;
 
-/// Between the halves of what would be a mention, a reference or a link: GitHub looks for them in the text that is shown, so an entity alone
-/// keeps nothing from becoming one.
+/// Separates the halves of a would-be mention, reference or link: GitHub searches the displayed text for them, so an
+/// entity alone prevents nothing.
 const APART: &str = "&#8203;";
 
-/// On one line: ends of lines and tabs are spaces, other hidden characters are shown by their number.
+/// For one line: ends of lines and tabs are spaces, other hidden characters are shown by their number.
 pub(crate) fn line(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     text.chars().for_each(|c| plain(c, &mut out));
@@ -27,7 +28,7 @@ fn plain(c: char, out: &mut String) {
     }
 }
 
-/// In the Markdown of GitHub and GitLab: no table cell, no link, no mention, no reference to an issue, no HTML.
+/// For the Markdown of GitHub and GitLab: no table cell, no link, no mention, no reference to an issue, no HTML.
 pub(crate) fn markdown(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 8);
     let mut rest = text.chars();
@@ -39,7 +40,7 @@ pub(crate) fn markdown(text: &str) -> String {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '|' | '`' | '*' | '_' | '[' | ']' | '\\' | '~' | '#' | '!' | '$' => out.extend(['\\', c]),
-            // Hidden in its own spelling: the backslash would escape nothing.
+            // A hidden character, by its number: a backslash before it would escape nothing.
             c if is_hidden(c) && !matches!(c, '\n' | '\r' | '\t') => {
                 let _ = write!(out, "\\\\u{:04x}", u32::from(c));
             }
@@ -72,7 +73,7 @@ pub(crate) fn markdown(text: &str) -> String {
     out
 }
 
-/// As code in Markdown, with a fence longer than any inside.
+/// For code in Markdown, with a fence longer than any inside.
 pub(crate) fn code(text: &str) -> String {
     let line = line(text);
     let longest = line.split(|c| c != '`').map(str::len).max().unwrap_or(0);
@@ -81,7 +82,8 @@ pub(crate) fn code(text: &str) -> String {
     format!("{fence}{pad}{line}{pad}{fence}")
 }
 
-/// In a cell of a spreadsheet: a text that a program would take for a formula begins with an apostrophe, as OWASP has it. A number stays one.
+/// For a cell of a spreadsheet: a text that a program would take for a formula begins with an apostrophe, as OWASP
+/// recommends. A number stays a number.
 pub(crate) fn cell(text: String) -> String {
     let acts = text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠']);
     if acts && text.parse::<f64>().is_err() { format!("'{text}") } else { text }

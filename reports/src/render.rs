@@ -1,7 +1,7 @@
 //! Renderers: a judged run for a terminal, a pull request, a CI system, a program and a person with a browser.
 //!
-//! Owns the files that come after the run. Each renderer is a pure function of record and judgement: the same record gives
-//! the same bytes, on any machine and at any time. None of them judges.
+//! Owns the files that are written after the run. Each renderer is a pure function of record and judgement: the same
+//! record gives the same bytes, on any machine and at any time. None of them judges.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -12,6 +12,7 @@ use crate::record::{self, Record, file};
 
 mod compare;
 mod csv;
+mod ctrf;
 mod diff;
 pub mod gate;
 mod history;
@@ -26,6 +27,7 @@ mod tests;
 
 pub use compare::{compare, compare_markdown};
 pub use csv::{CsvError, csv};
+pub use ctrf::ctrf;
 pub use diff::diff;
 pub use history::{history, history_svg};
 pub use html::{compare_html, diff_html, gate_html, html, running_html, suite_html};
@@ -38,15 +40,15 @@ pub use terminal::{Colour, terminal};
 struct Renderer {
     /// Its name in the run's directory.
     file: &'static str,
-    /// What it is for, for the help of commands.
+    /// Its purpose, for the help of commands.
     doc: &'static str,
     render: fn(&Record, &Judgement) -> Result<String, Error>,
 }
 
 /// The renderers, in the order in which their files are written.
-const RENDERERS: [Renderer; 5] = [VERDICT, html::ROW, markdown::ROW, junit::ROW, openmetrics::ROW];
+const RENDERERS: [Renderer; 6] = [VERDICT, html::ROW, markdown::ROW, junit::ROW, ctrf::ROW, openmetrics::ROW];
 
-/// The reports beside the record, and what each is for.
+/// The reports beside the record, and the purpose of each.
 pub fn reports() -> impl Iterator<Item = (&'static str, &'static str)> {
     RENDERERS.iter().map(|renderer| (renderer.file, renderer.doc))
 }
@@ -55,10 +57,9 @@ pub fn reports() -> impl Iterator<Item = (&'static str, &'static str)> {
 const VERDICT: Renderer =
     Renderer { file: file::VERDICT, doc: "for programs: the verdict and every finding", render: |_, it| json(it) };
 
-/// Why a report could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The record could not be read, or a file not be written.
+    /// The record could not be read, or a file could not be written.
     #[error(transparent)]
     Record(#[from] record::Error),
     /// The HTML could not be made.
@@ -71,14 +72,12 @@ pub enum Error {
     #[error("render {}", file::OPENMETRICS)]
     OpenMetrics(#[from] std::fmt::Error),
     /// The judgement could not be turned into JSON.
-    #[error("render {}", file::VERDICT)]
+    #[error("render {} or {}", file::VERDICT, file::CTRF)]
     Json(#[from] serde_json::Error),
     /// The summary for the CI job could not be appended.
     #[error("append the report to {path}")]
     Summary {
-        /// The file.
         path: String,
-        /// Why not.
         #[source]
         source: std::io::Error,
     },
@@ -107,14 +106,14 @@ pub fn write_reports(dir: &Path, record: &Record, judgement: &Judgement) -> Resu
     Ok(())
 }
 
-/// The files that are written, as the help of a command shows them.
+/// The files that are written, for the help of a command.
 pub fn files() -> String {
     let lines: Vec<String> =
         RENDERERS.iter().map(|renderer| format!("  {:13} {}", renderer.file, renderer.doc)).collect();
     format!("Reports:\n{}", lines.join("\n"))
 }
 
-/// Appends the Markdown report to a file that others write too, such as the one that `$GITHUB_STEP_SUMMARY` names.
+/// Appends the Markdown report to a shared file, such as the one that `$GITHUB_STEP_SUMMARY` names.
 pub fn append_summary(path: &Path, record: &Record, judgement: &Judgement) -> Result<(), Error> {
     let text = markdown(record, judgement);
     let open = OpenOptions::new().create(true).append(true).open(path);
@@ -122,7 +121,6 @@ pub fn append_summary(path: &Path, record: &Record, judgement: &Judgement) -> Re
         .map_err(|source| Error::Summary { path: path.display().to_string(), source })
 }
 
-/// `verdict.json`.
 pub fn json(judgement: &Judgement) -> Result<String, Error> {
     let mut text = serde_json::to_string_pretty(judgement)?;
     text.push('\n');

@@ -1,71 +1,61 @@
-//! A test-suite that was run against the mock control plane with faults: what its page shows.
+//! The contents of the page about a test-suite that ran against the mock control plane with faults.
 //!
-//! Owns the facts of the page and nothing else. They are put together where the suite was run; nothing is judged here.
+//! Owns the facts of the page and nothing else. The runner of the suite fills them in; nothing is judged here.
 
 use std::fmt;
 
-/// One run of a suite.
 #[derive(Debug, Clone)]
 pub struct Suite {
-    /// What became of it.
     pub outcome: Outcome,
-    /// The command.
     pub command: String,
-    /// What happened, in one sentence.
+    /// The outcome, in one sentence.
     pub sentence: String,
-    /// What somebody should know after that, the most important first.
+    /// Further facts for the reader, the most important first.
     pub story: Vec<String>,
-    /// What was drawn or written: `chaos, order`.
+    /// The drawn or written faults: `chaos, order`.
     pub faults: String,
-    /// The seed.
     pub seed: u64,
-    /// When it began, as text.
+    /// The start of the run, as text.
     pub started: String,
-    /// How long it took.
+    /// The length of the run, in milliseconds.
     pub length_ms: u64,
-    /// The tests, where the suite wrote what became of them.
+    /// The tests, if the suite wrote its results.
     pub tests: Vec<Test>,
-    /// What faults did, in the order of time.
+    /// Hits of faults, in the order of time.
     pub hits: Vec<Hit>,
-    /// What was asked and written, by stretches of time.
+    /// Requests and writes, by stretches of time.
     pub stretches: Vec<Stretch>,
     /// Lists with a count each.
     pub tables: Vec<Table>,
-    /// The least roles, as YAML.
+    /// The least roles that the suite needs, as YAML.
     pub roles: Vec<String>,
-    /// The command that plays the seed again.
+    /// The command that repeats the seed.
     pub repeat: String,
     /// Facts about the run.
     pub facts: Vec<(&'static str, String)>,
-    /// Files beside the page, and what each is.
+    /// Files beside the page, and a description of each.
     pub files: Vec<(String, &'static str)>,
-    /// The version that made the page.
     pub longhaul: String,
 }
 
-/// What became of a suite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// It passed.
     Passed,
-    /// It failed.
     Failed,
-    /// It passed, and no fault hit anything.
+    /// The suite passed, and no fault hit anything.
     Undisturbed,
 }
 
-/// A test, and what happened while it ran.
+/// A test, and the events while it ran.
 #[derive(Debug, Clone)]
 pub struct Test {
-    /// Its name.
     pub name: String,
-    /// When it began, since the suite did.
+    /// Its start, in milliseconds since the start of the suite.
     pub from_ms: u64,
-    /// When it ended.
+    /// Its end, in milliseconds since the start of the suite.
     pub to_ms: u64,
-    /// Whether it failed.
     pub failed: bool,
-    /// What it said then.
+    /// Its message if it failed.
     pub message: Option<String>,
     /// Requests meanwhile.
     pub requests: usize,
@@ -73,48 +63,44 @@ pub struct Test {
     pub objects: usize,
     /// Conflicts meanwhile.
     pub conflicts: usize,
-    /// What faults did meanwhile, at most twenty.
+    /// Hits of faults meanwhile, at most twenty.
     pub hits: Vec<String>,
-    /// All that they did, by fault: `event-delayed 14 times`.
+    /// All hits of faults, by fault: `event-delayed 14 times`.
     pub met: String,
 }
 
 /// A fault had an effect.
 #[derive(Debug, Clone)]
 pub struct Hit {
-    /// When, since the suite began.
+    /// The time of the hit, in milliseconds since the start of the suite.
     pub at_ms: u64,
-    /// Its name.
     pub fault: String,
-    /// What it did.
     pub detail: String,
 }
 
-/// What happened within a stretch of time.
+/// Counts within a stretch of time.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Stretch {
-    /// Its begin, since the suite's.
+    /// Its start, in milliseconds since the start of the suite.
     pub from_ms: u64,
-    /// Its end.
+    /// Its end, in milliseconds since the start of the suite.
     pub until_ms: u64,
     /// Requests that came.
     pub requests: u64,
     /// Object versions that were written.
     pub commits: u64,
-    /// Writes that met a conflict.
+    /// Writes that failed with a conflict.
     pub conflicts: u64,
 }
 
 /// A list with a count each.
 #[derive(Debug, Clone)]
 pub struct Table {
-    /// What it lists.
     pub title: &'static str,
-    /// What one row is.
+    /// The heading of the names.
     pub what: &'static str,
-    /// What the count is of.
+    /// The heading of the counts.
     pub count: &'static str,
-    /// The rows.
     pub rows: Vec<(String, String)>,
 }
 
@@ -128,7 +114,7 @@ impl Outcome {
         }
     }
 
-    /// The class that gives it its colour.
+    /// The CSS class with its colour.
     pub fn class(self) -> &'static str {
         match self {
             Self::Passed => "pass",

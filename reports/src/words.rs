@@ -22,7 +22,7 @@ pub fn count(number: u64) -> String {
     text
 }
 
-/// Longer sentences are cut on pages that have one line for them, in characters.
+/// The most characters of a sentence; longer ones are cut on pages that have one line for them.
 const SENTENCE_MAX: usize = 270;
 
 /// The first sentence of a text, on one line.

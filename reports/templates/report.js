@@ -223,7 +223,7 @@
   const running = document.getElementById("running");
   if (running) {
     const busy = () => at !== null || view.to - view.from < length || document.querySelector("details[open]") !== null;
-    const lost = () => { running.textContent = "The run has ended, or is not reached any more. Its report is in the folder of its record."; };
+    const lost = () => { running.textContent = "The run has ended, or is no longer reachable. Its report is in the folder of its record."; };
     const timer = setInterval(async () => {
       if (busy() || document.hidden) return;
       try {

@@ -1,7 +1,8 @@
-//! A record of a hundred hours: how large it is, that its page can be opened, and that what was thinned is judged as if nothing had been.
+//! A record of a hundred hours: its size, its page that can be opened, and the verdicts of thinned rows, which equal
+//! those of all rows.
 //!
-//! All rows but the histograms are really written. Histograms are written for a few stretches, and what follows is counted as the stretch before
-//! it, although it would have fewer.
+//! All rows but the histograms are really written. Histograms are written for a few stretches, and the time after a
+//! stretch is counted like the stretch, although it would have fewer.
 
 #![expect(clippy::unwrap_used, reason = "a record that cannot be written or read is a failure of the test")]
 #![expect(
@@ -25,12 +26,12 @@ mod long_run;
 use long_run::{HOUR_MS, Latencies, Run, WARM_UP_MS};
 
 const RUN: Run = Run { length_ms: 100 * HOUR_MS, peak_ms: 50 * HOUR_MS + 2000 };
-/// So much of the latencies is written from each of these hours on.
+/// The stretch of latencies that is written from each of these hours on.
 const STRETCH_MS: u64 = HOUR_MS / 3;
 const STRETCHES: [Range<u64>; 4] = [stretch(0), stretch(1), stretch(10), stretch(40)];
-/// Two files of the subject's own words, as `scenarios` rotates them.
+/// Two files of the subject's own output, as `scenarios` rotates them.
 const SUBJECT_LOG_BYTES: u64 = 2 * (8 << 20);
-/// What a record of 100 hours may take, and its page.
+/// The most bytes of a record of 100 hours, and of its page.
 const RECORD_BYTES_MAX: u64 = 200_000_000;
 const PAGE_BYTES_MAX: u64 = 2_000_000;
 /// Four times the budget.
@@ -65,7 +66,7 @@ fn nightly_a_hundred_hours_fit_and_are_judged_as_if_every_sample_were_there() {
     let told = |what: &str| println!("{:>6.1} s {what}", begin.elapsed().as_secs_f64());
     let (dir, latencies) = (tempfile::tempdir().unwrap(), Latencies::new());
     let bytes = |name: &str| std::fs::metadata(dir.path().join(name)).map_or(0, |file| file.len());
-    // How large the file is at the end of each stretch.
+    // The size of the file at the end of each stretch.
     let mut ends = Vec::new();
     RUN.write(dir.path(), &latencies, &STRETCHES, |end_ms| {
         if STRETCHES.iter().any(|stretch| stretch.end == end_ms) {
@@ -103,13 +104,13 @@ fn nightly_a_hundred_hours_fit_and_are_judged_as_if_every_sample_were_there() {
         assert_eq!((in_phase(Phase::WarmUp), in_phase(Phase::Steady)), (warm_up, all - warm_up), "{tag}");
     }
 
-    // The verdicts are those of all the samples: level but for one second above the ceiling, …
+    // The verdicts are those of all the samples: level but for one second above the ceiling.
     let thin = verdicts(&judgement);
     assert_eq!(verdict(&thin, "memory.ceiling"), Some(Verdict::Fail), "{thin:?}");
     for budget in ["memory.growth", "memory.growthPerObject", "memory.growthPerRequest", "admission.p99"] {
         assert_eq!(verdict(&thin, budget), Some(Verdict::Pass), "{budget}: {thin:?}");
     }
-    // … and with a leak.
+    // The same with a leak.
     leak(&mut record.samples);
     let thin_leak = verdicts(&judge(&record));
     assert_eq!(verdict(&thin_leak, "memory.growth"), Some(Verdict::Fail), "{thin_leak:?}");

@@ -1,4 +1,4 @@
-//! The committed JSON schemas are those of the types. `LONGHAUL_UPDATE_SCHEMAS=1` writes them anew.
+//! The committed JSON schemas equal those of the types. `LONGHAUL_UPDATE_SCHEMAS=1` writes them anew.
 
 use std::path::PathBuf;
 

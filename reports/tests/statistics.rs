@@ -1,4 +1,4 @@
-//! The statistics agree with `SciPy` and `statsmodels`; `fixtures/statistics/make.py` recorded what those compute.
+//! The statistics agree with `SciPy` and `statsmodels`; `fixtures/statistics/make.py` recorded their results.
 
 #![expect(clippy::unwrap_used, reason = "the fixtures are part of the test")]
 

@@ -1,7 +1,7 @@
-//! What the service costs beside the least that any webhook costs: `cargo xtask bench admission`.
+//! The cost of the service beside the least cost of any webhook: `cargo xtask bench admission`.
 //!
-//! Owns the order of things. Each webhook is a process of its own on a processor of its own; this process is the client and the registry of
-//! all, with the same bytes.
+//! Owns the order. Each webhook is a separate process on a separate processor; this process is the client and the
+//! registry of all, with the same bytes.
 
 mod digester;
 mod measure;
@@ -20,23 +20,23 @@ use measure::Effort;
 const FULL: Effort = Effort { rounds: 7, window: Duration::from_secs(3), paced: Duration::from_secs(20) };
 const QUICK: Effort = Effort { rounds: 2, window: Duration::from_secs(1), paced: Duration::from_secs(5) };
 
-/// Measures the service's webhook beside a bare hyper server that reads the body and answers a constant, and beside
-/// k8s-digester's webhook when there is a Go toolchain; or what verifying costs. Without a choice: everything but that, about five minutes. Exit 0 when every
-/// requirement is met, 1 when not, 2 when it could not be measured.
+/// Measures the service's webhook beside a bare hyper server that reads the body and answers a constant. With a Go toolchain k8s-digester's
+/// webhook is measured as well. Default: everything except `--verify`, about five minutes. Exit 0 if every requirement is met, 1 if one is
+/// not, 2 if one could not be measured.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Measure only this.
+    /// Measure only this part.
     #[arg(long, value_name = "WHAT")]
     only: Option<What>,
-    /// Measure what verifying signatures costs instead, beside `cosign verify` when there is cosign.
+    /// Measure the cost of verifying signatures instead, beside `cosign verify` if cosign is installed.
     #[arg(long, conflicts_with = "only")]
     verify: bool,
-    /// Leave k8s-digester out.
+    /// Skip k8s-digester.
     #[arg(long)]
     no_digester: bool,
 }
 
-/// What can be measured alone.
+/// A part that can be measured alone.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum What {
     /// Throughput, CPU time and latency.
@@ -45,7 +45,7 @@ enum What {
     Memory,
 }
 
-/// Everything that was asked for.
+/// Runs all requested measurements.
 pub(crate) async fn measure(arguments: &Arguments, quick: bool, cores: &Cores, report: &mut Report) -> Result<()> {
     scenarios::descriptors::raise(memory::DESCRIPTORS)?;
     let effort = if quick { QUICK } else { FULL };

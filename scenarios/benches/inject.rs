@@ -1,8 +1,8 @@
-//! What an injection costs: `cargo xtask bench inject`.
+//! The cost of an injection: `cargo xtask bench inject`.
 //!
-//! First how fast chunks get into an API server, and how many bytes that takes, beside Zarf's scheme played by the benchmark itself; then how
-//! fast the seed assembles what a kubelet has mounted, beside SHA-256 alone, and what memory it needs. Injector and seed are the released
-//! programs; the mock API server runs in this process.
+//! The first part measures the rate and the bytes of sending chunks into an API server, beside Zarf's scheme played by
+//! the benchmark itself. The second part measures how fast the seed assembles the mounted chunks, beside SHA-256 alone,
+//! and its memory. Injector and seed are the released programs; the mock API server runs in this process.
 
 mod assembly;
 mod forwarder;
@@ -14,29 +14,30 @@ use anyhow::Result;
 use crate::kit::apiserver::ApiServer;
 use crate::kit::report::{Report, Samples, median};
 
-/// What is sent beside the payload: base64 is a third of it, the rest are names, digests, heads and TLS.
+/// Bytes sent beside the payload, in percent: base64 is a third of it, the rest are names, digests, heads and TLS.
 const OVERHEAD_PCT: f64 = 40.0;
-/// Of SHA-256's own rate on one core, in percent.
+/// Required share of SHA-256's own rate on one core, in percent.
 const OF_SHA_PCT: f64 = 50.0;
-/// From here on an assembly has a rate. Ten megabytes take a dozen milliseconds, and starting a process and touching its memory for the
-/// first time are three of them: their figure is shown and not judged.
+/// Size from which on an assembly has a judged rate. Ten megabytes take a dozen milliseconds, and three of them are for
+/// starting a process and touching its memory for the first time, so their figure is shown and not judged.
 const RATED_MB: usize = 200;
-/// The seed's peak, in megabytes.
+/// Allowed peak of the seed, in megabytes.
 const PEAK_MB: f64 = 6.0;
 
-/// Measures injector and seed. Exit 0 when every requirement is met, 1 when not, 2 when it could not be measured.
+/// Measures injector and seed. Exit 0 if every requirement is met, 1 if one is not, 2 if one could not be measured.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {}
 
-/// How much is measured how often.
+/// The amount of work.
 struct Effort {
     rounds: usize,
-    /// Into the API servers. A real one's etcd takes 2 GiB, and what was deleted counts until it is compacted.
+    /// Megabytes sent to the API servers. A real one's etcd holds 2 GiB, and deleted objects count until it is
+    /// compacted.
     sent_mb: usize,
     assembled_mb: &'static [usize],
 }
 
-/// Everything.
+/// Runs all measurements.
 pub(crate) async fn measure(quick: bool, report: &mut Report) -> Result<()> {
     let effort = if quick {
         Effort { rounds: 3, sent_mb: 32, assembled_mb: &[10, 200] }
@@ -99,7 +100,7 @@ async fn sent(server: &ApiServer, effort: &Effort, report: &mut Report) -> Resul
     Ok(())
 }
 
-/// The seed and SHA-256 alone in turns.
+/// The seed and SHA-256 alone, in turns.
 async fn assembled(megabytes: usize, rounds: usize, report: &mut Report) -> Result<()> {
     let mounted = payload::Payload::mount(megabytes)?;
     let mut samples = Samples::none();

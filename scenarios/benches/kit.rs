@@ -1,4 +1,5 @@
-//! What every benchmark needs: the processes that are measured and what they use, clients, the servers round them, figures and requirements.
+//! The common parts of all benchmarks: the measured processes and their usage, clients, servers, figures and
+//! requirements.
 
 pub(crate) mod apiserver;
 pub(crate) mod client;

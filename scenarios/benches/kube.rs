@@ -1,13 +1,14 @@
-//! What the mock API server costs beside a real one: `cargo xtask bench kube`.
+//! The cost of the mock API server beside that of a real one: `cargo xtask bench kube`.
 //!
-//! Owns the order of things. Each server is a process of its own, the mock as anybody would start it; this process is the client of both, over
-//! TLS, with the same code and the same bytes.
+//! Owns the order. Each server is a separate process, the mock with its usual settings; this process is the client of
+//! both, over TLS, with the same code and the same bytes.
 
 mod figures;
 mod lags;
 mod load;
 mod measure;
 mod scale;
+mod table;
 mod watchers;
 
 use std::path::PathBuf;
@@ -19,9 +20,9 @@ use crate::kit::apiserver::ApiServer;
 use crate::kit::report::Report;
 use measure::{Effort, Part, Subject};
 
-/// Work of the mock for each unit of work of the real server.
+/// Units of work of the mock per unit of work of the real server.
 const WORK: usize = 10;
-/// Descriptors besides those of the watchers: connections, pipes, the runtime.
+/// Descriptors beside those of the watchers: connections, pipes, the runtime.
 const DESCRIPTORS_SPARE: u64 = 200;
 
 const FULL: Effort = Effort {
@@ -43,22 +44,22 @@ const QUICK: Effort = Effort {
     ..FULL
 };
 
-/// Measures the mock API server and, when `KUBEBUILDER_ASSETS` names a folder with its programs, a real one beside it.
-/// Exit 0 when every requirement is met, 1 when not, 2 when it could not be measured.
+/// Measures the mock API server. If `KUBEBUILDER_ASSETS` names a folder with the programs of a real one, that is measured as well. Exit 0
+/// if every requirement is met, 1 if one is not, 2 if one could not be measured.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// One part alone. Without it all but the `scale-…`, each of which takes minutes and says how much memory.
+    /// Measure one part only. Default: all parts except `scale-…`, each of which takes minutes and prints the memory it needs.
     #[arg(long, value_name = "PART")]
     only: Option<Part>,
-    /// Leave the real server out.
+    /// Skip the real server.
     #[arg(long)]
     mock_only: bool,
-    /// Another build of `longhaul`.
+    /// Use another build of `longhaul`.
     #[arg(long, value_name = "PATH", hide = true)]
     program: Option<PathBuf>,
 }
 
-/// Everything but what goes far, or one part.
+/// Runs all parts except for the `scale-…` ones, or one part.
 pub(crate) async fn measure(arguments: &Arguments, quick: bool, report: &mut Report) -> Result<()> {
     let effort = Effort { only: arguments.only, ..if quick { QUICK } else { FULL } };
     scenarios::descriptors::raise(effort.crowd as u64 + DESCRIPTORS_SPARE)?;
@@ -72,14 +73,14 @@ pub(crate) async fn measure(arguments: &Arguments, quick: bool, report: &mut Rep
         }
     };
     let [mock, rest @ ..] = &subjects[..] else { bail!("nothing was measured") };
-    figures::show(mock, rest.first(), report);
+    table::show(mock, rest.first(), report);
     for subject in subjects {
         subject.server.stop().await;
     }
     measured
 }
 
-/// The memory of watchers on servers that have done nothing before, and everything else on others.
+/// Measures the memory of watchers on fresh servers, and everything else on others.
 async fn beside(arguments: &Arguments, effort: Effort) -> Result<(Vec<Subject>, Result<()>)> {
     let mut fresh = start(arguments, true).await?;
     let measured = measure::fresh(&mut fresh, effort).await;
@@ -97,7 +98,7 @@ async fn beside(arguments: &Arguments, effort: Effort) -> Result<(Vec<Subject>, 
     Ok((subjects, measured))
 }
 
-/// Starts the mock and, if it is there and has room, the real server.
+/// Starts the mock and, if it is installed and has room, the real server.
 async fn start(arguments: &Arguments, has_room: bool) -> Result<Vec<Subject>> {
     let mock = ApiServer::process(arguments.program.as_deref()).await?;
     let mut subjects = vec![Subject::new(mock, WORK).await.context("on the mock")?];

@@ -1,7 +1,7 @@
-//! Our generator beside the ones people know: `cargo xtask bench load`.
+//! Our load generator beside well-known ones: `cargo xtask bench load`.
 //!
-//! Owns the order of things. One hyper TLS server and every generator, ours as well, are processes of their own; what a generator costs is read
-//! from the kernel's account of ended children.
+//! Owns the order. One hyper TLS server and every generator, ours as well, are separate processes. The cost of a
+//! generator comes from the kernel's account of ended children.
 
 mod honesty;
 pub(crate) mod ours;
@@ -14,23 +14,22 @@ use anyhow::Result;
 
 use crate::kit::report::Report;
 
-/// Measures the load generator beside wrk, h2load, hey, ab and oha, those of them that are installed. Without a choice:
-/// speed, honesty and lateness, about five minutes. Exit 0 when every requirement is met, 1 when not, 2 when it could not be
-/// measured.
+/// Measures the load generator beside wrk, h2load, hey, ab and oha, as far as they are installed. Default: speed, honesty and lateness,
+/// about five minutes. Exit 0 if every requirement is met, 1 if one is not, 2 if one could not be measured.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Only the highest rates and the CPU time of a request.
+    /// Measure only the highest rates and the CPU time of a request.
     #[arg(long)]
     speed: bool,
-    /// Only what is reported of a server that freezes, and how late requests are.
+    /// Measure only the report about a server that freezes, and the lateness of requests.
     #[arg(long)]
     honesty: bool,
-    /// Only memory after one and after ten million requests; ten minutes or more.
+    /// Measure only memory after one million and after ten million requests. This takes ten minutes or more.
     #[arg(long)]
     memory: bool,
 }
 
-/// Everything that was asked for.
+/// Runs all requested measurements.
 pub(crate) async fn measure(arguments: &Arguments, quick: bool, report: &mut Report) -> Result<()> {
     let everything = !(arguments.speed || arguments.honesty || arguments.memory);
     let server = server::Server::start().await?;

@@ -1,8 +1,8 @@
-//! `cargo xtask bench admission`, `inject`, `kube`, `load` and `replicas`: what a part costs beside the least that it could cost, or beside what
-//! others use for it.
+//! `cargo xtask bench admission`, `inject`, `kube`, `load` and `replicas`: the cost of a part beside the least possible
+//! cost, or beside that of alternatives.
 //!
-//! Owns the command line and the order of things; `kit` has what all of them need. What is measured is a process of its own; this process is
-//! its client, and the world round it. Nothing here is timed by `cargo test`.
+//! Owns the command line and the order; `kit` has the common parts. Measured programs are separate processes; this
+//! process is their client, and the world around them. `cargo test` times nothing here.
 
 mod admission;
 mod inject;
@@ -25,13 +25,13 @@ use reports::exit;
 #[derive(Parser)]
 #[command(name = "cargo xtask bench")]
 struct Cli {
-    /// Fewer and shorter rounds, and smaller sizes.
+    /// Measure fewer and shorter rounds, and smaller sizes.
     #[arg(long, global = true)]
     quick: bool,
-    /// Where all figures are written.
+    /// Write all figures to this file.
     #[arg(long, value_name = "FILE", global = true)]
     json: Option<PathBuf>,
-    /// What `cargo bench` says to every benchmark.
+    /// The argument that `cargo bench` gives every benchmark.
     #[arg(long, hide = true, global = true)]
     bench: bool,
     #[command(subcommand)]
@@ -79,9 +79,9 @@ fn main() -> ExitCode {
     }
 }
 
-/// True when every requirement is met. What was measured before something failed is written and shown.
+/// Returns true if every requirement is met. If a measurement fails, earlier ones are still written and shown.
 fn run(what: &What, cli: &Cli) -> Result<bool> {
-    // Before any thread is there, so that all of them stay off the subject's processor.
+    // This comes before there is any thread, so that all of them stay off the subject's processor.
     let cores = if matches!(what, What::Admission(_)) { Cores::divide()? } else { Cores::shared() };
     let threads = if cores.are_divided() { 1 } else { 2 };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
@@ -99,7 +99,7 @@ fn run(what: &What, cli: &Cli) -> Result<bool> {
         };
         tokio::select! {
             measured = work => measured,
-            // Dropping what was started ends it.
+            // Dropping the started processes ends them.
             interrupted = tokio::signal::ctrl_c() => {
                 interrupted.map_err(Into::into).and_then(|()| anyhow::bail!("interrupted"))
             }

@@ -1,8 +1,9 @@
-//! What the API over Deployments costs beside the least that any such server costs: `cargo xtask bench replicas`.
+//! The cost of the API over Deployments beside the least cost of any such server: `cargo xtask bench replicas`.
 //!
-//! Three servers answer the same question over TLS 1.3 with client certificates: the service, a bare hyper server that answers a constant
-//! (the floor), and a Go server with client-go's informer and net/http, as small as it can be written (`go/main.go`), when there is a Go
-//! toolchain. Each is a process of its own; this process is the API server and the client of all.
+//! Three servers answer the same request over TLS 1.3 with client certificates. They are the service, a bare hyper
+//! server that answers a constant (the floor), and, if there is a Go toolchain, a minimal Go server with client-go's
+//! informer and net/http (`go/main.go`). Each is a separate process; this process is the API server and the client of
+//! all.
 
 mod client;
 mod subject;
@@ -17,31 +18,31 @@ use client::Caller;
 use subject::Subject;
 use world::World;
 
-/// Connections that ask one question after the other.
+/// Connections that send one request after the other.
 const CONNECTIONS: usize = 16;
-/// Of the floor's answers a second, in percent.
+/// The required share of the floor's answers per second, in percent.
 const OF_THE_FLOOR_PCT: f64 = 80.0;
-/// Deployments, and the resident memory in MiB that they may bring the service to.
+/// Deployments, and the allowed resident memory of the service in MiB.
 const SIZES: [(u32, f64); 2] = [(10_000, 20.0), (100_000, 120.0)];
-/// Writes a second by others while counts are read.
+/// Writes per second by other clients while counts are read.
 const UPDATES_PER_SECOND: u32 = 1000;
 
-/// Measures the service's API over Deployments. Exit 0 when every requirement is met, 1 when not, 2 when it could not be measured.
+/// Measures the service's API over Deployments. Exit 0 if every requirement is met, 1 if one is not, 2 if one could not be measured.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Leave the Go server out.
+    /// Skip the Go server.
     #[arg(long)]
     no_go: bool,
 }
 
-/// How long each figure is measured.
+/// Duration of each measurement.
 #[derive(Clone, Copy)]
 struct Effort {
     rounds: usize,
     window: Duration,
 }
 
-/// Everything.
+/// Runs all measurements.
 pub(crate) async fn measure(arguments: &Arguments, quick: bool, report: &mut Report) -> Result<()> {
     let effort = if quick {
         Effort { rounds: 2, window: Duration::from_secs(1) }
@@ -73,7 +74,7 @@ pub(crate) async fn measure(arguments: &Arguments, quick: bool, report: &mut Rep
     Ok(())
 }
 
-/// Answers a second and their times, in turns; handshakes; and reads while others write.
+/// Answers per second and their times, in turns; handshakes; and reads during other clients' writes.
 async fn speed(world: &World, subjects: &[Subject], effort: Effort, report: &mut Report) -> Result<()> {
     let mut samples = Samples::none();
     for _ in 0..effort.rounds {
@@ -92,7 +93,7 @@ async fn speed(world: &World, subjects: &[Subject], effort: Effort, report: &mut
         report.add(&format!("{subject}.{figure}"), samples.median(&(*subject, *figure)));
     }
     let [service, floor] = ["service", "floor"].map(|name| samples.of(&(name, "readsPerSecond")));
-    // Within a round, because that is the same moment of the machine.
+    // Comparisons are made within a round, because that is the same moment of the machine.
     let share = median(&service.iter().zip(floor).map(|(service, floor)| service / floor * 100.0).collect::<Vec<_>>());
     report.require(
         format!("reads: at least {OF_THE_FLOOR_PCT} % of the floor ({share:.0} %)"),

@@ -1,10 +1,10 @@
-//! Puts every file of `library/bugs/` into the program: whoever adds a bug adds one file and nothing else.
+//! Includes every file of `library/bugs/` into the program, so that a new bug needs only a new file.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
 fn main() {
-    // Asked when it runs: a target folder may serve checkouts at several places.
+    // The variable is read at run time, because a target folder may serve checkouts at several places.
     let manifest = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo names the folder of the package");
     let folder = Path::new(&manifest).join("../library/bugs");
     println!("cargo:rerun-if-changed={}", folder.display());

@@ -1,7 +1,9 @@
-//! `cargo xtask calibrate`: the harness tests itself. Planted bugs must be caught, each by its own judge and by no other; clean twins must pass.
+//! `cargo xtask calibrate`: the harness tests itself. Each planted bug must be caught by its own judge and by no other,
+//! and clean twins must pass.
 //!
-//! Owns the table of plants (`plants`), their order and runs (`play`), those that are two builds side by side (`gate`), the judge of growth on generated series (`synthetic`), what it all
-//! adds up to (`result`), and its pages (`render`). It decides nothing about a run: the judges did.
+//! Owns the table of planted bugs (`plants`), the order of the runs (`play`), the bugs that only a comparison of two
+//! builds finds (`gate`), the growth judge on generated series (`synthetic`), the total result (`result`) and its pages
+//! (`render`). It judges no run itself: it reads the verdicts of the judges.
 
 use std::path::Path;
 
@@ -17,10 +19,9 @@ pub use play::{Choice, Error, estimate, play, rows};
 pub use render::{html, markdown, plain};
 pub use result::{Alarms, Calibration, Expectation, Found, Gated, Judge, Play, Row, SCHEMA, Share, State};
 
-/// The names of the pages.
 const PAGES: [&str; 3] = ["calibration.json", "calibration.md", "calibration.html"];
 
-/// Judges generated series, so many of each kind and speed, and lists rows that are still to be played.
+/// Judges `runs` generated series of each kind and speed, and adds the rows that are still to be played.
 pub fn begin(runs: u64, rows: Vec<Row>) -> Calibration {
     Calibration {
         schema: SCHEMA.to_owned(),
@@ -33,7 +34,6 @@ pub fn begin(runs: u64, rows: Vec<Row>) -> Calibration {
     }
 }
 
-/// Writes the pages.
 pub fn write(calibration: &Calibration, folder: &Path) -> Result<(), Error> {
     let problem = |path: &Path| {
         let path = path.to_owned();

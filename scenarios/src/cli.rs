@@ -1,5 +1,7 @@
-//! The command line of `longhaul`: parses, builds the runtime, hands over, turns results into exit codes.
+//! The command line of `longhaul`: parses it, builds the runtime, starts the command, and turns results into exit
+//! codes.
 
+use std::ffi::OsString;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -33,7 +35,7 @@ mod traffic;
 mod worker;
 mod worlds;
 
-/// Commands of earlier versions, and what does the same now.
+/// Commands of earlier versions and their replacements.
 const RENAMED: [(&str, &str); 9] = [
     ("repro", "`longhaul soak bugs/NAME -- COMMAND`, and `longhaul show library` names the bugs"),
     ("plan", "`longhaul check --plan FILE`"),
@@ -50,7 +52,7 @@ const RENAMED: [(&str, &str); 9] = [
 #[derive(Parser)]
 #[command(name = "longhaul", version, max_term_width = 110)]
 struct Cli {
-    /// Whether output has colours; `auto`: on a terminal, unless `NO_COLOR` is set.
+    /// Colour the output. `auto`: on a terminal, unless `NO_COLOR` is set.
     #[arg(long, global = true, value_enum, default_value = "auto", value_name = "WHEN")]
     color: Color,
     #[command(subcommand)]
@@ -68,73 +70,74 @@ enum Color {
 #[derive(Subcommand)]
 enum Command {
     /// Run a scenario and judge it, or play a documented bug against the service or any command. Exit 0 pass, 1 fail, 2 inconclusive, 3
-    /// invalid, 64 wrong usage or file, 69 a program is missing, 70 the tool itself failed; so do all commands.
+    /// invalid. For all commands: 64 wrong usage or file, 69 a program is missing, 70 an error in Longhaul itself.
     Soak(Box<soak::Arguments>),
     /// Check scenario files without running them.
     Check {
-        /// Files, or names from the library.
+        /// Scenario files, or names from the library.
         #[arg(required = true)]
         scenarios: Vec<String>,
         #[command(flatten)]
         outside: Outside,
-        /// Say what each will do, how long it takes, and which budgets that length can decide.
+        /// Print the plan of each scenario: its steps, its length, and the budgets that this length can decide.
         #[arg(long)]
         plan: bool,
     },
-    /// Judge a run record again and write its reports anew.
+    /// Judge a run record again and rewrite its reports.
     #[command(after_help = reports::render::files())]
     Report {
         /// The run's directory.
         directory: PathBuf,
-        /// Print a series (`samples.subject.rssBytes`) or a whole table (`samples`) as CSV instead, and judge nothing; `list`, or no name, names
-        /// those that there are.
+        /// Print a series (`samples.subject.rssBytes`) or a whole table (`samples`) as CSV, and judge nothing. Without a name, or with
+        /// `list`, print the names of all series.
         #[arg(long, value_name = "SERIES", num_args = 0..=1, default_missing_value = "list")]
         csv: Option<String>,
     },
-    /// Play one scenario with several subjects and put them into one table and one page; or put run records side by side (budgets, figures, and
-    /// what of scenario, machine and program differs), or keep a file with one line a run and show where figures changed their level. No
-    /// verdict: exit 0.
+    /// Compare subjects, runs or a history. Plays one scenario with several subjects, into one table and one page. Or shows run records
+    /// side by side: budgets, figures, and differences of scenario, machine and program. Or keeps a history file with one line per run, and
+    /// shows the runs at which a figure shifted. Gives no verdict: exit 0.
     Compare(Box<compare::Arguments>),
-    /// Say whether build B is worse than build A, both measured side by side on this machine. Exit 0 same or better, 1 worse, 2 not decided.
+    /// Decide whether build B is worse than build A. Both are measured side by side on this machine. Exit 0 same or better, 1 worse, 2 not
+    /// decided.
     Gate(Box<gate::Arguments>),
-    /// Send admission reviews to any webhook at a planned rate and measure its answers, or find the highest rate at which it meets its limits.
-    /// Exit 0 pass or found, 1 a limit is broken or no rate meets them, 2 not decided.
+    /// Send admission reviews to any webhook at a planned rate and measure its answers, or find the highest rate within the limits. Exit 0
+    /// pass or rate found, 1 a limit is broken or no rate meets the limits, 2 not decided.
     Load(Box<load::Arguments>),
-    /// Run a project's own test-suite, unchanged, against an API server with faults that is there in milliseconds. Exit is the suite's own, and
-    /// with --judge 1 or 2 for what the ledger shows.
+    /// Run a project's own test suite, unchanged, against an API server with faults that starts in milliseconds. The exit code is the
+    /// suite's own. With --judge the ledger can make it 1 or 2.
     Envtest(Box<envtest::Arguments>),
-    /// Run one part of the pretend outside world alone.
+    /// Run the mock API server or the mock registry alone.
     #[command(subcommand)]
     Mock(mock::Command),
-    /// A real control plane that outlives the command.
+    /// Start, list or stop a real control plane that keeps running after the command.
     #[command(subcommand)]
     Cluster(cluster::Command),
-    /// Look at a project's folder (custom resources, webhooks, language, image) and write a scenario with comments for it.
+    /// Read a project's folder (custom resources, webhooks, language, image) and write a commented scenario for it.
     Init(init::Arguments),
-    /// Show the library of scenarios and bugs, the schema of scenario files, or what is on this machine.
+    /// Show the library of scenarios and bugs, the schema of scenario files, or the programs found on this machine.
     #[command(subcommand)]
     Show(show::What),
     /// Run real clients against documented bugs and write one table; `cargo xtask matrix`.
     #[command(hide = true)]
     Matrix(matrix::Arguments),
-    /// Play planted bugs and clean twins, and tell how often each judge is right; `cargo xtask calibrate`. Exit 0 every plant is caught by its
-    /// own judge alone and every twin passes, 1 one is not, 2 not decided, 3 the canary lived.
+    /// Play planted bugs and clean twins, and count how often each judge is right; `cargo xtask calibrate`. Exit 0 each plant is caught by
+    /// its own judge alone and each twin passes, 1 one of them is not, 2 not decided, 3 the canary was not caught.
     #[command(hide = true)]
     Calibrate(Box<calibrate::Arguments>),
     /// Play the library and planted bugs on every control plane, and write one table; `cargo xtask worlds`.
     #[command(hide = true)]
     Worlds(worlds::Arguments),
-    /// One of several processes that send one plan; `load --workers` starts it, or `load --worker` elsewhere.
+    /// Send one share of a plan. `load --workers` starts this process, or `load --worker` on another machine.
     #[command(hide = true)]
     Worker {
-        /// Say nothing before an empty line came: for a Pod, to which its coordinator attaches later.
+        /// Print nothing until an empty line arrives on stdin. For a Pod, to which the coordinator attaches later.
         #[arg(long)]
         attached: bool,
     },
-    /// Tidy up after a run that is killed; `longhaul` starts it by itself.
+    /// Clean up after a run that is killed. `longhaul` starts this process itself.
     #[command(hide = true)]
     Keeper,
-    /// Become the first process of a node; `longhaul` starts it by itself.
+    /// Become the first process of a node. `longhaul` starts this process itself.
     #[command(hide = true)]
     Node {
         /// The node's folder.
@@ -156,20 +159,19 @@ enum Command {
     },
 }
 
-/// The binary's `main`.
 pub fn main() -> ExitCode {
     let mut words = std::env::args_os().skip(1);
     if words.next().is_some_and(|word| word == crate::subject::CLOCK_COMMAND) {
-        // Before there is a second thread: this process is copied, and becomes the subject.
+        // This comes before a second thread exists, because this process is copied and becomes the subject.
         return mock_clock::command_line(words);
     }
     if let Some(program) = std::env::args_os().next().as_deref().and_then(mock_envtest::Program::called) {
-        // A test-suite called it by this name, and waits: nothing else is read or made.
+        // A test suite called the program by this name and waits: nothing else is read or made.
         let arguments: Vec<String> =
             std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
         return program.run(&arguments);
     }
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::try_parse_from(words_of(std::env::args_os())) {
         Ok(cli) => cli,
         Err(error) => return ExitCode::from(refused(&error)),
     };
@@ -182,14 +184,21 @@ pub fn main() -> ExitCode {
     crate::keeper::allow();
     let done = std::panic::catch_unwind(AssertUnwindSafe(|| run_command(cli.command)));
     crate::keeper::end();
-    // A panic has said by itself what it was.
+    // A panic has already printed its message.
     let code = done.map_or(exit::SOFTWARE, |done| done.unwrap_or_else(|error| failed(&error)));
     let Some(why) = crate::out::lost() else { return ExitCode::from(code) };
     crate::out::err!("longhaul: failed to write to stdout: {why}");
     ExitCode::from(if code == exit::PASS { exit::SOFTWARE } else { code })
 }
 
-/// The exit code of a command line that is not run: help and version are no errors, everything else is wrong usage.
+/// The command line. Help and usage name a plug-in of kubectl as its users type it.
+fn words_of(mut words: impl Iterator<Item = OsString>) -> impl Iterator<Item = OsString> {
+    let first = words.next().map(|word| if crate::is_plugin(&word) { OsString::from(crate::AS_PLUGIN) } else { word });
+    first.into_iter().chain(words)
+}
+
+/// The exit code of a command line that does not run a command: help and version are no errors, everything else is
+/// wrong usage.
 fn refused(error: &clap::Error) -> u8 {
     let named = error.get(ContextKind::InvalidSubcommand).filter(|_| error.kind() == ErrorKind::InvalidSubcommand);
     let renamed = named.and_then(|named| match named {
@@ -197,7 +206,7 @@ fn refused(error: &clap::Error) -> u8 {
         _ => None,
     });
     match renamed {
-        Some((old, new)) => crate::out::err!("longhaul: there is no `{old}` any more: write {new}"),
+        Some((old, new)) => crate::out::err!("longhaul: `{old}` no longer exists: write {new}"),
         None => {
             let _ = error.print();
         }
@@ -236,7 +245,7 @@ fn run_command(command: Command) -> Result<u8> {
     }
 }
 
-/// Checks every scenario and reports all that are wrong; of the others the plan, where it is wanted.
+/// Checks every scenario, reports all that are wrong, and prints the plan of the others if wanted.
 fn check(scenarios: &[String], outside: Outside, plan: bool) -> u8 {
     let mut code = exit::PASS;
     for name in scenarios {
@@ -252,38 +261,38 @@ fn check(scenarios: &[String], outside: Outside, plan: bool) -> u8 {
     code
 }
 
-/// Logs go to stderr, warnings and worse unless `RUST_LOG` says otherwise: stdout belongs to the verdict. They show what peers said,
-/// so every event is kept to its line.
+/// Logs go to stderr, because stdout belongs to the verdict. They show warnings and worse unless `RUST_LOG` says
+/// otherwise. They contain text of peers, so every event is kept on one line.
 fn init_log() {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env()
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| crate::shown::Lines(std::io::stderr())).init();
 }
 
-/// Runs what talks to the outside world, to its end.
+/// Runs an asynchronous command to its end.
 fn block_on<T>(command: impl Future<Output = Result<T>>) -> Result<T> {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     let runtime = runtime.worker_threads(2).enable_all().build().context(Broken("failed to start threads"))?;
     let result = runtime.block_on(command);
-    // Nothing of what is done may keep the process alive.
+    // No task that is left may keep the process alive.
     runtime.shutdown_timeout(std::time::Duration::from_secs(2));
     result
 }
 
-/// A result for programs.
 fn json(result: &impl serde::Serialize) -> Result<String> {
     serde_json::to_string_pretty(result).context(Broken("failed to write the result as JSON"))
 }
 
-/// What failed is the tool itself, whatever it was asked for.
+/// The tool itself failed, independent of the request.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct Broken(&'static str);
 
-/// Says an error with its causes. Its exit code: what was asked for is wrong, unless a program is missing or the tool failed.
+/// Prints an error with its causes and returns its exit code: the request is wrong, unless a program is missing or the
+/// tool failed.
 fn failed(error: &anyhow::Error) -> u8 {
     if let Some(error) = error.downcast_ref::<crate::scenario::Error>() {
-        // It begins with its file.
+        // The text begins with its file.
         crate::out::err!("{error}");
     } else {
         crate::out::err!("longhaul: {error:#}");
@@ -296,21 +305,12 @@ fn failed(error: &anyhow::Error) -> u8 {
     }
 }
 
-/// Whether an error is that a program is not there.
+/// Whether an error means that a program is missing: the types of errors say so.
 fn misses_program(error: &anyhow::Error) -> bool {
-    error.chain().any(|cause| {
-        matches!(cause.downcast_ref(), Some(crate::subject::Error::Missing { .. }))
-            || matches!(cause.downcast_ref(), Some(kind::local::Error::NoProgram { .. }))
-            || matches!(cause.downcast_ref(), Some(kind::node::Error::Missing(_)))
-            || matches!(cause.downcast_ref(), Some(kind::containers::Error::Missing(_)))
-            || matches!(
-                cause.downcast_ref(),
-                Some(kind::cluster::Error::Containers(kind::containers::Error::Missing(_)))
-            )
-            || matches!(cause.downcast_ref(), Some(kind::guest::Error::NoKubectl))
-            || matches!(cause.downcast_ref(), Some(kind::guest::Error::Containers(kind::containers::Error::Missing(_))))
-            || matches!(cause.downcast_ref(), Some(kind::cluster::Error::Node(kind::node::Error::Missing(_))))
-    })
+    let of_a_subject = |cause: &(dyn std::error::Error + 'static)| {
+        cause.downcast_ref::<crate::subject::Error>().is_some_and(crate::subject::Error::misses_program)
+    };
+    error.chain().any(|cause| of_a_subject(cause) || kind::misses_program(cause))
 }
 
 #[cfg(test)]
@@ -319,7 +319,7 @@ mod tests {
 
     use super::*;
 
-    /// Who types a name of earlier versions is told the new one, which exists.
+    /// A name of an earlier version leads to a message with the new name, which exists.
     #[test]
     fn renamed_commands_are_gone_and_name_commands_that_are_there() {
         let commands: Vec<String> = Cli::command().get_subcommands().map(|below| below.get_name().to_owned()).collect();
@@ -331,7 +331,15 @@ mod tests {
         }
     }
 
-    /// The help of a command and of those below it, on a terminal of this width.
+    /// `kubectl longhaul` is the program under another name.
+    #[test]
+    fn a_plug_in_of_kubectl_says_how_it_is_typed() {
+        let words = ["/bin/kubectl-longhaul", "soak", "--help"].map(OsString::from);
+        let help = Cli::try_parse_from(words_of(words.into_iter())).err().unwrap().to_string();
+        assert!(help.contains("Usage: kubectl longhaul soak "), "{help}");
+    }
+
+    /// The help texts of a command and its subcommands, for a terminal of this width.
     fn helps(command: &mut clap::Command, width: usize, all: &mut Vec<String>) {
         let mut narrow = command.clone().term_width(width);
         all.push(narrow.render_help().to_string());
@@ -341,7 +349,7 @@ mod tests {
         }
     }
 
-    /// No line of any help is broken by the terminal, however narrow that is.
+    /// No help line is wrapped by the terminal, however narrow it is.
     #[test]
     fn every_help_fits_into_a_narrow_terminal() {
         for width in [50, 80] {
@@ -352,7 +360,7 @@ mod tests {
             assert!(all.len() > 40, "{}", all.len());
             for line in all.iter().flat_map(|help| help.lines()) {
                 let columns = line.chars().count();
-                // A usage line is a command to copy, and stays one.
+                // A usage line is a command to copy, so it is never broken.
                 assert!(columns <= width || line.starts_with("Usage: "), "{columns} columns: {line}");
             }
         }

@@ -1,7 +1,7 @@
-//! Real clients as subjects: which there are, and how each is started.
+//! Real clients as subjects: their list, their installation and the command that starts each.
 //!
-//! An adapter is a folder with a `subject.yaml`: ours lie under `scenarios/subjects/` and have one line here, anybody's is named by its path
-//! (`folder`). This module owns their list, their installation into the cache and the command that runs one. It knows nothing of scenarios.
+//! An adapter is a folder with a `subject.yaml`. Ours lie under `scenarios/subjects/` and have one line here; a user's
+//! own is named by its path (`folder`). This module knows nothing of scenarios.
 
 use std::path::{Path, PathBuf};
 
@@ -16,52 +16,41 @@ use crate::scenario::Need;
 use clap::ValueEnum as _;
 use descriptor::{Client, Entry, Run};
 
-/// A client of one version, used in one way: a column of the matrix.
+/// One version of a client, used in one way: a column of the matrix.
 #[derive(Debug, Clone)]
 pub struct Column {
     client: Client,
     entry: Entry,
     files: &'static [(&'static str, &'static str)],
-    /// The folder of one that is not ours.
+    /// The folder of a client that is not ours.
     folder: Option<PathBuf>,
 }
 
-/// What a client needs that is not there, to say after `needs`.
+/// A requirement of a client that is not there; the text follows "needs".
 #[derive(Debug, thiserror::Error)]
 pub enum Missing {
     /// A program of Longhaul's own that was not built.
     #[error("{program} (cargo build -p {package})")]
     Program {
-        /// The program.
         program: String,
-        /// What it is built from.
+        /// The package that builds it.
         package: String,
     },
-    /// The installer does not know its package.
+    /// The installer does not know the package.
     #[error("{client} {version} in the installer")]
-    Package {
-        /// The client.
-        client: String,
-        /// Its version.
-        version: String,
-    },
+    Package { client: String, version: String },
     /// The installer lacks something.
     #[error(transparent)]
     Installer(#[from] installer::Missing),
-    /// Its own folder lacks something.
+    /// The client's own folder lacks something.
     #[error(transparent)]
     Own(#[from] FolderError),
-    /// What a program of Go or Java is built with.
+    /// The toolchain for programs in Go or Java is missing.
     #[error("{0}")]
     Toolchain(String),
-    /// A folder for the adapter's files.
+    /// The folder for the adapter's files cannot be made.
     #[error("a folder for {id}: {source}")]
-    Folder {
-        /// The column.
-        id: String,
-        /// What the system said.
-        source: std::io::Error,
-    },
+    Folder { id: String, source: std::io::Error },
 }
 
 /// Descriptor and files of one adapter.
@@ -79,7 +68,6 @@ macro_rules! adapter {
     };
 }
 
-/// Every adapter, in the order of the columns.
 const ADAPTERS: [Adapter; 11] = [
     adapter!("service", []),
     adapter!("kube-rs", []),
@@ -107,32 +95,31 @@ pub fn columns() -> Vec<Column> {
 }
 
 impl Column {
-    /// Its name on the command line.
+    /// The name on the command line.
     pub fn id(&self) -> &str {
         &self.entry.id
     }
 
-    /// The client, as its registry calls it.
+    /// The client's name in its package registry.
     pub fn client(&self) -> &str {
         &self.client.name
     }
 
-    /// The exact version.
     pub fn version(&self) -> &str {
         &self.entry.version
     }
 
-    /// Which of the client's ways to watch is used.
+    /// The client's way to watch that is used.
     pub fn mode(&self) -> &str {
         &self.entry.mode
     }
 
-    /// Which of its clocks run faster than by default.
+    /// Its clocks that run faster than by default.
     pub fn clocks(&self) -> &str {
         &self.client.clocks
     }
 
-    /// The only HTTP version that it is offered, or `None` for both.
+    /// The only HTTP version that it is offered; `None` for both.
     pub fn http(&self) -> Option<u8> {
         match *self.entry.http {
             [version] => Some(version),
@@ -140,14 +127,14 @@ impl Column {
         }
     }
 
-    /// What it cannot do, as `longhaul soak --cannot` wants it.
+    /// Abilities that it lacks, in the form of `longhaul soak --cannot`.
     pub fn cannot(&self) -> Vec<String> {
         let all = self.client.cannot.iter().chain(&self.entry.cannot);
         all.filter_map(Need::to_possible_value).map(|need| need.get_name().to_owned()).collect()
     }
 
-    /// Installs what is missing and returns the command that runs the adapter, with its variables set by `env`; nothing for
-    /// Longhaul's own service. The error names what is needed.
+    /// Installs missing packages and returns the command that runs the adapter, with its variables set by `env`. The
+    /// command is empty for Longhaul's own service. The error names the missing requirement.
     pub async fn command(&self) -> Result<Vec<String>, Missing> {
         let mut variables: Vec<(String, String)> = self.client.env.clone().into_iter().collect();
         let mut command = match &self.client.run {
@@ -194,7 +181,7 @@ impl Column {
         Ok(std::iter::once("env".to_owned()).chain(variables).chain(command).collect())
     }
 
-    /// A file of the adapter; a test looks that those named are there.
+    /// A file of the adapter; a test checks that every named one exists.
     fn content(&self, name: &str) -> &'static str {
         self.files.iter().find(|(file, _)| *file == name).map_or("", |(_, content)| *content)
     }
@@ -205,14 +192,14 @@ impl Column {
         Ok(package.ok_or_else(unknown)?.install().await?)
     }
 
-    /// Writes the adapter's files into the cache, beside a link to its packages: node looks for them there.
+    /// Writes the adapter's files into the cache, beside a link to its packages, where node looks for them.
     fn unfold(&self, packages: Option<&Path>) -> Result<PathBuf, Missing> {
         let folder = installer::cache()?.join("subjects").join(self.id());
         let problem = |source| Missing::Folder { id: self.id().to_owned(), source };
         std::fs::create_dir_all(&folder).map_err(problem)?;
         for (name, content) in self.files {
             let file = folder.join(name.trim_start_matches("../"));
-            // Another process may be reading it: a file that is right is left alone, and one is replaced in one step.
+            // Another process may be reading it: a correct file is left alone, and a wrong one is replaced atomically.
             if !std::fs::read_to_string(&file).is_ok_and(|text| text == *content) {
                 let fresh = tempfile::NamedTempFile::new_in(&folder).map_err(problem)?;
                 std::fs::write(fresh.path(), content).map_err(problem)?;
@@ -267,7 +254,7 @@ mod tests {
         }
     }
 
-    /// kube-rs is built from this workspace: its column must name the version that is in the lock file.
+    /// kube-rs is built from this workspace, so its column must name the version of the lock file.
     #[test]
     fn the_version_of_kube_is_the_one_that_is_built() {
         let lock = include_str!("../../Cargo.lock");
@@ -276,7 +263,7 @@ mod tests {
         }
     }
 
-    /// As above, by the file that its build reads.
+    /// The column must name the version of the module file that its build reads.
     #[test]
     fn the_version_of_what_is_built_is_the_one_of_its_module() {
         for column in columns() {
@@ -298,7 +285,7 @@ mod tests {
         }
     }
 
-    /// An adapter is something to read and to copy.
+    /// An adapter is a text to read and to copy.
     #[test]
     fn adapters_are_at_most_a_screen() {
         for adapter in &ADAPTERS {

@@ -1,7 +1,7 @@
-//! `longhaul compare SCENARIO --subject …`: one scenario against several subjects, each in a process of its own.
+//! `longhaul compare SCENARIO --subject …`: one scenario against several subjects, each in its own process.
 //!
-//! Owns the order of the runs and where their records lie. What they came to says [`reports::compare`], from the records alone. A subject that
-//! dies, or cannot be started, is a row of the result and never the end of it.
+//! Owns the order of the runs and the places of their records. [`reports::compare`] computes the results from the
+//! records alone. A subject that dies or cannot start becomes a row of the result and never ends the comparison.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -22,32 +22,29 @@ mod shares;
 
 use shares::{Share, Shares};
 
-/// Beside its phases a run may take so long for its start, its end and its judge, …
+/// Time of a run beside its phases for start, end and judging.
 const PATIENCE: Duration = Duration::from_mins(10);
-/// … and its record be read by the judge for a share of its length.
+/// Further time for the judge to read the record, as a multiple of the run's length.
 const PATIENCE_TIMES: u32 = 2;
-/// The files of a comparison.
 pub(crate) const FILES: [&str; 3] = ["compare.html", "compare.md", "compare.json"];
 
-/// A subject and what it is called.
+/// A subject and its name in the result.
 #[derive(Debug, Clone)]
 pub(crate) struct Subject {
     pub(crate) name: String,
     pub(crate) chosen: Chosen,
-    /// As it was written.
+    /// The argument as the user wrote it.
     pub(crate) word: String,
 }
 
-/// What is wanted.
+/// The choices of the command line.
 pub(crate) struct Choice {
-    /// As it was named.
+    /// The scenario's name as the user wrote it.
     pub(crate) scenario: String,
-    /// The same, read.
     pub(crate) source: Source,
     pub(crate) subjects: Vec<Subject>,
     /// Flags of `longhaul soak` that are the same for all.
     pub(crate) flags: Vec<String>,
-    /// Whether every client keeps its own clocks.
     pub(crate) own_clocks: bool,
     pub(crate) rounds: u32,
     pub(crate) side_by_side: bool,
@@ -57,33 +54,32 @@ pub(crate) struct Choice {
     pub(crate) repeat: String,
 }
 
-/// What `longhaul soak --json` says; the keys that are of use where there is no record.
+/// The output of `longhaul soak --json`; only the keys that are needed if there is no record.
 #[derive(Debug, Default, Deserialize)]
 struct Answer {
     #[serde(default)]
     reason: String,
 }
 
-/// One run of a subject.
 struct Run {
-    /// Which subject.
+    /// Index of the subject.
     at: usize,
     folder: String,
-    /// Why it left no record.
+    /// The reason why it left no record.
     failure: Option<String>,
 }
 
-/// Plays all of them and writes the result in all its forms. An error means that nothing was compared.
+/// Plays all subjects and writes the result in all formats. An error means that nothing was compared.
 pub(crate) async fn play(choice: &Choice, stop: &CancellationToken) -> Result<Comparison> {
     std::fs::create_dir_all(&choice.out).with_context(|| format!("failed to make {}", choice.out.display()))?;
     let empty = std::fs::read_dir(&choice.out).is_ok_and(|mut entries| entries.next().is_none());
     ensure!(empty, "{} is not empty: name another folder with --out", choice.out.display());
     let clocks = if choice.own_clocks { Vec::new() } else { crate::clients::clocks(&choice.source.scenario) };
-    // Before any clock runs, and one after the other: two installations at once gain nothing.
+    // Installed one after the other before any clock runs: two installations at once would not be faster.
     let mut starts = Vec::new();
     for subject in &choice.subjects {
-        // Who interrupts does not want to wait for an installation: what is dropped here ends its own programs (npm and pip; a build in Go or Java ends by
-        // the terminal's own signal).
+        // If the user interrupts, the installation must not continue. Dropping the future ends its programs (npm and
+        // pip); a build in Go or Java ends by the terminal's own signal.
         let Some(start) = stop.run_until_cancelled(subject.chosen.start(&clocks)).await else {
             bail!("interrupted while {} was installed: nothing was played", subject.name);
         };
@@ -101,7 +97,7 @@ pub(crate) async fn play(choice: &Choice, stop: &CancellationToken) -> Result<Co
                 Err(failure) => runs.push(Run { at, folder, failure: Some(failure.clone()) }),
             }
         }
-        // In each round somebody else begins: what a machine does after a while hits not always the same.
+        // Another subject begins in each round, so that the machine's changes over time do not always hit the same one.
         let turn = round as usize % wanted.len().max(1);
         wanted.rotate_left(turn);
         runs.extend(played(choice, wanted, shares.as_ref(), stop).await);
@@ -110,7 +106,7 @@ pub(crate) async fn play(choice: &Choice, stop: &CancellationToken) -> Result<Co
         }
     }
     if stop.is_cancelled() {
-        notes.push("it was interrupted: what was not played yet is missing".to_owned());
+        notes.push("it was interrupted: runs that had not started are missing".to_owned());
     }
     notes.extend(unlike_load(
         choice,
@@ -131,7 +127,6 @@ pub(crate) async fn play(choice: &Choice, stop: &CancellationToken) -> Result<Co
     Ok(compared)
 }
 
-/// The runs of a round, one after the other or all at once.
 async fn played(
     choice: &Choice,
     wanted: Vec<(usize, Vec<String>, String)>,
@@ -155,7 +150,7 @@ async fn played(
         }
         match running.join_next().await {
             Some(Ok(run)) => done.push(run),
-            // A run does not panic; one that did has left no record, which is told.
+            // A run task does not panic. If one did, it left no record, and the result shows that.
             Some(Err(_)) => {}
             None => return done,
         }
@@ -185,7 +180,7 @@ async fn one(
     Run { at, folder, failure }
 }
 
-/// The command line of a run.
+/// The arguments of a run.
 fn arguments(choice: &Choice, start: &crate::clients::Start, folder: &str) -> Vec<String> {
     let mut words = vec!["soak".to_owned(), choice.scenario.clone()];
     words.extend([
@@ -207,7 +202,7 @@ fn arguments(choice: &Choice, start: &crate::clients::Start, folder: &str) -> Ve
     words
 }
 
-/// The records of all, judged.
+/// Judges the records of all runs.
 fn entrants(choice: &Choice, mut runs: Vec<Run>) -> Vec<Entrant> {
     runs.sort_by(|a, b| (a.at, &a.folder).cmp(&(b.at, &b.folder)));
     let entrant = |(at, subject): (usize, &Subject)| {
@@ -237,16 +232,15 @@ fn entrants(choice: &Choice, mut runs: Vec<Run>) -> Vec<Entrant> {
     choice.subjects.iter().enumerate().map(entrant).collect()
 }
 
-/// Our own service answers reviews where the scenario sends them; a command gets none.
+/// The built-in service gets admission reviews if the scenario sends them; a command gets none.
 fn unlike_load(choice: &Choice, are_service: &[bool]) -> Option<String> {
     let mixed = are_service.contains(&true) && are_service.contains(&false);
     (mixed && choice.source.scenario.admission.is_some()).then(|| {
-        "Longhaul's own service was sent admission reviews besides, which no command is: its processor time and memory have those in them"
+        "Longhaul's own service also got admission reviews, unlike the commands: its processor time and memory include them"
             .to_owned()
     })
 }
 
-/// Writes the result in all its forms.
 pub(crate) fn write(folder: &Path, compared: &Comparison, entrants: &[Entrant]) -> Result<()> {
     let page = reports::render::compare_html(compared, entrants)?;
     let json = serde_json::to_string_pretty(compared)? + "\n";

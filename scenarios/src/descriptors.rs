@@ -1,40 +1,32 @@
-//! Room for many connections: the limit of open files of this process.
+//! The limit of open files of this process, which bounds its connections.
 //!
-//! Owns raising the soft limit, which shells set low for the sake of programs that use `select`, and saying so when the
-//! hard limit is too low. It must not be called by a library: the limit belongs to the whole process.
+//! Owns raising the soft limit, which shells set low for programs that use `select`, and the error when the hard limit
+//! is too low. Only a binary may call it: the limit belongs to the whole process.
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-/// The process may not open as many files as it needs.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Only an administrator can raise the hard limit.
+    /// The hard limit is too low; only an administrator can raise it.
     #[error("failed to make room for {needed} open files: the hard limit is {hard}; raise it, see `ulimit -Hn`")]
-    HardLimit {
-        /// How many are needed.
-        needed: u64,
-        /// How many are allowed at the most.
-        hard: u64,
-    },
+    HardLimit { needed: u64, hard: u64 },
     /// The system refused for another reason.
     #[error("failed to raise the limit of open files to {needed}")]
     Refused {
-        /// How many are needed.
         needed: u64,
-        /// What the system said.
         #[source]
         source: rustix::io::Errno,
     },
 }
 
-/// Raises the soft limit of open files until `needed` can be open at a time; a limit that is high enough is left alone.
+/// Raises the soft limit of open files to `needed`; a higher limit is left alone.
 pub fn raise(needed: u64) -> Result<(), Error> {
     let mut limit = getrlimit(Resource::Nofile);
     if limit.current.is_none_or(|soft| soft >= needed) {
         return Ok(());
     }
     if let Some(hard) = limit.maximum.filter(|hard| *hard < needed) {
-        // As many as there can be: whoever goes on gets further.
+        // The limit is raised as far as possible, because a caller may go on in spite of the error.
         limit.current = Some(hard);
         let _ = setrlimit(Resource::Nofile, limit);
         return Err(Error::HardLimit { needed, hard });
@@ -47,7 +39,7 @@ pub fn raise(needed: u64) -> Result<(), Error> {
 mod tests {
     use super::*;
 
-    /// One test, because the limit is that of the whole process.
+    /// This is one test, because the limit belongs to the whole process.
     #[test]
     fn what_is_enough_is_left_alone_and_a_low_hard_limit_is_named() {
         let before = getrlimit(Resource::Nofile);

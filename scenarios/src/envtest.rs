@@ -1,7 +1,8 @@
-//! A project's own test-suite against our API server: the variables, the faults of each seed, the ledger afterwards.
+//! A project's own test suite against the mock API server: the variables, the faults of each seed, the ledger
+//! afterwards.
 //!
-//! Owns running a suite once; `repeat` owns how often. The programs that it starts are `mock-envtest`, called by their names through links to this
-//! program; what they left behind is read by `ledger`.
+//! Owns one run of a suite; `repeat` owns the repetition. The started programs are `mock-envtest`, called by their
+//! names through links to this program; `ledger` reads their records.
 
 mod behind;
 mod hot;
@@ -31,84 +32,80 @@ pub(crate) use repeat::Repetition;
 use crate::out::err;
 use crate::signals::Signals;
 
-/// Gomega waits for a second where a suite does not say. A client of Go waits nearly as long before it opens a watch again, so that a correct suite
-/// would fail of its patience alone.
+/// Gomega waits one second if a suite does not set a time. A Go client waits nearly as long before it opens a watch
+/// again, so that a correct suite would fail for lack of time.
 const GOMEGA: (&str, &str) = ("GOMEGA_DEFAULT_EVENTUALLY_TIMEOUT", "15s");
-/// Where fabric8's kit looks, instead of its folder in the home.
+/// The variable for the folder of fabric8's kit, instead of the one in the home folder.
 const FABRIC8: &str = "KUBE_API_TEST_DIR";
-/// The version that a suite for fabric8's kit asks for.
+/// The variable for the version that a suite for fabric8's kit asks for.
 const FABRIC8_VERSION: &str = "KUBE_API_TEST_API_SERVER_VERSION";
-/// A suite that a gate waits for; one that hangs has failed.
+/// Time limit of a suite in a gate; a suite that hangs has failed.
 const LIMIT: Duration = Duration::from_hours(1);
-/// What the control planes of a run are told.
+/// The file with the settings of a run's control planes.
 const SESSION_FILE: &str = "session.json";
-/// Records of one second and seed.
+/// The most records with the same second and seed.
 const RECORDS_MAX: usize = 1000;
-/// What a suite says, where it is not for the user's terminal.
+/// The file for the suite's output, if it does not go to the user's terminal.
 const OUTPUT: &str = "suite.log";
 
-/// Random faults.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Chaos {
-    /// The first seed; without one there is no chaos.
+    /// The first seed; without one there are no random faults.
     pub seed: Option<u64>,
-    /// Events of different watches in another order.
+    /// Deliver events of different watches in another order.
     pub order: bool,
-    /// Caches so many versions behind.
+    /// How many versions caches lag behind.
     pub stale: Option<u64>,
 }
 
-/// A suite, and what is to happen to it.
+/// A suite and the faults for it.
 #[derive(Debug)]
 pub(crate) struct Suite {
     pub command: Vec<String>,
     pub faults: Vec<Fault>,
-    /// `--faults` as it was written.
+    /// The value of `--faults` as written.
     pub written: Option<String>,
     pub chaos: Chaos,
-    /// Of faults that are drawn without `--chaos`.
+    /// Seed of faults that are drawn without `--chaos`.
     pub seed: Option<u64>,
-    /// After how long workloads become ready, if they do.
+    /// Time after which workloads become ready, if they do.
     pub workloads: Option<units::Span>,
     pub manager: Manager,
     pub runs: PathBuf,
     pub results: Vec<PathBuf>,
     pub judged: bool,
-    /// The folder that it is run in; this one where none is named. Then what it says goes to a file of its record.
+    /// The folder that it is run in; the current one if `None`. If it is set, the output goes to a file of the record.
     pub folder: Option<PathBuf>,
 }
 
-/// One run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Run {
-    /// The exit code.
     pub code: u8,
-    /// A signal came meanwhile.
+    /// Whether a signal came during the run.
     pub was_ended: bool,
     pub counts: Counts,
 }
 
-/// How a suite is played.
+/// The way a suite is played.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum How {
-    /// With this process's input and output, unless it has a folder of its own, and told of.
+    /// A first run, which is reported. It uses this process's input and output, unless it has a folder of its own.
     Told,
-    /// Again, with what it says in a file of its record.
+    /// A repetition, with the output in a file of its record.
     Again,
-    /// Likewise, and without faults.
+    /// A repetition without faults.
     WithoutFaults,
 }
 
-/// A run with its record.
 #[derive(Debug)]
 struct Played {
     seed: u64,
     /// The exit code: the suite's own, or that of `--judge`.
     code: u8,
-    /// The suite's own.
+    /// The suite's own exit code.
     suites: u8,
     was_ended: bool,
-    /// A fault hit something, or there was none.
+    /// Whether a fault had hits, or there was no fault.
     is_disturbed: bool,
     began: jiff::Timestamp,
     took: Duration,
@@ -116,7 +113,6 @@ struct Played {
     record: PathBuf,
 }
 
-/// What the control planes of a run counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub planes: usize,
@@ -131,18 +127,18 @@ impl Suite {
         !self.faults.is_empty() || self.chaos.seed.is_some() || self.chaos.order || self.chaos.stale.is_some()
     }
 
-    /// What is drawn, request by request.
+    /// The random faults that are drawn per request.
     fn drawn(&self) -> Drawn {
         Drawn { chaos: self.chaos.seed.is_some(), order: self.chaos.order, stale: self.chaos.stale }
     }
 
-    /// Runs it with the faults of a seed.
+    /// Runs the suite with the faults of a seed.
     pub(crate) async fn once(&self, seed: u64, signals: &mut Signals) -> Result<Run> {
         let played = self.play(seed, How::Told, signals).await?;
         Ok(Run { code: played.code, was_ended: played.was_ended, counts: played.ledger.counts() })
     }
 
-    /// Runs it and writes what became of it.
+    /// Runs the suite and writes its record.
     async fn play(&self, seed: u64, how: How, signals: &mut Signals) -> Result<Played> {
         let began = jiff::Timestamp::now();
         let record = self.record(seed, began)?;
@@ -157,7 +153,8 @@ impl Suite {
             kubectl: install::real_kubectl(),
         };
         std::fs::write(record.join(SESSION_FILE), serde_json::to_vec_pretty(&session)?)?;
-        // A folder of its own: `go test` looks at these variables to say whether a result may come from its cache.
+        // Each run has a folder of its own, because `go test` reads these variables to decide whether a result may come
+        // from its cache.
         let programs = tempfile::tempdir().context("failed to make a folder for the programs")?;
         links(Place::At(programs.path()))?;
         let version = std::env::var(FABRIC8_VERSION).unwrap_or_default();
@@ -165,7 +162,7 @@ impl Suite {
         let started = Instant::now();
         let (status, was_ended) = self.run(programs.path(), &record, how, signals).await?;
         let took = started.elapsed();
-        // Of what is drawn most comes after a suite's end; what somebody wrote was meant to hit.
+        // Most random faults come after the end of a suite. A fault that the user wrote is meant to have hits.
         let ledger = Ledger::read(&record, &self.results, &session.faults, &self.manager)?;
         ledger.write(&record)?;
         let suites = code_of(status);
@@ -179,7 +176,7 @@ impl Suite {
         Ok(played)
     }
 
-    /// A folder for the record of one run, which no other run has: a short suite is played several times within a second.
+    /// A folder for the record of one run, unique because a short suite is played several times within a second.
     fn record(&self, seed: u64, began: jiff::Timestamp) -> Result<PathBuf> {
         std::fs::create_dir_all(&self.runs).with_context(|| format!("failed to make {}", self.runs.display()))?;
         let name = format!("envtest-{}-{seed}", began.strftime("%Y%m%d-%H%M%S"));
@@ -197,7 +194,8 @@ impl Suite {
         anyhow::bail!("{} has too many records of one second", self.runs.display())
     }
 
-    /// Starts the suite and waits for it, and says whether a signal came meanwhile; with this process's input and output, or those of the record.
+    /// Starts the suite, waits for it, and returns whether a signal came. Input and output are this process's or the
+    /// record's.
     async fn run(&self, programs: &Path, record: &Path, how: How, signals: &mut Signals) -> Result<(ExitStatus, bool)> {
         let (program, words) = self.command.split_first().context("the suite's command is empty")?;
         let mut suite = Command::new(program);
@@ -207,7 +205,7 @@ impl Suite {
             let path = record.join(OUTPUT);
             let output = File::create(&path).with_context(|| format!("failed to make {}", path.display()))?;
             suite.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
-            // A group of its own: what `make` started is ended with it.
+            // It has its own process group, so that the processes of `make` end with it.
             suite.process_group(0);
         }
         if let Some(folder) = &self.folder {
@@ -239,10 +237,11 @@ impl Suite {
                 let how = if is_second || signal.is_none() { Signal::KILL } else { Signal::TERM };
                 let _ = kill_process_group(group, how);
             } else if is_second {
-                // The second time: at once.
+                // A second signal ends it at once.
                 running.start_kill().context("failed to end the suite")?;
             } else if let Some(pid) = pid.filter(|_| signal == Some("SIGTERM")) {
-                // Ctrl-C goes to the whole group by itself; SIGTERM came to this process alone. The ledger is written in both cases.
+                // Ctrl-C reaches the whole group by itself; SIGTERM came to this process alone. The ledger is written
+                // in both cases.
                 let _ = kill_process(pid, Signal::TERM);
             }
         }
@@ -252,7 +251,7 @@ impl Suite {
         let (took, ledger) = (played.took.as_secs_f64(), &played.ledger);
         let what = match (played.suites == exit::PASS, played.is_disturbed) {
             (true, true) => "passed",
-            (true, false) => "passed, and nothing was disturbed: no fault hit anything,",
+            (true, false) => "passed, but no fault hit anything,",
             (false, _) => "failed",
         };
         err!("longhaul: the suite {what} in {took:.1} s; {}", ledger.line());
@@ -265,16 +264,17 @@ impl Suite {
         err!("longhaul:   {}", played.record.join(page::FILE).display());
     }
 
-    /// How the manager was told from the suite.
+    /// How the manager was separated from the suite.
     fn touched(&self) -> String {
         match (&self.manager.agent, &self.manager.user) {
             (Some(agent), _) => format!("requests with `{agent}` in their user agent"),
             (None, Some(user)) => format!("requests of the user `{user}`"),
-            (None, None) => "the watches of caches and the lists before them, of everybody; `--manager-agent` or `--manager-user` names the manager, and its writes are touched too".to_owned(),
+            (None, None) => "all caches: watches and the lists before them; `--manager-agent` or `--manager-user` names the manager, and \
+                             then faults also hit its writes".to_owned(),
         }
     }
 
-    /// The command that plays a seed again.
+    /// The command that repeats a seed.
     pub(crate) fn again(&self, seed: u64) -> String {
         let mut words = vec![crate::started_as(), "envtest".to_owned()];
         let mut add = |flag: &str, value: Option<String>| {
@@ -303,7 +303,7 @@ impl Suite {
     }
 }
 
-/// A suite's exit code, as a shell tells it.
+/// A suite's exit code, by the convention of shells.
 fn code_of(status: ExitStatus) -> u8 {
     use std::os::unix::process::ExitStatusExt as _;
     let signal = || status.signal().map_or(i32::from(exit::SOFTWARE), |signal| 128 + signal);
@@ -330,7 +330,7 @@ mod tests {
         }
     }
 
-    /// The command that is printed has the seed that failed, not the one that was begun with.
+    /// The printed command has the seed that failed, not the first one.
     #[test]
     fn a_seed_is_played_again_by_the_printed_command() {
         let suite = suite();
@@ -342,7 +342,7 @@ mod tests {
         assert_eq!(suite.drawn(), Drawn { chaos: true, order: true, stale: Some(2) });
     }
 
-    /// Two runs of one second have a record each.
+    /// Two runs within the same second have separate records.
     #[test]
     fn no_two_runs_share_a_record() {
         let runs = tempfile::tempdir().unwrap();

@@ -1,8 +1,8 @@
-//! `longhaul gate`: two builds side by side, slice by slice, until it is known whether one is worse.
+//! `longhaul gate`: compares two builds, slice by slice, until it is known whether one is worse.
 //!
-//! Owns the order of things: start both, find what they can take, alternate slices, judge, and confirm in a second session with fresh
-//! processes. How one slice is measured is in [`mod@slice`], where everything is kept in [`book`]. The verdict is
-//! that of `reports::gate`, from the record alone.
+//! Owns the order of the steps: start both, find their saturation, alternate slices, judge, and confirm in a second
+//! session with fresh processes. [`mod@slice`] measures one slice; [`book`] keeps the record. `reports::gate` computes
+//! the verdict from the record alone.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -33,52 +33,50 @@ mod work;
 
 pub(crate) use book::{again, conclude, open};
 
-/// The gate sends at most so much of what the slower build can take: above it queues decide, and not the builds.
+/// Largest share of the slower build's saturation that the gate sends. Above it, queues would decide instead of the
+/// builds.
 const SHARE_OF_SATURATION: f64 = 0.5;
-/// How long each build is filled to find what it can take. It warms both up as well.
+/// Time of full load that finds the saturation of each build. It warms both up as well.
 const FILLING: Duration = Duration::from_millis(1500);
-/// How long each watches, likewise.
+/// Time of churn that warms up each build.
 const WATCHING: Duration = Duration::from_millis(500);
-/// Connections of the filling.
+/// Connections during full load.
 const CONNECTIONS: usize = 8;
-/// How long a pass that counts is.
+/// Length of a counting pass.
 const PASS: Duration = Duration::from_millis(1500);
 const QUICK_PASS: Duration = Duration::from_millis(300);
 
-/// What is compared, and how thoroughly.
+/// The choices of the command line.
 pub(crate) struct Choice {
-    /// The scenario, whose phases are those of a slice.
+    /// The scenario; its phases are those of a slice.
     pub(crate) source: Source,
     pub(crate) a: Contestant,
     pub(crate) b: Contestant,
-    /// Blocks of four slices a session, and whether a person named them.
+    /// Blocks of four slices per session, and whether the user set the number.
     pub(crate) blocks: (u32, bool),
-    /// It may take so long, both sessions together.
+    /// Longest time of the gate, both sessions together.
     pub(crate) limit: Duration,
-    /// For a pull request: passes that count are shorter.
+    /// Shorter counting passes, for a pull request.
     pub(crate) quick: bool,
-    /// The folder of the record and the pages.
     pub(crate) out: PathBuf,
-    /// Count instructions by callgrind where the processor does not tell.
+    /// Whether to count instructions with callgrind if the processor has no counters for them.
     pub(crate) callgrind: bool,
     pub(crate) quiet: bool,
-    /// The command that plays it again.
+    /// The command that repeats the gate.
     pub(crate) repeat: String,
 }
 
-/// One of the two builds.
 #[derive(Debug, Clone)]
 pub(crate) struct Contestant {
-    /// A command line, or the program of the service.
+    /// A command line, or the path of the service.
     pub(crate) command: String,
-    /// A bug to plant in it.
+    /// A bug to plant in this build.
     pub(crate) plant: Option<String>,
 }
 
-/// What every session of a gate shares.
+/// State that all sessions of a gate share.
 struct Gate<'a> {
     choice: &'a Choice,
-    /// The load of a slice.
     work: Work,
     plan: Plan,
     signals: &'a mut Signals,
@@ -108,7 +106,7 @@ pub(crate) async fn play(choice: &Choice) -> Result<Judgement> {
     Box::pin(down(stands)).await;
     let mut judgement = judge(book.record());
     if played? && wants_confirmation(&judgement) {
-        choice.say("something looks worse: a second session with fresh processes has to confirm it");
+        choice.say("B looks worse: a second session with fresh processes must confirm it");
         let mut stands = self::stands(&second, gate.signals).await?;
         let played = gate.again(&second, &mut stands, &mut book).await;
         Box::pin(down(stands)).await;
@@ -118,7 +116,6 @@ pub(crate) async fn play(choice: &Choice) -> Result<Judgement> {
     Ok(judgement)
 }
 
-/// Starts both builds.
 async fn stands<'a>(options: &'a [Options; 2], signals: &mut Signals) -> Result<[Testbed<'a>; 2]> {
     let start = async {
         let a = Box::pin(Testbed::up(&options[0])).await.context("A")?;
@@ -132,7 +129,7 @@ async fn stands<'a>(options: &'a [Options; 2], signals: &mut Signals) -> Result<
     };
     tokio::select! {
         stands = start => stands,
-        signal = signals.next() => bail!("{signal} before anything was compared"),
+        signal = signals.next() => bail!("{signal} before the first comparison"),
     }
 }
 
@@ -142,7 +139,7 @@ async fn down(stands: [Testbed<'_>; 2]) {
     }
 }
 
-/// Warms both up, finds what they can take, and begins the record.
+/// Warms both builds up, finds their saturation, and begins the record.
 async fn begin<'a>(
     choice: &'a Choice,
     (work, plan): (Work, Plan),
@@ -151,7 +148,7 @@ async fn begin<'a>(
 ) -> Result<(Gate<'a>, Book)> {
     let saturation = tokio::select! {
         found = warm(stands, &work) => found?,
-        signal = signals.next() => bail!("{signal} before anything was compared"),
+        signal = signals.next() => bail!("{signal} before the first comparison"),
     };
     let wanted = work.reviews.as_ref().map_or(0.0, |config| config.rate.as_per_second());
     let slower = saturation.map_or(0.0, |[a, b]| a.min(b));
@@ -182,7 +179,7 @@ async fn begin<'a>(
     let mut book = Book::create(&choice.out, header)?;
     if rate < wanted {
         let note = format!(
-            "the rate is {rate}/s and not the {wanted}/s of the scenario: that is half of what the slower build can take here"
+            "the rate is {rate}/s instead of the scenario's {wanted}/s: half of the slower build's maximum on this machine"
         );
         choice.say(&note);
         book.write(&Line::Note(note))?;
@@ -197,7 +194,7 @@ async fn begin<'a>(
     Ok((Gate { choice, work, plan, signals }, book))
 }
 
-/// Warms both up. What each can take of reviews is found by that; none where they are sent none.
+/// Warms both builds up. Returns the saturation of each, or `None` if no reviews are sent.
 async fn warm(stands: &[Testbed<'_>; 2], work: &Work) -> Result<Option<[f64; 2]>> {
     for stand in stands {
         stand.events(Work::events_for(FILLING_SEED, WATCHING)).await.context("failed to warm up")?;
@@ -208,7 +205,7 @@ async fn warm(stands: &[Testbed<'_>; 2], work: &Work) -> Result<Option<[f64; 2]>
     }
 }
 
-/// What each build can take, in valid answers a second.
+/// The saturation of each build, in valid answers per second.
 async fn saturation(stands: &[Testbed<'_>; 2], config: &Config) -> Result<[f64; 2]> {
     let mut found = [0.0; 2];
     for (at, (stand, found)) in stands.iter().zip(&mut found).enumerate() {
@@ -225,7 +222,7 @@ async fn saturation(stands: &[Testbed<'_>; 2], config: &Config) -> Result<[f64; 
                 interval.examples.first().map_or("none", String::as_str)
             );
         }
-        // What B does otherwise than A is a finding; what A does is the work itself.
+        // A difference of B is a finding; the behaviour of A defines the work.
         if at == 0 {
             is_work(stand, config, &plan, &interval).await?;
         }
@@ -233,7 +230,7 @@ async fn saturation(stands: &[Testbed<'_>; 2], config: &Config) -> Result<[f64; 
     Ok(found)
 }
 
-/// Refuses a gate that would compare how fast two builds say no, or give wrong answers.
+/// Refuses a gate that would only compare the speed of refusals or wrong answers.
 async fn is_work(
     stand: &Testbed<'_>,
     config: &Config,
@@ -246,7 +243,7 @@ async fn is_work(
         let share = counts.wrong_verdicts as f64 / answered.max(1) as f64;
         ensure!(
             share <= WRONG_MOST,
-            "A answers {} of {} reviews wrong, so this is not the work that it is for: {}; mend `admission`, or `expect` of the templates",
+            "A answers {} of {} reviews wrong, so this load does not suit it: {}; correct `admission`, or `expect` of the templates",
             reports::words::count(counts.wrong_verdicts),
             reports::words::count(answered),
             interval.examples.first().map_or("nobody knows which", String::as_str)
@@ -254,7 +251,7 @@ async fn is_work(
     } else if counts.allowed == 0 {
         let said = plan.first_said(stand.target()?).await.context("failed to ask A")?;
         bail!(
-            "A denied each of {} reviews, so a gate would compare how fast both say no: {} was denied with \"{}\". Send what it is for: \
+            "A denied each of {} reviews, so a gate would compare only denials: {} was denied with \"{}\". Send objects that it accepts: \
              `install: {{webhooks: config/webhook/manifests.yaml}}` in `subject` with the definitions of its kinds under \
              `controlPlane.manifests`, or `admission: {{objects: […]}}`",
             reports::words::count(counts.denied),
@@ -265,19 +262,19 @@ async fn is_work(
     Ok(())
 }
 
-/// Of the answers of A all but this share are right, or they are not worth comparing.
+/// Largest share of wrong answers of A; with more, a comparison is worthless.
 const WRONG_MOST: f64 = 0.01;
-/// What warms up is the same in every gate.
+/// The warm-up is the same in every gate.
 const FILLING_SEED: u64 = 1;
 
 impl Gate<'_> {
-    /// The second session, after its processes were warmed up as those of the first were.
+    /// Plays the second session after warming up its processes like the first ones.
     async fn again(&mut self, options: &[Options; 2], stands: &mut [Testbed<'_>; 2], book: &mut Book) -> Result<bool> {
         warm(stands, &self.work).await?;
         self.session(2, options, stands, book).await
     }
 
-    /// Counts, and alternates slices. False where it ended early, which the record tells.
+    /// Counts, then alternates slices. Returns false if the session ended early, with the reason in the record.
     async fn session(
         &mut self,
         number: u32,
@@ -311,8 +308,9 @@ impl Gate<'_> {
         self.once_more(number, &sides, began, stands, book).await
     }
 
-    /// Plays pairs again of which a slice was under pressure. It stops after twice the slices that were planned, or when the session's time is up. A pair
-    /// is written once both of its slices are there: slices that are far apart are no pair. False where it ended early.
+    /// Repeats pairs of which a slice was under pressure. It stops after twice the planned slices, or when the
+    /// session's time is up. A pair is written once both of its slices exist, because slices that are far apart make no
+    /// pair. Returns false if it ended early.
     async fn once_more(
         &mut self,
         number: u32,
@@ -333,7 +331,7 @@ impl Gate<'_> {
                 .say(&format!("{} under pressure: played again", reports::words::counted(halves.len() as u64, "pair")));
             for (block, first) in halves {
                 if played + 2 > most || !self.plan.has_room_for_pair(played, began.elapsed()) {
-                    self.choice.say("no more pairs are played again: the session is as long as it may be");
+                    self.choice.say("no more pairs are repeated: the session has its maximum length");
                     return Ok(true);
                 }
                 let mut pair = Vec::with_capacity(2);
@@ -352,7 +350,7 @@ impl Gate<'_> {
         }
     }
 
-    /// One slice; none where the session ends with it, which the record tells.
+    /// Plays one slice. Returns `None` if the session ends with it, with the reason in the record.
     async fn slice(
         &mut self,
         place: slice::Place,
@@ -375,7 +373,7 @@ impl Gate<'_> {
         played.map(Some)
     }
 
-    /// Whether the time of a session is up before this block. Then the record says how many there were.
+    /// Whether the session's time is up before this block. If so, the record states the number of blocks.
     fn is_over(&self, session: u32, blocks: u32, began: Instant, book: &mut Book) -> Result<bool> {
         if blocks < plan::BLOCKS_LEAST || self.plan.has_room(blocks, began.elapsed()) {
             return Ok(false);
@@ -387,13 +385,13 @@ impl Gate<'_> {
 }
 
 impl Choice {
-    /// What a session does besides its slices.
+    /// Work of a session beside its slices.
     fn besides(&self) -> Besides {
         let (pass, callgrind) = if self.quick { (QUICK_PASS, callgrind::QUICK) } else { (PASS, callgrind::THOROUGH) };
         Besides { warm: [FILLING, WATCHING], pass, callgrind: self.callgrind.then_some(callgrind) }
     }
 
-    /// How both are started in a session.
+    /// The start options of both builds in a session.
     fn options(&self, session: u32) -> Result<[Options; 2]> {
         let of = |side: Side| -> Result<Options> {
             let contestant = if side == Side::A { &self.a } else { &self.b };
@@ -437,7 +435,7 @@ impl Choice {
 }
 
 impl Contestant {
-    /// The program and its arguments, as a shell would split them.
+    /// The program and its arguments, split as a shell would.
     fn words(&self) -> Result<Vec<String>> {
         let words = shlex::split(&self.command)
             .with_context(|| format!("--a and --b: `{}` has a quotation mark that is not closed", self.command))?;
@@ -445,7 +443,7 @@ impl Contestant {
         Ok(words)
     }
 
-    /// As the record names it.
+    /// The name in the record.
     fn name(&self) -> String {
         let plant = self.plant.as_ref().map(|plant| format!(" (planted: {plant})")).unwrap_or_default();
         format!("{}{plant}", self.command)

@@ -1,8 +1,9 @@
 //! `longhaul init`: reads a project's folder and proposes a scenario for it, without a question.
 //!
-//! Owns what counts as found. Walking is in `folder`, manifests in `manifests`, package files in `language`, sources in `go`, `rust` and `java`,
-//! what kustomize makes of manifests in `kustomize`, test-suites in `suite`, the choice of a witness in `witness`, the text in `text`.
-//! What is read of a folder is bounded; a file that cannot be read or understood is told and left out.
+//! Owns the set of findings. The walk is in `folder`, manifests in `manifests`, package files in `language`, sources in
+//! `go`, `rust` and `java`, the output of kustomize in `kustomize`, test suites in `suite`, the choice of a witness in
+//! `witness`, and the scenario's text in `text`. The amount of data read from a folder is bounded. A file that cannot
+//! be read or understood is reported and left out.
 
 use std::path::{Path, PathBuf};
 
@@ -22,6 +23,7 @@ mod kustomize;
 mod language;
 mod makefile;
 mod manifests;
+pub(crate) mod pipeline;
 mod project;
 mod rust;
 mod sample;
@@ -43,54 +45,53 @@ pub(crate) use text::scenario;
 pub(crate) use trial::{Trial, changes, varying};
 pub(crate) use ways::Way;
 
-/// Where kubebuilder keeps what its tools make of the sources.
+/// The folder where kubebuilder puts the definitions that it generates from the sources.
 const BASES: &str = "config/crd/bases";
-/// What is written beside the scenario where a kustomization changes definitions or rules.
+/// A file beside the scenario, written if a kustomization changes definitions or rules.
 const BUILT_CRDS: &str = "longhaul-crds.yaml";
 const CHART_CRDS: &str = "longhaul-chart-crds.yaml";
 const BUILT_HOOKS: &str = "longhaul-webhooks.yaml";
-/// Objects of the project's kinds that lie outside of its samples.
+/// The most objects of the project's kinds outside of its samples.
 const SHOWN_MAX: usize = 500;
-/// What lies around the program where it is deployed: namespaces, and objects that it reads.
+/// The file for the program's surroundings in its deployment: namespaces, and objects that it reads.
 const OBJECTS: &str = "longhaul-objects.yaml";
-/// What goes with the objects that are churned.
+/// The file for objects that accompany the churned ones.
 const WITH: &str = "longhaul-with.yaml";
 
-/// What a folder tells about the software in it. Paths are relative to the folder.
+/// The findings about the software in a folder. Paths are relative to the folder.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
-    /// The folder's own name, as a scenario may be called.
+    /// The folder's own name, in the form of a scenario's name.
     pub(crate) name: String,
-    /// What kubebuilder or operator-sdk laid out.
+    /// The project file of kubebuilder or operator-sdk.
     pub(crate) project: Option<Project>,
-    /// Those with a controller of the project first.
+    /// Custom resources; those with a controller of the project come first.
     pub(crate) crds: Vec<Crd>,
     pub(crate) hooks: Vec<Hook>,
-    /// Those of the top folder first.
+    /// Languages; those of the top folder come first.
     pub(crate) languages: Vec<Language>,
-    /// The command of an image, with the file that says so.
+    /// The command of an image, with the file that names it.
     pub(crate) image: Option<(PathBuf, Vec<String>)>,
-    /// What was left out, and why.
+    /// Parts that were left out, with the reason.
     pub(crate) doubts: Vec<String>,
-    /// Files that are to lie beside the scenario: their names and what is in them.
+    /// Files to write beside the scenario: names and contents.
     pub(crate) made: Vec<(&'static str, String)>,
-    /// The project's own test-suites.
     suites: Vec<suite::Suite>,
     samples: Vec<sample::Sample>,
-    /// Objects of its kinds that lie elsewhere.
+    /// Objects of its kinds outside of the samples.
     shown: Vec<sample::Sample>,
-    /// Other objects of the same folders.
+    /// Other objects of the sample folders.
     companions: Vec<(PathBuf, Value)>,
-    /// Its charts, those nearest to the top first.
+    /// Its charts, the nearest to the top first.
     pub(crate) charts: Vec<PathBuf>,
-    /// What deploys its program.
+    /// Workloads that deploy its program.
     workloads: deployed::Workloads,
-    /// The main package that somebody chose.
+    /// The main package that the user chose.
     main: Option<PathBuf>,
-    /// How the image's file builds it.
+    /// The build that the image's file describes.
     image_built: Option<makefile::Built>,
     makefiles: Vec<(PathBuf, makefile::Built)>,
-    /// Definitions and webhook configurations as they stand in the files.
+    /// Definitions and webhook configurations as written in the files.
     objects: Vec<(PathBuf, Value)>,
     go: go::Sources,
     rust: rust::Sources,
@@ -98,7 +99,7 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// Reads a folder, of whose programs `main` may be the one.
+    /// Reads a folder; `main` is the program's main package if the user chose one.
     ///
     /// # Errors
     ///
@@ -174,9 +175,10 @@ impl Found {
         }
     }
 
-    /// Brings what matters most to the front, leaves out what is there twice, and completes the languages by the sources.
+    /// Sorts the most important findings to the front, removes duplicates, and completes the languages from the
+    /// sources.
     fn sort(&mut self) {
-        // An object beside the definition shows a kind as well as one in a folder of samples.
+        // An object beside the definition is as good a sample as one in a folder of samples.
         let has_sample = |one: &sample::Sample, all: &[sample::Sample]| {
             all.iter().any(|other| other.kind == one.kind && other.group == one.group)
         };
@@ -207,7 +209,7 @@ impl Found {
             )
         });
         let mut names = std::collections::BTreeSet::new();
-        // Charts and bundles have copies of what is in `config/`.
+        // Charts and bundles have copies of the definitions in `config/`.
         self.crds.retain(|crd| names.insert(crd.name()));
         self.hooks.sort_by_key(|hook| (!is_near(&hook.file), !hook.file.starts_with("config"), hook.file.clone()));
         self.workloads.prefer(&is_near);
@@ -228,10 +230,16 @@ impl Found {
         }
     }
 
-    /// What its manifests are once they are built. Plain ones are named in the scenario where they mean the same: they are what is
-    /// written anew when the sources change.
+    /// Takes the built manifests. If plain manifests mean the same, the scenario names the plain ones, because tools
+    /// rewrite those when the sources change.
     pub(crate) fn kustomized(&mut self, kustomized: Kustomized) {
-        if self.crds.iter().map(|crd| &crd.file).chain(self.hooks.iter().map(|hook| &hook.file)).any(|file| self.is_near(file)) {
+        if self
+            .crds
+            .iter()
+            .map(|crd| &crd.file)
+            .chain(self.hooks.iter().map(|hook| &hook.file))
+            .any(|file| self.is_near(file))
+        {
             // The program that was chosen has manifests of its own.
             return;
         }
@@ -272,7 +280,7 @@ impl Found {
         self.sort();
     }
 
-    /// What a chart is once it is rendered: definitions that nothing else defines, and what deploys the program where no plain file does.
+    /// Takes a rendered chart: definitions that nothing else defines, and workloads if no plain file has any.
     pub(crate) fn charted(&mut self, charted: Charted) {
         let (chart, objects) = match charted {
             Charted::None => return,
@@ -286,7 +294,7 @@ impl Found {
             }
             Charted::Rendered { chart, objects } => (chart, objects),
         };
-        // Its templates need not be told one by one.
+        // Once the chart is rendered, its templates need no separate report.
         self.doubts
             .retain(|doubt| !(doubt.contains(manifests::TEMPLATE) && doubt.starts_with(&chart.display().to_string())));
         let mut defined = manifests::Defined::default();
@@ -308,13 +316,16 @@ impl Found {
         }
     }
 
-    /// What was seen comes before what was read: the kind that the program reacts to most is the first, and what it needs lies beside the scenario.
+    /// Observed facts take precedence over read ones. The kind that the program reacts to most comes first, and the
+    /// objects that it needs lie beside the scenario.
     pub(crate) fn observed(&mut self, seen: &Seen) {
         let Some(best) = seen.best().filter(|_| seen.ran()) else {
             if seen.ran() {
                 self.forget_webhooks(seen);
-                // It reacted to none: of what it does not follow it can miss nothing.
-                self.crds.sort_by_key(|crd| !seen.follows(&crd.name()));
+                // It reacted to no kind, so kinds that it does not follow come last: it can miss nothing of them.
+                let is_taken =
+                    |crd: &Crd| seen.reactions.iter().any(|one| one.kind == crd.kind && one.refused.is_none());
+                self.crds.sort_by_key(|crd| (!seen.follows(&crd.name()), !is_taken(crd)));
             }
             return self.keep(OBJECTS, &seen.around());
         };
@@ -324,7 +335,8 @@ impl Found {
         self.keep(WITH, &best.with);
     }
 
-    /// Webhooks that manifests register and that the program does not serve are not its own, or are to be switched on.
+    /// Removes webhooks that manifests register but the program does not serve: they belong to another program, or must
+    /// be switched on.
     fn forget_webhooks(&mut self, seen: &Seen) {
         if !self.hooks.is_empty() && !seen.serves_reviews() {
             let told = "seen: it serves no reviews, so its webhooks are left out: they are another program's, or a flag or variable switches them on";
@@ -382,41 +394,41 @@ impl Found {
         }
     }
 
-    /// The suite to begin with.
+    /// The first suite to run.
     pub(crate) fn suite(&self) -> Option<&suite::Suite> {
         suite::first(&self.suites)
     }
 
-    /// The custom resource that is churned.
     fn crd(&self) -> Option<&Crd> {
         self.crds.first()
     }
 
-    /// How it is started, as far as anything tells.
+    /// The best known way to start it.
     fn program(&self) -> Option<&Language> {
         let started = self.languages.iter().filter(|language| !language.command.is_empty());
         let known = started.clone().find(|language| language.framework.is_some());
         known.or_else(|| started.clone().next()).or(self.languages.first())
     }
 
-    /// Whether the source has a flag for the address of a page of metrics.
+    /// Whether the source has a flag for the address of a metrics page.
     pub(crate) fn serves_metrics(&self) -> bool {
         let flags = self.program().and_then(|program| program.habits.flags.as_ref());
         flags.is_some_and(go::Flags::serves_metrics)
     }
 
-    /// Webhooks that are asked about kinds of the project.
+    /// Webhooks that review kinds of the project.
     fn own_hooks(&self) -> impl Iterator<Item = &Hook> {
         self.hooks.iter().filter(|hook| self.crds.iter().any(|crd| hook.is_about(crd)))
     }
 }
 
-/// A pattern that is written in the source. Its classes are of ASCII, as names in programs are; with those of Unicode one takes seconds to compile.
+/// A constant pattern. Its classes are ASCII, like names in programs; with Unicode classes one takes seconds to
+/// compile.
 fn pattern(text: &str) -> Regex {
     RegexBuilder::new(text).unicode(false).build().expect("a pattern of the source, which a test compiles")
 }
 
-/// A name as scenario files allow it: lower-case letters, digits and `-`.
+/// A name that scenario files allow: lower-case letters, digits and `-`.
 fn named(text: &str) -> String {
     let lower: String =
         text.to_lowercase().chars().map(|char| if char.is_ascii_alphanumeric() { char } else { '-' }).collect();

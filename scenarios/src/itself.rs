@@ -1,4 +1,4 @@
-//! This program, started again: one run in a process of its own, so that nothing of it can reach into another.
+//! Starts this program again: one run in its own process, so that it cannot affect other runs.
 
 use std::process::{Output, Stdio};
 use std::time::Duration;
@@ -6,11 +6,11 @@ use std::time::Duration;
 use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
 
-/// A run that is told to end stops its client first, which may take as long as a scenario allows (30 s by default).
+/// Time for a run to end. It stops its client first, which may take as long as a scenario allows (30 s by default).
 const STOP_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Plays `longhaul` with these arguments in a group of its own: it is told to end here and by nobody else, and ends its client itself.
-/// None when `stop` was cancelled; an error says why there is nothing to read.
+/// Plays `longhaul` with these arguments in its own process group: only this function signals it, and it ends its
+/// client itself. Returns `None` if `stop` was cancelled. An error says why there is no output to read.
 pub(crate) async fn play(
     arguments: &[String],
     patience: Duration,
@@ -19,7 +19,7 @@ pub(crate) async fn play(
     play_in(arguments, patience, stop, |_| {}).await
 }
 
-/// The same; `started` is told the process before it has started anything itself.
+/// Like [`play`]; `started` gets the process ID before the process has started anything itself.
 pub(crate) async fn play_in(
     arguments: &[String],
     patience: Duration,
@@ -52,7 +52,7 @@ pub(crate) async fn play_in(
     ended
 }
 
-/// The last line that a run said to people, for those that left nothing else.
+/// The last line of a run's messages, for runs that left nothing else.
 pub(crate) fn last_words(output: &Output) -> String {
     let said = String::from_utf8_lossy(&output.stderr);
     format!("({}): {}", output.status, said.lines().last().unwrap_or("it said nothing"))

@@ -1,4 +1,4 @@
-//! What a run is, and running it.
+//! The definition of a run, and its execution.
 //!
 //! `scenarios` reads scenario files, brings up the outside world and the subject, drives load, churn and faults, and
 //! writes the facts into a run record that [`reports`] judges. It is the only crate that knows all the others.
@@ -17,7 +17,6 @@ mod itself;
 mod live;
 mod load;
 pub mod matrix;
-mod mounted;
 mod observe;
 mod observer;
 mod placed;
@@ -32,16 +31,32 @@ pub mod worlds;
 pub use ::scenario::scenario;
 use ::scenario::{accept, clock, fetch, keeper, machine, metrics, out, shown, subject, witness};
 
-/// Who builds this program and then becomes it says here how that is done again.
+/// Set by `cargo xtask`, so that messages show the command that the user typed.
 const STARTED_AS: &str = "LONGHAUL_STARTED_AS";
 
-/// How this program is started again, as a shell reads it: as it was started, or as `cargo xtask` says.
+/// The command that starts this program again, for a shell: the one that started it, or the one that `cargo xtask`
+/// sets.
 fn started_as() -> String {
     let said = std::env::var(STARTED_AS).ok().filter(|said| !said.is_empty());
-    said.or_else(|| std::env::args().next().map(|program| quoted(&program))).unwrap_or_else(|| "longhaul".to_owned())
+    said.or_else(|| std::env::args().next().map(|program| typed(&program))).unwrap_or_else(|| "longhaul".to_owned())
 }
 
-/// A word as a shell reads it back.
+/// The name by which kubectl finds this program as its plug-in.
+const PLUGIN: &str = "kubectl-longhaul";
+/// The words that start the plug-in.
+const AS_PLUGIN: &str = "kubectl longhaul";
+
+/// Whether kubectl started the program that has this path.
+fn is_plugin(program: &std::ffi::OsStr) -> bool {
+    std::path::Path::new(program).file_name().is_some_and(|name| name == PLUGIN)
+}
+
+/// The words that start the program of this path.
+fn typed(program: &str) -> String {
+    if is_plugin(program.as_ref()) { AS_PLUGIN.to_owned() } else { quoted(program) }
+}
+
+/// An argument, quoted for a shell.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,~".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -58,5 +73,12 @@ mod tests {
         assert_eq!(super::quoted("target/debug/longhaul"), "target/debug/longhaul");
         assert_eq!(super::quoted("my runs/it's.yaml"), r"'my runs/it'\''s.yaml'");
         assert_eq!(super::quoted(""), "''");
+    }
+
+    /// kubectl starts a plug-in by its path, which nobody types.
+    #[test]
+    fn a_plug_in_is_typed_as_a_command_of_kubectl() {
+        assert_eq!(super::typed("/home/me/.krew/bin/kubectl-longhaul"), "kubectl longhaul");
+        assert_eq!(super::typed("bin/longhaul"), "bin/longhaul");
     }
 }

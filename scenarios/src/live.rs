@@ -1,6 +1,6 @@
-//! The live line of something that goes on: one line that is rewritten on a terminal, a plain line now and then elsewhere.
+//! The live line of a longer task: on a terminal one line that is rewritten, elsewhere a plain line now and then.
 //!
-//! Owns where it goes: to stderr, because stdout belongs to the result.
+//! Owns the choice of the output: stderr, because stdout belongs to the result.
 
 use std::io::IsTerminal as _;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::clock::millis;
 
-/// Without a terminal a line every ten seconds: enough to see life in a CI log, not enough to fill it.
+/// Interval of lines without a terminal: enough to show progress in a CI log, not enough to fill it.
 pub(crate) const PLAIN_EVERY: Duration = Duration::from_secs(10);
 
-/// Where the line goes.
+/// The output of the line.
 pub(crate) enum Live {
     Terminal(ProgressBar),
     Plain { next: Duration },
@@ -20,7 +20,7 @@ pub(crate) enum Live {
 }
 
 impl Live {
-    /// `template` is that of the terminal; elsewhere the first line comes at `first`.
+    /// `template` is for a terminal; elsewhere the first line comes at `first`.
     pub(crate) fn new(quiet: bool, template: &str, first: Duration) -> Self {
         if quiet {
             return Self::Quiet;
@@ -35,7 +35,7 @@ impl Live {
         Self::Terminal(bar)
     }
 
-    /// A line of its own, for what happens once.
+    /// Prints a separate line for a single event.
     pub(crate) fn say(&self, text: &str) {
         match self {
             Self::Terminal(bar) => bar.println(crate::shown::text(text)),
@@ -44,7 +44,7 @@ impl Live {
         }
     }
 
-    /// Shows how far it is.
+    /// Shows the progress.
     pub(crate) fn show(&mut self, now: Duration, length: Duration, line: impl FnOnce() -> String) {
         match self {
             Self::Terminal(bar) => {
@@ -60,7 +60,6 @@ impl Live {
         }
     }
 
-    /// Takes the line away.
     pub(crate) fn end(&self) {
         if let Self::Terminal(bar) = self {
             bar.finish_and_clear();

@@ -1,7 +1,7 @@
 //! Load without a scenario: `longhaul load` against any webhook.
 //!
-//! Owns the check of the target, a measurement from its start to its numbers, what they are held against, and how they are
-//! told. It does not know how requests are made and sent: that is `loadgen`. Nothing here needs an API server.
+//! Owns the check of the target, a measurement from its start to its numbers, its limits, and the output. `loadgen`
+//! makes and sends the requests. Nothing here needs an API server.
 
 pub(crate) mod capacity;
 pub(crate) mod descriptors;
@@ -22,33 +22,33 @@ use std::time::Duration;
 use loadgen::admission::{Config, Error, Image, Plan, Target};
 use serde::{Deserialize, Serialize};
 
-/// Everything that decides what is sent, when and where to. Equal jobs are equal loads, whatever process sends them; the file of a replay
-/// every process reads for itself.
+/// All settings of a load: requests, times and target. Equal jobs make equal loads in any process. Every process reads
+/// the file of a replay for itself.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Job {
     pub(crate) config: Config,
     pub(crate) seed: u64,
-    /// Nanoseconds, so that every process reads exactly the same length.
+    /// Length in nanoseconds, so that every process reads exactly the same value.
     pub(crate) length_ns: u64,
     pub(crate) to: Webhook,
-    /// The images that reviews name, with what is right for each; none: they are invented, and every valid answer is right.
+    /// The images that reviews name, with the right decision for each. If `None`, images are invented and every valid
+    /// answer is right.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) images: Option<Vec<Image>>,
 }
 
-/// The webhook under load, as it is passed on to other processes.
+/// The webhook under load, in the form that is passed to other processes.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Webhook {
     pub(crate) url: String,
     pub(crate) server_name: String,
     pub(crate) ca_pem: String,
-    /// What the client shows when the server asks. Never printed.
+    /// The client's certificate, if the server asks for one. Never printed.
     pub(crate) client_certificate: Option<Identity>,
 }
 
-/// A client certificate with its key, as PEM.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Identity {
@@ -67,7 +67,7 @@ impl Job {
         Duration::from_nanos(self.length_ns)
     }
 
-    /// Makes the payloads, or reads those of a replay.
+    /// Creates the payloads, or reads those of a replay.
     pub(crate) fn plan(&self) -> Result<Plan, Error> {
         match &self.images {
             Some(images) => Plan::build(&self.config, self.seed, self.length(), images),

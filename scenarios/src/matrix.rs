@@ -1,8 +1,8 @@
 //! `cargo xtask matrix`: real clients against documented bugs, as one table.
 //!
-//! Owns the table (`table`), its renderers (`render`) and the order in which cells are filled (`fill`). Each cell is one
-//! `longhaul soak bugs/NAME` in a process of its own, so that nothing of one run can reach into another; a cell says only what that
-//! run's record says.
+//! Owns the table (`table`), its renderers (`render`) and the order in which cells are filled (`fill`). Each cell is
+//! one `longhaul soak bugs/NAME` in its own process, so that runs cannot affect each other. A cell shows only facts
+//! from that run's record.
 
 mod fill;
 mod render;

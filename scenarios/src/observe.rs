@@ -1,7 +1,8 @@
-//! `longhaul init`: runs a project's program for half a minute against an empty API server, after a yes, and records the facts.
+//! `longhaul init`: runs a project's program for half a minute against an empty API server, after the user agreed, and
+//! records the facts.
 //!
-//! Owns the order of an observation, and that all of it is bounded and cleaned up. What follows from the facts is decided in `init::seen`.
-//! The project's build and its program are the project's code: nobody but `cli::init` calls this, and only with a yes.
+//! Owns the order of an observation, its bounds and its cleanup. `init::seen` draws the conclusions. The build and the
+//! program are the project's code, so only `cli::init` calls this, and only with the user's consent.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -20,22 +21,23 @@ use crate::init::deployed::Deployed;
 use crate::init::help::Help;
 use crate::init::seen::{self, Came, Mend, Seen};
 use crate::init::{Found, Way, words};
-use crate::scenario::Mount;
+use crate::scenario::{Mount, check_mounts};
+use crate::subject::Mounts;
 use program::Program;
 use world::World;
 
-/// How long it has to ask for something. A program in Go starts in a second, on a busy machine in five.
+/// Time until the first request. A program in Go starts in a second, on a busy machine in five.
 const FIRST_ASK: Duration = Duration::from_secs(20);
-/// How long it is left alone until it has listed what it follows.
+/// Time until it has listed the kinds that it follows.
 const START_MAX: Duration = Duration::from_secs(15);
-/// Without a request for so long it has come to rest.
+/// Time without a request after which it has come to rest.
 const REST: Duration = Duration::from_millis(1500);
 /// Where a Pod finds its service account.
 const ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
-/// How often it is started again with other words.
+/// The most starts with changed arguments.
 const STARTS_MAX: usize = 8;
 
-/// The commands that would be run, for the question.
+/// The commands that would be run, shown in the question.
 pub(crate) fn announced(found: &Found) -> Vec<String> {
     let ways = found.ways();
     let mut lines: Vec<String> = Vec::new();
@@ -51,11 +53,10 @@ pub(crate) fn announced(found: &Found) -> Vec<String> {
     lines
 }
 
-/// Builds the program and watches it.
 pub(crate) async fn observe(found: &Found, folder: &Path, say: &dyn Fn(String)) -> Result<Seen> {
     let ways = found.ways();
     let Some(way) = ways.first() else {
-        return Ok(Seen::nothing(Came::NotRun("nothing in the folder tells how its program is started".to_owned())));
+        return Ok(Seen::nothing(Came::NotRun("no file in the folder shows how its program is started".to_owned())));
     };
     let way = match build::first_that_builds(&ways, folder, say).await {
         Ok(way) => way,
@@ -108,7 +109,7 @@ async fn watched(found: &Found, folder: &Path, way: &Way, world: &mut World, say
     Ok(seen)
 }
 
-/// What the program says of itself, with the command under which it starts what stays, where it has such.
+/// The program's help text, and the command that starts its lasting process, if it has commands.
 async fn helped(found: &Found, place: &Path, way: &Way, world: &World) -> (Option<String>, Help) {
     let top = Help::read(&program::help(place, &way.program, None, world).await);
     let name = way.program.first().and_then(|word| word.rsplit('/').next()).unwrap_or_default();
@@ -120,7 +121,7 @@ async fn helped(found: &Found, place: &Path, way: &Way, world: &World) -> (Optio
     (Some(command), help)
 }
 
-/// Starts it, mends its words while it ends for want of other ones, and moves its ports. None where it does not run.
+/// Starts it, changes its arguments while it ends for lack of others, and moves its ports. `None` if it does not run.
 async fn started(
     deployed: &Deployed,
     place: &Path,
@@ -149,14 +150,14 @@ async fn started(
             if let Mend::Object(kind, name) = &mend {
                 let object = world.give(kind, name).await?;
                 if seen.objects.contains(&object) {
-                    // It is there, and the program ends all the same.
+                    // The object exists, and the program ends all the same.
                     seen.came = Came::Ended(words);
                     return Ok(None);
                 }
                 seen.objects.push(object);
             }
             if mend == Mend::Account {
-                account(deployed, world, seen)?;
+                account(deployed, world, seen).await?;
                 continue;
             }
             seen.mended.push(mend.told());
@@ -164,20 +165,29 @@ async fn started(
             continue;
         }
         if !rested && let Some(Mend::Account) = seen::mend(&program.words().await, &seen.run, help, has_account(seen)) {
-            account(deployed, world, seen)?;
+            account(deployed, world, seen).await?;
             program.stop().await;
             continue;
         }
         if !is_given && !seen.is_given_certificate() {
-            let mounts = filled(deployed, world);
+            let mounts = seen::filled(&deployed.secrets, &world.asks, &world.wrote, &seen.objects);
             is_given = !mounts.is_empty();
-            if is_given {
-                let paths = listed(mounts.iter().map(|(path, _)| path.as_str()));
-                seen.mended.push(format!("it finds the Secret that it fills at {paths}, where its manifests mount it"));
-                seen.mounts.extend(mounts.into_iter().map(|(path, mount)| (PathBuf::from(path), mount)));
-                world.mount(&seen.mounts)?;
-                program.stop().await;
-                continue;
+            let paths = listed(mounts.keys().map(|path| path.to_str().unwrap_or_default()));
+            let mut all = seen.mounts.clone();
+            all.extend(mounts);
+            match check_mounts(&all).and_then(|()| Mounts::check()) {
+                Ok(()) if is_given => {
+                    seen.mended
+                        .push(format!("it finds the Secret that it fills at {paths}, where its manifests mount it"));
+                    seen.mounts = all;
+                    world.mount(&seen.mounts).await?;
+                    program.stop().await;
+                    continue;
+                }
+                Err(why) if is_given => {
+                    say(format!("it fills the Secret that its manifests mount at {paths}, which is not mounted: {why}"))
+                }
+                Ok(()) | Err(_) => {}
             }
         }
         seen.ports = ports::open(&program, world).await;
@@ -202,25 +212,11 @@ fn has_account(seen: &Seen) -> bool {
 }
 
 /// Gives it the service account of its Pods, where a Pod finds it.
-fn account(deployed: &Deployed, world: &mut World, seen: &mut Seen) -> Result<()> {
+async fn account(deployed: &Deployed, world: &mut World, seen: &mut Seen) -> Result<()> {
     let namespace = deployed.namespace.clone().unwrap_or_else(|| "default".to_owned());
     seen.mounts.insert(PathBuf::from(ACCOUNT), Mount::ServiceAccount(namespace));
     seen.mended.push(Mend::Account.told());
-    world.mount(&seen.mounts)
-}
-
-/// The Secrets that its manifests mount and that it writes itself: programs that rotate their own certificates wait for those files.
-fn filled(deployed: &Deployed, world: &World) -> Vec<(String, Mount)> {
-    let namespace = deployed.namespace.as_deref().unwrap_or("default");
-    let writes = |name: &str| {
-        world.asks.iter().any(|ask| {
-            matches!(ask.verb, "update" | "patch") && ask.resource == "secrets" && ask.name.as_deref() == Some(name)
-                || ask.verb == "create" && ask.resource == "secrets" && ask.status < 300
-                    && world.wrote.iter().any(|wrote| wrote.resource == "secrets" && wrote.name == name)
-        })
-    };
-    let written = deployed.secrets.iter().filter(|(_, name)| writes(name));
-    written.map(|(path, name)| (path.clone(), Mount::Secret(format!("{namespace}/{name}")))).collect()
+    world.mount(&seen.mounts).await
 }
 
 fn apply(mend: &Mend, seen: &mut Seen) {
@@ -244,7 +240,7 @@ fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
     if names.is_empty() { "nothing".to_owned() } else { names.join(", ") }
 }
 
-/// Whether so much time has passed.
+/// Whether this much time has passed.
 fn is_over(since: Instant, limit: Duration) -> bool {
     since.elapsed() >= limit
 }

@@ -1,7 +1,7 @@
-//! What the subject, the harness and the machine use, once a second.
+//! Resource usage of the subject, the harness and the machine, once a second.
 //!
-//! A thread of its own reads `/proc`, so that a slow read delays no event and no load. It owns the sampling clock and
-//! the bounded channel to the run; when the run falls behind, samples are dropped and the record shows the hole.
+//! A separate thread reads `/proc`, so that a slow read delays no event and no load. It owns the sampling clock and the
+//! bounded channel to the run. If the run falls behind, samples are dropped and the record shows the gap.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -23,15 +23,16 @@ mod usage;
 pub(crate) use machine::Strain;
 pub(crate) use usage::Usage;
 
-/// One sample a second: fine enough to see a step, coarse enough to cost nothing.
+/// Interval of samples: fine enough to see a step, coarse enough to cost nothing.
 const PERIOD: Duration = Duration::from_secs(1);
-/// `smaps_rollup` walks all page tables: tens of milliseconds on a big map, so once a minute is the most.
+/// `smaps_rollup` walks all page tables. That takes tens of milliseconds on a big map, so once a minute is the most.
 const ROLLUP_EVERY: Duration = Duration::from_mins(1);
-/// The kernel lists the sockets of all processes, thousands after a burst of connections: that takes milliseconds. A long run has fewer.
+/// Interval of socket counts, in a short and in a long run. The kernel lists the sockets of all processes, thousands
+/// after a burst of connections, which takes milliseconds.
 const SOCKETS_EVERY: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(30)];
-/// A run that is longer than this is a long one.
+/// A longer run counts as a long one.
 const LONG_MS: u64 = 2 * 3600 * 1000;
-/// A minute of samples may wait for the run.
+/// The most samples that wait for the run: one minute of them.
 const QUEUE_MAX: usize = 60;
 
 /// The running observer. Dropping it ends the thread within one period.
@@ -40,19 +41,18 @@ pub(crate) struct Observer {
     watched: Arc<Watched>,
 }
 
-/// What the run tells the observer.
+/// Settings that the run passes to the observer.
 struct Watched {
-    /// Process ids of the roots of the subject's trees, none while there are none.
+    /// Root process IDs of the subject's trees; empty while it does not run.
     roots: Mutex<Vec<u32>>,
-    /// What kubelets have told of it since the last sample, where its processes are on other machines.
+    /// The latest usage from kubelets since the last sample, if the subject's processes are on other machines.
     told: Mutex<Option<Process>>,
-    /// How often the subject has been started.
+    /// Number of the subject's starts.
     starts: AtomicU32,
     stop: AtomicBool,
 }
 
 impl Observer {
-    /// Starts sampling.
     pub(crate) fn start(clock: Clock) -> std::io::Result<Self> {
         let (sender, samples) = mpsc::channel(QUEUE_MAX);
         let watched = Arc::new(Watched {
@@ -66,29 +66,29 @@ impl Observer {
         Ok(Self { samples, watched })
     }
 
-    /// From now on the process trees under these are the subject, and one of them was just started.
+    /// From now on the process trees below these roots are the subject. One of them was just started.
     pub(crate) fn watch(&self, pids: Vec<u32>) {
         self.watched.starts.fetch_add(1, Ordering::Relaxed);
         *self.watched.roots.lock() = pids;
     }
 
-    /// One is gone, and these are left.
+    /// One root is gone, and these are left.
     pub(crate) fn left(&self, pids: Vec<u32>) {
         *self.watched.roots.lock() = pids;
     }
 
-    /// Kubelets have told this of it.
+    /// Takes the usage that kubelets reported.
     pub(crate) fn told(&self, used: Process) {
         *self.watched.told.lock() = Some(used);
     }
 
-    /// The subject is gone; its absence is not a hole in the samples any more.
+    /// The subject is gone; from now on its absence is no gap in the samples.
     pub(crate) fn unwatch(&self) {
         self.watched.roots.lock().clear();
     }
 }
 
-/// The processes of a subject, by the id of their root.
+/// The processes of a subject, by the ID of their root.
 pub(crate) fn tree(root: u32) -> Vec<u32> {
     let all = i32::try_from(root).ok().map(|root| process::descendants(&[root])).unwrap_or_default();
     all.into_iter().filter_map(|pid| u32::try_from(pid).ok()).collect()
@@ -111,7 +111,7 @@ fn observe(watched: &Watched, sender: &mpsc::Sender<Sample>, clock: &Clock) {
             continue;
         }
         due += PERIOD;
-        // A machine that slept does not get the missed samples in one burst.
+        // After a suspend of the machine, the missed samples do not come in one burst.
         if due < now {
             due = now + PERIOD;
         }
@@ -124,7 +124,7 @@ fn observe(watched: &Watched, sender: &mpsc::Sender<Sample>, clock: &Clock) {
             sockets_due = now + SOCKETS_EVERY[usize::from(clock.now_ms() > LONG_MS)];
         }
         let sample = sample(watched, (clock, &clocks), now, (with_rollup, with_sockets));
-        // A full queue means that the run hangs: the hole in the record is the honest answer.
+        // A full queue means that the run hangs; the record shows the gap.
         let _ = sender.try_send(sample);
     }
 }
@@ -139,7 +139,7 @@ fn sample(
     let starts = watched.starts.load(Ordering::Relaxed);
     let tree = if roots.is_empty() { Vec::new() } else { process::descendants(&roots) };
     let (subject, rollup_cost) = process::tree(&tree, with_rollup, starts).unzip();
-    // Each once: what is told every ten seconds is no ten samples.
+    // Each report is used once: a report every ten seconds makes no ten samples.
     let told = watched.told.lock().take().map(|told| Process { starts, ..told });
     let subject = subject.or(told);
     let (sockets, cgroup) = match tree.first() {

@@ -1,13 +1,13 @@
-//! Writing into a folder that somebody else filled: what is written is there and nowhere else.
+//! Writes files into a folder with foreign content, and never outside of it.
 //!
-//! Owns that no link is written through: one that stands where a file goes is replaced itself, one on the way there is refused.
+//! No link is followed: a link in place of the file is replaced, and a link on the path is refused.
 
 use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 use std::path::{Component, Path, PathBuf};
 
-/// Writes a file into a folder; `replace` says whether one that is there gives way. Returns where it was written.
+/// Writes a file into a folder; `replace` says whether an existing one may be replaced. Returns its path.
 pub(crate) fn write(folder: &Path, name: &Path, text: &str, replace: bool) -> io::Result<PathBuf> {
     let path = folder.join(name);
     let no_name = || io::Error::new(io::ErrorKind::InvalidInput, "names no file");
@@ -32,7 +32,7 @@ pub(crate) fn write(folder: &Path, name: &Path, text: &str, replace: bool) -> io
     Ok(path)
 }
 
-/// Makes the folder in which a file goes.
+/// Creates the folder for a file.
 pub(crate) fn make_room(folder: &Path, name: &Path) -> io::Result<()> {
     let path = folder.join(name);
     let parent = path.parent().unwrap_or(folder);
@@ -41,7 +41,7 @@ pub(crate) fn make_room(folder: &Path, name: &Path) -> io::Result<()> {
     std::fs::create_dir_all(parent)
 }
 
-/// Where the folder of the file really is.
+/// The real path of the file's folder.
 fn inside(folder: &Path, name: &Path) -> io::Result<PathBuf> {
     let path = folder.join(name);
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -50,7 +50,7 @@ fn inside(folder: &Path, name: &Path) -> io::Result<PathBuf> {
     Ok(real)
 }
 
-/// Who writes `..` or a whole path means it; nobody else leads out of the folder.
+/// A user who writes `..` or an absolute path means it; any other path must not lead out of the folder.
 fn below(folder: &Path, name: &Path, real: &Path) -> io::Result<()> {
     let meant = name.is_absolute() || name.components().any(|part| part == Component::ParentDir);
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
@@ -90,7 +90,7 @@ mod tests {
         assert!(make_room(&folder, Path::new("out/.github/x.yml")).is_err());
         assert!(!outer.path().join(".github").exists());
         assert_eq!(std::fs::read_to_string(&victim).unwrap(), "mine");
-        // What is within the folder, and what the user means, stays possible.
+        // Paths within the folder, and paths that the user names, stay possible.
         make_room(&folder, Path::new("own/deep/x.yml")).unwrap();
         write(&folder, Path::new("own/deep/x.yml"), "x", false).unwrap();
         write(&folder, Path::new("../beside.yaml"), "x", false).unwrap();

@@ -1,6 +1,6 @@
-//! Folders that are for the eyes of who made them: what a subject logs may hold what others must not read.
+//! Folders that only their owner can read: the log of a subject may contain secrets.
 //!
-//! Owns how such a folder comes about, also where one of that name exists.
+//! Owns the creation of such a folder, even if one of that name exists.
 
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::Path;
@@ -8,14 +8,15 @@ use std::path::Path;
 use anyhow::{Context as _, Result, ensure};
 use rustix::fs::{Mode, OFlags};
 
-/// Nobody else's.
+/// Access for the owner only.
 pub(crate) const MODE: u32 = 0o700;
 
-/// Makes a folder, or takes the one that is there if it is empty and the user's own. `option` is how the command line names it.
+/// Creates a folder, or accepts an existing one if it is empty and the user's own. `option` is its name on the command
+/// line.
 pub(crate) fn folder(path: &Path, option: &str) -> Result<()> {
     let made = std::fs::DirBuilder::new().recursive(true).mode(MODE).create(path);
     made.with_context(|| format!("failed to make the folder {}", path.display()))?;
-    // The very folder that is looked at is the one that is closed.
+    // The same open folder is checked and then restricted.
     let opened = rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
     let opened = std::fs::File::from(opened.with_context(|| format!("failed to read {}", path.display()))?);
     let about = opened.metadata().with_context(|| format!("failed to read {}", path.display()))?;
@@ -26,8 +27,8 @@ pub(crate) fn folder(path: &Path, option: &str) -> Result<()> {
     );
     ensure!(
         about.uid() == rustix::process::geteuid().as_raw(),
-        "{option} {}: it belongs to another user, who could read what is logged; name a folder that does not exist yet, and it is made for \
-         your eyes alone",
+        "{option} {}: it belongs to another user, who could read the logs; name a folder that does not exist yet, and Longhaul creates it \
+         readable by you only",
         path.display()
     );
     if about.mode() & 0o777 != MODE {
@@ -44,7 +45,7 @@ mod tests {
 
     use super::*;
 
-    /// A folder that a pipeline made beforehand is closed like one that is made here.
+    /// A folder that a pipeline made beforehand is restricted like one that is made here.
     #[test]
     fn a_folder_that_exists_is_closed_to_others() {
         let outer = tempfile::tempdir().unwrap();

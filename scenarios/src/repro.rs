@@ -1,7 +1,7 @@
-//! `longhaul soak bugs/NAME`: one documented bug against one client, told as a story.
+//! `longhaul soak bugs/NAME`: one documented bug against one client, reported as a story.
 //!
-//! Owns how a scenario of the library is pointed at another subject, and what of the judged record is handed to people and
-//! programs. The run itself is a soak like any other, and everything said here comes from its record.
+//! Owns the change of a library scenario for another subject, and the selection of facts for the output. The run itself
+//! is a soak like any other, and all output comes from its record.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -22,51 +22,52 @@ mod story;
 use notice::Notice;
 pub(crate) use story::story;
 
-/// How often the client is asked to list, in seconds; it may be unable to.
+/// The variable with the client's list interval in seconds; a client may ignore it.
 const RELIST_VARIABLE: &str = "LONGHAUL_RELIST_S";
-/// The kind that our own service follows.
+/// The resource that our own service follows.
 const SERVICE_FOLLOWS: &str = "packages.longhaul.dev";
-/// Our own service promises more than a row asks of every client: somebody asks again within this time whatever happens. Its
-/// pauses grow to 30 s, but no row refuses it for as long as that takes.
+/// Our own service promises more than a row asks of every client: it makes a new request within this time in all cases.
+/// Its pauses grow to 30 s, but no row refuses its requests for that long.
 const SERVICE_BLIND_MAX: Span = Span::from_secs(15);
-/// And its descriptors stay flat: 24 were the most in any row, eight of them its workers' connections.
+/// The most descriptors of our own service. The highest number in any row was 24, eight of them its workers'
+/// connections.
 const SERVICE_DESCRIPTORS_MAX: u64 = 32;
-/// How long its handler is asked to take with every other modification of an object, in seconds.
+/// The variable with the seconds that the handler takes for every other modification of an object.
 const HANDLER_VARIABLE: &str = "LONGHAUL_HANDLER_S";
-/// The clocks of our service, as its settings call them below `watch`.
+/// The clocks of our service: their names below `watch` in its settings.
 const CLOCKS: [&str; 3] = ["serverTimeout", "silenceLimit", "relistInterval"];
 /// The client with switches for mistakes.
 const PLANTED: &str = "planted-client";
 
-/// Against whom a scenario is played, and how; the scenario's own subject as it is where nothing is said.
+/// The client of a scenario, and its settings. Default: the scenario's own subject.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct Play {
-    /// Offer the client only this version of HTTP: 1, 2 or both. Otherwise what the scenario says.
+    /// Offer the client only this version of HTTP: 1, 2 or both. Default: the scenario's.
     #[arg(long)]
     pub(crate) http: Option<Http>,
-    /// How long the client gets after the last write, when that is more than the scenario gives: for clients whose own limits are longer. With
-    /// `--clock-rate` it is of that clock.
+    /// Time for the client after the last write, if that is more than the scenario gives. For clients with longer limits of their own. With
+    /// `--clock-rate` this is time on the client's clock.
     #[arg(long)]
     pub(crate) drain: Option<Span>,
-    /// Leave the client its own limits for silence and between lists, where the scenario wants them short.
+    /// Keep the client's own limits for silent watches and its own time between lists, instead of the scenario's short ones.
     #[arg(long)]
     pub(crate) own_clocks: bool,
-    /// What the client cannot do, so that bugs of clients that do it are passed over as not applicable.
+    /// Features that the client lacks. Bugs that need such a feature are skipped as not applicable.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "ABILITY")]
     pub(crate) cannot: Vec<Need>,
-    /// The client: a command that reads `$KUBECONFIG`, watches `$LONGHAUL_WATCH` and posts what it sees to `$LONGHAUL_WITNESS_URL`; see
-    /// `--resource` and `--witness` for one that does neither. Without it the scenario's own subject.
+    /// The client: a command that reads `$KUBECONFIG`, watches `$LONGHAUL_WATCH` and posts its observations to `$LONGHAUL_WITNESS_URL`. For
+    /// a client that does not watch or post so, see `--resource` and `--witness`. Default: the scenario's own subject.
     #[arg(last = true)]
     pub(crate) command: Vec<String>,
 }
 
 impl Play {
-    /// Whether it changes how a scenario is played.
+    /// Whether the choices change how a scenario is played.
     pub(crate) fn is_some(&self) -> bool {
         !self.command.is_empty() || self.http.is_some() || self.drain.is_some() || self.own_clocks
     }
 
-    /// As it is written on a command line, at its end.
+    /// The choices as arguments for the end of a command line.
     pub(crate) fn repeated(&self) -> String {
         let http = self.http.map(|http| format!(" --http {}", http.as_str())).unwrap_or_default();
         let drain = self.drain.map(|drain| format!(" --drain {drain}")).unwrap_or_default();
@@ -79,46 +80,41 @@ impl Play {
     }
 }
 
-/// What became of it. `--json` prints this; a field never changes its meaning.
+/// The result of a scenario. `--json` prints this; a field never changes its meaning.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Outcome {
-    /// The scenario's name.
     pub(crate) id: String,
-    /// Its row in the catalogue; none for a scenario that is in none.
+    /// The row in the catalogue; `None` for a scenario that is in none.
     pub(crate) row: Option<String>,
-    /// What it asks.
     pub(crate) question: String,
-    /// The client: program and arguments.
     pub(crate) client: Vec<String>,
-    /// The verdict of the run.
     pub(crate) verdict: Verdict,
-    /// The exit code that goes with it.
     pub(crate) exit_code: u8,
-    /// What is wrong with the client, each word once.
+    /// The client's mistakes, each word once.
     pub(crate) words: Vec<Word>,
-    /// The faults that were not hit: the run says nothing about how the client takes them.
+    /// Faults without hits: the run does not show how the client handles them.
     pub(crate) not_hit: Vec<String>,
-    /// What the client would have to do for the bug to be possible in it. If there is something, nothing was run.
+    /// Abilities without which the bug is impossible in the client. If there are any, nothing was run.
     pub(crate) lacks: Vec<Need>,
-    /// From the first hit to the client's next list or watch of what is judged, in milliseconds.
+    /// Time from the first hit to the client's next list or watch of a judged resource, in milliseconds.
     pub(crate) noticed_ms: Option<u64>,
-    /// From the first hit to the first observation of a version that was committed after it, in milliseconds.
+    /// Time from the first hit to the first observation of a version committed after it, in milliseconds.
     pub(crate) observed_ms: Option<u64>,
-    /// Why, in one sentence.
+    /// The reason, in one sentence.
     pub(crate) reason: String,
-    /// What happened, one line each.
+    /// The events of the run, one line each.
     pub(crate) story: Vec<String>,
-    /// How long it took, start and end included.
+    /// Duration of the run, start and end included.
     pub(crate) seconds: f64,
     /// The run record; empty if nothing was run.
     pub(crate) record: PathBuf,
-    /// Whether somebody stopped it.
+    /// Whether the user stopped it.
     #[serde(skip)]
     pub(crate) interrupted: bool,
 }
 
-/// Plays one scenario as it is said. An error means that nothing was started.
+/// Plays one scenario as chosen. An error means that nothing was started.
 pub(crate) async fn play(mut options: Options, play: &Play) -> Result<Outcome> {
     let began = Instant::now();
     if let Some(outcome) = not_applicable(&options.source.scenario, play) {
@@ -131,7 +127,7 @@ pub(crate) async fn play(mut options: Options, play: &Play) -> Result<Outcome> {
     // Judging a long record takes a while, and with `--jobs` other runs have their clocks on this thread.
     let judged = tokio::task::spawn_blocking(move || {
         let events = Events::open(&directory).context("failed to read the events of the run")?;
-        // Before the reports are written, which show it. A disk that is too full for it does not take the verdict away.
+        // The story is written before the reports, which show it. If the disk is too full for it, the verdict stays.
         let told = Record::open(&directory).map(|record| story(&record, &events));
         let _ = told.and_then(|lines| reports::record::tell_story(&directory, &lines));
         let (record, judgement) = run::judged(&directory)?;
@@ -143,12 +139,12 @@ pub(crate) async fn play(mut options: Options, play: &Play) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// What the record of a played scenario says.
+/// The result in the record of a played scenario.
 fn outcome(record: &Record, judgement: &Judgement, events: &Events, directory: &Path) -> Outcome {
     let manifest = &record.manifest;
     let notice = Notice::of(record, events);
     let not_hit: Vec<String> = judge::never_hit(record).into_iter().map(|fault| fault.name.clone()).collect();
-    // A bug is played by all of its faults: where one of them struck nothing the client was not shown to be free of it.
+    // A bug consists of all its faults. If one of them had no hits, the client was not shown to be free of the bug.
     let shown = judgement.verdict != Verdict::Pass || not_hit.is_empty();
     let verdict = if shown { judgement.verdict } else { Verdict::Inconclusive };
     Outcome {
@@ -171,7 +167,7 @@ fn outcome(record: &Record, judgement: &Judgement, events: &Events, directory: &
     }
 }
 
-/// Where a client cannot do what the bug is about, there is nothing to run, and nothing is said about the client.
+/// If a client lacks an ability that the bug needs, nothing is run, and there is no result for the client.
 fn not_applicable(scenario: &Scenario, play: &Play) -> Option<Outcome> {
     let repro = scenario.repro.as_ref()?;
     let lacks: Vec<Need> = repro.needs.iter().filter(|need| play.cannot.contains(need)).copied().collect();
@@ -199,7 +195,7 @@ fn not_applicable(scenario: &Scenario, play: &Play) -> Option<Outcome> {
     })
 }
 
-/// The scenario, pointed at the client.
+/// The scenario with the client as its subject.
 fn aimed(mut source: Source, play: &Play) -> Source {
     let scenario = &mut source.scenario;
     let only = scenario.repro.as_ref().and_then(|repro| match repro.http_versions[..] {
@@ -244,7 +240,7 @@ fn aimed(mut source: Source, play: &Play) -> Source {
         scenario.budgets.admission = None;
     } else if let Some(service) = subject.service_mut() {
         if scenario.control_plane.http == Http::Two {
-            // The service is told which one to speak; it does not ask the server.
+            // The service gets the HTTP version as a setting; it does not negotiate.
             let settings = service.settings.get_or_insert_default();
             let watch = settings.entry("watch").or_insert_with(|| serde_json::json!({}));
             watch["transport"] = "http2".into();
@@ -256,10 +252,10 @@ fn aimed(mut source: Source, play: &Play) -> Source {
     source
 }
 
-/// What our own service is held to in every documented bug, besides what the row asks. It never asks without progress more often than
-/// twice a second either, but that is judged in every run.
+/// The promises of our own service in every documented bug, beside those of the row. It also never repeats a request
+/// without progress more than twice a second, but every run judges that.
 fn promise(scenario: &mut Scenario) {
-    // It follows one kind; what else a row writes is for clients that follow several.
+    // It follows one kind; a row's writes to other kinds are for clients that follow several.
     let follows_all = scenario.judged().iter().all(|(name, _)| name == SERVICE_FOLLOWS);
     let budgets = &mut scenario.budgets;
     if follows_all {
@@ -268,26 +264,26 @@ fn promise(scenario: &mut Scenario) {
     budgets.descriptors.get_or_insert_default().ceiling.get_or_insert(SERVICE_DESCRIPTORS_MAX);
 }
 
-/// The client's command. Ours, that makes mistakes on demand, is told what a row wants of it.
+/// The client's command. Our planted client gets the row's arguments.
 fn command(command: &[String], repro: Option<&Repro>) -> Vec<String> {
     let mut command = command.to_vec();
     let planted = command.first().is_some_and(|program| Path::new(program).file_name() == Some(PLANTED.as_ref()));
     if let (true, Some(repro)) = (planted, repro) {
         let relist = repro.clocks.relist.map(|relist| ["--relist".to_owned(), relist.to_string()]);
-        // Before its other arguments, so that these win.
+        // These come before its other arguments, so that the others win.
         command.splice(1..1, repro.planted_arguments.iter().cloned().chain(relist.into_iter().flatten()));
     }
     command
 }
 
 impl Outcome {
-    /// What stands in a table: the words, or why there are none.
+    /// The text for a table: the words, or the reason why there are none.
     pub(crate) fn says(&self) -> String {
         let words = self.words.iter().map(|word| word.as_str()).collect::<Vec<_>>().join(", ");
         match self.verdict {
             _ if !self.lacks.is_empty() => "not applicable".to_owned(),
             _ if self.interrupted => "interrupted".to_owned(),
-            // What was seen is still worth a look, but the run cannot be trusted.
+            // The observations are still worth a look, but the run cannot be trusted.
             Verdict::Invalid if !words.is_empty() => format!("invalid ({words})"),
             _ if !words.is_empty() => words,
             Verdict::Pass => "passed".to_owned(),

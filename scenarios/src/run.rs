@@ -1,7 +1,7 @@
 //! A run: from a checked scenario to a judged record.
 //!
-//! `run` brings up the world and the subject, hands both to the [`conductor`], and whatever happens closes the record
-//! and has it judged. It decides nothing itself: verdicts come from the record alone.
+//! `run` starts the control plane and the subject, passes both to the [`conductor`], closes the record in all cases and
+//! has it judged. It decides nothing itself: verdicts come from the record alone.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -18,6 +18,7 @@ mod account;
 mod alerts;
 mod arrival;
 mod attach;
+mod attacks;
 mod calls;
 mod canary;
 mod claims;
@@ -47,6 +48,7 @@ mod live;
 mod load;
 mod manifest;
 mod manifests;
+mod mounted;
 mod moves;
 mod pacing;
 mod payloads;
@@ -76,6 +78,7 @@ pub(crate) use endpoint::Endpoint;
 pub(crate) use install::Api;
 pub(crate) use keys::Trusted;
 pub(crate) use manifest::{begins, describe};
+pub(crate) use mounted::Mounted;
 pub(crate) use payloads::{Fingerprint, fingerprint};
 pub(crate) use plan::describe as plan_of;
 pub(crate) use plane::token;
@@ -83,30 +86,29 @@ pub(crate) use ports::free_port;
 pub(crate) use testbed::{Events, Testbed, While};
 pub(crate) use window::{Addresses, address};
 
-/// What to run, and how.
+/// The scenario to run, and the settings of the run.
 pub(crate) struct Options {
     pub(crate) source: Source,
-    /// The folder for run records.
     pub(crate) runs: PathBuf,
-    /// The folder of this record, where it was named.
+    /// The folder of this record, if it was named.
     pub(crate) run_dir: Option<PathBuf>,
     /// A planted bug for the subject.
     pub(crate) plant: Option<String>,
-    /// The built-in service's binary, for scenarios that test it.
+    /// The binary of the built-in service, for scenarios that test it.
     pub(crate) service: Option<PathBuf>,
     pub(crate) keep_events: bool,
     pub(crate) quiet: bool,
-    /// What of the scenario this run leaves out, and why.
+    /// The parts of the scenario that this run leaves out, with the reason.
     pub(crate) left_out: Option<String>,
-    /// Whether what the subject and the control plane say to each other is counted, which costs a proxy between them.
+    /// Whether to count the bytes between the subject and the control plane, which takes a proxy between them.
     pub(crate) counts_bytes: bool,
     /// The command that repeats this run.
     pub(crate) repeat: String,
-    /// Where to look on while it runs.
+    /// Addresses of the pages to watch the run on.
     pub(crate) window: Addresses,
 }
 
-/// How a verdict is told on stdout.
+/// The format of a verdict on stdout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
     Text,
@@ -120,16 +122,16 @@ pub(crate) async fn run(options: Options, format: Format) -> Result<Judgement> {
 
 /// A run that was interrupted before anything of the subject was started.
 #[derive(Debug, thiserror::Error)]
-#[error("interrupted by {signal} before the subject was started: there is no record, and nothing was left running")]
+#[error("interrupted by {signal} before the subject was started: there is no record, and no process was left running")]
 pub(crate) struct Interrupted {
     signal: &'static str,
 }
 
-/// Runs a scenario and returns where its record is. An error means that nothing was started.
+/// Runs a scenario and returns the folder of its record. An error means that nothing was started.
 pub(crate) async fn record(options: Options) -> Result<PathBuf> {
     let mut signals = crate::signals::Signals::listen().context("failed to listen for Ctrl-C")?;
     let window = window::Bound::to(options.window).await?;
-    // A real control plane takes its time. Dropping what was begun ends it.
+    // A real control plane takes its time. Dropping the future ends the started parts.
     let prepared = tokio::select! {
         prepared = Box::pin(start::prepare(&options)) => prepared?,
         signal = signals.next() => return Err(Interrupted { signal }.into()),
@@ -162,7 +164,7 @@ pub(crate) async fn record(options: Options) -> Result<PathBuf> {
     Ok(directory)
 }
 
-/// Judges the record in `directory` and writes its reports. A disk too full for the reports does not take the verdict away.
+/// Judges the record in `directory` and writes its reports. If the disk is too full for the reports, the verdict stays.
 pub(crate) fn judged(directory: &Path) -> Result<(Record, Judgement)> {
     let (record, judgement) = read(directory)?;
     if let Err(error) = render::write_reports(directory, &record, &judgement) {
@@ -178,13 +180,13 @@ fn read(directory: &Path) -> Result<(Record, Judgement)> {
     Ok((record, judgement))
 }
 
-/// Judges the record in `directory`, prints the summary, writes its reports. A disk too full for the reports does not
-/// take the verdict away.
+/// Judges the record in `directory`, prints the summary and writes its reports. If the disk is too full for the
+/// reports, the verdict stays.
 pub(crate) fn conclude(directory: &Path, format: Format) -> Result<Judgement> {
     let (record, judgement) = read(directory)?;
     let colour = if crate::out::has_colours() { Colour::Always } else { Colour::Never };
     let text = match format {
-        // It has colours of its own, and drops the control characters of outside texts itself.
+        // It has its own colours, and it removes the control characters of foreign text itself.
         Format::Text => render::terminal(&record, &judgement, colour),
         Format::Json => serde_json::to_string_pretty(&judgement).context("failed to write the verdict as JSON")?,
     };
@@ -195,7 +197,7 @@ pub(crate) fn conclude(directory: &Path, format: Format) -> Result<Judgement> {
         Err(error) => crate::out::err!("longhaul: the reports could not be written: {:#}", anyhow::Error::from(error)),
     }
     if let Some(path) = std::env::var_os("GITHUB_STEP_SUMMARY") {
-        // The summary of a CI job is a courtesy: failing to write it must not change the verdict.
+        // A failure to write the summary of a CI job must not change the verdict.
         if let Err(error) = render::append_summary(Path::new(&path), &record, &judgement) {
             crate::out::err!("longhaul: {:#}", anyhow::Error::from(error));
         }
@@ -203,7 +205,6 @@ pub(crate) fn conclude(directory: &Path, format: Format) -> Result<Judgement> {
     Ok(judgement)
 }
 
-/// Why a run ended early, as an end reason.
 fn harness_error(error: &anyhow::Error) -> EndReason {
     EndReason::HarnessError { detail: format!("{error:#}") }
 }

@@ -1,19 +1,20 @@
-//! What looks secret, and a text without it.
+//! Recognizes secrets and masks them in texts.
 //!
-//! Run records are kept, shown and shared; what a scenario gives its subject in variables and arguments may be a password. Only
-//! names can tell: a value is masked where its name looks secret, and it is better to mask one too many. Pure.
+//! Run records are kept, shown and shared; the variables and arguments of a scenario's subject may contain passwords.
+//! Only names show that: a value is masked if its name looks secret, and one mask too many is better than one too few.
+//! Pure.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 use serde_json::Value;
 
-/// What stands in the place of a value.
+/// The replacement for a secret value.
 pub(crate) const MASK: &str = "***";
-/// Parts of names whose values are secret, in whatever case.
+/// Parts of names whose values are secret, in any case of letters.
 const SECRET: [&str; 9] = ["token", "secret", "passw", "passphrase", "credential", "key", "auth", "cookie", "bearer"];
 
-/// `name=value` and `name: value` in the middle of a text, where the name looks secret.
+/// `name=value` and `name: value` within a text, for names that look secret.
 static ASSIGNED: LazyLock<Regex> = LazyLock::new(|| {
     let names = SECRET.join("|");
     let pattern = format!(r#"(?i)([\w.-]*(?:{names})[\w.-]*"?(?:=|:\s+))("[^"]*"|'[^']*'|[^\s&;,"'}}]+)"#);
@@ -26,20 +27,20 @@ static USER: LazyLock<Regex> =
 static SCHEME: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"(?i)\b(bearer|basic)\s+[\w.+/=~-]{4,}").expect("a constant expression"));
 
-/// Whether the value of that name is taken for a secret.
+/// Whether the value of that name counts as a secret.
 pub(crate) fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     SECRET.iter().any(|part| name.contains(part))
 }
 
-/// A text without the secrets in it.
+/// A text with its secrets masked.
 pub(crate) fn masked(text: &str) -> String {
     let text = SCHEME.replace_all(text, format!("$1 {MASK}"));
     let text = USER.replace_all(&text, format!("${{1}}{MASK}@"));
     ASSIGNED.replace_all(&text, format!("${{1}}{MASK}")).into_owned()
 }
 
-/// Arguments of a command without the secrets in them: `--token=…` and `--token …`, addresses with a password.
+/// Arguments of a command with their secrets masked: `--token=…` and `--token …`, addresses with a password.
 pub(crate) fn arguments(arguments: &[String]) -> Vec<String> {
     let mut secret = false;
     let mask = |argument: &String| {
@@ -50,7 +51,7 @@ pub(crate) fn arguments(arguments: &[String]) -> Vec<String> {
     arguments.iter().map(mask).collect()
 }
 
-/// A scenario as it is recorded: without the secrets that its subject is given.
+/// A scenario for the record, with the secrets of its subject masked.
 pub(crate) fn scenario(mut scenario: Value) -> Value {
     let churn = scenario.get_mut("churn").into_iter().flat_map(|churn| match churn {
         Value::Array(sections) => sections.iter_mut().collect::<Vec<_>>(),
@@ -75,7 +76,7 @@ pub(crate) fn scenario(mut scenario: Value) -> Value {
     scenario
 }
 
-/// Masks what a process is given.
+/// Masks the settings of a process.
 fn given(settings: &mut serde_json::Map<String, Value>) {
     settings.retain(|_, value| !value.is_null());
     for (key, value) in settings {
@@ -90,7 +91,7 @@ fn given(settings: &mut serde_json::Map<String, Value>) {
     }
 }
 
-/// Masks the values of names that look secret, and what looks secret in all other texts.
+/// Masks the values of names that look secret, and secrets in all other texts.
 fn values(value: &mut Value) {
     match value {
         Value::Object(map) => {

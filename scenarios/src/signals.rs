@@ -4,7 +4,6 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-/// The signals that end a run.
 pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
@@ -16,7 +15,6 @@ impl Signals {
         Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
     }
 
-    /// The name of the next signal.
     pub(crate) async fn next(&mut self) -> &'static str {
         tokio::select! {
             _ = self.interrupt.recv() => "SIGINT",
@@ -24,7 +22,8 @@ impl Signals {
         }
     }
 
-    /// The run is ending; who asks again, while the handle is held, does not want to wait for the order of it.
+    /// While the handle is held, the next signal ends the process at once: the user does not want to wait for the
+    /// orderly end.
     pub(crate) fn abort_on_next(mut self) -> AbortOnDropHandle<()> {
         AbortOnDropHandle::new(tokio::spawn(async move {
             self.next().await;
@@ -35,7 +34,7 @@ impl Signals {
     }
 }
 
-/// Does the work to its end. A signal cancels `stop`, which the work looks at.
+/// Awaits the work. A signal cancels `stop`, which the work observes.
 pub(crate) async fn stoppable<T>(stop: &CancellationToken, work: impl Future<Output = T>) -> std::io::Result<T> {
     let (mut signals, mut work) = (Signals::listen()?, std::pin::pin!(work));
     tokio::select! {

@@ -1,12 +1,12 @@
-//! Limits that nobody wrote for the witness that judges them.
+//! Removes limits that the witness cannot judge and that the user did not write for it.
 //!
-//! Owns taking them out of a scenario. Which limit needs to be told what, its judge says.
+//! Each judge itself defines the facts that its limits need.
 
 use reports::judge::unseen_by;
 
 use crate::scenario::Scenario;
 
-/// Takes the limits away that the witness cannot decide. Returns their keys.
+/// Removes the limits that the witness cannot decide. Returns their keys.
 pub(crate) fn forget(scenario: &mut Scenario) -> Vec<&'static str> {
     let sees = scenario.sees();
     let Some(events) = scenario.budgets.events.as_mut() else { return Vec::new() };

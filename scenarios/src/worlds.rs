@@ -1,7 +1,7 @@
-//! The library in every world: the same scenarios and the same planted bugs on each control plane, and one table of what came of them.
+//! The library on every control plane: the same scenarios and planted bugs on each, and one table of the results.
 //!
-//! Owns which they are, and takes files of one's own beside them; owns the table. Each is a run in a process of its own, and what it said is kept in a file: a table is filled in as many
-//! sittings as it takes.
+//! Owns the list of runs, a user's own files beside them, and the table. Each run has its own process, and its result
+//! is kept in a file, so that a table can be filled in several sessions.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,7 +15,8 @@ use serde_json::Value;
 
 use crate::scenario::{ControlPlaneKind, Source, cannot};
 
-/// What is played: a scenario of the library, and a bug that is planted in the service, with the judge that has to catch it.
+/// The runs: a scenario of the library, or one with a bug that is planted in the service and the judge that has to
+/// catch it.
 const PLAYED: [(&str, Option<(&str, &str)>); 17] = [
     ("smoke", None),
     ("through-apiserver", None),
@@ -36,47 +37,45 @@ const PLAYED: [(&str, Option<(&str, &str)>); 17] = [
     ("deployed", Some(("wrong-allow", "admission.unpinned"))),
 ];
 
-/// One run.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Played {
-    /// The scenario, by its name.
+    /// The name of the scenario.
     pub scenario: String,
     /// The bug, if one was planted.
     pub plant: Option<String>,
-    /// The control plane.
+    /// The kind of control plane.
     pub world: String,
-    /// As the exit code has it.
+    /// The verdict of the exit code.
     pub verdict: String,
-    /// Budgets that were broken.
     pub broken: Vec<String>,
     /// Budgets and conditions that stayed open.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub open: Vec<String>,
-    /// From the first process to the verdict.
+    /// Time from the first process to the verdict.
     pub seconds: u64,
     /// Faults of the scenario that this control plane cannot play.
     pub left_out: Vec<String>,
 }
 
-/// Which of it.
+/// The choices of the command line.
 #[derive(Debug, Clone, Default)]
 pub struct Wanted {
-    /// Control planes; all where none is named.
+    /// Control planes; empty for all.
     pub on: Vec<ControlPlaneKind>,
-    /// Scenarios; all where none is named.
+    /// Scenarios; empty for all.
     pub only: Vec<String>,
-    /// Where records are kept; none: they go with the run.
+    /// The folder for records; `None`: they are removed after the run.
     pub runs: Option<PathBuf>,
     /// Scenario files that are played beside the library, for subjects that it does not have.
     pub files: Vec<PathBuf>,
 }
 
-/// Plays what is wanted and keeps each result in a file of lines.
+/// Plays the chosen runs and appends each result to a file of lines.
 pub fn play(wanted: &Wanted, results: &Path) -> Result<()> {
     ensure!(
         !wanted.on.contains(&ControlPlaneKind::Kubeconfig),
-        "--on kubeconfig: somebody else's cluster has to be named: `longhaul soak SCENARIO --control-plane kubeconfig --i-know-this-cluster NAME`"
+        "--on kubeconfig: name the cluster: `longhaul soak SCENARIO --control-plane kubeconfig --i-know-this-cluster NAME`"
     );
     let mut known = read(results)?;
     let mut all = Vec::new();
@@ -103,7 +102,7 @@ pub fn play(wanted: &Wanted, results: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The table of what is known.
+/// The table of known results.
 pub fn table(results: &Path) -> Result<String> {
     let known = read(results)?;
     let worlds = worlds(&Wanted::default());
@@ -114,7 +113,7 @@ pub fn table(results: &Path) -> Result<String> {
     text += "\n|---|";
     text.push_str(&"---|".repeat(worlds.len()));
     text.push('\n');
-    // What was played beside the library is where it was played and nowhere else.
+    // Runs outside the library are shown only for the control planes on which they were played.
     let mut others: Vec<(&str, Option<(&str, &str)>)> = Vec::new();
     for played in known.values().filter(|played| played.plant.is_none()) {
         let row = (played.scenario.as_str(), None);
@@ -145,11 +144,11 @@ pub fn table(results: &Path) -> Result<String> {
     Ok(text)
 }
 
-/// Where the table of a page begins, and where it ends.
+/// The marks of the table's begin and end in a page.
 pub const BEGIN: &str = "<!-- worlds -->";
 const END: &str = "<!-- up to here -->";
 
-/// A page with another table in it; none where it has no place for one.
+/// A page with its table replaced; `None` if it has no place for one.
 pub fn into_page(page: &str, table: &str) -> Option<String> {
     let (before, rest) = page.split_once(BEGIN)?;
     let (_, after) = rest.split_once(END)?;
@@ -173,12 +172,12 @@ fn cell(played: &Played, judge: Option<&str>) -> String {
 
 fn worlds(wanted: &Wanted) -> Vec<ControlPlaneKind> {
     let all = <ControlPlaneKind as clap::ValueEnum>::value_variants();
-    // Somebody else's cluster has to be named, which a table of all does for nobody.
+    // A user's cluster must be named explicitly; it is not part of "all".
     let all = all.iter().copied().filter(|kind| *kind != ControlPlaneKind::Kubeconfig);
     all.filter(|kind| wanted.on.is_empty() || wanted.on.contains(kind)).collect()
 }
 
-/// The faults that this control plane cannot play; none where the subject cannot be there at all.
+/// The faults that this control plane cannot play; `None` if the subject cannot run there at all.
 fn left_out(scenario: &str, kind: ControlPlaneKind) -> Result<Option<Vec<String>>> {
     let scenario = Source::read(scenario)?.scenario;
     if scenario.subject.kind().needs_node() && !kind.has_nodes() {
@@ -193,7 +192,7 @@ fn left_out(scenario: &str, kind: ControlPlaneKind) -> Result<Option<Vec<String>
     Ok(Some(names))
 }
 
-/// A run in a process of its own.
+/// A run in its own process.
 fn one(
     (scenario, plant): (&str, Option<&str>),
     kind: ControlPlaneKind,
@@ -234,7 +233,7 @@ fn key(played: &Played) -> Key {
     (played.scenario.clone(), played.plant.clone(), played.world.clone())
 }
 
-/// What was kept before; nothing where there is no file yet.
+/// The earlier results; empty if there is no file yet.
 fn read(results: &Path) -> Result<BTreeMap<Key, Played>> {
     let text = match std::fs::read_to_string(results) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(BTreeMap::new()),

@@ -1,11 +1,12 @@
-//! Steps of a warm review: the walk over an object, the patch that pins its images, and the whole way without sockets.
+//! The benchmark of a warm review's steps: the walk over an object, the patch that pins its images, and the whole path
+//! without sockets.
 
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use service_admission::bench::{Webhook, patch, pod, review, walk};
 
-/// Images of the Pods.
+/// Numbers of images in the Pods.
 const SIZES: [usize; 2] = [1, 8];
 
 fn steps(criterion: &mut Criterion) {

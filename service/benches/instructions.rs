@@ -1,8 +1,8 @@
-//! Instructions of a warm review outside the sockets, counted by callgrind.
+//! The instruction counts of a warm review outside the sockets, by callgrind.
 //!
-//! Times vary with the machine and what else it does; instruction counts hardly do, so that a change of a few per cent
-//! shows. This program runs itself under valgrind, once with [`TIMES`] repetitions of a step and once with twice as many: the
-//! difference is what the repetitions cost, without start and warming up.
+//! Times vary with the machine and its other load; instruction counts hardly do, so that a change of a few per cent
+//! shows. This program runs itself under valgrind, once with [`TIMES`] repetitions of a step and once with twice as
+//! many: the difference is the cost of the repetitions, without start and warm-up.
 
 use std::hint::black_box;
 use std::process::{Command, ExitCode};
@@ -10,9 +10,9 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, Result, bail};
 use service_admission::bench::{Webhook, patch, pod, review, walk};
 
-/// Enough that what happens once in a while is spread evenly; few enough for seconds under callgrind.
+/// Enough to spread rare events evenly; few enough for seconds under callgrind.
 const TIMES: u64 = 2_000;
-/// Images of the Pods.
+/// Numbers of images in the Pods.
 const SIZES: [usize; 2] = [1, 8];
 const STEPS: &[(&str, &str)] = &[
     ("walk", "the images of the object and where they are"),
@@ -71,7 +71,7 @@ fn repeat(name: &str, images: usize, times: u64) -> Result<()> {
     Ok(())
 }
 
-/// Instructions of a whole run of this program with so many repetitions.
+/// Instructions of a whole run of this program with this many repetitions.
 fn counted(step: &str, images: usize, times: u64) -> Result<u64> {
     let own = std::env::current_exe().context("find this program")?;
     let output = Command::new("valgrind")

@@ -1,6 +1,6 @@
-//! The command line: parse, refuse what cannot work, build the runtime, start a role, wait for the signal.
+//! The command line: parse, refuse unusable input, build the runtime, start a role, wait for the signal.
 //!
-//! Owns exit codes and logging set-up. What a role consists of is said in `run`.
+//! This module owns exit codes and logging set-up. `run` assembles the roles.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -15,24 +15,18 @@ use service_core::kube::Cluster;
 use service_core::logs;
 
 use crate::config::{self, Config};
-#[cfg(feature = "manager")]
+#[cfg(feature = "admission")]
 use crate::manifests;
 use crate::roles::{ROLES, Roles};
-use crate::run::{ALL, App, Options, roles};
+use crate::run::{ALL, App, FORMER_ROLES, NO_FEATURES, Options, roles};
 
-#[cfg(feature = "certs-dev")]
-mod certs;
-#[cfg(feature = "validator")]
-mod contract;
 #[cfg(feature = "dist")]
 mod definitions;
 #[cfg(feature = "files")]
 mod files;
 #[cfg(feature = "inject")]
 mod inject;
-#[cfg(feature = "replicas")]
-mod replicas;
-#[cfg(feature = "manager")]
+#[cfg(feature = "admission")]
 mod verify;
 
 /// Everything went well, a signal included.
@@ -42,11 +36,13 @@ pub const EXIT_FAILURE: u8 = 1;
 /// Command line, environment or configuration cannot be used (`EX_USAGE` of BSD's sysexits).
 pub const EXIT_USAGE: u8 = 64;
 
+/// The addition of a program with planted bugs.
+const PLANTED: &str = "planted-bugs";
 /// The variable that names a planted bug.
 const PLANTED_VARIABLE: &str = "LONGHAUL_PLANTED_BUG";
-/// The variable that names where observations are posted.
+/// The variable with the URL for observations.
 const WITNESS_VARIABLE: &str = "LONGHAUL_WITNESS_URL";
-/// Two threads: one can be busy with a TLS handshake's arithmetic while the other serves; more only cost memory.
+/// Two threads: one can be busy with a TLS handshake's arithmetic while the other serves; more would only cost memory.
 const WORKER_THREADS_MAX: usize = 2;
 
 /// Finds the API server of a kubeconfig, or without one.
@@ -55,9 +51,9 @@ pub type Find = fn(Option<&Path>) -> anyhow::Result<Cluster>;
 /// Known bugs of a program, by their names.
 #[derive(Clone, Copy)]
 pub struct Bugs {
-    /// The roles with one.
+    /// The roles with the bug of that name.
     pub roles: fn(&str) -> anyhow::Result<Roles>,
-    /// Where the commands for injected images find the API server with one.
+    /// The connection of the `inject` commands to the API server, with the bug of that name.
     pub inject: fn(&str) -> anyhow::Result<Find>,
 }
 
@@ -73,44 +69,44 @@ struct Cli {
 enum Command {
     /// Run a role until SIGTERM or SIGINT.
     Run {
-        /// What this process does.
+        /// The role of this process.
         #[arg(long, value_parser = PossibleValuesParser::new(role_names()))]
         role: String,
         /// The configuration file (YAML).
         #[arg(long)]
         config: PathBuf,
     },
-    /// Look at a configuration file: check it, ask it about an image, or show it with every default.
+    /// Check a configuration file, explain its rule for an image, or print it with every default.
     Config {
         #[command(subcommand)]
         question: Question,
     },
-    /// Verify the signatures of one image, as a review would, and say who signed it.
-    #[cfg(feature = "manager")]
+    /// Verify the signatures of one image, as in a review, and print the signers.
+    #[cfg(feature = "admission")]
     Verify(verify::Arguments),
     /// Pin the images of manifests to their digests, as the webhook would, or lock them.
     #[cfg(feature = "files")]
-    Pin(files::Arguments),
+    Pin(service_files::command::Arguments),
     /// The same as a KRM function: a `ResourceList` in, a `ResourceList` out (kpt, kustomize).
     #[cfg(feature = "files")]
-    Krm(files::Function),
-    /// Ask a running API over Deployments for a count, or set one.
+    Krm(service_files::command::Function),
+    /// Read or set replica counts through a running API over Deployments.
     #[cfg(feature = "replicas")]
     Replicas {
         #[command(subcommand)]
-        call: replicas::Call,
+        call: service_replicas::command::Call,
     },
     /// Make certificates to try the API over Deployments with.
     #[cfg(feature = "certs-dev")]
     Certs {
         #[command(subcommand)]
-        what: certs::Certs,
+        what: service_replicas::certs::Certs,
     },
-    /// Print everything that is applied to run the webhook in a cluster, for `kubectl apply -f -`.
-    #[cfg(feature = "manager")]
+    /// Print all manifests that the webhook needs in a cluster, for `kubectl apply -f -`.
+    #[cfg(feature = "admission")]
     Manifests(manifests::Arguments),
-    /// Print the field that makes the API server trust a certificate of your own, for `kubectl apply --server-side`.
-    #[cfg(feature = "manager")]
+    /// Print the field that makes the API server trust your own certificate, for `kubectl apply --server-side`.
+    #[cfg(feature = "admission")]
     CaBundle(manifests::CaBundle),
     /// Bring images into a cluster that has no registry.
     #[cfg(feature = "inject")]
@@ -118,11 +114,11 @@ enum Command {
         #[command(subcommand)]
         command: Box<service_inject::command::Command>,
     },
-    /// Hold a validator in any language against the contract.
+    /// Check a validator in any language against the contract.
     #[cfg(feature = "validator")]
     Contract {
         #[command(subcommand)]
-        what: contract::Contract,
+        what: service_validator::command::Contract,
     },
     /// Print completions for a shell.
     #[cfg(feature = "dist")]
@@ -141,37 +137,37 @@ enum Command {
 
 #[derive(Debug, Subcommand)]
 enum Question {
-    /// Say whether the file can be used.
+    /// Check that the file is valid.
     Check {
         /// The configuration file (YAML).
         #[arg(long)]
         config: PathBuf,
     },
-    /// Say which rule an image is under and what would become of it; asks no registry.
-    #[cfg(feature = "manager")]
+    /// Print the rule that matches an image, and its result. Asks no registry.
+    #[cfg(feature = "admission")]
     Explain {
         /// The image as a pod would write it.
         image: String,
-        /// The namespace of the object that has it.
+        /// The namespace of the object that has the image.
         #[arg(long)]
         namespace: Option<String>,
         /// The configuration file (YAML).
         #[arg(long)]
         config: PathBuf,
     },
-    /// Translate the helm values of Connaisseur; what was not taken over goes to stderr.
-    #[cfg(feature = "manager")]
+    /// Translate the helm values of Connaisseur. Values without a translation are listed on stderr.
+    #[cfg(feature = "admission")]
     ImportConnaisseur {
         /// The values (YAML), as `helm get values --all` prints them.
         file: PathBuf,
     },
-    /// Print the file in the version of this program, comments and all.
+    /// Print the file in this program's version, with its comments.
     Migrate {
         /// The configuration file (YAML).
         #[arg(long)]
         config: PathBuf,
     },
-    /// Print what is in effect, with every default; secrets are masked.
+    /// Print the configuration in effect, with every default. Secrets are masked.
     Show {
         /// The configuration file (YAML).
         #[arg(long)]
@@ -219,17 +215,17 @@ fn command(cli: Cli, bugs: Option<Bugs>) -> Result<(), Failure> {
             print!("{}", answer(&question).map_err(usage)?);
             Ok(())
         }
-        #[cfg(feature = "manager")]
+        #[cfg(feature = "admission")]
         Command::Manifests(arguments) => {
             print!("{}", arguments.run().map_err(usage)?);
             Ok(())
         }
-        #[cfg(feature = "manager")]
+        #[cfg(feature = "admission")]
         Command::CaBundle(arguments) => {
             print!("{}", arguments.run().map_err(usage)?);
             Ok(())
         }
-        #[cfg(feature = "manager")]
+        #[cfg(feature = "admission")]
         Command::Verify(arguments) => verify::run(&arguments),
         #[cfg(feature = "files")]
         Command::Pin(arguments) => files::run(&arguments),
@@ -241,7 +237,7 @@ fn command(cli: Cli, bugs: Option<Bugs>) -> Result<(), Failure> {
         Command::Certs { what } => Ok(what.run()?),
         #[cfg(feature = "validator")]
         Command::Contract { what } => {
-            if what.run()? {
+            if what.run(&runtime()?)? {
                 Ok(())
             } else {
                 Err(Failure { code: EXIT_FAILURE, error: anyhow::anyhow!("it does not keep the contract") })
@@ -266,7 +262,7 @@ fn command(cli: Cli, bugs: Option<Bugs>) -> Result<(), Failure> {
             let config = config::load(&path).map_err(usage)?;
             roles(&role, options.roles, &config).map_err(usage)?;
             let log = *config.of::<Log>();
-            logs::init(log.format, log.level);
+            logs::init(log.format, log.level, crate::roles::EVENTS);
             service_core::allocator::give_memory_back();
             runtime()?.block_on(run(&role, config, path, options))?;
             Ok(())
@@ -274,14 +270,15 @@ fn command(cli: Cli, bugs: Option<Bugs>) -> Result<(), Failure> {
     }
 }
 
-/// The values of `--role`, with what each role does.
+/// The values of `--role`, with the help of each role.
 fn role_names() -> Vec<PossibleValue> {
     let all = "Webhook, watch and reconciler in one process, and the API over Deployments when it has a section";
     let roles = ROLES.iter().map(|role| PossibleValue::new(role.about().name).help(role.about().help));
-    std::iter::once(PossibleValue::new(ALL).help(all)).chain(roles).collect()
+    // Accepted here, so that `roles` can name the new one.
+    let former = FORMER_ROLES.iter().map(|(former, _)| PossibleValue::new(*former).hide(true));
+    std::iter::once(PossibleValue::new(ALL).help(all)).chain(roles).chain(former).collect()
 }
 
-/// The runtime of roles.
 fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(worker_threads()).enable_all().build();
     runtime.context("failed to start the runtime")
@@ -292,7 +289,7 @@ fn worker_threads() -> usize {
     std::thread::available_parallelism().map_or(WORKER_THREADS_MAX, usize::from).min(WORKER_THREADS_MAX)
 }
 
-/// The text that is printed about a configuration file.
+/// The text printed by a `config` command.
 fn answer(question: &Question) -> anyhow::Result<String> {
     match question {
         Question::Check { config } => {
@@ -303,13 +300,13 @@ fn answer(question: &Question) -> anyhow::Result<String> {
             lines.push(format!("{}: ok\n", config.display()));
             Ok(lines.concat())
         }
-        #[cfg(feature = "manager")]
+        #[cfg(feature = "admission")]
         Question::Explain { image, namespace, config } => {
             use service_admission::config::Config as Admission;
             let config = config::load(config)?;
             Ok(service_admission::Policy::new(&Admission::of(&config)).explain(image, namespace.as_deref()).to_string())
         }
-        #[cfg(feature = "manager")]
+        #[cfg(feature = "admission")]
         Question::ImportConnaisseur { file } => {
             let text = std::fs::read_to_string(file).with_context(|| format!("failed to read {}", file.display()))?;
             let imported = config::connaisseur(&text, file)?;
@@ -323,19 +320,18 @@ fn answer(question: &Question) -> anyhow::Result<String> {
     }
 }
 
-/// The options of the environment.
 fn options(bugs: Option<Bugs>, planted: Option<OsString>, witness_url: Option<String>) -> anyhow::Result<Options> {
     let witness_url = witness_url.filter(|url| !url.is_empty());
-    #[cfg(any(feature = "watch", feature = "replicas"))]
     if let Some(url) = &witness_url {
         service_watch::witness_target(url).with_context(|| format!("{WITNESS_VARIABLE}={url}"))?;
     }
+    let features = if bugs.is_some() { PLANTED } else { NO_FEATURES };
     let roles = plant(bugs.map(|bugs| bugs.roles), planted)?.unwrap_or(ROLES);
-    Ok(Options { witness_url, roles })
+    Ok(Options { witness_url, roles, features })
 }
 
-/// The result of `plant` for the bug that is asked for. A clean program refuses: ignoring it would make a harness believe that its judge had
-/// missed one.
+/// The result of `plant` for the requested bug. A clean program refuses: if it ignored the bug, a harness would believe
+/// that its judge had missed one.
 fn plant<T>(plant: Option<fn(&str) -> anyhow::Result<T>>, name: Option<OsString>) -> anyhow::Result<Option<T>> {
     let Some(name) = name.filter(|name| !name.is_empty()) else { return Ok(None) };
     let name = name.to_string_lossy();
@@ -353,14 +349,14 @@ async fn run(role: &str, config: Config, path: PathBuf, options: Options) -> any
     app.follow_config(path);
     loop {
         tokio::select! {
-            _ = terminate.recv() => break tracing::info!(name: logs::names::SIGNAL, signal = "SIGTERM", "draining"),
-            _ = interrupt.recv() => break tracing::info!(name: logs::names::SIGNAL, signal = "SIGINT", "draining"),
+            _ = terminate.recv() => break tracing::info!(name: crate::events::SIGNAL, signal = "SIGTERM", "draining"),
+            _ = interrupt.recv() => break tracing::info!(name: crate::events::SIGNAL, signal = "SIGINT", "draining"),
             _ = hang_up.recv() => app.look_at_files(),
             result = app.broken() => return result,
         }
     }
     app.stop().await;
-    tracing::info!(name: logs::names::STOPPED, "stopped");
+    tracing::info!(name: crate::events::STOPPED, "stopped");
     Ok(())
 }
 
@@ -384,15 +380,18 @@ mod tests {
     }
 
     #[test]
+    fn a_renamed_role_is_refused_with_the_new_name() {
+        let config = config::parse("", Path::new("x")).unwrap();
+        for (former, now) in FORMER_ROLES {
+            assert!(Cli::try_parse_from(["longhaul-service", "run", "--role", former, "--config", "x"]).is_ok());
+            let error = roles(former, ROLES, &config).err().unwrap().to_string();
+            assert!(error.contains(&format!("--role {now}")), "{error}");
+        }
+    }
+
+    #[test]
     fn a_witness_that_is_no_plain_http_url_is_refused() {
         let error = options(None, None, Some("https://x/".into())).err().unwrap();
         assert!(format!("{error:#}").contains("http://"), "{error:#}");
-    }
-
-    #[cfg(feature = "planted-bugs")]
-    #[test]
-    fn an_unknown_bug_is_refused_with_those_that_exist() {
-        let error = options(Some(crate::planted::BUGS), Some("typo".into()), None).err().unwrap();
-        assert!(format!("{error:#}").contains("missed-delete, leak-per-object"), "{error:#}");
     }
 }

@@ -1,6 +1,6 @@
 //! The configuration file of this program: the sections of the process and those of its roles.
 
-#[cfg(feature = "manager")]
+#[cfg(feature = "admission")]
 mod import;
 mod migrate;
 mod show;
@@ -8,13 +8,13 @@ mod show;
 use std::path::Path;
 use std::sync::LazyLock;
 
-#[cfg(feature = "manager")]
+#[cfg(feature = "admission")]
 use service_core::config::parse_error;
 pub use service_core::config::{Config, Error};
 use service_core::config::{Health, Kind, Log, Shutdown, VERSION, is_empty, kind};
 
 use crate::roles::{ROLES, SHARED};
-#[cfg(feature = "manager")]
+#[cfg(feature = "admission")]
 pub use import::{Imported, connaisseur};
 pub use migrate::migrate;
 pub use show::show;
@@ -31,21 +31,65 @@ static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
     kinds
 });
 
+/// Sections that need a feature: the section, its former name and the feature.
+const FEATURES: [(&str, &str, &str); 5] = [
+    ("alerting", "alerts", "alerting"),
+    ("replicas", "", "replicas"),
+    ("sharedCache", "", "shared-cache"),
+    ("validator", "", "validator"),
+    ("watcher", "", "watcher"),
+];
+
+/// Names the missing feature in an error about a section that this program was built without.
+fn with_feature(error: Error, is_known: impl Fn(&str) -> bool) -> Error {
+    let Error::Parse { path, at, what, hint } = error else { return error };
+    let is_meant = |key: &str| !key.is_empty() && what == format!("unknown key `{key}`");
+    let missing = FEATURES.iter().find(|(key, former, _)| (is_meant(key) || is_meant(former)) && !is_known(key));
+    let hint = match missing {
+        Some((key, _, feature)) => {
+            format!(": the section `{key}` needs the feature `{feature}`, and this program was built without it")
+        }
+        None => hint,
+    };
+    Error::Parse { path, at, what, hint }
+}
+
 /// Whether the file may have `key` at its top.
 fn is_known(key: &str) -> bool {
     key == "version" || KINDS.iter().any(|kind| kind.has(key))
 }
 
-/// Reads and checks the file at `path`; what the environment says counts before it.
+/// Reads and checks the file at `path`; environment variables overrule it.
 pub fn load(path: &Path) -> Result<Config, Error> {
-    Config::load(path, &KINDS)
+    Config::load(path, &KINDS).map_err(|error| with_feature(error, is_known))
 }
 
 /// Checks `text` as if it had been read from `path`.
 pub fn parse(text: &str, path: &Path) -> Result<Config, Error> {
-    Config::parse(text, path, &KINDS)
+    Config::parse(text, path, &KINDS).map_err(|error| with_feature(error, is_known))
 }
 
 #[cfg(test)]
-#[cfg(all(feature = "manager", feature = "watch", feature = "replicas"))]
+#[cfg(all(feature = "admission", feature = "packages", feature = "replicas"))]
 mod tests;
+
+#[cfg(test)]
+mod feature_tests {
+    use super::*;
+
+    #[test]
+    fn a_section_that_was_not_built_names_its_feature() {
+        static FEW: LazyLock<Vec<Kind>> = LazyLock::new(|| vec![kind::<Health>()]);
+        let error = |text: &str, is_built: bool| {
+            let error = Config::parse(text, Path::new("a.yaml"), &FEW).unwrap_err();
+            with_feature(error, |_| is_built).to_string()
+        };
+        for text in ["alerting: {}", "alerts: {}"] {
+            let told = error(text, false);
+            assert!(told.contains("the section `alerting` needs the feature `alerting`"), "{told}");
+        }
+        assert!(error("sharedCache: {}", false).contains("the feature `shared-cache`"));
+        assert!(!error("replicas: {}", true).contains("feature"));
+        assert!(!error("other: {}", false).contains("feature"));
+    }
+}

@@ -1,7 +1,7 @@
-//! A door for the fuzz targets in `service/fuzz`: what reads outside data, called with bytes.
+//! The entry points of the fuzz targets in `service/fuzz`: the parsers of outside data, called with bytes.
 //!
-//! Owns turning bytes into inputs and the properties that must hold for all of them. Compiled with the feature `fuzz` only.
-//! Every function panics when a property is broken, and on nothing else.
+//! This module turns bytes into inputs and checks the properties that must hold for all of them. Compiled with the
+//! feature `fuzz` only. Every function panics when a property is broken, and otherwise never.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -35,7 +35,7 @@ policy:
 static LOADED: LazyLock<Config> =
     LazyLock::new(|| Config::parse(CONFIG, Path::new("fuzz.yaml")).unwrap_or_else(|error| panic!("{error}")));
 
-/// Knows every image but those whose tag says otherwise, at once.
+/// Knows every image at once, except those whose tag requests a failure.
 struct Script;
 
 impl Source for Script {
@@ -74,8 +74,8 @@ pub fn review(bytes: &[u8]) {
     body(format!(r#"{head}{operation}","object":{new},"oldObject":{old}}}}}"#).as_bytes());
 }
 
-/// A body is refused or answered with JSON that echoes the uid; and of a new object that is let in without a word, every image is
-/// pinned or left alone by a rule once the patch is applied.
+/// A body is refused or answered with JSON that echoes the uid. If a new object is admitted without a message, the
+/// patch pins every image that no rule leaves alone.
 fn body(bytes: &[u8]) {
     thread_local! {
         static SET: (Pipeline, tokio::runtime::Runtime) = (
@@ -121,7 +121,7 @@ fn apply(object: &mut Value, patch: Option<&str>) {
     }
 }
 
-/// Configurations: they are refused with a message, or a policy comes of them that can explain any image.
+/// Configurations: each is refused with a message, or gives a policy that can explain any image.
 pub fn config(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     match crate::config::parse(&text, Path::new("fuzz.yaml")) {
@@ -133,7 +133,7 @@ pub fn config(bytes: &[u8]) {
     }
 }
 
-/// Challenges and answers of token services: what is taken of them is bounded, and a token can stand in a header.
+/// Challenges and answers of token services: parsed values are bounded, and a token can stand in a header.
 pub fn challenge(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     if let Some(Challenge::Bearer { realm, service }) = Challenge::parse(&text) {
@@ -147,7 +147,7 @@ pub fn challenge(bytes: &[u8]) {
     }
 }
 
-/// Manifests: what is taken for one is JSON of that shape, and never both an index and an image.
+/// Manifests: accepted bytes are JSON of that shape, and never both an index and an image.
 pub fn manifest(bytes: &[u8]) {
     const TYPES: [&str; 4] = [
         "application/vnd.oci.image.index.v1+json",
@@ -161,7 +161,7 @@ pub fn manifest(bytes: &[u8]) {
     }
     assert!(kinds[0] == kinds[1] && kinds[2] == kinds[3] && (kinds[0].is_none() || kinds[2].is_none()));
     if kinds.iter().any(Option::is_some) {
-        // What lies deeper is only skipped: a number may be larger there than any that we could read.
+        // Deeper parts are only skipped: a number there may be larger than any that we could read.
         let text = std::str::from_utf8(bytes).expect("a manifest is UTF-8");
         let fields: BTreeMap<String, &RawValue> = serde_json::from_str(text).expect("a manifest is a JSON object");
         let list = |key: &str| fields.get(key).is_some_and(|value| value.get().starts_with('['));
@@ -175,12 +175,13 @@ pub fn manifest(bytes: &[u8]) {
     }
 }
 
-/// Connections over HTTP/2: whatever a client sends, its calls hold no more than their room, and nothing once it is gone.
+/// HTTP/2 connections: for any input, the calls hold no more than their room, and nothing after the end.
 pub fn http2(bytes: &[u8]) {
     service_core::edge::fuzz::http2(bytes);
 }
 
-/// Docker configurations: whatever they say, what fits an image is asked for at once, and a part of a ring opens no more than all of it.
+/// Docker configurations: for any content, matching an image ends at once, and a part of a ring matches no more than
+/// the whole.
 pub fn keyring(bytes: &[u8]) {
     let places = [("docker.io", "library/nginx"), ("a.corp:5000", "team/app"), ("[::1]:5000", "x")];
     let places = places.map(|(host, repository)| {

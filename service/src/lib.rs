@@ -1,18 +1,16 @@
 //! The service: a lean admission webhook and watcher for Kubernetes.
 //!
-//! This crate is the program: it parses, builds the runtime, starts the roles of a list, waits and drains. What a role does is in its own
-//! crate; what all roles share is in `service-core`. It knows nothing of whoever tests it.
+//! This crate is the program: it parses, builds the runtime, starts the roles of a list, waits and drains. Each role
+//! has its own crate, and `service-core` has the parts that all roles share. The service knows nothing of its test
+//! harness.
 
-#[cfg(feature = "certs-dev")]
-mod certs;
 pub mod cli;
 pub mod config;
+pub mod events;
 #[cfg(feature = "fuzz")]
 #[doc(hidden)]
 pub mod fuzz;
-#[cfg(feature = "manager")]
+#[cfg(feature = "admission")]
 pub mod manifests;
-#[cfg(feature = "planted-bugs")]
-pub mod planted;
 pub mod roles;
 pub mod run;

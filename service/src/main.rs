@@ -1,4 +1,4 @@
-//! `longhaul-service`: only starts the command line; everything else is in the library.
+//! The program `longhaul-service`, which only starts the command line; everything else is in the library.
 
 use std::process::ExitCode;
 

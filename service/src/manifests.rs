@@ -1,8 +1,9 @@
-//! `longhaul-service manifests`: everything that is applied to run the webhook in a cluster, and `ca-bundle` for who brings certificates
-//! of their own.
+//! The command `longhaul-service manifests`: all objects that run the webhook in a cluster; and `ca-bundle` for
+//! clusters with their own certificates.
 //!
-//! Owns the choices and their refusals. The objects are those of `kind/manifests`, built in (`templates`); what a choice changes in them
-//! is in `render`. No manifest has a `caBundle`: applied over a webhook that works, one with another or an empty value would disarm it.
+//! This module owns the choices and their refusals. The objects are those of `kind/manifests`, built in (`templates`);
+//! `render` applies a choice to them. No manifest has a `caBundle`: applied over a working webhook, one with another or
+//! an empty value would disarm it.
 
 mod render;
 mod templates;
@@ -27,10 +28,13 @@ const CONFIG_BYTES_MAX: usize = 512 << 10;
 const REPLICAS_MAX: u16 = 100;
 /// Ports of the containers in the manifests.
 const PORTS: (u16, u16) = (8443, 9090);
-/// Where the manifests mount the Secret.
+/// The paths at which the manifests mount the Secret.
 const MOUNTED: (&str, &str) = ("/etc/longhaul-tls/tls.crt", "/etc/longhaul-tls/tls.key");
-/// The writer of `caBundle`; with own certificates the service goes on under the same name.
+/// The writer of `caBundle`; with own certificates the service later writes under the same name.
 const FIELD_MANAGER: &str = "longhaul-service-certificates";
+
+/// The lean service makes no certificates.
+const DEFAULT_CERTIFICATES: &str = if cfg!(feature = "own-certificates") { "own" } else { "secret" };
 
 /// The webhook's manifests.
 #[derive(Debug, Args)]
@@ -38,19 +42,19 @@ pub struct Arguments {
     /// The image of the service, as nodes pull it.
     #[arg(long, value_name = "REF")]
     image: String,
-    /// Where the webhook's certificate comes from: the replicas make it, cert-manager does, or the Secret longhaul-webhook-tls is yours.
-    #[arg(long, value_enum, default_value = "own")]
+    /// The source of the webhook's certificate: the replicas, cert-manager, or your own Secret longhaul-webhook-tls.
+    #[arg(long, value_enum, default_value = DEFAULT_CERTIFICATES)]
     certificates: Certificates,
-    /// What happens to objects while no replica answers; there is no default.
+    /// The `failurePolicy` of the webhook, for objects while no replica answers. There is no default.
     #[arg(long, value_enum)]
     failure_policy: Option<FailurePolicy>,
     /// The namespace of the service.
     #[arg(long, default_value = NAMESPACE)]
     namespace: String,
-    /// The service's configuration; without it a minimal one that pins images and verifies nothing.
+    /// The service's configuration. Default: a minimal one that pins images and verifies nothing.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// How many replicas.
+    /// The number of replicas.
     #[arg(long, default_value_t = 2)]
     replicas: u16,
     /// Write files and a kustomization for `kubectl apply -k` into this folder instead of printing.
@@ -58,21 +62,21 @@ pub struct Arguments {
     write: Option<PathBuf>,
 }
 
-/// Print what makes the API server trust certificates of your own, for `kubectl apply --server-side`.
+/// Print the field that makes the API server trust your own certificate, for `kubectl apply --server-side`.
 #[derive(Debug, Args)]
 pub struct CaBundle {
-    /// The authorities (PEM).
+    /// The CA certificates (PEM).
     file: PathBuf,
 }
 
-/// Where the webhook's certificate comes from.
+/// The source of the webhook's certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Certificates {
     /// The replicas make and renew it.
     Own,
     /// cert-manager issues it and writes `caBundle`.
     CertManager,
-    /// It is in the Secret longhaul-webhook-tls, and whoever put it there renews it.
+    /// You put it into the Secret longhaul-webhook-tls, and you renew it.
     Secret,
 }
 
@@ -81,11 +85,11 @@ pub enum Certificates {
 pub enum FailurePolicy {
     /// Objects are refused while no replica answers.
     Fail,
-    /// Objects are let in while no replica answers.
+    /// Objects are accepted while no replica answers.
     Ignore,
 }
 
-/// Everything that was chosen, checked.
+/// The checked choices.
 #[derive(Debug)]
 struct Choice {
     image: String,
@@ -93,9 +97,8 @@ struct Choice {
     failure_policy: FailurePolicy,
     namespace: String,
     replicas: u16,
-    /// The text of the configuration.
     config: String,
-    /// Whether it looks at its registration.
+    /// Whether the configuration enables the check of the registration.
     registration: bool,
 }
 
@@ -112,9 +115,8 @@ impl Arguments {
 
     fn choice(&self) -> anyhow::Result<Choice> {
         let failure_policy = self.failure_policy.context(
-            "--failure-policy has to be chosen, what happens while no replica answers:\n  \
-             --failure-policy fail     Pods cannot be created in labelled namespaces\n  \
-             --failure-policy ignore   they are let in unpinned and unverified",
+            "--failure-policy is missing. It decides on Pods while no replica answers:\n  --failure-policy fail     Pods cannot be \
+             created in labelled namespaces\n  --failure-policy ignore   they are accepted unpinned and unverified",
         )?;
         let plain =
             |text: &str| text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
@@ -176,7 +178,7 @@ impl CaBundle {
     }
 }
 
-/// Whether the configuration works with these manifests.
+/// Checks that the configuration works with these manifests.
 fn fits(config: &Config, admission: &Admission, certificates: Certificates) -> anyhow::Result<()> {
     let (admission_port, health_port) = PORTS;
     let port = admission.listen.port();
@@ -214,7 +216,6 @@ fn fits(config: &Config, admission: &Admission, certificates: Certificates) -> a
 
 type Pieces = [(&'static str, Vec<Value>)];
 
-/// One stream of documents.
 fn stream(pieces: &Pieces) -> anyhow::Result<String> {
     let mut text = String::new();
     for (index, object) in pieces.iter().flat_map(|(_, objects)| objects).enumerate() {
@@ -225,7 +226,7 @@ fn stream(pieces: &Pieces) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// A folder with one file for each piece, and the kustomization that names them.
+/// Writes a folder with one file for each piece, and the kustomization that names them.
 fn write(folder: &Path, pieces: &Pieces) -> anyhow::Result<String> {
     std::fs::create_dir_all(folder).with_context(|| format!("failed to create {}", folder.display()))?;
     let put = |name: &str, text: String| {

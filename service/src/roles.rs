@@ -1,4 +1,4 @@
-//! The list of roles, and of what they share. A new one is a crate, and a line here.
+//! The list of roles, and the parts that they share. A new role is a crate, and a line here.
 
 use std::sync::Arc;
 
@@ -6,47 +6,71 @@ use prometheus_client::registry::Registry;
 use service_core::alert::AlertSink;
 use service_core::config::{Config, Kind};
 use service_core::known::Knowledge;
+use service_core::logs::names::{self, Names};
 use service_core::role::Role;
 
-/// A list of roles.
 pub type Roles = &'static [&'static dyn Role];
 
-/// The roles that are built in. Whoever lends stands before those who borrow.
+/// The built-in roles. Order matters: lenders come first.
 pub const ROLES: Roles = &[
-    #[cfg(feature = "manager")]
-    &service_admission::Manager,
+    #[cfg(feature = "admission")]
+    &service_admission::AdmissionRole,
     #[cfg(feature = "validator")]
-    &service_validator::Validating,
-    #[cfg(feature = "alerts")]
-    &service_alerting::Telling,
-    // Before the other watchers: where it tells whoever asked for observations, those are of its actions.
+    &service_validator::ValidatorRole,
+    #[cfg(feature = "alerting")]
+    &service_alerting::AlertingRole,
+    // Before the other watchers, because it takes the witness: its observations are those of its actions.
     #[cfg(feature = "watcher")]
-    &service_watcher::Watching,
-    #[cfg(feature = "watch")]
-    &service_packages::Packages,
+    &service_watcher::WatcherRole,
+    #[cfg(feature = "packages")]
+    &service_packages::PackagesRole,
     #[cfg(feature = "replicas")]
-    &service_replicas::Replicas,
+    &service_replicas::ReplicasRole,
 ];
 
-/// The sections of what roles share.
+/// The sections of the shared parts.
 pub const SHARED: &[Kind] = &[
-    #[cfg(feature = "alerts")]
-    service_core::config::kind::<service_alerting::Alerts>(),
+    #[cfg(feature = "alerting")]
+    service_core::config::kind::<service_alerting::Alerting>(),
     #[cfg(feature = "shared-cache")]
     service_core::config::kind::<service_shared_cache::SharedCache>(),
 ];
 
-/// The sink of alerts, when the configuration names a receiver.
+/// Names of log lines, by crates. A line whose name is in none of these lists is a defect.
+pub const EVENTS: Names = &[
+    names::ALL,
+    crate::events::ALL,
+    #[cfg(feature = "admission")]
+    service_admission::events::ALL,
+    #[cfg(feature = "admission")]
+    service_registry::events::ALL,
+    #[cfg(feature = "own-certificates")]
+    service_own_certificates::events::ALL,
+    service_watch::events::ALL,
+    service_contract::events::ALL,
+    #[cfg(feature = "alerting")]
+    service_alerting::events::ALL,
+    #[cfg(feature = "watcher")]
+    service_watcher::events::ALL,
+    #[cfg(feature = "packages")]
+    service_packages::events::ALL,
+    #[cfg(feature = "replicas")]
+    service_replicas::events::ALL,
+    #[cfg(feature = "shared-cache")]
+    service_shared_cache::events::ALL,
+];
+
+/// The sink of alerts, if the configuration names a receiver.
 pub fn alerts(config: &Config, metrics: &mut Registry) -> anyhow::Result<Option<Arc<dyn AlertSink>>> {
-    #[cfg(feature = "alerts")]
-    if let Some(settings) = config.find::<service_alerting::Alerts>() {
-        return Ok(Some(service_alerting::Desk::open(settings, metrics)?));
+    #[cfg(feature = "alerting")]
+    if let Some(settings) = config.find::<service_alerting::Alerting>() {
+        return Ok(Some(service_alerting::Receivers::open(settings, metrics)?));
     }
     let _ = (config, metrics);
     Ok(None)
 }
 
-/// What other processes of the service have found, when the configuration says where they keep it.
+/// The cache of values shared with other processes, if the configuration names one.
 pub fn known(config: &Config, metrics: &mut Registry) -> anyhow::Result<Option<Arc<dyn Knowledge>>> {
     #[cfg(feature = "shared-cache")]
     if let Some(settings) = config.find::<service_shared_cache::SharedCache>() {

@@ -1,6 +1,6 @@
-//! A running process: its roles, how they start, and how they end.
+//! A running process: its roles, their start, and their end.
 //!
-//! Owns every task. It knows roles by their seam alone.
+//! This module owns every task. It knows roles only through their interface.
 
 mod followed;
 mod reload;
@@ -31,15 +31,17 @@ use tokio::time::timeout;
 use crate::roles::{self, ROLES, Roles};
 use reload::{Metrics as ConfigMetrics, Reloader, Trouble};
 
-/// Marks of what is compiled in besides the service.
-const FEATURES: &str = if cfg!(feature = "planted-bugs") { "planted-bugs" } else { "none" };
-/// As the command line calls a process with every role.
+/// No additions to the service.
+pub const NO_FEATURES: &str = "none";
+/// The command line's name of a process with every role.
 pub const ALL: &str = "all";
-/// Memory of open calls of the health listener, its own: no client of a webhook may keep the kubelet's probes from being answered.
+/// Names that roles had, each with the present one.
+pub const FORMER_ROLES: [(&str, &str); 2] = [("manager", "admission"), ("watch", "packages")];
+/// Memory of open calls of the health listener, its own: clients of the webhook must not block the kubelet's probes.
 const HEALTH_ROOM_BYTES: usize = 1 << 20;
-/// After the drain, connections that were just made get so long to bring their call.
+/// After the drain, new connections have this long to send their call.
 const CLOSE_GRACE: Duration = Duration::from_secs(1);
-/// After that, answers under way get so long before their connections are cut.
+/// After that, answers under way have this long before their connections are cut.
 const STOP_GRACE: Duration = Duration::from_millis(500);
 
 /// Alerts that are still queued are sent within this time.
@@ -48,20 +50,25 @@ const ALERTS_GRACE: Duration = Duration::from_secs(5);
 /// Options of the program and its environment, not of the configuration.
 #[derive(Clone)]
 pub struct Options {
-    /// Where accepted events are posted.
+    /// URL for observations of accepted events.
     pub witness_url: Option<String>,
     /// The roles that a process can have.
     pub roles: Roles,
+    /// The additions of this program to the service, for its metrics.
+    pub features: &'static str,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { witness_url: None, roles: ROLES }
+        Self { witness_url: None, roles: ROLES, features: NO_FEATURES }
     }
 }
 
-/// The roles of `list` in a process that the command line calls `name`.
+/// The roles of `list` for a process that the command line calls `name`.
 pub fn roles(name: &str, list: Roles, config: &Config) -> anyhow::Result<Vec<&'static dyn Role>> {
+    if let Some((_, now)) = FORMER_ROLES.iter().find(|(former, _)| *former == name) {
+        anyhow::bail!("the role `{name}` is now `{now}`: write `--role {now}`");
+    }
     let roles: Vec<_> = match list.iter().find(|role| role.about().name == name) {
         Some(role) => vec![*role],
         None => list.iter().copied().filter(|role| name == ALL && role.about().belongs(config)).collect(),
@@ -73,20 +80,19 @@ pub fn roles(name: &str, list: Roles, config: &Config) -> anyhow::Result<Vec<&'s
     }
 }
 
-/// A running process.
 pub struct App {
     drain: Drain,
     drain_max: Duration,
     listeners: JoinSet<()>,
     background: JoinSet<()>,
-    /// Changed to make whatever follows files look at them now.
+    /// Changed to make all tasks that follow files check them at once.
     look: channel::Sender<u64>,
     /// The reloader of the configuration file, until it runs.
     reloader: Option<Reloader>,
     running: Vec<Box<dyn Running>>,
-    /// Told what became of reviews.
+    /// The sink of alerts about reviews.
     alerts: Option<Arc<dyn AlertSink>>,
-    /// What other processes of the service have found.
+    /// Values shared with other processes of the service.
     known: Option<Arc<dyn Knowledge>>,
     addresses: Vec<(&'static str, SocketAddr)>,
     health: Option<SocketAddr>,
@@ -110,7 +116,7 @@ impl App {
             addresses: Vec::new(),
             health: None,
         };
-        register_process(&mut metrics, FEATURES);
+        register_process(&mut metrics, options.features);
         let edge = EdgeMetrics::register(&mut metrics);
         edge.room().resize(Share::found(None).room_bytes());
         let runtime = Arc::new(Heartbeat::new("runtime"));
@@ -138,7 +144,7 @@ impl App {
         Ok(app)
     }
 
-    /// Starts the chosen roles in the order of the list, and before them what they lend each other.
+    /// Starts the chosen roles in the order of the list, after the parts that they lend each other.
     async fn start_roles(
         &mut self,
         chosen: &[&'static dyn Role],
@@ -160,21 +166,14 @@ impl App {
             judge: None,
             alerts: self.alerts.clone(),
             known: self.known.clone(),
-            part: None,
             shared: &mut shared,
         };
         let is_chosen = |role: &dyn Role| chosen.iter().any(|one| one.about().name == role.about().name);
         let borrowed = chosen.iter().any(|role| role.borrows(config));
         let mut reloads = Vec::new();
         for role in options.roles {
-            start.part = None;
-            if (is_chosen(*role) || borrowed)
-                && let Some(lent) = role.lend(&mut start)?
-            {
-                start.part = Some(lent.part);
-                start.review = Some(lent.review);
-                start.judge = Some(lent.judge);
-                reloads.push(lent.reload);
+            if is_chosen(*role) || borrowed {
+                reloads.extend(role.prepare(&mut start)?);
             }
             if !is_chosen(*role) {
                 continue;
@@ -214,22 +213,20 @@ impl App {
         }
     }
 
-    /// Looks at every file that is followed now, not at its next turn.
+    /// Checks all followed files now, ahead of their next turn.
     pub fn look_at_files(&self) {
         self.look.send_modify(|looks| *looks += 1);
     }
 
-    /// Where the role listens.
     pub fn address(&self, role: &str) -> Option<SocketAddr> {
         self.addresses.iter().find(|(name, _)| *name == role).map(|(_, address)| *address)
     }
 
-    /// Where health is served.
     pub fn health(&self) -> Option<SocketAddr> {
         self.health
     }
 
-    /// Waits until a part ends that never should; answers why.
+    /// Waits until a part ends that should never end; returns the reason.
     pub async fn broken(&mut self) -> anyhow::Result<()> {
         let roles = self.running.iter_mut().map(|role| role.broken());
         tokio::select! {
@@ -240,13 +237,14 @@ impl App {
         anyhow::bail!("a part of the process ended by itself")
     }
 
-    /// Drains and stops: readiness off, every call answered, connections closed by their answers, at most the drain time.
+    /// Drains and stops: readiness off, every call answered, connections closed by their answers, at most the drain
+    /// time.
     pub async fn stop(mut self) {
         self.drain.enter(Phase::Draining);
         for role in &mut self.running {
             role.leave().await;
         }
-        // Each step is only taken when the one before did not empty the connections.
+        // Each step is taken only if connections remain after the one before.
         for (max, next) in [(self.drain_max, Phase::Closing), (CLOSE_GRACE, Phase::Stopping)] {
             if self.listeners_end_within(max).await {
                 break;
@@ -260,7 +258,7 @@ impl App {
             alerts.stop(ALERTS_GRACE).await;
         }
         if !self.listeners_end_within(STOP_GRACE).await {
-            tracing::warn!(name: names::CUT, "connections were cut after the drain time");
+            tracing::warn!(name: crate::events::CUT, "connections were cut after the drain time");
         }
         self.background.shutdown().await;
     }

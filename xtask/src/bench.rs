@@ -9,7 +9,7 @@ use crate::{cargo, seed};
 /// Arguments of `cargo xtask bench`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// What to measure.
+    /// The part to measure.
     what: What,
     /// Passed on, for example `--quick` or `--json FILE`; `--help` lists them.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -18,29 +18,29 @@ pub(crate) struct Arguments {
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum What {
-    /// The service's webhook, beside a bare server over the same TLS and beside k8s-digester when there is a Go toolchain.
-    /// With `--verify`: what verifying signatures costs, beside `cosign verify` when there is cosign.
+    /// The service's webhook, beside a bare server over the same TLS, and beside k8s-digester if there is a Go toolchain. With `--verify`:
+    /// the cost of verifying signatures, beside `cosign verify` if cosign is installed.
     Admission,
-    /// The service's API over Deployments, beside a bare server over the same TLS and beside a Go server with client-go's informer when there
-    /// is a Go toolchain.
+    /// The service's API over Deployments, beside a bare server over the same TLS. With a Go toolchain, also beside a Go server with
+    /// client-go's informer.
     Replicas,
-    /// Images into a cluster: chunks into the mock API server, into kube-apiserver when `KUBEBUILDER_ASSETS` names a folder with it, beside Zarf's
-    /// scheme; and the seed, beside SHA-256 alone.
+    /// Injection of images: chunks into the mock API server, beside Zarf's scheme, and the seed, beside SHA-256 alone. If
+    /// `KUBEBUILDER_ASSETS` names a folder with kube-apiserver, also chunks into that.
     Inject,
-    /// The mock Kubernetes API server, beside kube-apiserver and its etcd when `KUBEBUILDER_ASSETS` names a folder with them; with `--only scale-…`
-    /// how far it goes.
+    /// The mock Kubernetes API server. If `KUBEBUILDER_ASSETS` names a folder with kube-apiserver and etcd, beside those. With `--only
+    /// scale-…`: its limits.
     Kube,
-    /// The load generator, beside wrk, h2load, hey, ab and oha where those are installed.
+    /// The load generator, beside wrk, h2load, hey, ab and oha, as far as they are installed.
     Load,
-    /// What a run becomes: the ledger, and writing, reading, judging and rendering the record of an hour.
+    /// The ledger, and writing, reading, judging and rendering the record of an hour.
     Reports,
-    /// The service in one process and in several: what the split costs.
+    /// The service in one process and in several: the cost of the split.
     Topology,
-    /// Instructions that a review costs the service, outside the sockets, counted by valgrind.
+    /// Instructions per review in the service, without the sockets, counted by valgrind.
     Instructions,
 }
 
-/// Builds the benchmark with what it measures, and runs it in the caller's own folder.
+/// Builds the benchmark with the programs that it measures, and runs it in the caller's own folder.
 pub(crate) fn bench(arguments: &Arguments) -> Result<ExitCode> {
     let mut command = cargo::cargo();
     match arguments.what {
@@ -62,8 +62,10 @@ pub(crate) fn bench(arguments: &Arguments) -> Result<ExitCode> {
         What::Reports => {
             command.args(["bench", "--package=reports", "--package=ledger", "--bench=ledger", "--bench=record", "--"])
         }
-        What::Topology => command.args(["bench", "--package=service", "--bench=topology", "--"]),
-        What::Instructions => command.args(["bench", "--package=service", "--bench=instructions", "--"]),
+        What::Topology => command.args(["bench", "--package=service", "--features=full", "--bench=topology", "--"]),
+        What::Instructions => {
+            command.args(["bench", "--package=service", "--features=full", "--bench=instructions", "--"])
+        }
     };
     command.args(&arguments.arguments);
     let shown = cargo::shown(&command);

@@ -5,26 +5,29 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-/// The packages whose programs a soak runs. All are always named, because another choice would give the dependencies other
-/// features and build all of them anew.
+/// The packages whose programs a soak runs. All are always named, because another choice would change the features of
+/// the dependencies and rebuild all of them.
 const PACKAGES: [&str; 3] = ["--package=scenarios", "--package=service", "--package=example-watcher"];
 /// The programs that every soak runs.
 const PROGRAMS: [&str; 2] = ["--bin=longhaul", "--bin=longhaul-service"];
 /// The example subject, which only scenarios about it run.
 const EXAMPLE: &str = "example-watcher";
-/// How they are built: for a quick first verdict (Cargo.toml, decision 023).
+/// The build profile: for a quick first verdict (Cargo.toml, decision 023).
 const PROFILE: &str = "soak";
-/// The bugs that can be planted.
+/// The service with every feature, as it is released and tested. By default it is built lean.
+pub(crate) const FULL: &str = "--features=service/full";
+/// The features of tests: everything, and planted bugs.
 pub(crate) const PLANTED_FEATURES: &str =
-    "--features=service/planted-bugs,service-seed/planted-bugs,example-watcher/planted-bugs";
+    "--features=service/full,service-seed/planted-bugs,example-watcher/planted-bugs";
 /// The programs with planted bugs. Names of their own keep them from ever replacing the clean ones.
-pub(crate) const PLANTED_PROGRAMS: [&str; 3] = [
-    "--features=service/planted-bugs,example-watcher/planted-bugs",
+pub(crate) const PLANTED_PROGRAMS: [&str; 4] = [
+    "--package=service-planted",
+    "--features=service/full,example-watcher/planted-bugs",
     "--bin=longhaul-service-planted",
     "--bin=example-watcher-planted",
 ];
 
-/// Programs of tests alone.
+/// Programs of tests only.
 const ONLY_TESTED: [&str; 4] = ["planted-client", "kube-rs-subject", "longhaul-seed", "longhaul-seed-planted"];
 
 /// The cargo that runs this program.
@@ -50,7 +53,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// A command as one would type it.
+/// A command in the form of a shell.
 pub(crate) fn shown(command: &Command) -> String {
     let program = command.get_program().to_string_lossy();
     let program = program.rsplit('/').next().unwrap_or_default().to_owned();
@@ -58,7 +61,7 @@ pub(crate) fn shown(command: &Command) -> String {
     std::iter::once(program).chain(arguments).collect::<Vec<_>>().join(" ")
 }
 
-/// Where cargo puts what it builds.
+/// The folder of cargo's output.
 pub(crate) fn target() -> PathBuf {
     match std::env::var_os("CARGO_TARGET_DIR") {
         Some(directory) => root().join(directory),
@@ -66,10 +69,11 @@ pub(crate) fn target() -> PathBuf {
     }
 }
 
-/// Builds `longhaul` and the subjects that its arguments need, and says where `longhaul` is.
-pub(crate) fn build_soak(arguments: &[String]) -> Result<PathBuf> {
+/// Builds `longhaul` and the subjects that its arguments need, the service with `features`; returns the path of
+/// `longhaul`.
+pub(crate) fn build_soak(arguments: &[String], features: &str) -> Result<PathBuf> {
     let example = arguments.iter().any(|argument| argument.contains(EXAMPLE)).then(|| format!("--bin={EXAMPLE}"));
-    run(cargo().args(["build", "--profile", PROFILE]).args(PACKAGES).args(PROGRAMS).args(example))?;
+    run(cargo().args(["build", "--profile", PROFILE]).args(PACKAGES).args(PROGRAMS).args(example).arg(features))?;
     Ok(target().join(PROFILE).join("longhaul"))
 }
 
@@ -78,11 +82,12 @@ pub(crate) fn build_planted() -> Result<()> {
     run(cargo().args(["build", "--profile", PROFILE]).args(PACKAGES).args(PLANTED_PROGRAMS))
 }
 
-/// Builds what the tests run as programs, as a soak does, and says where it lies: with those that have planted bugs, or without. What only
-/// tests need, and cargo has built with them, is linked beside it.
+/// Builds the programs that the tests run, like a soak, and returns their folder: with planted bugs, or without.
+/// Programs of tests only, which cargo has built with them, are linked beside them.
 pub(crate) fn build_tested(planted: bool) -> Result<PathBuf> {
     let mut build = cargo();
-    build.args(["build", "--profile", PROFILE]).args(PACKAGES).args(PROGRAMS).arg(format!("--bin={EXAMPLE}"));
+    build.args(["build", "--profile", PROFILE]).args(PACKAGES).args(PROGRAMS).arg(FULL);
+    build.arg(format!("--bin={EXAMPLE}"));
     if planted {
         build.args(PLANTED_PROGRAMS);
     }
@@ -99,7 +104,7 @@ pub(crate) fn build_tested(planted: bool) -> Result<PathBuf> {
     Ok(programs)
 }
 
-/// Builds `longhaul` and the service as they are shipped, for what measures them.
+/// Builds `longhaul` and the service in their release form, for measurements.
 pub(crate) fn build_release() -> Result<()> {
-    run(cargo().args(["build", "--release", "--features=service/inject"]).args(PACKAGES).args(PROGRAMS))
+    run(cargo().args(["build", "--release", "--features=service/full,service/inject"]).args(PACKAGES).args(PROGRAMS))
 }

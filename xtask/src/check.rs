@@ -1,45 +1,38 @@
-//! `cargo xtask check`: the full gate, cheapest step first. It is what continuous integration runs.
+//! `cargo xtask check`: the full gate, cheapest step first. Continuous integration runs it.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::Result;
 
-use crate::cargo::{PLANTED_FEATURES, cargo, run, shown};
+use crate::cargo::{FULL, PLANTED_FEATURES, cargo, run, shown};
 use crate::test;
 
 /// Arguments of `cargo xtask check`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Leave the tests out, for whoever runs `cargo xtask test` anyway.
+    /// Skip the tests, if you run `cargo xtask test` anyway.
     #[arg(long)]
     without_tests: bool,
 }
 
-/// Runs every step and stops at the first that fails.
+/// Runs every step and stops at the first failure.
 pub(crate) fn check(arguments: &Arguments) -> Result<ExitCode> {
     step("format", cargo().args(["fmt", "--all", "--check"]))?;
     optional("dependency policy", "deny", cargo().args(["deny", "check", "bans", "licenses", "sources"]))?;
     advisories()?;
     optional("unused dependencies", "machete", &mut cargo_args(&["machete"]))?;
-    // Tests and benchmarks are looked at once, with the features that they are built with; what ships, without them.
-    step("lints", cargo().args(["clippy", "--workspace", "--lib", "--bins", "--", "--deny=warnings"]))?;
-    // What the fuzz targets call, and what only shipped programs have, is built by nothing else here.
+    // Tests and benchmarks are checked together, with their own features; released code is checked without them.
+    step("lints", cargo().args(["clippy", "--workspace", "--lib", "--bins", FULL, "--", "--deny=warnings"]))?;
+    // The code for fuzz targets and for release programs is built by no other step.
     let more = "--features=service/fuzz,reports/fuzz,scenarios/dist,service/dist";
     let planted = ["clippy", "--workspace", "--all-targets", PLANTED_FEATURES, more, "--", "--deny=warnings"];
     step("lints with planted bugs", cargo().args(planted))?;
-    let lean = [
-        "clippy",
-        "--package=service",
-        "--lib",
-        "--bins",
-        "--no-default-features",
-        "--features=manager",
-        "--",
-        "--deny=warnings",
-    ];
-    step("lints of a lean service", cargo().args(lean))?;
-    let docs = ["doc", "--workspace", "--no-deps", "--document-private-items", "--quiet"];
+    let lean = ["clippy", "--package=service", "--lib", "--bins"];
+    step("lints of the lean service", cargo().args(lean).args(["--", "--deny=warnings"]))?;
+    let webhook = ["--no-default-features", "--features=admission", "--", "--deny=warnings"];
+    step("lints of the webhook alone", cargo().args(lean).args(webhook))?;
+    let docs = ["doc", "--workspace", "--no-deps", "--document-private-items", "--quiet", FULL];
     step("documentation", cargo().args(docs).env("RUSTDOCFLAGS", "--deny=warnings"))?;
     if !arguments.without_tests {
         eprintln!("check: tests (they also compare generated files with what is checked in)");
@@ -60,7 +53,7 @@ fn step(name: &str, command: &mut Command) -> Result<()> {
     run(command)
 }
 
-/// A step whose tool not everybody has. Its absence is said, never counted as passed.
+/// A step with an optional tool. If the tool is missing, that is printed and never counted as passed.
 fn optional(name: &str, tool: &str, command: &mut Command) -> Result<()> {
     if has(tool) {
         return step(name, command);
@@ -74,8 +67,8 @@ fn has(tool: &str) -> bool {
     probe.is_ok_and(|status| status.success())
 }
 
-/// Known holes in dependencies. The database is looked at as it lies on this machine: the gate must not depend on the network, and
-/// `cargo deny fetch` brings a newer one.
+/// Known vulnerabilities in dependencies. The database of this machine is used: the gate must not depend on the
+/// network, and `cargo deny fetch` brings a newer one.
 fn advisories() -> Result<()> {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| std::env::home_dir().map(|home| home.join(".cargo"))).unwrap_or_default();
@@ -88,7 +81,7 @@ fn advisories() -> Result<()> {
     }
 }
 
-/// What is missing on this machine to look for advisories.
+/// The missing requirement of the advisory check on this machine, if there is one.
 fn lacking(has_tool: bool, cargo_home: &Path) -> Option<&'static str> {
     let has_database = || {
         let folders = std::fs::read_dir(cargo_home.join("advisory-dbs")).into_iter().flatten().flatten();

@@ -1,4 +1,5 @@
-//! `cargo xtask dist`: a package of its own does it, because archives and digests need crates that a first soak has no use for.
+//! `cargo xtask dist`: runs a package of its own, because archives and digests need crates that a first soak does not
+//! need.
 
 use std::process::ExitCode;
 
@@ -6,7 +7,7 @@ use anyhow::{Context, Result};
 
 use crate::cargo::{cargo, shown};
 
-/// Runs it and exits as it does.
+/// Runs it and returns its exit code.
 pub(crate) fn dist(arguments: &[String]) -> Result<ExitCode> {
     let mut command = cargo();
     command.args(["run", "--quiet", "--package=dist", "--"]).args(arguments);

@@ -1,4 +1,5 @@
-//! `cargo xtask gate`: builds the service of another revision and of this one alike, and has `longhaul gate` compare them.
+//! `cargo xtask gate`: builds the service of another revision and of this one in the same way, and has `longhaul gate`
+//! compare them.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -7,14 +8,16 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::{cargo, soak};
 
-/// As the service is shipped.
 const BUILD: [&str; 5] = ["build", "--release", "--package=service", "--bin=longhaul-service", "--quiet"];
+/// The manifest of the service, and the feature with which it is released. Older revisions have everything by default.
+const MANIFEST: &str = "service/Cargo.toml";
+const FULL: &str = "full";
 const PROGRAM: &str = "longhaul-service";
 
 /// Arguments of `cargo xtask gate`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// What this working tree is compared with: a revision of git (`main`, `v1.2`, `HEAD~3`), or a program.
+    /// The baseline for this working tree: a git revision (`main`, `v1.2`, `HEAD~3`), or a program.
     #[arg(long, value_name = "REF|PROGRAM")]
     baseline: String,
     /// Further arguments of `longhaul gate`, such as `--quick`.
@@ -22,20 +25,20 @@ pub(crate) struct Arguments {
     arguments: Vec<String>,
 }
 
-/// Builds both and compares.
 pub(crate) fn gate(arguments: &Arguments) -> Result<ExitCode> {
     let a = if Path::new(&arguments.baseline).is_file() {
         std::path::absolute(&arguments.baseline)?
     } else {
         baseline(&cargo::root(), &cargo::target().join("gate"), &arguments.baseline)?
     };
-    cargo::run(cargo::cargo().args(BUILD))?;
+    cargo::run(cargo::cargo().args(BUILD).args(full(&cargo::root())))?;
     let b = cargo::target().join("release").join(PROGRAM);
     let sides = ["--a", &a.display().to_string(), "--b", &b.display().to_string()].map(str::to_owned);
     soak::longhaul(Some("gate"), [sides.to_vec(), arguments.arguments.clone()].concat())
 }
 
-/// The service of a revision of the repository at `root`, built and kept in `folder`. What was built of it once is taken again.
+/// The service of a revision of the repository at `root`, built and kept in `folder`. A program that was built once is
+/// used again.
 fn baseline(root: &Path, folder: &Path, reference: &str) -> Result<PathBuf> {
     let commit = commit(root, reference)?;
     let program = folder.join("programs").join(&commit).join(PROGRAM);
@@ -48,12 +51,13 @@ fn baseline(root: &Path, folder: &Path, reference: &str) -> Result<PathBuf> {
         add.current_dir(root).args(["worktree", "add", "--force", "--detach"]).arg(&tree).arg(&commit);
         cargo::run(&mut add)?;
     }
-    // One folder for all revisions: most of what they stand on is the same.
+    // One folder for all revisions, because most of their dependencies are the same.
     let target = folder.join("target");
-    let built = cargo::run(cargo::cargo().current_dir(&tree).env("CARGO_TARGET_DIR", &target).args(BUILD));
+    let built =
+        cargo::run(cargo::cargo().current_dir(&tree).env("CARGO_TARGET_DIR", &target).args(BUILD).args(full(&tree)));
     let mut remove = Command::new("git");
     remove.current_dir(root).args(["worktree", "remove", "--force"]).arg(&tree);
-    // A tree that stays is only in the way of the next one of the same revision, and is taken again there.
+    // A tree that remains only blocks the next one of the same revision, which uses it again.
     let _ = remove.status();
     built?;
     std::fs::create_dir_all(program.parent().unwrap_or(folder))?;
@@ -62,7 +66,12 @@ fn baseline(root: &Path, folder: &Path, reference: &str) -> Result<PathBuf> {
     Ok(program)
 }
 
-/// The commit that a reference names.
+/// The argument for the released features of the service in `tree`, if its manifest has that feature.
+fn full(tree: &Path) -> Option<String> {
+    let manifest = std::fs::read_to_string(tree.join(MANIFEST)).ok()?;
+    manifest.lines().any(|line| line.starts_with(&format!("{FULL} ="))).then(|| format!("--features={FULL}"))
+}
+
 fn commit(root: &Path, reference: &str) -> Result<String> {
     ensure!(!reference.starts_with('-'), "--baseline {reference}: write a revision of git or the path of a program");
     let mut parse = Command::new("git");
@@ -92,8 +101,8 @@ mod tests {
         assert!(commit(&cargo::root(), "--upload-pack=x").is_err());
     }
 
-    /// A repository with a package of the service's name, small enough to be built here: what a tag names is built from that tag, in a tree
-    /// that is gone afterwards, and once.
+    /// A repository with a package of the service's name, small enough to be built here. A tag's program is built from
+    /// that tag, in a tree that is removed afterwards, and only once.
     #[test]
     fn a_revision_is_built_from_its_own_tree_and_kept() {
         let folder = tempfile::tempdir().unwrap();
@@ -135,7 +144,7 @@ mod tests {
         assert_eq!(says(), "old\n");
         assert_eq!(git(&["worktree", "list"]).unwrap().lines().count(), 1, "the tree of the tag is gone");
         assert_eq!(std::fs::read_to_string(root.join("src/main.rs")).unwrap().matches("new").count(), 1);
-        // What was built once is not built again: nothing could be, without its source.
+        // A built program is not built again: without its source that would fail.
         std::fs::write(&program, "#!/bin/sh\necho kept\n").unwrap();
         assert_eq!(baseline(&root, &kept, "v1").unwrap(), program);
         assert_eq!(says(), "kept\n");

@@ -1,5 +1,5 @@
-//! Developer commands. Thin on purpose: each builds what it needs with cargo and then runs it, so that this program
-//! itself builds in seconds and knows nothing of the harness.
+//! Developer commands. Thin on purpose: each builds the programs that it needs with cargo and then runs them, so that
+//! this program itself builds in seconds and knows nothing of the harness.
 
 mod bench;
 mod cargo;
@@ -33,32 +33,32 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Build and run a soak: the scenario `smoke` unless another is named; `cargo xtask soak bugs/NAME -- their-controller` plays a documented
-    /// bug. Exit codes as `longhaul soak`.
+    /// Build and run a soak: the scenario `smoke` by default. `cargo xtask soak bugs/NAME -- their-controller` plays a documented bug. Exit
+    /// codes as for `longhaul soak`.
     Soak(PassedOn),
-    /// Build the service of another revision and of this one, and say whether this one is worse. Exit codes as `longhaul gate`.
+    /// Build the service of another revision and of this one, and decide whether this one is worse. Exit codes as for `longhaul gate`.
     Gate(gate::Arguments),
-    /// Run the quick tests, or with `--full` all.
+    /// Run the quick tests. With `--full`: also the slow ones.
     Test(test::Arguments),
     /// Run the full gate: format, lints, tests, documentation, dependency policy, generated files.
     Check(check::Arguments),
-    /// Build in release mode and measure what a part costs, beside the real thing where that is at hand.
+    /// Build in release mode and measure the cost of a part, beside the real program if it is installed.
     Bench(bench::Arguments),
     /// Run real clients against documented bugs and write one table.
     Matrix(PassedOn),
     /// Play the library and planted bugs on every control plane, and write one table.
     Worlds(PassedOn),
-    /// Play planted bugs and clean twins, and tell how often each judge is right.
+    /// Play planted bugs and clean twins, and count how often each judge is right.
     Calibrate(PassedOn),
     /// Build the seed, the program that `longhaul-service inject` sends, and check that it is static and small enough.
     Seed,
-    /// Build what is shipped: static programs, tarballs with their sums, images. `--help` says how.
+    /// Build the release: static programs, tarballs with checksums, images. `--help` lists the options.
     #[command(disable_help_flag = true)]
     Dist(PassedOn),
     /// Write the table of built-in kinds from a real kube-apiserver: `KUBEBUILDER_ASSETS` names its folder, `VERSION` its release.
     #[command(disable_help_flag = true)]
     Kinds(PassedOn),
-    /// Play published operators and webhooks from package registries, and write docs/measured/strangers.md. `--help` says how.
+    /// Play published operators and webhooks from package registries, and write docs/measured/strangers.md. `--help` lists the options.
     #[command(disable_help_flag = true)]
     Strangers(PassedOn),
     /// Build and run any `longhaul` command, for example `cargo xtask longhaul mock kube`.
@@ -68,7 +68,7 @@ enum Command {
 /// Arguments for the program that a command builds.
 #[derive(clap::Args)]
 struct PassedOn {
-    /// Passed on as they are.
+    /// Arguments that are passed on unchanged.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<String>,
 }
@@ -116,7 +116,7 @@ fn refused(error: &clap::Error) -> ExitCode {
 mod tests {
     use super::*;
 
-    /// What stands behind `--` is the client's command and reaches `longhaul` as it was typed.
+    /// The command after `--` is the client's and reaches `longhaul` unchanged.
     #[test]
     fn the_command_of_a_client_is_passed_on() {
         for line in [vec!["bugs/some-bug", "--http", "2", "--", "client", "--flag"], vec!["--plant", "step", "smoke"]] {

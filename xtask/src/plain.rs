@@ -1,4 +1,4 @@
-//! `cargo test` where cargo-nextest is not there: it has no limit on a test that hangs and no list of skipped ones, so that both are
+//! `cargo test` without cargo-nextest: it has no limit on a test that hangs and no list of skipped ones, so both are
 //! here.
 
 use std::io::{BufRead, BufReader};
@@ -12,10 +12,11 @@ use anyhow::{Context, Result, bail};
 use crate::cargo;
 use crate::skipped::Missing;
 
-/// Each test tells that it ended: what is silent for longer hangs. The slowest takes three minutes, a build in between as well.
+/// The time without output after which a test hangs, because each test prints its end. The slowest takes three minutes,
+/// and so does a build in between.
 const SILENCE: Duration = Duration::from_mins(10);
 
-/// Runs it, shows what it prints, and ends it with everything that it started when nothing was printed for too long.
+/// Runs it, shows its output, and ends it with all its processes if nothing was printed for too long.
 pub(crate) fn run(tests: &mut Command) -> Result<()> {
     run_until(tests.arg("--show-output"), SILENCE)
 }
@@ -44,11 +45,11 @@ fn run_until(tests: &mut Command, silence: Duration) -> Result<()> {
     Ok(())
 }
 
-/// Shows its lines and reads from them which tests were skipped; none when it was silent for too long.
+/// Shows its lines and reads the skipped tests from them; none if it was silent for too long.
 fn follow(child: &mut Child, silence: Duration) -> Option<Missing> {
     let (lines, heard) = mpsc::sync_channel(64);
     let output = child.stdout.take();
-    // It ends with the output, which ends with the last process that holds it.
+    // The thread ends with the output, which ends with the last process that holds it.
     std::thread::spawn(move || {
         for line in output.into_iter().flat_map(|output| BufReader::new(output).lines().map_while(Result::ok)) {
             if lines.send(line).is_err() {
@@ -101,7 +102,7 @@ mod tests {
         let ended = run_until(command.stderr(holder), Duration::from_millis(300));
         drop(command);
         assert!(ended.is_err_and(|error| error.to_string().contains("hang")));
-        // It ends when nobody holds it any more, the sleeping one included.
+        // The pipe closes when no process holds it any more, including the sleeping one.
         assert_eq!(held.read_to_end(&mut Vec::new()).unwrap(), 0);
     }
 

@@ -1,4 +1,4 @@
-//! `cargo xtask seed`: the program that travels in a `ConfigMap`, as it is shipped, with a check of what makes it fit there.
+//! `cargo xtask seed`: the program that travels in a `ConfigMap`, in its release form, with a check that it fits there.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -7,22 +7,21 @@ use anyhow::{Context, Result, ensure};
 
 use crate::cargo;
 
-/// Largest program: a `ConfigMap` holds 1 MiB, and there must be room to grow.
+/// The largest size of the program: a `ConfigMap` has 1 MiB, and there must be room to grow.
 const BYTES_MAX: u64 = 900 << 10;
-/// Its own profile: small before all (Cargo.toml).
+/// Its own profile: optimized for size (Cargo.toml).
 const PROFILE: &str = "seed";
-/// The machine's own architecture; others are built with `--target` by hand, no C compiler is needed.
+/// The machine's own architecture; others are built with `--target` by hand, and no C compiler is needed.
 const TARGET: &str =
     if cfg!(target_arch = "aarch64") { "aarch64-unknown-linux-musl" } else { "x86_64-unknown-linux-musl" };
 
-/// Builds it and checks it.
 pub(crate) fn seed() -> Result<ExitCode> {
     let (path, bytes) = built()?;
     println!("{}: {bytes} bytes of {BYTES_MAX}", path.display());
     Ok(ExitCode::SUCCESS)
 }
 
-/// Builds and checks it; where it is, and its size.
+/// Builds and checks it; returns its path and its size.
 pub(crate) fn built() -> Result<(PathBuf, u64)> {
     ensure!(can_build(), "needs Rust's library for {TARGET}: rustup target add {TARGET}");
     let path = build()?;
@@ -30,7 +29,7 @@ pub(crate) fn built() -> Result<(PathBuf, u64)> {
     Ok((path, bytes))
 }
 
-/// Builds and checks it for the tests where that is possible; says so where it is not.
+/// Builds and checks it for the tests if that is possible; otherwise prints a message.
 pub(crate) fn for_tests() -> Result<()> {
     if can_build() {
         // The one with bugs travels in a ConfigMap too.
@@ -53,7 +52,7 @@ fn build() -> Result<PathBuf> {
     Ok(cargo::target().join(TARGET).join(PROFILE).join("longhaul-seed"))
 }
 
-/// Its size; an error when it is too large or needs a library of the machine that runs it.
+/// Its size; an error if it is too large or needs a library of the machine that runs it.
 fn check(path: &Path) -> Result<u64> {
     let program = std::fs::read(path).with_context(|| format!("failed to read {}", path.display()))?;
     let bytes = program.len() as u64;

@@ -1,19 +1,19 @@
-//! What is worth saying at the end of a run of tests: what it took, which took longest, which needed a second try, and which did not test anything because a
-//! program was missing. A skipped test must not look like a passed one.
+//! The summary at the end of a run of tests: its duration, the slowest tests, those that needed a second try, and those
+//! that tested nothing because a program was missing. A skipped test must not look like a passed one.
 //!
-//! Reads the JUnit file of nextest as text, an element a line as nextest writes it, or what `cargo test` prints: a miss here costs a
-//! message, not a verdict.
+//! Reads nextest's JUnit file as text, with one element a line as nextest writes it, or the output of `cargo test`: a
+//! misread line costs a message, not a verdict.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
-/// What a test prints when it lacks something.
+/// The output of a test that lacks a requirement.
 const MARK: &str = "skipped: needs ";
-/// How many of the slowest tests are named.
+/// The number of slowest tests that are named.
 const SLOWEST: usize = 10;
 
-/// Prints how long it took, the slowest tests, what was missing and how many tests that cost.
+/// Prints the duration, the slowest tests, the missing requirements and the number of tests that they skipped.
 pub(crate) fn report_junit(junit: &Path, took: Duration) {
     println!("tests took {} s", took.as_secs());
     let Ok(text) = std::fs::read_to_string(junit) else { return };
@@ -34,12 +34,12 @@ pub(crate) fn report_junit(junit: &Path, took: Duration) {
     missing.report();
 }
 
-/// What was missing, with the names of the tests that needed it.
+/// The missing requirements, with the names of the tests that need them.
 #[derive(Default)]
 pub(crate) struct Missing(BTreeMap<String, Vec<String>>);
 
 impl Missing {
-    /// Takes a line that this test printed.
+    /// Reads a line that this test printed.
     pub(crate) fn line(&mut self, test: &str, line: &str) {
         let Some((_, what)) = line.split_once(MARK) else { return };
         let what = what.split(['<', '(']).next().unwrap_or_default().trim().to_owned();
@@ -49,7 +49,7 @@ impl Missing {
         }
     }
 
-    /// Prints what was missing and how many tests that cost.
+    /// Prints the missing requirements and the number of tests that they skipped.
     pub(crate) fn report(&self) {
         for (what, tests) in &self.0 {
             println!("skipped: needs {what}: {}", tests.join(", "));

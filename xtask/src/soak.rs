@@ -1,4 +1,4 @@
-//! `cargo xtask soak`, `matrix`, `worlds`, `calibrate` and `longhaul`: build, then hand over to `longhaul`.
+//! `cargo xtask soak`, `matrix`, `worlds`, `calibrate` and `longhaul`: build, then run `longhaul`.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -12,16 +12,58 @@ use crate::cargo;
 /// Builds `longhaul` and the subjects that a command needs, and runs it.
 pub(crate) fn longhaul(command: Option<&str>, arguments: Vec<String>) -> Result<ExitCode> {
     let all: Vec<String> = command.map(str::to_owned).into_iter().chain(arguments).collect();
-    let program = cargo::build_soak(&all)?;
+    let program = cargo::build_soak(&all, &features(&all))?;
     if plays_planted(&all) {
         cargo::build_planted()?;
     }
     hand_over(&program, &all)
 }
 
+/// Features of every soak: the lean service, with the allocator of releases, because runs judge memory.
+const LEAN: [&str; 3] = ["admission", "packages", "jemalloc"];
+/// Words of a scenario that ask for a feature of the service.
+const ASKED_BY: [(&str, &str); 7] = [
+    ("signed: true", "verify"),
+    ("validators:", "validator"),
+    ("alerts:", "alerting"),
+    ("sharedCache:", "shared-cache"),
+    ("watcher:", "watcher"),
+    // Its callers get certificates of the command `certs dev`, whose feature implies `replicas`.
+    ("api:", "certs-dev"),
+    ("ownCertificates:", "own-certificates"),
+];
+/// Words of a scenario with a subject or a configuration that is not in its text.
+const ELSEWHERE: [&str; 4] = ["config:", "deployment:", "command:", "programs:"];
+
+/// The features of the service for a command: those of its scenario if it is `soak` with a scenario of the library and
+/// nothing else, or without arguments; for every other command all of them.
+fn features(arguments: &[String]) -> String {
+    let scenario = match arguments {
+        [soak] if soak == "soak" => Some("smoke"),
+        [soak, name] if soak == "soak" && !name.starts_with('-') && !name.contains('.') => Some(name.as_str()),
+        _ => None,
+    };
+    let text = scenario.and_then(|name| {
+        std::fs::read_to_string(cargo::root().join("scenarios/library").join(name).with_extension("yaml")).ok()
+    });
+    text.and_then(|text| features_of(&text)).unwrap_or_else(|| cargo::FULL.to_owned())
+}
+
+/// The features for a scenario with this text; none if its text does not show them.
+fn features_of(scenario: &str) -> Option<String> {
+    let lines = || scenario.lines().map(str::trim).filter(|line| !line.starts_with('#'));
+    let has = |word: &str| lines().any(|line| line.contains(word));
+    if !has("service:") || ELSEWHERE.into_iter().any(has) {
+        return None;
+    }
+    let asked = ASKED_BY.into_iter().filter(|(word, _)| has(word)).map(|(_, feature)| feature);
+    let features = LEAN.into_iter().chain(asked).map(|feature| format!("service/{feature}"));
+    Some(format!("--features={}", features.collect::<Vec<_>>().join(",")))
+}
+
 /// Whether a command plays planted bugs.
 fn plays_planted(arguments: &[String]) -> bool {
-    // Behind it stands the command of a client.
+    // The command of a client follows it.
     let ours = arguments.iter().take_while(|argument| *argument != "--");
     let has = |option: &str| ours.clone().any(|argument| argument.split('=').next() == Some(option));
     match arguments.first().map(String::as_str) {
@@ -32,14 +74,16 @@ fn plays_planted(arguments: &[String]) -> bool {
     }
 }
 
-/// What `.cargo/config.toml` sets for the C of our own first build. Cargo hands it to what it runs as well.
+/// Variables that `.cargo/config.toml` sets for the C code of our own first build. Cargo also passes them to the
+/// programs that it runs.
 const FOR_OUR_BUILD: [(&str, &str); 3] = [
     ("CFLAGS", "-g0"),
     ("MAKEFLAGS", "-- STATIC_LIBS=lib/libjemalloc_pic.a C_SYMS="),
     ("AWS_LC_SYS_NO_JITTER_ENTROPY", "1"),
 ];
 
-/// The variables that a subject must not inherit, which may be a build by `make` itself; whoever set them otherwise meant them.
+/// The variables that a subject must not inherit, because it may itself be a build by `make`. If the user has set
+/// another value, it is kept.
 fn only_for_our_build(value_of: impl Fn(&str) -> Option<OsString>) -> impl Iterator<Item = &'static str> {
     FOR_OUR_BUILD
         .into_iter()
@@ -47,9 +91,9 @@ fn only_for_our_build(value_of: impl Fn(&str) -> Option<OsString>) -> impl Itera
         .map(|(name, _)| name)
 }
 
-/// Becomes `longhaul`, in the caller's own folder, so that paths on the command line mean what they say.
+/// Becomes `longhaul`, in the caller's own folder, so that relative paths on the command line work.
 ///
-/// Nothing stays between the terminal and the run: Ctrl-C reaches `longhaul` alone and its verdict is the exit code.
+/// No process stays between the terminal and the run: Ctrl-C reaches `longhaul` alone and its verdict is the exit code.
 fn hand_over(program: &Path, arguments: &[String]) -> Result<ExitCode> {
     let mut command = Command::new(program);
     command.args(arguments).env("LONGHAUL_STARTED_AS", "cargo xtask");
@@ -75,6 +119,31 @@ mod tests {
         };
         assert_eq!(of(FOR_OUR_BUILD[1].1), ["MAKEFLAGS"]);
         assert!(of("-j8").is_empty());
+    }
+
+    #[test]
+    fn a_soak_builds_the_features_of_its_scenario() {
+        let built = |line: &str| features(&line.split(' ').map(str::to_owned).collect::<Vec<_>>());
+        let lean = "--features=service/admission,service/packages,service/jemalloc";
+        assert_eq!((built("soak"), built("soak smoke")), (lean.to_owned(), lean.to_owned()));
+        assert_eq!(built("soak verify-steady"), format!("{lean},service/verify"));
+        assert_eq!(built("soak multi-pod"), format!("{lean},service/verify,service/validator"));
+        assert_eq!(built("soak receiver-dead"), format!("{lean},service/alerting"));
+        assert_eq!(built("soak redis-loss"), format!("{lean},service/verify,service/shared-cache"));
+        assert_eq!(built("soak watcher"), format!("{lean},service/watcher"));
+        assert_eq!(built("soak replicas-steady"), format!("{lean},service/certs-dev"));
+        for line in [
+            "soak smoke --seed 3",
+            "soak my.yaml",
+            "soak smoke.yaml",
+            "soak no-such",
+            "soak deployed",
+            "matrix",
+            "calibrate",
+            "soak --help",
+        ] {
+            assert_eq!(built(line), cargo::FULL, "{line}");
+        }
     }
 
     #[test]

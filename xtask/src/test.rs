@@ -1,6 +1,7 @@
-//! `cargo xtask test`: the tests, with the programs that some of them run. What is slow (whole soaks, libraries of bugs, crowds of
-//! clients) is `#[ignore = "slow…"]` in the code, so that plain `cargo test` knows it as well. What goes through a whole library, or
-//! shows once more on another world what a shorter test shows, is slow as well, and its name begins with `nightly_`.
+//! `cargo xtask test`: the tests, with the programs that some of them run. Slow tests (whole soaks, libraries of bugs,
+//! crowds of clients) are `#[ignore = "slow…"]` in the code, so that plain `cargo test` skips them as well. A test of a
+//! whole library, or one that repeats a shorter test on another world, is slow as well, and its name begins with
+//! `nightly_`.
 
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
@@ -11,41 +12,42 @@ use crate::{cargo, plain, seed, skipped};
 
 /// Tests side by side on each processor: they wait for sockets and clocks more than they compute.
 const SIDE_BY_SIDE: usize = 4;
-/// A soak of seconds may be disturbed by whatever else a machine does. It is played again, once and twenty seconds later, and said to have been: decision 064.
+/// The profile of slow tests. Other programs on the machine may disturb a soak of seconds, so it is repeated once,
+/// twenty seconds later, and the repetition is reported: decision 064.
 const SECOND_TRY: &str = "--profile=slow";
-/// Where nextest writes what `.config/nextest.toml` asks for: below the workspace, whatever cargo's target directory is.
+/// The file that `.config/nextest.toml` requests: below the workspace, whatever cargo's target directory is.
 const JUNIT: &str = "target/nextest/default/junit.xml";
 const JUNIT_SLOW: &str = "target/nextest/slow/junit.xml";
-/// Set to 0, nextest does not start itself once more for each test. It does so only for Ctrl-Z while a test is being started, and that is a
-/// thirtieth of what the quick tests take.
+/// If set to 0, nextest does not start itself once more for each test. It does so only for Ctrl-Z while a test is being
+/// started, and that takes a thirtieth of the time of the quick tests.
 const TWICE: &str = "NEXTEST_DOUBLE_SPAWN";
-/// Tells tests where the programs lie that they run.
+/// The variable with the folder of the programs that tests run.
 const PROGRAMS: &str = "LONGHAUL_PROGRAMS";
 
 /// Arguments of `cargo xtask test`.
 #[derive(clap::Args, Default)]
 pub(crate) struct Arguments {
-    /// The quick ones and the slow ones: what a change must pass.
+    /// Run the quick and the slow tests, which every change must pass.
     #[arg(long)]
     full: bool,
-    /// What `--full` has beside the quick ones, for whoever has just run those.
+    /// Run only the slow tests of `--full`, after a run of the quick ones.
     #[arg(long, conflicts_with = "full")]
     rest: bool,
-    /// What `--full` leaves out: whole libraries, further worlds, every gate. Before a release, and each night.
+    /// Run the tests that `--full` skips: whole libraries, further worlds, every gate. For each night and before a release.
     #[arg(long, conflicts_with_all = ["full", "rest"])]
     nightly: bool,
-    /// Only tests whose name contains this, quick or not.
+    /// Run only tests whose name contains this text, quick or slow.
     #[arg(conflicts_with_all = ["full", "rest", "nightly"])]
     filter: Vec<String>,
 }
 
 impl Arguments {
-    /// Everything.
+    /// The arguments for all tests.
     pub(crate) fn full() -> Self {
         Self { full: true, ..Self::default() }
     }
 
-    /// Which tests run, as nextest is told and as the tests themselves are.
+    /// The selection of tests, as arguments of nextest and of the tests themselves.
     fn chosen(&self) -> (&'static [&'static str], &'static [&'static str]) {
         if self.rest {
             (&["--run-ignored=only", "-E", "not test(/(^|::)nightly_/)"], &["--ignored", "--skip=nightly_"])
@@ -60,23 +62,23 @@ impl Arguments {
         }
     }
 
-    /// Whether nothing but quick tests run. None of them plants a bug in a program or needs the static seed.
+    /// Whether only quick tests run. None of them plants a bug in a program or needs the static seed.
     fn only_quick(&self) -> bool {
         !(self.full || self.rest || self.nightly) && self.filter.is_empty()
     }
 
-    /// Whether nothing but slow tests run.
+    /// Whether only slow tests run.
     fn only_slow(&self) -> bool {
         self.rest || self.nightly
     }
 }
 
-/// Runs tests of the workspace: with cargo-nextest when it is there, which is faster, else with `cargo test`. Either way a test that
-/// hangs is ended.
+/// Runs tests of the workspace: with cargo-nextest if it is installed, which is faster, else with `cargo test`. In both
+/// cases a test that hangs is ended.
 ///
-/// Everything is built once, as one workspace with one set of features, planted bugs among them: any smaller choice would give
-/// crates other features and build them once more. A bug that nobody plants changes nothing; that the programs build without
-/// them is what the lints see.
+/// All crates are built once, as one workspace with one set of features, including planted bugs: any smaller choice
+/// would change the features of crates and build them once more. An unused planted bug changes nothing; the lints check
+/// that the programs build without them.
 pub(crate) fn test(arguments: &Arguments) -> Result<ExitCode> {
     cargo::run(cargo::cargo().args(["build", "--workspace", "--bins", "--tests", cargo::PLANTED_FEATURES]))?;
     if !arguments.only_quick() {
@@ -112,7 +114,7 @@ pub(crate) fn test(arguments: &Arguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A command of cargo for the whole workspace, with the features that everything is built with.
+/// A command of cargo for the whole workspace, with the features of the common build.
 fn with_features(command: &[&str]) -> Command {
     let mut cargo = cargo::cargo();
     cargo.args(command).args(["--workspace", cargo::PLANTED_FEATURES]);
@@ -142,7 +144,7 @@ mod tests {
         }
     }
 
-    /// Whether rustdoc would run something of this text.
+    /// Whether rustdoc would run an example of this text.
     fn has_example(text: &str) -> bool {
         let mut inside = false;
         text.lines().map(str::trim_start).any(|line| {
@@ -155,7 +157,8 @@ mod tests {
         })
     }
 
-    /// rustdoc reads a crate anew to look for examples, so that crates without any say `doctest = false`. One that came later would not run.
+    /// rustdoc compiles a crate again to look for examples, so crates without any have `doctest = false`. An example
+    /// that is added later would not run.
     #[test]
     fn no_crate_has_an_example_that_is_not_run() {
         let mut command = cargo::cargo();

@@ -1,11 +1,11 @@
-//! The paths that ARCHITECTURE.md names: each of them is there.
+//! The paths in ARCHITECTURE.md: each of them must exist.
 use std::path::Path;
 
 /// The page.
 const PAGE: &str = "ARCHITECTURE.md";
-/// The folder of names that name no crate, as the page says.
+/// The folder of names without a crate, as the page says.
 const BELOW: &str = "scenarios/src";
-/// Endings by which a name without a folder is a file.
+/// File extensions by which a name without a folder is a file.
 const ENDINGS: [&str; 7] = [".rs", ".md", ".yaml", ".json", ".jsonl", ".toml", ".html"];
 
 /// The text between each `begins` and the next `ends` on its line.

@@ -1,7 +1,9 @@
-//! What is shipped is optimized: the profile `release` of the root manifest has few exceptions, and none for a crate of this workspace.
+//! Released programs are optimized: the profile `release` of the root manifest has few exceptions, and none for a crate
+//! of this workspace.
 //!
-//! The levels are read, not their effect measured. Instruction counts need a release build, which no test makes, and a crate of the mock at
-//! level 1 costs less than such a bound must leave to other compilers (decision 023). Reading takes no time and misses none.
+//! The levels are read, not their effect measured. Instruction counts need a release build, which no test makes, and a
+//! crate of the mock at level 1 costs less than such a bound must leave to other compilers (decision 023). Reading
+//! takes no time and finds every exception.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
 
@@ -11,7 +13,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// Packages of others that may be built otherwise. More of them are a list that nobody looks through.
+/// Third-party packages that may be built otherwise. A longer list is not reviewed.
 const EXCEPTIONS_MAX: usize = 10;
 const PROFILE: &str = "profile.release";
 
@@ -29,8 +31,8 @@ fn members() -> BTreeSet<String> {
     metadata["packages"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap().to_owned()).collect()
 }
 
-/// The tables of a file whose names begin so, with their keys. A table is written as `[name]` and a key as `key = value` here; what is written
-/// otherwise is a table that [`broken`] does not know.
+/// The tables of a file with this prefix, with their keys. A table is written as `[name]` and a key as `key = value`
+/// here; any other form is a table that [`broken`] does not know.
 fn tables(text: &str, name: &str) -> BTreeMap<String, BTreeMap<String, String>> {
     let mut found = BTreeMap::<String, BTreeMap<String, String>>::new();
     let mut table = String::new();
@@ -60,7 +62,7 @@ fn slower(keys: &BTreeMap<String, String>) -> Vec<String> {
     slow.map(|(key, value)| format!("{key} = {value}")).collect()
 }
 
-/// What is wrong with the profile of a manifest.
+/// The faults of a manifest's profile.
 fn broken(manifest: &str, members: &BTreeSet<String>) -> Vec<String> {
     let (mut wrong, mut exceptions) = (Vec::new(), Vec::new());
     for (table, keys) in tables(manifest, PROFILE) {
@@ -73,7 +75,7 @@ fn broken(manifest: &str, members: &BTreeSet<String>) -> Vec<String> {
             Some(package) => exceptions.push(package.to_owned()),
             None if table == PROFILE && slower.is_empty() => {}
             None if table == PROFILE => wrong.push(format!("[{table}] {slower}")),
-            // What runs while it is built.
+            // Code that runs during the build.
             None if table == format!("{PROFILE}.build-override") => {}
             None => wrong.push(format!("[{table}]: write [{PROFILE}.package.NAME], which this test reads")),
         }
@@ -84,7 +86,7 @@ fn broken(manifest: &str, members: &BTreeSet<String>) -> Vec<String> {
     wrong
 }
 
-/// Whoever measures a release measures what is optimized, and so does whoever is sent one.
+/// Measured and delivered releases are both optimized.
 #[test]
 fn a_release_is_optimized() {
     let manifest = std::fs::read_to_string(root().join("Cargo.toml")).unwrap();

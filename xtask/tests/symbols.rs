@@ -1,5 +1,5 @@
-//! No two C libraries in `longhaul-service` define one name: a linker takes the first that it finds, without a word, and one library would call
-//! into the other.
+//! No two C libraries in `longhaul-service` may define one name: a linker silently takes the first that it finds, and
+//! one library would call into the other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -14,9 +14,17 @@ fn cargo(arguments: &[&str]) -> Option<String> {
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// The packages that are linked into the service, and where they are built.
+/// The packages that are linked into the service, and the folder of their builds.
 fn packages() -> Option<(BTreeSet<String>, PathBuf)> {
-    let tree = cargo(&["tree", "--offline", "--package=service", "--edges=normal", "--prefix=none", "--format={p}"])?;
+    let tree = cargo(&[
+        "tree",
+        "--offline",
+        "--package=service",
+        "--features=full",
+        "--edges=normal",
+        "--prefix=none",
+        "--format={p}",
+    ])?;
     let names = tree.lines().filter_map(|line| line.split(' ').next()).map(str::to_owned).collect();
     let metadata: Value =
         serde_json::from_str(&cargo(&["metadata", "--offline", "--no-deps", "--format-version=1"])?).ok()?;
@@ -41,7 +49,7 @@ fn libraries(packages: &BTreeSet<String>, builds: &Path) -> BTreeMap<String, Vec
     found.filter(|(_, archives)| !archives.is_empty()).collect()
 }
 
-/// The archives that the output of a build script names.
+/// The archives in the output of a build script.
 fn archives(output: &str) -> Vec<PathBuf> {
     let said = |key: &str| -> Vec<&str> {
         let lines = output
@@ -62,14 +70,14 @@ fn archives(output: &str) -> Vec<PathBuf> {
     found
 }
 
-/// The names that an archive defines for others; nothing where they cannot be read.
+/// The names that an archive defines for others; none if they cannot be read.
 fn defined(archive: &Path) -> Option<BTreeSet<String>> {
     let output =
         Command::new("nm").args(["--defined-only", "--extern-only", "--format=posix"]).arg(archive).output().ok()?;
     output.status.success().then(|| strong(&String::from_utf8_lossy(&output.stdout)))
 }
 
-/// Names of functions and data in what `nm` prints. Weak ones may be there twice: that is what they are for.
+/// Names of functions and data in the output of `nm`. Weak ones may be defined twice by design.
 fn strong(listing: &str) -> BTreeSet<String> {
     let symbol = |line: &str| {
         let mut words = line.split(' ');

@@ -14,39 +14,39 @@ use crate::state::{self, Entry, Outside, Process, Purpose};
 use super::status::{Cluster, Health, status};
 use super::{DEFAULT_NAME, Error, KIND_NAME, NODE_NAME};
 
-/// kube-apiserver lets open watches end; longer than that helps nobody.
+/// The time for a process to end: kube-apiserver lets open watches end; a longer wait does not help.
 const TERM_LIMIT: Duration = Duration::from_secs(10);
-/// A killed process is gone at once, unless the kernel is busy writing for it.
+/// The time for a killed process to disappear, which is short unless the kernel is busy writing for it.
 const KILL_LIMIT: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// What was done.
+/// The actions taken.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Down {
     /// Processes that were ended, with the names of their control planes.
     pub ended: Vec<(String, Process)>,
     /// Folders that were removed or emptied.
     pub removed: Vec<PathBuf>,
-    /// What was left alone, and why.
+    /// Entries that were left alone, with the reason.
     pub left: Vec<(PathBuf, String)>,
 }
 
 impl Down {
-    /// Whether nothing had to be left that should have gone.
+    /// Whether everything that should be removed was removed.
     pub fn is_complete(&self) -> bool {
         self.left.is_empty()
     }
 }
 
-/// Takes control planes down: the one of that name, or without a name `local`, `node`, `kind` and everything that killed commands and runs
-/// have left. What a run is using is never touched.
+/// Takes control planes down: the one of that name, or without a name `local`, `node`, `kind` and all leftovers of
+/// killed commands and runs. A control plane in use by a run is never touched.
 pub async fn down(state_directory: &Path, name: Option<&str>) -> Result<Down, Error> {
     let clusters = status(state_directory)?.clusters;
     if let Some(name) = name.filter(|name| clusters.iter().all(|cluster| cluster.name != *name)) {
         return Err(Error::Unknown { name: name.to_owned() });
     }
     let mut done = Down::default();
-    // Guests first, as long as there is a cluster to be a guest in.
+    // Guests first, while their cluster still exists.
     let mut clusters = clusters;
     clusters.sort_by_key(|cluster| {
         let outside = cluster.found.entry.as_ref().ok().and_then(|entry| entry.outside.as_ref());
@@ -72,7 +72,8 @@ pub async fn down(state_directory: &Path, name: Option<&str>) -> Result<Down, Er
     Ok(done)
 }
 
-/// Takes down what runs of one process have left that is no more, and says how many there were. It waits a moment for the process to be gone.
+/// Takes down the leftovers of one process's runs, after the process has ended, and returns their number. It waits a
+/// moment for the process to end.
 pub async fn take_down_runs_of(state_directory: &Path, owner: u32) -> Result<usize, Error> {
     let deadline = Instant::now() + KILL_LIMIT;
     let mut done = Down::default();
@@ -130,7 +131,7 @@ async fn take(cluster: &Cluster, entry: &Entry, done: &mut Down) -> Result<(), E
     remove_files(cluster, entry, done)
 }
 
-/// What is in containers, or in somebody else's cluster.
+/// Takes down resources in containers, or in another owner's cluster.
 async fn take_outside(outside: &Outside) -> Result<(), String> {
     if let Some(containers) = &outside.containers {
         containers.delete(None).await.map_err(|error| error.to_string())?;
@@ -139,7 +140,7 @@ async fn take_outside(outside: &Outside) -> Result<(), String> {
         if !within.exists().await.map_err(|error| error.to_string())? {
             return Ok(());
         }
-        // A node that a killed run left standing would answer nobody.
+        // A node that a killed run left paused would not answer.
         within.unpause_all().await.map_err(|error| error.to_string())?;
     }
     match &outside.guest {
@@ -150,20 +151,20 @@ async fn take_outside(outside: &Outside) -> Result<(), String> {
 
 fn remove_files(cluster: &Cluster, entry: &Entry, done: &mut Down) -> Result<(), Error> {
     if !entry.directory.exists() {
-        // A run's folder that somebody has removed already.
+        // A run's folder that was removed already.
     } else if state::is_ours(entry) {
         for name in state::contents(entry.purpose) {
             remove(&entry.directory.join(name))?;
         }
         done.removed.push(entry.directory.clone());
     } else {
-        let reason = "it does not have the mark of this control plane, so it is not provably ours".to_owned();
+        let reason = "it does not have the mark of this control plane, so it is not provably Longhaul's".to_owned();
         done.left.push((entry.directory.clone(), reason));
     }
-    // Last, so that a `down` that was killed can be done again.
+    // Last, so that a `down` that was killed can be repeated.
     state::forget(&cluster.found.folder)?;
     if entry.directory != cluster.found.folder {
-        // Only when it is empty; a run keeps its logs and records in there.
+        // Only if it is empty; a run keeps its logs and records in there.
         let _ = fs::remove_dir(&entry.directory);
     } else if entry.directory.exists() {
         done.left.push((entry.directory.clone(), "it holds files that no control plane made".to_owned()));
@@ -171,7 +172,7 @@ fn remove_files(cluster: &Cluster, entry: &Entry, done: &mut Down) -> Result<(),
     Ok(())
 }
 
-/// Asks a process to end, kills it when it does not; whether it is gone. A node hears no other signal than the one that kills.
+/// Asks a process to end, and kills it if it does not; returns whether it has ended. A node reacts only to SIGKILL.
 async fn end(process: &Process, is_node: bool) -> bool {
     let signals = [(Signal::TERM, TERM_LIMIT), (Signal::KILL, KILL_LIMIT)];
     for (signal, limit) in signals.into_iter().skip(usize::from(is_node)) {
@@ -202,7 +203,7 @@ fn remove(path: &Path) -> Result<(), Error> {
 impl fmt::Display for Down {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.ended.is_empty() && self.removed.is_empty() && self.left.is_empty() {
-            return write!(f, "there was nothing to take down");
+            return write!(f, "no control plane was found");
         }
         let mut lines = Vec::new();
         for (name, Process { program, identity }) in &self.ended {

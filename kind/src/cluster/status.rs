@@ -1,4 +1,4 @@
-//! What there is, and what is left of what was killed. Looks, and changes nothing.
+//! The existing control planes, and leftovers of killed commands. Changes nothing.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -14,20 +14,17 @@ pub struct Status {
     pub clusters: Vec<Cluster>,
 }
 
-/// One of them.
 #[derive(Debug, Clone)]
 pub struct Cluster {
-    /// Its name.
     pub name: String,
-    /// How it is.
     pub health: Health,
-    /// What the API server said it is, once it was ready.
+    /// The version that the API server reported, once it was ready.
     pub version: Option<String>,
     /// `https://127.0.0.1:port`, once it was ready.
     pub url: Option<String>,
     /// The administrator's kubeconfig, once it was ready.
     pub kubeconfig: Option<PathBuf>,
-    /// When it was started, as RFC 3339; none when the entry cannot be read.
+    /// When it was started, as RFC 3339; none if the entry cannot be read.
     pub started_at: Option<String>,
     /// The folder of keys, data and logs; for an entry that cannot be read, its own.
     pub directory: PathBuf,
@@ -36,27 +33,24 @@ pub struct Cluster {
     pub(super) found: Found,
 }
 
-/// How a control plane is.
+/// The state of a control plane.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Health {
     /// Its processes run.
     Running,
-    /// It is being brought up by that process.
-    Starting {
-        /// The process.
-        pid: u32,
-    },
-    /// It belongs to a run that is under way, and goes with it.
+    /// The process with this id is starting it.
+    Starting { pid: u32 },
+    /// A run in progress uses it and ends it.
     InUse {
         /// The process of the run.
         pid: u32,
     },
-    /// It was up, and one of its processes has ended since.
+    /// The control plane was up, and one of its processes has ended since.
     Ended {
-        /// Which ones.
+        /// The programs that have ended.
         programs: Vec<String>,
     },
-    /// Left by a command or run that was killed.
+    /// A leftover of a command or run that was killed.
     Leftover {
         /// The process that was killed.
         pid: u32,
@@ -64,13 +58,10 @@ pub enum Health {
         alive: usize,
     },
     /// Its entry cannot be read, so nothing is provably ours.
-    Unreadable {
-        /// Why.
-        problem: String,
-    },
+    Unreadable { problem: String },
 }
 
-/// Looks at every control plane of a state directory.
+/// Reads the state of every control plane of a state directory.
 pub fn status(state_directory: &Path) -> Result<Status, Error> {
     let clusters = state::entries(state_directory)?.into_iter().map(look).collect();
     Ok(Status { clusters })
@@ -108,8 +99,8 @@ fn look(found: Found) -> Cluster {
     }
 }
 
-/// The processes that still run: those noted, and those that were started but not noted any more, which are known by
-/// arguments that name the control plane's own private files.
+/// The processes that still run: the registered ones, and those that were started but not registered, which are
+/// recognised by arguments that name the control plane's own private files.
 fn alive(entry: &Entry) -> Vec<Process> {
     let mut alive: Vec<Process> = entry.processes.iter().filter(|each| each.identity.is_alive()).cloned().collect();
     if state::is_ours(entry) {
@@ -119,7 +110,7 @@ fn alive(entry: &Entry) -> Vec<Process> {
                 format!("--data-dir={}", path("etcd")),
                 format!("--tls-private-key-file={}", path("pki/apiserver.key")),
             ],
-            // Whatever else runs in a node ends with the two that have this word.
+            // All other processes of a node end with the two that have this argument.
             Some(_) => vec![path("node")],
         };
         for (program, identity) in state::mentioning(&arguments) {
@@ -140,7 +131,7 @@ fn health(entry: &Entry, alive: &[Process]) -> Health {
         (Purpose::Lasting, Some(_), _) => {
             let made = entry.outside.as_ref().and_then(|outside| outside.containers.as_ref());
             if let Some(containers) = made {
-                // An engine that does not answer is no proof that it ended.
+                // An engine without an answer is no proof that it ended.
                 let gone = matches!(containers.running(), Ok(0));
                 return if gone { Health::Ended { programs: vec!["its nodes".to_owned()] } } else { Health::Running };
             }
@@ -156,14 +147,13 @@ fn health(entry: &Entry, alive: &[Process]) -> Health {
 }
 
 impl Cluster {
-    /// Whether it has a node.
     pub fn has_node(&self) -> bool {
         self.found.entry.as_ref().is_ok_and(|entry| entry.traces.is_some() || entry.outside.is_some())
     }
 }
 
 impl Status {
-    /// Whether something is left that `longhaul cluster down` should take away.
+    /// Whether there are leftovers for `longhaul cluster down`.
     pub fn has_leftovers(&self) -> bool {
         self.clusters.iter().any(|cluster| matches!(cluster.health, Health::Leftover { .. } | Health::Ended { .. }))
     }
@@ -174,7 +164,7 @@ impl fmt::Display for Health {
         match self {
             Self::Running => write!(f, "running"),
             Self::Starting { pid } => write!(f, "starting (by process {pid})"),
-            Self::InUse { pid } => write!(f, "in use by the run of process {pid}, goes with it"),
+            Self::InUse { pid } => write!(f, "in use by the run of process {pid}, and removed with it"),
             Self::Ended { programs } => write!(f, "broken: {} ended", programs.join(" and ")),
             Self::Leftover { pid, alive: 0 } => write!(f, "leftover of process {pid}, which was killed; files only"),
             Self::Leftover { pid, alive } => {
@@ -197,7 +187,7 @@ impl fmt::Display for Status {
             write!(f, "{cluster}")?;
         }
         if self.has_leftovers() {
-            write!(f, "\nrun `longhaul cluster down` to end and remove what is left")?;
+            write!(f, "\nrun `longhaul cluster down` to end and remove the leftovers")?;
         }
         Ok(())
     }

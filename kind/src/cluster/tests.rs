@@ -16,10 +16,10 @@ fn linux() -> bool {
 struct Sleeper(Child);
 
 impl Sleeper {
-    /// Waits for input that never comes; what is given are arguments that it does not read.
+    /// Waits for input that never comes; the arguments are not read.
     fn start(arguments: &[String]) -> Self {
         let mut command = Command::new("/bin/sh");
-        // A builtin, so that there is one process and no child of it to leave behind.
+        // A builtin, so that there is one process without children.
         command.args(["-c", "read line", "sh"]).args(arguments).stdin(Stdio::piped());
         Self(command.spawn().unwrap())
     }
@@ -40,12 +40,12 @@ impl Drop for Sleeper {
     }
 }
 
-/// Somebody who is not there any more.
+/// A process that no longer exists.
 fn nobody() -> Identity {
     Identity { start_ticks: 0, ..Identity::of_self().unwrap() }
 }
 
-/// What a control plane has on disk; the entry is changed before it is written.
+/// Writes the files of a control plane; the entry is changed before it is written.
 fn leave(
     root: &Path,
     name: &str,
@@ -75,7 +75,7 @@ async fn what_a_killed_command_left_is_found_named_and_taken_down() {
     }
     let root = tempfile::tempdir().unwrap();
     let noted = Sleeper::start(&[]);
-    // Its number is in the entry, but with the start of another process.
+    // Its process id is in the entry, but with the start time of another process.
     let stranger = Sleeper::start(&[]);
     let reused =
         Process { program: "etcd".into(), identity: Identity { start_ticks: 1, ..stranger.process("etcd").identity } };
@@ -83,7 +83,8 @@ async fn what_a_killed_command_left_is_found_named_and_taken_down() {
         entry.owner = nobody();
         entry.processes = vec![noted.process("kube-apiserver"), reused];
     });
-    // Started, but its starter was killed before it could note it. Another one's folder has the same name in another place.
+    // Started, but its starter was killed before it registered it. The folder of another control plane has the same
+    // name at another place.
     let unnoted = Sleeper::start(&[format!("--data-dir={}/etcd", entry.directory.display())]);
     let other = Sleeper::start(&["--data-dir=/elsewhere/local/etcd".to_owned()]);
     let pid = std::process::id();
@@ -94,9 +95,9 @@ async fn what_a_killed_command_left_is_found_named_and_taken_down() {
         "{text}"
     );
     assert!(text.contains(&format!("\n  process {} sh", unnoted.0.id())), "{text}");
-    assert!(text.ends_with("run `longhaul cluster down` to end and remove what is left"), "{text}");
+    assert!(text.ends_with("run `longhaul cluster down` to end and remove the leftovers"), "{text}");
     let error = up(Up::new("/nowhere", root.path())).await.unwrap_err().to_string();
-    assert!(error.starts_with("something is left of an earlier `local` (leftover of process"), "{error}");
+    assert!(error.starts_with("parts of an earlier `local` remain (leftover of process"), "{error}");
 
     let done = down(root.path(), None).await.unwrap();
     assert!(done.is_complete(), "{done}");
@@ -107,7 +108,7 @@ async fn what_a_killed_command_left_is_found_named_and_taken_down() {
     assert_eq!(ended, expected);
     assert!(!noted.is_alive() && !unnoted.is_alive() && stranger.is_alive() && other.is_alive());
     assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0);
-    assert_eq!(down(root.path(), None).await.unwrap().to_string(), "there was nothing to take down");
+    assert_eq!(down(root.path(), None).await.unwrap().to_string(), "no control plane was found");
 }
 
 #[tokio::test]
@@ -118,14 +119,14 @@ async fn folders_are_removed_only_with_the_mark_and_only_what_is_ours() {
     let (root, work) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     leave(root.path(), "local", Purpose::Lasting, None, |entry| entry.owner = nobody());
     fs::write(root.path().join("local/notes.txt"), "mine").unwrap();
-    // The folder was given to another control plane since.
+    // The folder was used for another control plane since.
     leave(root.path(), "run-a", Purpose::Run, Some(work.path()), |entry| entry.owner = nobody());
     leave(root.path(), "run-b", Purpose::Run, Some(work.path()), |entry| entry.owner = nobody());
     let done = down(root.path(), None).await.unwrap();
     let left: Vec<&Path> = done.left.iter().map(|(path, _)| path.as_path()).collect();
     assert_eq!(left, [root.path().join("local").as_path(), work.path()], "{done}");
     assert!(done.to_string().contains("it holds files that no control plane made"), "{done}");
-    assert!(done.to_string().contains("not provably ours"), "{done}");
+    assert!(done.to_string().contains("not provably Longhaul's"), "{done}");
     assert_eq!(fs::read_to_string(root.path().join("local/notes.txt")).unwrap(), "mine");
     assert!(!root.path().join("local/pki").exists());
     // The second run's mark is right: its keys and data go, its logs stay.

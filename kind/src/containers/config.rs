@@ -1,11 +1,11 @@
-//! The configuration of a cluster, as kind reads it (`kind.x-k8s.io/v1alpha4`). Pure.
+//! The configuration of a cluster, in kind's format (`kind.x-k8s.io/v1alpha4`). Pure.
 
 use std::fmt::Write as _;
 
-/// Of a cluster with so many control planes. `leaves_cgroups`: see the function of that name.
+/// The configuration of a cluster with this many control planes. `leaves_cgroups`: see the function of that name.
 pub(super) fn text(control_planes: u8, leaves_cgroups: bool) -> String {
     let mut text = "kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\nkubeadmConfigPatches:\n".to_owned();
-    // Nodes have a /tmp in memory. etcd waits for the disk at each write, and what it keeps need not outlive the machine.
+    // Nodes have a /tmp in memory. etcd waits for the disk at each write, and its data need not outlive the machine.
     text.push_str("- |\n  kind: ClusterConfiguration\n  etcd: {local: {dataDir: /tmp/etcd}}\n");
     if leaves_cgroups {
         text.push_str("- |\n  kind: KubeletConfiguration\n  cgroupDriver: cgroupfs\n  failCgroupV1: false\n");
@@ -18,8 +18,8 @@ pub(super) fn text(control_planes: u8, leaves_cgroups: bool) -> String {
     text
 }
 
-/// Whether a containerd with this configuration does cgroups itself: the kubelet, which kind tells to let systemd do them, has to agree
-/// with it (Kubernetes documentation, "Configuring a cgroup driver").
+/// Whether a containerd with this configuration manages cgroups itself. kind configures the kubelet for systemd, and
+/// the kubelet has to agree with containerd (Kubernetes documentation, "Configuring a cgroup driver").
 pub(super) fn leaves_cgroups(containerd: &str) -> bool {
     containerd.lines().any(|line| line.split_whitespace().collect::<String>() == "SystemdCgroup=false")
 }

@@ -1,4 +1,4 @@
-//! One program out of a `.tar.gz`. Reads only that entry, and no more of it than it may have.
+//! One program out of a `.tar.gz`. Reads only that entry, up to its limit.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -8,7 +8,7 @@ use flate2::read::GzDecoder;
 
 use super::{Error, Partial, failed};
 
-/// Entries that are looked at; etcd's archive has about twenty.
+/// The most entries that are read; etcd's archive has about twenty.
 const ENTRIES_MAX: usize = 10_000;
 const CHUNK_BYTES: usize = 64 << 10;
 

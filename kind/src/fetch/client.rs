@@ -1,4 +1,4 @@
-//! GET by HTTPS, following redirects. Owns addresses, certificates, deadlines and caps of the wire.
+//! GET by HTTPS, following redirects. Owns addresses, certificates, deadlines and limits of the wire.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -22,17 +22,16 @@ use tokio_rustls::TlsConnector;
 use super::Error;
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(30);
-/// Until the head of an answer, and between two pieces of its body.
+/// The deadline for the head of an answer, and between two pieces of its body.
 const SILENCE_LIMIT: Duration = Duration::from_mins(1);
-/// 200 MB at 1 Mbit/s.
+/// The deadline of a whole file: 200 MB at 1 Mbit/s.
 const WHOLE_LIMIT: Duration = Duration::from_mins(30);
-/// dl.k8s.io and github.com need one each.
+/// The most redirects: dl.k8s.io and github.com need one each.
 const REDIRECTS_MAX: usize = 5;
 
-/// Takes the pieces of a body.
+/// The receiver of a body's pieces.
 pub(super) type Sink<'a> = dyn FnMut(&[u8]) -> Result<(), Error> + Send + 'a;
 
-/// Fetches files.
 pub(super) struct Client {
     ca_pem: Option<String>,
 }
@@ -60,7 +59,7 @@ impl Client {
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// Gives the pieces of a file of at most so many bytes to the sink.
+    /// Passes the pieces of a file of at most `most` bytes to the sink.
     pub(super) async fn get(&self, url: &str, most: u64, sink: &mut Sink<'_>) -> Result<(), Error> {
         let late = || broken(url, &format!("it did not end within {} minutes", WHOLE_LIMIT.as_secs() / 60));
         tokio::time::timeout(WHOLE_LIMIT, self.get_whole(url, most, sink)).await.unwrap_or_else(|_| Err(late()))
@@ -72,7 +71,7 @@ impl Client {
         let mut left = most;
         loop {
             let frame = tokio::time::timeout(SILENCE_LIMIT, body.frame()).await;
-            let Some(frame) = frame.map_err(|_| broken(url, "the server fell silent"))? else { break };
+            let Some(frame) = frame.map_err(|_| broken(url, "the server stopped sending"))? else { break };
             let frame = frame.map_err(|error| broken(url, &format!("it broke off: {error}")))?;
             // Trailers carry nothing here.
             let Ok(data) = frame.into_data() else { continue };
@@ -83,7 +82,7 @@ impl Client {
         Ok(())
     }
 
-    /// A successful answer's head, from wherever the server sends us on to.
+    /// The head of a successful answer, after all redirects.
     async fn follow(&self, url: &str) -> Result<Answer, Error> {
         let mut at = address(url, url)?;
         for _ in 0..=REDIRECTS_MAX {
@@ -106,11 +105,11 @@ impl Client {
             };
             let next = address(&next, url)?;
             if at.scheme_str() == Some("https") && next.scheme_str() != Some("https") {
-                return Err(refused(&next.to_string(), "the server sends on from HTTPS to plain HTTP"));
+                return Err(refused(&next.to_string(), "the server redirects from HTTPS to plain HTTP"));
             }
             at = next;
         }
-        Err(broken(url, &format!("the server sends on more than {REDIRECTS_MAX} times")))
+        Err(broken(url, &format!("the server redirects more than {REDIRECTS_MAX} times")))
     }
 
     async fn ask(&self, url: &str, at: &Uri) -> Result<Answer, Error> {
@@ -165,7 +164,7 @@ where
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(wire)?;
     let mut driver = JoinSet::new();
     driver.spawn(async move {
-        // Its error reaches whoever reads the answer.
+        // The reader of the answer gets its error.
         let _ = connection.await;
     });
     let path = at.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
@@ -175,7 +174,7 @@ where
     Ok(Answer { response, driver })
 }
 
-/// HTTPS anywhere; plain HTTP to this machine only. `url` is what was asked for first.
+/// HTTPS to any server; plain HTTP to this machine only. `url` is the first requested address.
 fn address(text: &str, url: &str) -> Result<Uri, Error> {
     let uri: Uri = text.parse().map_err(|error: http::uri::InvalidUri| refused(text, &error.to_string()))?;
     let host = uri.host().ok_or_else(|| refused(text, "it has no host"))?.trim_matches(['[', ']']);
@@ -184,11 +183,11 @@ fn address(text: &str, url: &str) -> Result<Uri, Error> {
         Some("https") => Ok(uri),
         Some("http") if local => Ok(uri),
         _ if text == url => Err(refused(text, "it must begin with https://; http:// is for servers on this machine")),
-        _ => Err(refused(text, &format!("{url} sends on to it, and it does not begin with https://"))),
+        _ => Err(refused(text, &format!("{url} redirects to it, and it does not begin with https://"))),
     }
 }
 
-/// Without user information, which has no place in a `Host` header.
+/// Without user information, which is not allowed in a `Host` header.
 fn host_and_port(uri: &Uri) -> String {
     let host = uri.host().unwrap_or_default();
     uri.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))

@@ -22,7 +22,7 @@ use super::*;
 
 const VERSION: &str = "1.33.0";
 
-/// What a path answers.
+/// The answer of a path.
 #[derive(Debug, Clone)]
 enum File {
     Bytes(Vec<u8>),
@@ -155,7 +155,7 @@ fn files(platform: &str) -> Files {
     files
 }
 
-/// What is in the folder, hidden files too.
+/// The names in the folder, including hidden files.
 fn listing(folder: &Path) -> Vec<String> {
     let mut names: Vec<String> =
         fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
@@ -163,7 +163,7 @@ fn listing(folder: &Path) -> Vec<String> {
     names
 }
 
-/// The error of fetching from a server with these files, after which nothing half-done may be left.
+/// The error of fetching from a server with these files, after which no partial file may be left.
 async fn error(files: Files) -> Error {
     let server = Server::start(files, false).await;
     let folder = tempfile::tempdir().unwrap();
@@ -197,7 +197,7 @@ async fn official_files_end_up_whole_and_executable() {
             assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o755);
         }
         let text = fetched.to_string();
-        assert!(text.starts_with("fetched kube-apiserver (0.3 MB), its digest is right\n"), "{text}");
+        assert!(text.starts_with("fetched kube-apiserver (0.3 MB), its digest matches\n"), "{text}");
         assert!(text.ends_with(&format!("use them: export KUBEBUILDER_ASSETS={}", destination.display())), "{text}");
     }
 }
@@ -211,7 +211,7 @@ async fn tampered_files_are_thrown_away() {
         *bytes.last_mut().unwrap() ^= 1;
         let error = error(files).await;
         assert!(matches!(&error, Error::Digest { url, .. } if url.ends_with(&path)), "{error}");
-        assert!(error.to_string().ends_with("; it was thrown away"), "{error}");
+        assert!(error.to_string().ends_with("; the file was deleted"), "{error}");
     }
 }
 
@@ -250,7 +250,7 @@ async fn errors_say_what_was_wrong() {
     let found = error(with(format!("{}.sha256", apiserver(platform)), endless)).await;
     assert!(matches!(found, Error::TooLarge { most: DIGEST_BYTES_MAX, .. }), "{found}");
     let text = error(with(apiserver(platform), File::Redirect(apiserver(platform)))).await.to_string();
-    assert!(text.ends_with("the server sends on more than 5 times"), "{text}");
+    assert!(text.ends_with("the server redirects more than 5 times"), "{text}");
     let text = error(with(apiserver(platform), File::Redirect("http://example.com/x".to_owned()))).await.to_string();
     assert!(text.contains("`http://example.com/x`") && text.ends_with("does not begin with https://"), "{text}");
 
@@ -263,7 +263,7 @@ async fn errors_say_what_was_wrong() {
     assert!(matches!(found, Error::Archive { .. }), "{found}");
 }
 
-/// A server with a certificate that nobody vouches for is not believed, and one that sends on to plain HTTP neither.
+/// A server with an untrusted certificate is refused, and so is a redirect to plain HTTP.
 #[tokio::test]
 async fn https_is_checked() {
     let Some(platform) = platform_here() else { return };
@@ -279,7 +279,7 @@ async fn https_is_checked() {
     assert!(text.contains("certificate"), "{text}");
     wanted.ca_pem = Some(server.ca_pem.clone());
     let text = fetch(&wanted).await.unwrap_err().to_string();
-    assert!(text.ends_with("the server sends on from HTTPS to plain HTTP"), "{text}");
+    assert!(text.ends_with("the server redirects from HTTPS to plain HTTP"), "{text}");
     wanted.ca_pem = Some(String::new());
     let error = fetch(&wanted).await.unwrap_err();
     assert!(matches!(error, Error::Roots { .. }), "{error}");
@@ -312,7 +312,7 @@ async fn addresses_versions_and_folders_are_checked_before_anything_is_asked() {
 fn a_full_disk_is_called_that() {
     let full = failed(Path::new("/a"))(std::io::Error::from(ErrorKind::StorageFull));
     assert!(full.to_string().starts_with("failed to write /a: no space is left"), "{full}");
-    // Where the system has a disk that is always full, it is asked.
+    // Uses the system's device that is always full, if there is one.
     if let Ok(file) = fs::OpenOptions::new().write(true).open("/dev/full") {
         let mut partial = Partial { path: "/dev/full".into(), file, bytes: 0, renamed: true };
         assert!(matches!(partial.write(b"x"), Err(Error::NoSpace { .. })));

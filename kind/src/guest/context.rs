@@ -1,4 +1,4 @@
-//! A cluster of a kubeconfig, by its name: where its API server is, and the words with which kubectl goes there.
+//! A cluster of a kubeconfig, by its name: the address of its API server, and kubectl's arguments for it.
 //!
 //! The current context is neither used nor switched.
 
@@ -16,16 +16,16 @@ use crate::step::{Step, Tool};
 
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// The way to an API server.
+/// The connection data of an API server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Way {
     /// `https://host:port`
     pub url: String,
-    /// The authority of its certificate.
+    /// Its certificate authority.
     pub ca_pem: String,
 }
 
-/// The way to the cluster of this name, and the words for kubectl.
+/// The connection data of the cluster of this name, and the arguments for kubectl.
 pub(super) async fn read(kubectl: &Tool, file: Option<&Path>, named: &str) -> Result<(Way, Vec<OsString>), Error> {
     let mut words: Vec<OsString> = Vec::new();
     if let Some(file) = file {
@@ -45,7 +45,7 @@ pub(super) async fn read(kubectl: &Tool, file: Option<&Path>, named: &str) -> Re
     Ok((way, words))
 }
 
-/// The context that is called so, or whose cluster is.
+/// The context with this name, or with a cluster of this name.
 fn context<'a>(config: &'a Value, named: &str) -> Result<&'a Value, String> {
     let contexts = || config["contexts"].as_array().into_iter().flatten();
     let by = |field: fn(&Value) -> &Value| contexts().filter(move |one| field(one) == named);
@@ -61,7 +61,7 @@ fn context<'a>(config: &'a Value, named: &str) -> Result<&'a Value, String> {
             let there =
                 if names.is_empty() { "it has none".to_owned() } else { format!("it has {}", names.join(", ")) };
             Err(format!(
-                "it knows no cluster or context `{named}`, and only the one that is named is touched: say `--i-know-this-cluster NAME` ({there})"
+                "it has no cluster or context `{named}`, and only the named one is used: write `--i-know-this-cluster NAME` ({there})"
             ))
         }
         _ => {

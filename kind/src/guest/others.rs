@@ -1,4 +1,4 @@
-//! Other guests in a cluster: dead ones, whose things are taken away, and such as may be alive.
+//! Other guests in a cluster: dead ones, whose objects are removed, and ones that may be alive.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::step::{Step, Tool};
 
 const ASK_LIMIT: Duration = Duration::from_secs(20);
 
-/// Takes away what guests of this machine left that are no more. Another one that may be alive is an error.
+/// Removes the objects of this machine's dead guests. Another guest that may be alive is an error.
 pub(super) async fn take_away_the_dead(tool: &Tool, own: &Labelled) -> Result<(), Error> {
     let words = ["get", "namespaces", "-l", LABEL, "-o", "json"];
     let list = Step::new("look for other guests", "use an administrator's kubeconfig", tool, words)
@@ -40,15 +40,15 @@ pub(super) async fn take_away_the_dead(tool: &Tool, own: &Labelled) -> Result<()
     Ok(())
 }
 
-/// What the namespaces of a guest tell of it.
+/// The owner of a guest's namespaces.
 struct Owner {
-    /// Its process, as long as its own namespace is there.
+    /// Its process, as long as its own namespace exists.
     who: Option<Identity>,
-    /// Whether all of them are going: then somebody has begun to take them away.
+    /// Whether all of them are being deleted: then another process has begun to remove them.
     is_going: bool,
 }
 
-/// Who may still be there; none of whom it is known that he is not.
+/// A guest that may still be running; none if it is known to be dead.
 fn occupant(owner: &Owner) -> Option<String> {
     let Some(owner) = &owner.who else { return (!owner.is_going).then(|| "nobody knows whose".to_owned()) };
     if owner.is_alive() {
@@ -56,7 +56,7 @@ fn occupant(owner: &Owner) -> Option<String> {
     }
     let here = Identity::of_self().ok().map(|own| own.boot);
     (here.as_ref() != Some(&owner.boot))
-        .then(|| "a run of another machine, or of this one before it was started anew".to_owned())
+        .then(|| "a run of another machine, or of this one before its restart".to_owned())
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
-//! The API over Deployments as it is installed: a kustomization of its own, because who wants reviews need not want it.
+//! The API over Deployments as it is installed: a kustomization of its own, because a user of reviews need not want it.
 //!
-//! Owns the files of the three folders below `kind/manifests/`. Nothing of them is applied by a run.
+//! Owns the files of the three folders below `kind/manifests/`. A run applies none of them.
 
 use serde_json::{Value, json};
 
 use super::{Error, objects};
 
-/// The folder that stands alone: name and text, in the order of application.
+/// The folder that can be applied alone: name and text, in the order of application.
 pub const REPLICAS: [(&str, &str); 6] = [
     ("namespace.yaml", include_str!("../../manifests/replicas/namespace.yaml")),
     ("rbac.yaml", include_str!("../../manifests/replicas/rbac.yaml")),
@@ -15,16 +15,16 @@ pub const REPLICAS: [(&str, &str); 6] = [
     ("deployment.yaml", include_str!("../../manifests/replicas/deployment.yaml")),
     ("pod-disruption-budget.yaml", include_str!("../../manifests/replicas/pod-disruption-budget.yaml")),
 ];
-/// What setting images needs besides.
+/// The further roles for setting images.
 pub const REPLICAS_IMAGES: &str = include_str!("../../manifests/replicas-images/rbac.yaml");
-/// What cert-manager is asked for.
+/// The certificates that cert-manager issues.
 pub const REPLICAS_CERTIFICATES: &str = include_str!("../../manifests/replicas-cert-manager/certificates.yaml");
 
 /// Namespace and name of the account of the API over Deployments.
 pub const REPLICAS_ACCOUNT: (&str, &str) = ("longhaul-system", "longhaul-replicas");
 
-/// Namespace, account, roles and bindings of the API over Deployments, in the order of application; with `images` those for
-/// setting images too.
+/// Namespace, account, roles and bindings of the API over Deployments, in the order of application; with `images` those
+/// for setting images too.
 pub fn replicas_rights(images: bool) -> Result<Vec<Value>, Error> {
     let [(_, namespace), (_, rbac), ..] = REPLICAS;
     let mut all = objects("replicas/namespace.yaml", namespace)?;

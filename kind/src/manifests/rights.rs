@@ -1,7 +1,7 @@
-//! What the service may do when it runs all roles in one process, taken from the manifests of the roles.
+//! Rights of the service when it runs all roles in one process, taken from the manifests of the roles.
 //!
-//! Owns uniting the accounts: whatever is bound to the webhook's account is bound to the watcher's too, and nothing else is
-//! added. So a right that is missing in the manifests is missing in every run.
+//! Owns the union of the accounts: every binding of the webhook's account also applies to the watcher's, and no other
+//! right is added. So a right that is missing in the manifests is missing in every run.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use super::{Error, NAMESPACE, RBAC, objects};
 
 /// Namespace and name of the service account of a process that runs all roles: the watcher's, which has the most rights.
 pub const ALL_ROLES_ACCOUNT: (&str, &str) = ("longhaul-system", "longhaul-watch");
-/// The account whose rights it has besides.
+/// The account whose rights it has in addition.
 const WEBHOOK_ACCOUNT: &str = "longhaul-webhook";
 
 /// The namespace, the accounts, the roles and the bindings, in the order of application, with the account of
@@ -28,7 +28,7 @@ pub fn all_roles() -> Result<Vec<Value>, Error> {
     Ok(all)
 }
 
-/// The cluster roles of the manifests, by name: those that are bound nowhere too.
+/// The cluster roles of the manifests, by name, including those without a binding.
 pub fn cluster_roles() -> Result<Vec<String>, Error> {
     let all = objects("rbac.yaml", RBAC)?;
     let roles = all.iter().filter(|object| object["kind"] == "ClusterRole");

@@ -1,4 +1,4 @@
-//! What must hold across the manifests, because a cluster says nothing when it does not.
+//! Invariants across the manifests, because a cluster does not report violations.
 
 use std::collections::BTreeSet;
 
@@ -204,10 +204,10 @@ fn of_several_watchers_one_is_elected_in_their_own_namespace() {
     }));
     assert_eq!((texts(&role["rules"][0]["verbs"]), &role["rules"][0]["resourceNames"]), (vec!["create"], &Value::Null));
     assert_eq!(texts(&role["rules"][1]["verbs"]), ["get", "patch"]);
-    // The name that the service uses when its configuration says none.
+    // The service's default name.
     let configuration = one(&objects, "ConfigMap", "longhaul-service");
     let watch: Value = serde_saphyr::from_str(configuration["data"]["watch.yaml"].as_str().unwrap()).unwrap();
-    assert!(watch["reconcile"]["lease"].is_null());
+    assert!(watch["packages"]["lease"].is_null());
     assert_eq!(texts(&role["rules"][1]["resourceNames"]), ["longhaul-watch"]);
     assert_eq!(deployment["spec"]["strategy"]["type"], "RollingUpdate", "two at once do no harm");
 }

@@ -1,7 +1,7 @@
-//! The cgroups of a node: one group in each hierarchy of the machine, below which everything of the node is.
+//! The cgroups of a node: one group in each hierarchy of the machine, with everything of the node below it.
 //!
-//! Owns making and removing them. Version 1 has a hierarchy for each controller, version 2 one for all, and some machines have
-//! both (cgroups(7)).
+//! Owns making and removing them. Version 1 has a hierarchy for each controller, version 2 one for all, and some
+//! machines have both (cgroups(7)).
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -10,22 +10,21 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-/// How long killed processes may take to be gone, and their groups after them.
+/// The time for killed processes to end, and for their groups to be removed.
 const GONE_WITHIN: Duration = Duration::from_secs(20);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// How the names of our groups begin. No other is ever removed.
+/// The prefix of our groups' names. No other group is ever removed.
 const PREFIX: &str = "longhaul-";
 
 /// A hierarchy of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Hierarchy {
-    /// Where it is mounted.
     pub(super) path: PathBuf,
     /// The controllers of a hierarchy of version 1; none: version 2.
     pub(super) controllers: Option<Vec<String>>,
 }
 
-/// The groups of one node. Dropping them removes them, when nothing runs in them any more.
+/// The groups of one node. Dropping them removes them, once no process is in them.
 #[derive(Debug)]
 pub(super) struct Groups {
     name: String,
@@ -37,7 +36,6 @@ pub(super) fn name(id: &str) -> String {
     format!("{PREFIX}{}", &id[..id.len().min(12)])
 }
 
-/// The hierarchies of this machine.
 pub(super) fn hierarchies() -> Vec<Hierarchy> {
     parse(&fs::read_to_string("/proc/self/mountinfo").unwrap_or_default())
 }
@@ -62,7 +60,7 @@ fn parse(mounts: &str) -> Vec<Hierarchy> {
     mounts.lines().filter_map(hierarchy).filter(|one| one.path.starts_with("/sys/fs/cgroup")).collect()
 }
 
-/// Whether a group of ours would have this controller.
+/// Whether our groups would have this controller.
 pub(super) fn has(hierarchies: &[Hierarchy], controller: &str) -> bool {
     hierarchies.iter().any(|one| match &one.controllers {
         Some(names) => names.iter().any(|name| name == controller),
@@ -70,7 +68,7 @@ pub(super) fn has(hierarchies: &[Hierarchy], controller: &str) -> bool {
     })
 }
 
-/// The command that gives groups this controller.
+/// The command that enables this controller for groups.
 pub(super) fn mend(hierarchies: &[Hierarchy], controller: &str) -> String {
     let unified = hierarchies.iter().find(|one| one.controllers.is_none());
     let has = |path: &Path| words(&path.join("cgroup.controllers")).iter().any(|name| name == controller);
@@ -87,7 +85,7 @@ pub(super) fn make(hierarchies: &[Hierarchy], name: &str) -> io::Result<(Groups,
     for hierarchy in hierarchies {
         let group = hierarchy.path.join(name);
         fs::create_dir(&group)?;
-        // A group of version 1 takes no process until it has processors.
+        // A group of version 1 accepts no process until it has processors.
         for file in ["cpuset.cpus", "cpuset.mems"].into_iter().filter(|_| hierarchy.controllers.is_some()) {
             if let Ok(all) = fs::read_to_string(hierarchy.path.join(file)) {
                 fs::write(group.join(file), all)?;
@@ -98,8 +96,8 @@ pub(super) fn make(hierarchies: &[Hierarchy], name: &str) -> io::Result<(Groups,
     Ok((groups, joins))
 }
 
-/// Version 2 lets no group have both processes and controllers for groups below it, so the process that waits for the node's first
-/// one goes into a group of its own. The first one does the same with itself.
+/// Version 2 does not allow a group with both processes and controllers for groups below it, so the process that waits
+/// for the node's first one goes into a group of its own. The first process does the same.
 pub(super) fn part(hierarchies: &[Hierarchy], name: &str, pid: u32) -> io::Result<()> {
     for hierarchy in hierarchies.iter().filter(|one| one.controllers.is_none()) {
         let outer = hierarchy.path.join(name).join("outer");
@@ -109,7 +107,7 @@ pub(super) fn part(hierarchies: &[Hierarchy], name: &str, pid: u32) -> io::Resul
     Ok(())
 }
 
-/// Waits until nothing runs in the groups of this name, and removes them. Fails when something still runs after a while.
+/// Waits until no process is in the groups of this name, and removes them. Fails if a process still runs after a while.
 pub(super) fn remove(name: &str) -> io::Result<()> {
     if !name.starts_with(PREFIX) {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no group of ours"));
@@ -127,7 +125,7 @@ pub(super) fn remove(name: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// The kernel refuses to remove a group in which something runs, or which has groups.
+/// The kernel refuses to remove a group that has processes or groups.
 fn remove_tree(group: &Path) -> io::Result<()> {
     let listing = match fs::read_dir(group) {
         Ok(listing) => listing,
@@ -151,7 +149,7 @@ impl Groups {
         &self.name
     }
 
-    /// Leaves them.
+    /// Leaves them in place.
     pub(super) fn keep(mut self) {
         self.kept = true;
     }
@@ -160,7 +158,7 @@ impl Groups {
 impl Drop for Groups {
     fn drop(&mut self) {
         if !self.kept {
-            // What cannot be removed is found by `cluster status`.
+            // Remaining groups are found by `cluster status`.
             let _ = remove(&self.name);
         }
     }

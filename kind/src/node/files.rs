@@ -1,4 +1,4 @@
-//! What the programs of a node read: kubeconfigs, and the configurations of containerd, CNI and the kubelet.
+//! Configuration files of a node's programs: kubeconfigs, and those of containerd, CNI and the kubelet.
 //!
 //! Owns the text of these files. Keys and tokens are those of every control plane ([`crate::programs::files`]).
 
@@ -15,17 +15,17 @@ use super::{Config, Error, NAME, PORT, TAINT};
 use crate::programs::User;
 use crate::programs::files::{Files, Server};
 
-/// The programs that log in, and as whom (Kubernetes documentation, "Using RBAC": core component roles).
+/// The users of the programs that log in (Kubernetes documentation, "Using RBAC": core component roles).
 const CONTROLLER_MANAGER: &str = "system:kube-controller-manager";
 const SCHEDULER: &str = "system:kube-scheduler";
 const PROXY: &str = "system:kube-proxy";
 const KUBELET: &str = "system:node:node";
-/// The user by which a node is brought up.
+/// The user that starts a node.
 pub(super) const BRINGER: &str = "longhaul:node";
-/// Where containerd listens in the node.
+/// The socket of containerd in the node.
 pub(super) const SOCKET: &str = "/run/containerd/containerd.sock";
 
-/// Everybody who logs in beside those whom somebody asked for.
+/// Every user beside those of the configuration.
 pub(super) fn users() -> Vec<User> {
     let user = |name: &str, groups: &[&str]| User {
         name: name.to_owned(),
@@ -40,7 +40,7 @@ pub(super) fn users() -> Vec<User> {
     ]
 }
 
-/// What the certificates are for. The loopback names are those of a proxy on the machine's side.
+/// The names and addresses of the certificates. The loopback names are for a proxy on the machine's side.
 pub(super) fn server(link: Link) -> Server {
     let names = ["kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"];
     let names = names.into_iter().chain(["localhost", "127.0.0.1"]).map(str::to_owned);
@@ -53,7 +53,7 @@ pub(super) fn server(link: Link) -> Server {
     }
 }
 
-/// Writes all of them; the programs with their arguments, in the order of their start.
+/// Writes all files; returns the programs with their arguments, in the order of their start.
 pub(super) fn write(files: &Files, found: &Found, link: Link, config: &Config) -> Result<Vec<Component>, Error> {
     let url = format!("https://{}:{PORT}", link.node());
     let kubeconfig = |file: &str, user: &str| -> Result<String, Error> {
@@ -83,7 +83,7 @@ pub(super) fn write(files: &Files, found: &Found, link: Link, config: &Config) -
             &apiserver(files, link, &config.apiserver_arguments),
         ),
     ];
-    // One of each, so nobody is to be elected, and a slow disk shall not make them give up.
+    // There is one of each, so no election is needed, and a slow disk must not make them give up.
     let manager = [
         format!("--kubeconfig={manager}"),
         "--leader-elect=false".to_owned(),
@@ -94,7 +94,7 @@ pub(super) fn write(files: &Files, found: &Found, link: Link, config: &Config) -
     all.push(component("kube-controller-manager", asset("kube-controller-manager"), true, &manager));
     let scheduler = [format!("--kubeconfig={scheduler}"), "--leader-elect=false".to_owned()];
     all.push(component("kube-scheduler", asset("kube-scheduler"), true, &scheduler));
-    // Settings of connection tracking are the machine's. Few containers may make a process dearer than its parent.
+    // The machine configures connection tracking. Most containers may not lower the OOM score of a process.
     let proxy = [
         format!("--kubeconfig={proxy}"),
         format!("--hostname-override={NAME}"),
@@ -115,7 +115,7 @@ pub(super) fn write(files: &Files, found: &Found, link: Link, config: &Config) -
     Ok(all)
 }
 
-/// In a folder of its own, because containerd reads all files that lie there.
+/// In a folder of its own, because containerd reads all files in it.
 const CNI: &str = "cni/10-bridge.conflist";
 
 fn component(name: &str, program: PathBuf, late: bool, arguments: &[String]) -> Component {
@@ -128,7 +128,7 @@ fn etcd() -> [String; 5] {
         "--listen-client-urls=http://127.0.0.1:2379",
         "--advertise-client-urls=http://127.0.0.1:2379",
         "--listen-peer-urls=http://127.0.0.1:2380",
-        // The data is worth nothing after a crash.
+        // The data is worthless after a crash.
         "--unsafe-no-fsync",
     ]
     .map(str::to_owned)
@@ -163,7 +163,7 @@ fn apiserver(files: &Files, link: Link, more: &[String]) -> Vec<String> {
     arguments
 }
 
-/// A string of JSON is a string of TOML, too.
+/// A string of JSON is also a string of TOML.
 fn containerd(found: &Found, files: &Files) -> String {
     let quoted = |path: &Path| Value::from(text(path)).to_string();
     let (programs, networks) = (quoted(&found.cni), quoted(&files.key("cni")));

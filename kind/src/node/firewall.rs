@@ -1,7 +1,7 @@
-//! Packets of Pods that a node lets vanish, where its network does not do that by itself.
+//! Rules that drop packets of Pods, on a node whose network does not enforce policies.
 //!
-//! The bridge of CNI enforces no NetworkPolicy. What one says about the Pods of a subject is done here, by rules of iptables in the
-//! node's own namespace, which end with it.
+//! The bridge of CNI enforces no NetworkPolicy. A policy for the Pods of a subject is enforced here, by rules of
+//! iptables in the node's own namespace, which end with it.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ pub struct Firewall {
 }
 
 impl Firewall {
-    /// Lets everything vanish that these Pods send to an address; instead of what was said before.
+    /// Drops all packets of these Pods to an address, instead of earlier rules.
     pub async fn cut(&self, pods: &[IpAddr], to: SocketAddr) -> Result<(), Error> {
         self.open().await?;
         self.call(&format!("-N {CHAIN}")).await?;
@@ -31,9 +31,9 @@ impl Firewall {
         self.call(&format!("-I FORWARD -j {CHAIN}")).await.map(drop)
     }
 
-    /// Lets everything pass again.
+    /// Removes the rules.
     pub async fn open(&self) -> Result<(), Error> {
-        // The first two say no where nothing was cut.
+        // The first two fail if there was no rule.
         let _ = self.call(&format!("-D FORWARD -j {CHAIN}")).await;
         if self.call(&format!("-F {CHAIN}")).await.is_ok() {
             self.call(&format!("-X {CHAIN}")).await?;
@@ -41,7 +41,7 @@ impl Firewall {
         Ok(())
     }
 
-    /// How many packets vanished.
+    /// The number of dropped packets.
     pub async fn dropped(&self) -> Result<u64, Error> {
         let listed = self.call(&format!("-nvxL {CHAIN}")).await?;
         Ok(packets(&listed))
@@ -49,7 +49,7 @@ impl Firewall {
 
     async fn call(&self, words: &str) -> Result<String, Error> {
         let entered = Tool::new(self.nsenter.clone()).with(["-t", &self.pid.to_string(), "-n", "--"]);
-        // Somebody else may hold the lock of the tables for a moment.
+        // Another process may hold the lock of the tables for a moment.
         let (tool, words) = (entered.with([&self.iptables]), format!("-w 5 {words}"));
         Ok(Step::new("cut off Pods", "longhaul cluster down", &tool, words.split(' ')).call().await?)
     }

@@ -1,6 +1,6 @@
-//! Images without an engine: archives as `docker save` writes them, of a few files and nothing below.
+//! Images without an engine: archives as `docker save` writes them, of a few files without a base image.
 //!
-//! Owns the form of the archive, and the pause program. What is in an image is said by who asks for it.
+//! Owns the form of the archive, and the pause program. The caller decides the contents of an image.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
-/// The image of the process that each Pod's namespaces hang on.
+/// The image of the process that holds each Pod's namespaces.
 pub(super) const PAUSE: &str = "localhost/longhaul-pause:1";
-/// Where ELF programs without a position of their own are loaded.
+/// The load address of ELF programs with a fixed position.
 const BASE: u64 = 0x40_0000;
 /// ELF-64: the header, and one entry of the table of segments.
 const HEADERS: usize = 64 + 56;
@@ -18,24 +18,21 @@ const HEADERS: usize = 64 + 56;
 /// A file of an image.
 #[derive(Debug, Clone)]
 pub struct File {
-    /// Without a leading slash.
+    /// The path, without a leading slash.
     pub path: String,
-    /// Its content.
     pub bytes: Vec<u8>,
-    /// Whether it is a program.
     pub executable: bool,
 }
 
 /// An image of one layer.
 #[derive(Debug, Clone)]
 pub struct Image {
-    /// As Pods name it, with a tag: `docker.io/library/web:1`.
+    /// The name that Pods use, with a tag: `docker.io/library/web:1`.
     pub name: String,
     /// All its files; folders are made.
     pub files: Vec<File>,
-    /// What runs.
     pub entrypoint: Vec<String>,
-    /// The user and group that it runs as.
+    /// The user and the group of its process.
     pub user: u32,
 }
 
@@ -57,7 +54,7 @@ pub fn archive_of_layout(folder: &Path) -> io::Result<Vec<u8>> {
     archive.into_inner()
 }
 
-/// The file by which a folder is known to be a layout.
+/// The file that marks a folder as a layout.
 const LAYOUT: &str = "oci-layout";
 
 impl Image {
@@ -92,12 +89,12 @@ impl Image {
     }
 }
 
-/// The digest of bytes, as images are named.
+/// The digest of bytes, in the form of image names.
 fn hex(bytes: &[u8]) -> String {
     format!("{:x}", Sha256::digest(bytes))
 }
 
-/// The shared libraries of a program and its loader, as `ldd` tells; none of a static one.
+/// The shared libraries of a program and its loader, from `ldd`; empty for a static one.
 fn libraries(program: &Path) -> io::Result<Vec<PathBuf>> {
     let told = std::process::Command::new("ldd").arg(program).output()?;
     Ok(parse(&String::from_utf8_lossy(&told.stdout)))
@@ -138,7 +135,7 @@ fn append(archive: &mut tar::Builder<Vec<u8>>, path: &str, bytes: &[u8], mode: u
     archive.append_data(&mut header, path, bytes)
 }
 
-/// As images name it.
+/// The name of the processor in image metadata.
 fn architecture() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "amd64",
@@ -147,30 +144,30 @@ fn architecture() -> &'static str {
     }
 }
 
-/// The pause image; none where there is no such program.
+/// The pause image; none if there is no such program for this processor.
 pub(super) fn pause() -> Option<Image> {
     let file = File { path: "pause".to_owned(), bytes: pause_program()?, executable: true };
     Some(Image { name: PAUSE.to_owned(), files: vec![file], entrypoint: vec!["/pause".to_owned()], user: 0 })
 }
 
-/// A program that waits for SIGTERM or SIGINT and ends, and whose orphans the kernel reaps; by hand, because it is sixty
-/// instructions long for want of a compiler for it.
+/// A program that waits for SIGTERM or SIGINT and ends, and whose orphans the kernel reaps. It is assembled by hand,
+/// sixty instructions long, because the machine may have no compiler.
 pub(super) fn pause_program() -> Option<Vec<u8>> {
     if std::env::consts::ARCH != "x86_64" {
         return None;
     }
-    // Behind the code: the set of SIGTERM (15) and SIGINT (2), and a sigaction that ignores.
+    // After the code: the set of SIGTERM (15) and SIGINT (2), and a sigaction that ignores.
     let data =
         |code: usize| u32::try_from(BASE).unwrap_or_default() + u32::try_from(HEADERS + code).unwrap_or_default();
     let build = |code_bytes: usize| {
         let (set, action) = (data(code_bytes).to_le_bytes(), data(code_bytes + 8).to_le_bytes());
         let mut code = Vec::new();
         let mut put = |parts: &[&[u8]]| parts.iter().for_each(|part| code.extend_from_slice(part));
-        // rt_sigprocmask(SIG_BLOCK, set, NULL, 8): a first process gets no signal that it neither handles nor blocks.
+        // rt_sigprocmask(SIG_BLOCK, set, NULL, 8): a first process gets only signals that it handles or blocks.
         put(&[&[0x31, 0xff, 0xbe], &set, &[0x31, 0xd2, 0x41, 0xba, 8, 0, 0, 0, 0xb8, 14, 0, 0, 0, 0x0f, 0x05]]);
-        // rt_sigaction(SIGCHLD, ignore, NULL, 8): the kernel reaps whoever is orphaned.
+        // rt_sigaction(SIGCHLD, ignore, NULL, 8): the kernel reaps orphans.
         put(&[&[0xbf, 17, 0, 0, 0, 0xbe], &action, &[0x31, 0xd2, 0xb8, 13, 0, 0, 0, 0x0f, 0x05]]);
-        // rt_sigtimedwait(set, NULL, NULL, 8), again when it is interrupted (jump back over its 20 bytes).
+        // rt_sigtimedwait(set, NULL, NULL, 8), repeated if it is interrupted (jump back over its 20 bytes).
         put(&[&[0xbf], &set, &[0x31, 0xf6, 0x31, 0xd2, 0xb8, 128, 0, 0, 0, 0x0f, 0x05, 0x85, 0xc0, 0x78, 0xec]]);
         // exit(0)
         put(&[&[0x31, 0xff, 0xb8, 60, 0, 0, 0, 0x0f, 0x05]]);

@@ -1,7 +1,9 @@
-//! The first process of a node, inside its namespaces: mounts, network, and the programs, which it starts again when they end.
+//! The first process of a node, inside its namespaces: mounts, network, and the programs, which it starts again when
+//! they end.
 //!
-//! Owns that process's life. It decides nothing: what is to be done stands in two files, one written before it starts and
-//! one when the node has its address. Everything in the node is below it, so that the kernel ends all when it ends.
+//! Owns that process's life. It decides nothing: its instructions are in two files, one written before it starts and
+//! one when the node has its address. All processes of the node are below it, so that the kernel ends them when it
+//! ends.
 
 use std::convert::Infallible;
 use std::fs::{self, OpenOptions};
@@ -18,23 +20,23 @@ use serde::{Deserialize, Serialize};
 use super::NAME;
 use super::cgroup::Hierarchy;
 
-/// What is written before it starts.
+/// The file that is written before it starts.
 pub(super) const GROUND: &str = "ground.json";
-/// The number by which the machine knows it.
+/// The file with its process id on the machine.
 pub(super) const PID: &str = "pid";
-/// What it is to do once the node has an address.
+/// The file with its instructions once the node has an address.
 pub(super) const PLAN: &str = "plan.json";
-/// There when the API server and containerd answer.
+/// This file exists when the API server and containerd answer.
 pub(super) const READY: &str = "control-plane-is-ready";
-/// What is `/var` in the node.
+/// The folder that is `/var` in the node.
 pub(super) const VAR: &str = "var";
 
-/// Between the end of a program and its next start, as systemd has it for Kubernetes' own units.
+/// The time between the end of a program and its next start, as in Kubernetes' systemd units.
 const RESTART_AFTER: Duration = Duration::from_secs(1);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// Whoever starts it gives it its plan within a second or two, or is gone.
+/// The time for its plan to arrive: its parent writes the plan within a second or two, or has ended.
 const PLAN_WITHIN: Duration = Duration::from_mins(1);
-/// Settings of the whole machine that the kubelet insists on: it gets files of its own to write to.
+/// Settings of the whole machine that the kubelet insists on writing: it gets files of its own for them.
 const SETTINGS: [&str; 6] = [
     "vm/overcommit_memory",
     "vm/panic_on_oom",
@@ -44,7 +46,7 @@ const SETTINGS: [&str; 6] = [
     "kernel/keys/root_maxbytes",
 ];
 
-/// Where the node stands.
+/// The data for the mounts and cgroups of the node.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Ground {
     /// The name of its groups.
@@ -52,16 +54,16 @@ pub(super) struct Ground {
     pub(super) hierarchies: Vec<Hierarchy>,
 }
 
-/// What the first process is to do.
+/// The instructions of the first process.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Plan {
-    /// `ip`, of the package iproute2.
+    /// The program `ip` of the package iproute2.
     pub(super) ip: PathBuf,
     /// Arguments of `ip`, one after the other.
     pub(super) network: Vec<Vec<String>>,
-    /// Where programs look for others.
+    /// The PATH of the programs.
     pub(super) path: String,
-    /// Where they write.
+    /// The folder of their logs.
     pub(super) logs: PathBuf,
     pub(super) components: Vec<Component>,
 }
@@ -76,9 +78,9 @@ pub(super) struct Component {
     pub(super) late: bool,
 }
 
-/// The first process of a node: never returns as long as the node is to live. `directory` is the node's own folder.
+/// The first process of a node: never returns while the node lives. `directory` is the node's own folder.
 pub fn first_process(directory: &Path) -> io::Result<Infallible> {
-    // `/proc` is still the machine's, so this is the number that the machine knows.
+    // `/proc` is still the machine's, so this is the process id on the machine.
     let pid = fs::read_link("/proc/self")?;
     let ground: Ground = read(&directory.join(GROUND))?;
     mounts(directory, &ground).map_err(|error| io::Error::other(format!("mounts: {error}")))?;
@@ -88,7 +90,7 @@ pub fn first_process(directory: &Path) -> io::Result<Infallible> {
     let path = directory.join(PLAN);
     while !path.exists() {
         if Instant::now() >= deadline {
-            return Err(io::Error::new(io::ErrorKind::TimedOut, "nobody said what to do"));
+            return Err(io::Error::new(io::ErrorKind::TimedOut, "no instructions arrived"));
         }
         std::thread::park_timeout(LOOK_EVERY);
     }
@@ -100,7 +102,7 @@ pub fn first_process(directory: &Path) -> io::Result<Infallible> {
     supervise(&plan, &directory.join(READY))
 }
 
-/// Everything that is the node's own. The mounts are in its namespace and end with it.
+/// Mounts every file system of the node. The mounts are in its namespace and end with it.
 fn mounts(directory: &Path, ground: &Ground) -> io::Result<()> {
     mount_change("/", MountPropagationFlags::SHARED | MountPropagationFlags::REC)?;
     mount_bind(directory.join(VAR), "/var")?;
@@ -121,7 +123,7 @@ fn mounts(directory: &Path, ground: &Ground) -> io::Result<()> {
     Ok(())
 }
 
-/// Of version 2: goes into a group below, so that groups beside it can have all controllers.
+/// For version 2: goes into a group below, so that groups beside it can have all controllers.
 fn unified(path: &Path) -> io::Result<()> {
     let controllers = fs::read_to_string(path.join("cgroup.controllers"))?;
     let enable: Vec<String> = controllers.split_whitespace().map(|name| format!("+{name}")).collect();
@@ -145,15 +147,15 @@ fn network(plan: &Plan) -> io::Result<()> {
     fs::write("/proc/sys/net/bridge/bridge-nf-call-iptables", "1")
 }
 
-/// A program with what became of it.
+/// A program, and its present process.
 struct Running<'a> {
     component: &'a Component,
     pid: Option<u32>,
-    /// When it may be started.
+    /// The time from which it may be started.
     due: Instant,
 }
 
-/// Starts programs, reaps all that ends, and starts those again that were to go on.
+/// Starts programs, reaps ended processes, and starts programs again that must go on.
 fn supervise(plan: &Plan, ready: &Path) -> io::Result<Infallible> {
     let now = Instant::now();
     let mut all: Vec<Running<'_>> =
@@ -185,7 +187,7 @@ fn ended(all: &mut [Running<'_>], pid: Pid, status: &str) {
     }
 }
 
-/// The number of a program that was started. Nobody waits for it here but [`supervise`].
+/// Starts a program and returns its process id. Only [`supervise`] waits for it.
 fn start(plan: &Plan, component: &Component) -> io::Result<u32> {
     let log = plan.logs.join(format!("{}.log", component.name));
     let output = OpenOptions::new().create(true).append(true).open(log)?;
@@ -195,7 +197,7 @@ fn start(plan: &Plan, component: &Component) -> io::Result<u32> {
     Ok(command.spawn()?.id())
 }
 
-/// Makes what is `/var` in the node.
+/// Makes the folder that is `/var` in the node.
 pub(super) fn make_var(directory: &Path) -> io::Result<()> {
     for folder in ["lib", "log", "tmp"] {
         fs::create_dir_all(directory.join(VAR).join(folder))?;

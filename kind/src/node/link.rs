@@ -1,6 +1,6 @@
 //! The one network link between a node and the machine, and the addresses on it.
 //!
-//! Owns finding a block of addresses that nobody uses and claiming it. The link ends with the node's namespace.
+//! Owns finding an unused block of addresses and claiming it. The link ends with the node's namespace.
 
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -38,22 +38,22 @@ impl Link {
         Ipv4Addr::new(10, self.block, 96, 1)
     }
 
-    /// Where addresses of Services are taken from.
+    /// The address range of Services.
     pub(super) fn services(self) -> String {
         format!("10.{}.96.0/20", self.block)
     }
 
-    /// Where addresses of Pods are taken from.
+    /// The address range of Pods.
     pub(super) fn pods(self) -> String {
         format!("10.{}.128.0/17", self.block)
     }
 
-    /// All of it.
+    /// The whole address range.
     fn all(self) -> String {
         format!("10.{}.0.0/16", self.block)
     }
 
-    /// What is set up inside the node: arguments of `ip`.
+    /// The network setup inside the node: arguments of `ip`.
     pub(super) fn inside(self) -> Vec<Vec<String>> {
         let words = |text: String| text.split(' ').map(str::to_owned).collect();
         [
@@ -66,7 +66,7 @@ impl Link {
         .into()
     }
 
-    /// Takes the first block that nobody uses; making the link is what claims it. `pid` is a process of the node.
+    /// Takes the first unused block; making the link claims it. `pid` is a process of the node.
     pub(super) async fn claim(ip: &Path, pid: u32) -> Result<Self, Error> {
         let ip = Tool::new(ip.to_owned());
         let ask =
@@ -80,7 +80,7 @@ impl Link {
             }
             let name = link.name();
             if let Err(error) = ask(&format!("link add {name} type veth peer name eth0 netns {pid}")).await {
-                // Somebody else was faster.
+                // Another process was faster.
                 last = Some(error);
                 continue;
             }

@@ -1,6 +1,6 @@
-//! What a node needs of the machine: looked for before anything is started, all of it at once.
+//! Requirements of a node on the machine: all are checked before anything is started.
 //!
-//! Owns the list, and the command that mends each. It changes nothing.
+//! Owns the list, and a remedy for each. It changes nothing.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -22,30 +22,28 @@ const PROGRAMS: [(&str, &str); 8] = [
     ("iptables", "iptables"),
     ("conntrack", "conntrack"),
 ];
-/// Where the plugins of CNI lie: as their project says, and as Debian does.
+/// The folders of CNI plugins: the project's and Debian's.
 const CNI_FOLDERS: [&str; 3] = ["/opt/cni/bin", "/usr/lib/cni", "/usr/libexec/cni"];
 const CNI_PLUGINS: [&str; 4] = ["bridge", "host-local", "loopback", "portmap"];
-/// Root's folders of programs, which not everybody has on the PATH.
+/// Root's folders of programs, which are not on every user's PATH.
 const ROOTS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
-/// The node has its own, so nothing of the machine's can be seen there.
+/// The node has its own of these, so the machine's are not visible there.
 const COVERED: [&str; 2] = ["/var", "/run"];
-/// Controllers that the kubelet asks for.
+/// Controllers that the kubelet requires.
 const CONTROLLERS: [&str; 4] = ["cpu", "cpuset", "memory", "pids"];
 
-/// Something that is missing.
+/// A missing requirement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Need {
-    /// What it is.
     pub what: String,
-    /// What to do about it.
     pub mend: String,
 }
 
-/// Everything that is missing, one a line.
+/// All missing requirements, one a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Missing(pub Vec<Need>);
 
-/// Where things are.
+/// The paths of the requirements.
 #[derive(Debug, Clone)]
 pub(super) struct Found {
     pub(super) assets: PathBuf,
@@ -67,7 +65,7 @@ pub(super) struct Tools {
     pub(super) iptables: PathBuf,
 }
 
-/// The programs of the machine alone, for a node that runs.
+/// Only the programs of the machine, for a node that runs.
 pub(super) fn tools() -> Result<Tools, Missing> {
     let (tools, missing) = tools_in(&places(std::env::var_os("PATH").as_deref()));
     if missing.is_empty() { Ok(tools) } else { Err(Missing(missing)) }
@@ -90,7 +88,7 @@ fn tools_in(places: &[PathBuf]) -> (Tools, Vec<Need>) {
     (tools, absent.map(need).collect())
 }
 
-/// Looks for everything.
+/// Checks all requirements.
 pub(super) fn look(assets: &Path, directory: &Path) -> Result<Found, Missing> {
     let mut missing = Vec::new();
     let mut need = |what: String, mend: &str| missing.push(Need { what, mend: mend.to_owned() });

@@ -1,6 +1,6 @@
-//! The processes of Pods, by the numbers that the machine has for them: a Pod is known by its cgroup.
+//! The processes of Pods, by their ids on the machine: a Pod is identified by its cgroup.
 //!
-//! Only looks. Whoever signals one of them does that by itself.
+//! Owns only finding them. The caller sends the signals.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,15 +11,15 @@ use super::cgroup::Hierarchy;
 /// The kubelet's group, and those of its classes of Pods below it (Kubernetes documentation, "Pod quality of service classes").
 const KUBEPODS: &str = "kubepods";
 const CLASSES: [&str; 3] = ["", "burstable", "besteffort"];
-/// What the namespaces of a Pod hang on runs nothing of the Pod.
+/// The process that holds the namespaces of a Pod runs nothing of the Pod.
 const PAUSE: &str = "pause";
 
-/// Folders of groups that are looked at for one of them; a machine with more of them is searched in part.
+/// The most folders of groups that are searched for one Pod; a machine with more of them is searched in part.
 const FOLDERS_MAX: usize = 20_000;
-/// How deep a Pod's group may be: below that of an engine, of a node's container, of the kubelet, of a class.
+/// The greatest depth of a Pod's group: below that of an engine, of a node's container, of the kubelet, of a class.
 const DEPTH_MAX: usize = 12;
 
-/// Where the Pods of nodes are.
+/// The place where Pods of nodes are searched.
 #[derive(Debug, Clone)]
 pub struct Pods {
     root: PathBuf,
@@ -28,19 +28,19 @@ pub struct Pods {
 }
 
 impl Pods {
-    /// Those of the node with this group.
+    /// The Pods of the node with this group.
     pub(super) fn of(hierarchies: &[Hierarchy], group: &str) -> Self {
         let root = Self::hierarchy(hierarchies).map(|one| one.path.join(group).join(KUBEPODS)).unwrap_or_default();
         Self { root, anywhere: false }
     }
 
-    /// Those of all nodes that this machine has, in containers too. A uid is that of one Pod in the world.
+    /// The Pods of all nodes on this machine, including those in containers. A uid belongs to one Pod in the world.
     pub(crate) fn anywhere() -> Self {
         let root = Self::hierarchy(&super::cgroup::hierarchies()).map(|one| one.path.clone()).unwrap_or_default();
         Self { root, anywhere: true }
     }
 
-    /// Any hierarchy of the kubelet's does; the one of version 2 has no Pods beside those of version 1.
+    /// Any hierarchy of the kubelet works; that of version 2 has no Pods if version 1 is used as well.
     fn hierarchy(hierarchies: &[Hierarchy]) -> Option<&Hierarchy> {
         let counts =
             |one: &&Hierarchy| one.controllers.as_ref().is_some_and(|names| names.iter().any(|it| it == "pids"));
@@ -65,7 +65,7 @@ impl Pods {
     }
 }
 
-/// The folders of a Pod's group: `pod3f1c-…`, or where systemd names it `kubelet-kubepods-burstable-pod3f1c_….slice`.
+/// The folders of a Pod's group: `pod3f1c-…`, or with systemd's names `kubelet-kubepods-burstable-pod3f1c_….slice`.
 fn search(root: &Path, uid: &str) -> Vec<PathBuf> {
     let names = [format!("pod{uid}"), format!("pod{}.slice", uid.replace('-', "_"))];
     let mut folders = vec![(root.to_owned(), 0)];
@@ -92,7 +92,7 @@ fn processes(group: &Path) -> BTreeSet<u32> {
     text.split_whitespace().filter_map(|number| number.parse().ok()).collect()
 }
 
-/// Whether its parent is none of the container's.
+/// Whether its parent is outside of the container.
 fn is_first(pid: u32, all: &BTreeSet<u32>) -> bool {
     let read = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}")).ok();
     let Some(name) = read("comm") else { return false };
@@ -131,7 +131,7 @@ mod tests {
         assert!(pods.first_processes("c").is_empty());
         let anywhere = Pods { root: root.path().to_owned(), anywhere: true };
         assert_eq!(anywhere.first_processes("a-b"), [shell.id()]);
-        // As systemd names groups.
+        // With systemd's names of groups.
         let scope =
             "docker/x/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-podd_e.slice/cri-containerd-x.scope";
         fs::create_dir_all(root.path().join(scope)).unwrap();

@@ -1,6 +1,6 @@
-//! Less memory and less of a processor for the containers of a Pod, by their own cgroups.
+//! Less memory and less processor time for the containers of a Pod, by their own cgroups.
 //!
-//! Owns writing the limits, and back. The kubelet does not look at the group of a container that runs.
+//! Owns writing the limits, and restoring them. The kubelet does not check the group of a running container.
 
 use std::fs;
 use std::io;
@@ -10,40 +10,40 @@ use super::cgroup::{self, Hierarchy};
 
 /// The kernel's own period of its bandwidth controller, in microseconds.
 const PERIOD_US: u64 = 100_000;
-/// A page of every machine that a node runs on.
+/// The page size of every machine that a node runs on.
 const PAGE: u64 = 4096;
-/// How often a limit is tried that the kernel cannot bring memory below.
+/// How often a limit is tried to which the kernel cannot reduce the memory.
 const ATTEMPTS: u64 = 64;
 
-/// What a container may have.
+/// The limits of a container.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Limits {
-    /// Bytes.
+    /// In bytes.
     pub memory: Option<u64>,
-    /// Processors.
+    /// In processors.
     pub cpu: Option<f64>,
 }
 
-/// A limit that was set. Dropping it takes it back.
+/// A limit that was set. Dropping it restores the earlier one.
 #[derive(Debug)]
 pub struct Pressed {
     /// The identifier of its container.
     pub container: String,
     file: PathBuf,
     before: String,
-    /// What was done, in words.
+    /// The action, as text.
     pub told: String,
 }
 
 impl Drop for Pressed {
-    /// Writes back what was there. A container that is gone needs nothing.
+    /// Restores the earlier limit. A container that has ended needs nothing.
     fn drop(&mut self) {
-        // Its group may be gone between a look and the write, and nothing else can go wrong that could be mended.
+        // Its group may be removed before the write; no other failure can be repaired here.
         let _ = fs::write(&self.file, &self.before);
     }
 }
 
-/// Sets limits for the containers of these first processes, but for those in `known`. A process that is gone has none.
+/// Sets limits for the containers of these first processes, except those in `known`. Ended processes are skipped.
 pub fn press(pids: &[u32], limits: Limits, known: &[String]) -> io::Result<Vec<Pressed>> {
     let hierarchies = cgroup::hierarchies();
     let mut pressed = Vec::new();
@@ -69,7 +69,7 @@ pub fn press(pids: &[u32], limits: Limits, known: &[String]) -> io::Result<Vec<P
     Ok(pressed)
 }
 
-/// The folder of a process' group in the hierarchy of a controller, and the version of that (cgroups(7), `/proc/pid/cgroup`).
+/// The folder of a process's group in the hierarchy of a controller, and its version (cgroups(7), `/proc/pid/cgroup`).
 fn group(hierarchies: &[Hierarchy], groups: &str, controller: &str) -> Option<(PathBuf, u8)> {
     let has =
         |one: &&Hierarchy| one.controllers.as_ref().is_some_and(|names| names.iter().any(|name| name == controller));
@@ -83,7 +83,7 @@ fn group(hierarchies: &[Hierarchy], groups: &str, controller: &str) -> Option<(P
         let (names, path) = (parts.next()?, parts.next()?);
         is_its(names).then(|| path.trim_start_matches('/').to_owned())
     })?;
-    // Nobody limits the whole machine.
+    // The whole machine is never limited.
     (!path.is_empty()).then(|| (one.path.join(path), if one.controllers.is_some() { 1 } else { 2 }))
 }
 
@@ -91,7 +91,7 @@ fn name(folder: &Path) -> Option<String> {
     folder.file_name().map(|name| name.to_string_lossy().into_owned())
 }
 
-/// The file of a share of processors, and what is written there.
+/// The file for a share of processors, and its content.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most 64 processors, and positive")]
 fn quota(cpu: f64, version: u8) -> (&'static str, String) {
     let quota = (cpu * PERIOD_US as f64) as u64;
@@ -100,7 +100,7 @@ fn quota(cpu: f64, version: u8) -> (&'static str, String) {
 
 fn set(container: &str, file: PathBuf, text: &str, told: String) -> io::Result<Option<Pressed>> {
     let before = match fs::read_to_string(&file) {
-        // It ended meanwhile.
+        // The container ended meanwhile.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         before => before?.trim().to_owned(),
     };
@@ -108,8 +108,8 @@ fn set(container: &str, file: PathBuf, text: &str, told: String) -> io::Result<O
     Ok(Some(Pressed { container: container.to_owned(), file, before, told }))
 }
 
-/// Version 1 refuses a limit below what cannot be given back (`EBUSY`): then it is as near as the kernel lets it, and the next page is one
-/// too many.
+/// Version 1 refuses a limit below the memory that cannot be freed (`EBUSY`): then the limit is as near as the kernel
+/// allows, and the next page is one too many.
 fn memory(container: &str, file: &Path, usage: &Path, bytes: u64) -> io::Result<Option<Pressed>> {
     let before = match fs::read_to_string(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

@@ -1,7 +1,7 @@
 //! The folder of a control plane: keys, certificates, tokens, audit policy, data, logs.
 //!
-//! Owns what is written before the programs start, and removing it after they ended. Nothing in it is readable for other
-//! users: the tokens are those of an administrator.
+//! Owns the files that are written before the programs start, and their removal afterwards. Other users cannot read any
+//! of them: the tokens are those of an administrator.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -19,14 +19,15 @@ use rcgen::{
 
 use super::Error;
 
-/// Clocks of containers and machines differ a little; a certificate must not be from the future.
+/// The start of a certificate before now: clocks of containers and machines differ a little, and a certificate must not
+/// be from the future.
 const BACKDATED_BY: Duration = Duration::from_hours(1);
-/// Longer than the longest run (100 hours) with room to look around after it.
+/// The validity of a certificate: longer than the longest run (100 hours), with time to look around after it.
 const VALID_FOR: Duration = Duration::from_hours(10 * 24);
-/// The user that asks whether the API server is ready; it may see no more than that.
+/// The user for readiness requests, which has no other right.
 const PROBE: &str = "longhaul:probe";
-/// Metadata is enough to say who did what when; request bodies would be most of the disk traffic of a run.
-/// Kubernetes documentation, "Auditing".
+/// Metadata is enough to show each user's requests and their times; request bodies would be most of the disk traffic of
+/// a run. Kubernetes documentation, "Auditing".
 const AUDIT_POLICY: &str = "\
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -39,32 +40,32 @@ rules:
   - level: Metadata
 ";
 
-/// Somebody who may log in with a token.
+/// A user that may log in with a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct User {
     /// The user name that RBAC sees.
     pub name: String,
-    /// The groups that RBAC sees; `system:masters` may do everything.
+    /// The groups that RBAC sees; `system:masters` has all rights.
     pub groups: Vec<String>,
 }
 
 impl User {
-    /// `admin`, who may do everything.
+    /// The user `admin` with all rights.
     pub(crate) fn admin() -> Self {
         Self { name: "admin".to_owned(), groups: vec!["system:masters".to_owned()] }
     }
 }
 
-/// What differs between the control planes.
+/// The differences between the control planes.
 #[derive(Debug, Clone)]
 pub(crate) struct Server {
-    /// The name of its authority.
+    /// The name of its certificate authority.
     pub(crate) authority: &'static str,
-    /// What the API server's certificate is for: names and addresses.
+    /// The names and addresses of the API server's certificate.
     pub(crate) names: Vec<String>,
     /// The folder of its data.
     pub(crate) data: &'static str,
-    /// Whether the API server has a certificate to show to kubelets, `kubelet-client.crt`.
+    /// Whether the API server has a client certificate for kubelets, `kubelet-client.crt`.
     pub(crate) calls_kubelets: bool,
 }
 
@@ -75,19 +76,19 @@ pub(crate) struct Files {
     ca_pem: String,
     /// Name and token.
     tokens: Vec<(String, String)>,
-    /// Not to be removed.
+    /// Whether they are left in place.
     kept: bool,
 }
 
 impl Files {
-    /// Makes everything anew; what an earlier control plane left in the folder is replaced.
+    /// Makes all files; those of an earlier control plane in the folder are replaced.
     pub(crate) fn write(directory: &Path, users: &[User], server: &Server) -> Result<Self, Error> {
         let mut files = Self::folders(directory, server.data)?;
         files.fill(users, server)?;
         Ok(files)
     }
 
-    /// Makes the folders alone; what an earlier control plane left in them goes.
+    /// Makes only the folders; the files of an earlier control plane in them are removed.
     pub(crate) fn folders(directory: &Path, data: &'static str) -> Result<Self, Error> {
         let directory = std::path::absolute(directory).map_err(failed(directory))?;
         let files = Self { directory, data, ca_pem: String::new(), tokens: Vec::new(), kept: false };
@@ -107,17 +108,15 @@ impl Files {
         files.save("audit-policy.yaml", AUDIT_POLICY)
     }
 
-    /// Leaves keys and data where they are.
+    /// Leaves keys and data in place.
     pub(crate) fn keep(mut self) {
         self.kept = true;
     }
 
-    /// A file among the keys.
     pub(crate) fn key(&self, name: &str) -> PathBuf {
         self.directory.join("pki").join(name)
     }
 
-    /// A file among the logs.
     pub(crate) fn log(&self, name: &str) -> PathBuf {
         self.logs().join(name)
     }
@@ -178,7 +177,8 @@ impl Files {
         self.save("service-account.pub", &accounts.public_key_pem())
     }
 
-    /// Kubernetes documentation, "Static token file": token, user name, user id, and the groups in one quoted column.
+    /// The format of the Kubernetes documentation, "Static token file": token, user name, user id, and the groups in
+    /// one quoted column.
     fn write_tokens(&mut self, users: &[User]) -> Result<(), Error> {
         let probe = User { name: PROBE.to_owned(), groups: Vec::new() };
         let mut text = String::new();
@@ -196,7 +196,7 @@ impl Files {
         self.save("tokens.csv", &text)
     }
 
-    /// Writes a file among the keys, for nobody else to read.
+    /// Writes a file among the keys, readable only by this user.
     pub(crate) fn save(&self, name: &str, text: &str) -> Result<(), Error> {
         let path = self.key(name);
         let mut options = fs::OpenOptions::new();
@@ -206,7 +206,7 @@ impl Files {
 
     fn remove_secrets(&self) {
         for folder in [self.key(""), self.data()] {
-            // Not there is what is wanted; anything else shows when it is written anew.
+            // A missing folder is fine; other errors appear when it is written again.
             let _ = fs::remove_dir_all(folder);
         }
     }

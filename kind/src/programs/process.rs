@@ -1,9 +1,9 @@
-//! One child process that never outlives its owner, unless the owner lets it go.
+//! One child process that never outlives its owner, unless the owner releases it.
 //!
-//! Owns starting, watching and ending it. Each child has a keeper thread, for two reasons: the kernel's parent-death
-//! signal fires when the *thread* that forked ends, and threads of an async runtime come and go; and a thread can
-//! reap the child whatever the runtime does. The child leads its own process group, so that its children go too, and an
-//! interrupt typed at the terminal reaches only us.
+//! Owns starting, watching and ending it. Each child has a keeper thread, for two reasons. The kernel's parent-death
+//! signal fires when the *thread* that forked ends, and threads of an async runtime come and go. And a thread can reap
+//! the child whatever the runtime does. The child leads its own process group, so that its children are ended too, and
+//! an interrupt typed at the terminal reaches only this process.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -21,29 +21,28 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::{Error, LOG_LINES};
 
-/// How often the keeper looks whether the child has ended.
+/// The interval at which the keeper checks whether the child has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// What becomes of a child.
+/// The lifetime of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lifetime {
-    /// It dies with its owner, however the owner dies.
+    /// The child dies with its owner, however the owner dies.
     Owned,
-    /// As long as it is not released it dies with the [`Process`]; a killed owner leaves it behind. It has a session of
-    /// its own, so that it does not hear when its owner's terminal is closed.
+    /// Until it is released it dies with the [`Process`]; a killed owner leaves it behind. It has a session of its own,
+    /// so that closing its owner's terminal does not affect it.
     Releasable,
 }
 
-/// What a keeper is told.
+/// A command to a keeper.
 #[derive(Debug)]
 enum Order {
-    /// End it; a gentle end may take so long.
+    /// End the child; a gentle end may take this long.
     End(Duration),
-    /// Leave it running.
+    /// Leave the child running.
     Release,
 }
 
-/// A running child.
 #[derive(Debug)]
 pub(crate) struct Process {
     program: &'static str,
@@ -51,7 +50,7 @@ pub(crate) struct Process {
     log: PathBuf,
     /// How it ended, once it did.
     ended: Arc<Mutex<Option<String>>>,
-    /// Closing it means to end at once.
+    /// Closing it is the command to end at once.
     orders: Option<SyncSender<Order>>,
     keeper: Option<JoinHandle<()>>,
 }
@@ -68,7 +67,7 @@ impl Process {
         Self::start_within(program, path, arguments, log, lifetime, Vec::new())
     }
 
-    /// The same in these cgroups from its first moment: their open files `cgroup.procs`.
+    /// Like [`Self::start`], in these cgroups from its first moment: their open files `cgroup.procs`.
     pub(crate) fn start_within(
         program: &'static str,
         path: &Path,
@@ -119,10 +118,10 @@ impl Process {
         tail(&self.log)
     }
 
-    /// Asks it to end, kills it when it has not after `patience`, and waits until it is gone.
+    /// Asks it to end, kills it if it has not ended after `patience`, and waits for its end.
     pub(crate) fn stop(&mut self, patience: Duration) {
         if let Some(orders) = self.orders.take() {
-            // A keeper that is gone has reaped its child already.
+            // A keeper that has ended has reaped its child already.
             let _ = orders.send(Order::End(patience));
         }
         if let Some(keeper) = self.keeper.take() {
@@ -133,7 +132,7 @@ impl Process {
     /// Leaves it running, without an owner.
     pub(crate) fn release(mut self) {
         if let Some(orders) = self.orders.take() {
-            // A keeper that is gone has reaped its child already.
+            // A keeper that has ended has reaped its child already.
             let _ = orders.send(Order::Release);
         }
     }
@@ -161,7 +160,7 @@ fn command(path: &Path, arguments: &[OsString], log: &Path, lifetime: Lifetime) 
     let output = OpenOptions::new().create(true).append(true).mode(0o600).open(log)?;
     let mut command = Command::new(path);
     command.args(arguments).stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
-    // What a control plane does must depend on its arguments alone; etcd reads every flag from ETCD_* as well.
+    // A control plane must depend on its arguments alone; etcd reads every flag from ETCD_* as well.
     command
         .env_clear()
         .envs(std::env::vars_os().filter(|(name, _)| name == "PATH" || name == "HOME" || name == "TMPDIR"));
@@ -189,7 +188,7 @@ fn die_with_parent(command: &mut Command) {
 #[expect(unsafe_code, reason = "the only way to join a cgroup between fork and exec")]
 fn join(command: &mut Command, groups: Vec<File>) {
     let ask = move || {
-        // Zero is whoever writes it (cgroups(7)).
+        // Zero means the writing process (cgroups(7)).
         groups.iter().try_for_each(|group| rustix::io::write(group, b"0").map(drop))?;
         Ok(())
     };
@@ -200,7 +199,7 @@ fn join(command: &mut Command, groups: Vec<File>) {
 #[expect(unsafe_code, reason = "the only way to run setsid(2) between fork and exec")]
 fn lead_a_session(command: &mut Command) {
     let ask = || {
-        // Leads a process group of its own from then on, too.
+        // From then on it also leads a process group of its own.
         rustix::process::setsid()?;
         Ok(())
     };
@@ -208,7 +207,7 @@ fn lead_a_session(command: &mut Command) {
     unsafe { command.pre_exec(ask) };
 }
 
-/// Elsewhere there is no such signal; a killed harness leaves its children there.
+/// Other systems have no such signal; there a killed harness leaves its children behind.
 #[cfg(not(target_os = "linux"))]
 fn die_with_parent(_command: &mut Command) {}
 
@@ -239,7 +238,7 @@ fn keep(
                 signal(&child, Signal::TERM);
                 let deadline = Instant::now() + patience;
                 while Instant::now() < deadline && matches!(child.try_wait(), Ok(None)) {
-                    // The owner has closed the channel and waits for us, so this is a pause and nothing else.
+                    // The owner has closed the channel and waits for us, so this is only a pause.
                     std::thread::park_timeout(LOOK_EVERY);
                 }
                 break;
@@ -254,7 +253,7 @@ fn keep(
     *ended.lock() = Some(status);
 }
 
-/// To the whole group of a child that has not been reaped, so the number cannot be somebody else's.
+/// Signals the whole group of a child that has not been reaped, so the process id cannot belong to another process.
 fn signal(child: &Child, signal: Signal) {
     if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
         let _ = kill_process_group(group, signal);
@@ -289,7 +288,7 @@ mod tests {
     fn a_dropped_process_is_gone_with_its_children() {
         let directory = tempfile::tempdir().unwrap();
         let log = directory.path().join("log");
-        // Deaf to gentle signals, with a child of its own.
+        // This shell ignores gentle signals, and has a child of its own.
         let process = shell("trap '' TERM; sleep 600 & echo $!; wait", &log);
         let pid = process.pid();
         until("the child says its number", || std::fs::read_to_string(&log).unwrap_or_default().ends_with('\n'));

@@ -1,6 +1,7 @@
 //! Waiting until the programs answer.
 //!
-//! Owns the questions and their deadlines. A program that ended is noticed at once and named with its last words.
+//! Owns the requests and their deadlines. A program that ended is noticed at once and reported with its last lines of
+//! output.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -20,48 +21,47 @@ use tokio_rustls::TlsConnector;
 use super::Error;
 use super::process::Process;
 
-/// Often enough to lose no time, seldom enough to cost none.
+/// The polling interval: often enough to lose no time, seldom enough to cost none.
 const ASK_EVERY: Duration = Duration::from_millis(100);
-/// For one question, from connecting to the last byte.
+/// The deadline of one request, from connecting to the last byte.
 const QUESTION_DEADLINE: Duration = Duration::from_secs(5);
-/// `/readyz?verbose` is a few KiB.
+/// The most bytes of an answer: `/readyz?verbose` is a few KiB.
 const ANSWER_BYTES_MAX: usize = 256 << 10;
 
-/// What the last question to a program was answered.
+/// The result of the last request to a program.
 #[derive(Debug, thiserror::Error)]
 pub enum Unready {
-    /// Nothing, for as long as a question may take.
+    /// No answer within the deadline.
     #[error("no answer")]
     Silent,
     /// There is no connection, or it broke.
     #[error(transparent)]
     Connection(#[from] std::io::Error),
-    /// What came is no HTTP.
+    /// The answer is not HTTP.
     #[error(transparent)]
     Http(#[from] hyper::Error),
-    /// There can be no such question.
+    /// The request is not valid.
     #[error(transparent)]
     Question(#[from] http::Error),
     /// The answer could not be read to its end.
     #[error("{0}")]
     Body(Box<dyn std::error::Error + Send + Sync>),
-    /// No.
+    /// A status of failure.
     #[error("{path} answered {status}")]
     Status {
-        /// The question.
+        /// The path of the request.
         path: &'static str,
-        /// The answer.
         status: StatusCode,
     },
     /// The answer about the version is no JSON.
     #[error(transparent)]
     Json(#[from] serde_json::Error),
-    /// There is no version in it.
+    /// The answer has no version.
     #[error("/version names none")]
     NoVersion,
 }
 
-/// Asks one API server.
+/// A client of one API server.
 pub(crate) struct Client {
     address: SocketAddr,
     tls: TlsConnector,
@@ -89,7 +89,6 @@ impl Client {
         version["gitVersion"].as_str().map(str::to_owned).ok_or(Unready::NoVersion)
     }
 
-    /// An object.
     pub(crate) async fn object(&self, path: &'static str) -> Result<serde_json::Value, Unready> {
         Ok(serde_json::from_slice(&healthy(path, self.get(path).await?)?)?)
     }
@@ -124,7 +123,7 @@ pub(crate) async fn etcd(
     until(process, deadline, patience, ask).await.map(drop)
 }
 
-/// Waits until the API server is ready; its version.
+/// Waits until the API server is ready; returns its version.
 pub(crate) async fn apiserver(
     process: &Process,
     client: &Client,
@@ -135,7 +134,7 @@ pub(crate) async fn apiserver(
     until(process, deadline, patience, ask).await
 }
 
-/// Asks until there is a good answer, the program ended, or time is up.
+/// Polls until there is a good answer, the program ended, or the time is over.
 async fn until<T>(
     process: &Process,
     deadline: Instant,
@@ -180,7 +179,7 @@ where
         let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
         Ok((status, body.map_err(Unready::Body)?.to_bytes()))
     };
-    // The connection is driven here and ends with the exchange; nothing is left running.
+    // The connection is driven here and ends with the exchange, so no task remains.
     let mut exchange = std::pin::pin!(exchange);
     tokio::select! {
         answer = &mut exchange => return answer,

@@ -1,6 +1,6 @@
-//! Which process is meant by a number: the same one as before, or somebody else's by now.
+//! The identity of a process: whether a process id still belongs to the same process.
 //!
-//! Reads Linux's `/proc` (proc(5)); elsewhere no process can be told apart, and nothing is ever taken for ours.
+//! Reads Linux's `/proc` (proc(5)); on other systems processes cannot be identified, and none is ever taken for ours.
 
 use std::fs;
 use std::io;
@@ -15,11 +15,11 @@ use super::Error;
 /// Field 22 of `/proc/<pid>/stat`, counted after the name in parentheses, which ends field 2.
 const START_FIELD: usize = 22 - 3;
 
-/// A process, for as long as the machine is not started anew.
+/// A process, until the machine is restarted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Identity {
-    /// Its number, which is given to others after it ended.
+    /// Its process id, which other processes get after it ended.
     pub pid: u32,
     /// When it started, in clock ticks since the boot.
     pub start_ticks: u64,
@@ -27,18 +27,18 @@ pub struct Identity {
     pub boot: String,
 }
 
-/// A process that is surely the one that was meant, whatever happens to its number.
+/// A handle that always refers to the identified process, even if its process id is reused.
 #[cfg(target_os = "linux")]
 #[derive(Debug)]
 pub(crate) struct Handle(std::os::fd::OwnedFd);
 
-/// Never made here.
+/// Never constructed on this system.
 #[cfg(not(target_os = "linux"))]
 #[derive(Debug)]
 pub(crate) enum Handle {}
 
 impl Identity {
-    /// The process that has this number now.
+    /// The process with this process id now.
     pub fn of(pid: u32) -> Result<Self, Error> {
         let failed = |source| Error::Process { pid, source };
         let (start_ticks, _) = stat(pid).map_err(failed)?;
@@ -46,12 +46,11 @@ impl Identity {
         Ok(Self { pid, start_ticks, boot: boot.trim().to_owned() })
     }
 
-    /// This process.
     pub fn of_self() -> Result<Self, Error> {
         Self::of(std::process::id())
     }
 
-    /// Whether it still runs. One that has ended and only waits to be noticed does not.
+    /// Whether it still runs. A zombie does not.
     pub fn is_alive(&self) -> bool {
         let same = Self::of(self.pid).is_ok_and(|now| now == *self);
         same && stat(self.pid).is_ok_and(|(_, state)| state != 'Z' && state != 'X')
@@ -63,11 +62,11 @@ impl Identity {
         use rustix::process::{Pid, PidfdFlags, pidfd_open};
         let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw)?;
         let handle = pidfd_open(pid, PidfdFlags::empty()).ok()?;
-        // Looked at after it was opened: the handle cannot change hands any more, so what is right now stays right.
+        // Checked after it was opened: the handle always refers to the same process, so the check stays valid.
         self.is_alive().then_some(Handle(handle))
     }
 
-    /// Nobody can be told apart here.
+    /// Processes cannot be identified on this system.
     #[cfg(not(target_os = "linux"))]
     pub(crate) fn open(&self) -> Option<Handle> {
         None
@@ -75,7 +74,7 @@ impl Identity {
 }
 
 impl Handle {
-    /// Sends a signal; to nobody when it has ended.
+    /// Sends a signal; does nothing if it has ended.
     pub(crate) fn signal(&self, signal: Signal) {
         #[cfg(target_os = "linux")]
         let _ = rustix::process::pidfd_send_signal(&self.0, signal);
@@ -84,7 +83,7 @@ impl Handle {
     }
 }
 
-/// Processes of this user that were started with one of these arguments, by number.
+/// Processes of this user that were started with one of these arguments, by process id.
 pub(crate) fn mentioning(arguments: &[String]) -> Vec<(String, Identity)> {
     let uid = rustix::process::getuid().as_raw();
     let Ok(listing) = fs::read_dir("/proc") else { return Vec::new() };
@@ -114,7 +113,7 @@ fn stat(pid: u32) -> io::Result<(u64, char)> {
     parse(&text).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "it is not what proc(5) says"))
 }
 
-/// The name may hold anything, closing parentheses and spaces too, so fields are counted after the last one.
+/// The name may contain any character, closing parentheses and spaces too, so fields are counted after the last one.
 fn parse(stat: &str) -> Option<(u64, char)> {
     let (_, fields) = stat.rsplit_once(") ")?;
     let mut fields = fields.split(' ');

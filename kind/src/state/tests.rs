@@ -1,4 +1,4 @@
-//! Entries on disk: found again, never taken for somebody else's, gone when nobody keeps them.
+//! Entries on disk: found again, never taken for another owner's, removed if they are not kept.
 
 use std::os::unix::fs::PermissionsExt as _;
 

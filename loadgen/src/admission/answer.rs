@@ -1,16 +1,16 @@
-//! Checks an answer as kube-apiserver does before it believes it. Pure; the rules are those of `go_rules::admission`.
+//! Checks an answer as kube-apiserver does before it accepts it. Pure; the rules are those of `go_rules::admission`.
 
 use go_rules::admission::{Answer, Asked, Refusal, Unpacked, Verdict, Version, unpack};
 
 use crate::failure::{Class, Failure, MOST_BODY_BYTES};
 use crate::socket::{Coding, Seen};
 
-/// Reads an answer to the call with this uid. Whoever is not known to validate only may send a patch.
+/// Reads an answer to the call with this uid. Only a mutating webhook may send a patch.
 pub(super) fn check(answer: Seen<'_>, uid: &[u8], mutating: bool) -> Result<Verdict, Failure> {
     if answer.coding == Coding::Gzip {
         let plain = match unpack(answer.body, MOST_BODY_BYTES) {
             Ok(plain) => plain,
-            // The status says enough.
+            // The status is enough.
             Err(_) if !(200..300).contains(&answer.status) => Vec::new(),
             Err(Unpacked::TooLarge) => return Err(Failure::unpacked_too_large(answer.body.len())),
             Err(Unpacked::Broken(why)) => {
@@ -44,7 +44,8 @@ mod tests {
         encoder.finish().unwrap()
     }
 
-    /// A compressed answer counts as its text does; a bomb, half an answer and plain text under that name are invalid.
+    /// A compressed answer counts as its text does; a decompression bomb, a truncated answer and plain text under that
+    /// name are invalid.
     #[test]
     fn compressed_answers_are_read_within_bounds() {
         fn zipped(body: &[u8]) -> Seen<'_> {
@@ -74,7 +75,7 @@ mod tests {
         );
     }
 
-    /// What is wrong with an answer is told by class.
+    /// The faults of an answer are reported by class.
     #[test]
     fn wrong_answers_have_classes() {
         let read = |status, content_type: Option<&str>, body: &str| {

@@ -1,4 +1,4 @@
-//! How each review was answered, for whoever compares that with what others were told of it.
+//! The answer to each review, for an observer that compares it with alerts.
 
 use std::fmt::Debug;
 
@@ -9,39 +9,38 @@ use crate::seed::UID_LEN;
 /// The answer to one review.
 #[derive(Debug, Clone, Copy)]
 pub struct Answer<'a> {
-    /// The review's uid.
     pub uid: &'a [u8; UID_LEN],
-    /// What was asked: `Deployment CREATE shop/cart`.
+    /// The request: `Deployment CREATE shop/cart`.
     pub label: &'a str,
-    /// Whether it was let in; none where no valid answer came.
+    /// Whether it was allowed; none if no valid answer came.
     pub allowed: Option<bool>,
-    /// Who is to be told of it.
+    /// Whether it must be reported.
     pub tells: Tells,
 }
 
-/// Whether somebody who wants to know of decisions about images is to be told of a review.
+/// Whether a receiver of decisions about images must get an alert about a review.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tells {
-    /// Nobody: it is a dry run.
+    /// Must not: the review is a dry run.
     Never,
-    /// Of images that it brings: a receiver must be.
+    /// Must: the review brings images.
     Must,
-    /// It brings none, or none that is new: a receiver may be.
+    /// May: the review brings no image, or no new one.
     May,
 }
 
-/// Whoever wants to know of every answer. Threads that send load call it: it must not wait.
+/// An observer of all answers. The threads that send load call it: it must not wait.
 pub trait Answers: Debug + Send + Sync {
-    /// A review was answered, or will never be.
+    /// A review was answered, or never will be.
     fn answered(&self, answer: &Answer<'_>);
 }
 
 impl Tells {
-    /// Who is to be told of the answer to a review of this template.
+    /// Whether the answer to a review of this template must be reported.
     pub(super) fn of(template: &Template, allowed: Option<bool>) -> Self {
         match (allowed, &template.expected) {
             _ if template.dry_run => Self::Never,
-            // To shed an attack is no decision.
+            // Shedding an attack is no decision.
             _ if template.hostile => Self::May,
             (Some(false), _) => Self::Must,
             (Some(true), Expected::Allow { images }) if template.examined => {

@@ -14,7 +14,8 @@ use super::review::{Actor, PLACEHOLDER, Review, Template};
 use super::{Config, Error, Image, pods};
 use crate::seed;
 
-/// A plan whose every body is the same, exactly so many bytes long, at least some hundred. Any valid answer is right.
+/// A plan whose bodies are all the same, with exactly this many bytes, at least some hundred. Any valid answer is
+/// right.
 pub fn plan_of_one(config: &Config, seed: u64, length: Duration, bytes: usize) -> Result<Plan, Error> {
     let body = |padding: &str| {
         json!({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": {
@@ -31,7 +32,7 @@ pub fn plan_of_one(config: &Config, seed: u64, length: Duration, bytes: usize) -
     Plan::of_one(config, seed, length, template)
 }
 
-/// A plan whose every request creates the same Pod, with one container for each image, as `kubectl apply` has it created.
+/// A plan whose every request creates the same Pod, with one container for each image, as `kubectl apply` creates it.
 /// `checked`: every image must come back with its digest; otherwise any valid answer is right.
 pub fn plan_of_pod(
     config: &Config,

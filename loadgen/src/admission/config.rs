@@ -1,4 +1,4 @@
-//! What a scenario says about admission load, and the checks that refuse nonsense before anything starts.
+//! The section of a scenario about admission load, and its checks before anything starts.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -6,27 +6,32 @@ use std::time::Duration;
 
 use units::{Rate, Span};
 
+use super::attack_plan::{self, Attack};
 use super::{Error, Image, Mix};
 use crate::arrivals::{Recorded, Recording};
 use crate::{Arrivals, Schedule, Shape, Size};
 
-/// What kube-apiserver uses when a webhook configuration does not say (`timeoutSeconds` of admissionregistration/v1).
+/// The default of kube-apiserver for a webhook configuration without a timeout (`timeoutSeconds` of
+/// admissionregistration/v1).
 pub const DEFAULT_TIMEOUT: Span = Span::from_secs(10);
 /// Enough for 500 requests a second that take a second each; few enough to stay far below a descriptor limit of 1024.
 pub const DEFAULT_MAX_IN_FLIGHT: u32 = 500;
-/// Requests per second and thread. A thread with TLS does some ten thousand; beyond this the plan is a typing error.
+/// The highest rate, in requests per second and thread. A thread with TLS sends some ten thousand; a higher rate is a
+/// typing error.
 pub const HIGHEST_RATE: f64 = 50_000.0;
-/// One thread does more than most webhooks can answer.
+/// One thread sends more than most webhooks can answer.
 pub const DEFAULT_THREADS: u32 = 1;
-/// Threads beyond the processors of a machine only make each other late; no machine that generates load has more.
+/// The most threads. Threads beyond the processors of a machine only make each other late; no machine that generates
+/// load has more.
 const HIGHEST_THREADS: u32 = 64;
-/// More workers only make each other late; beyond that their coordinator wants measuring anew (docs/measured/scale.md).
+/// The most workers. More workers only make each other late; with more, their coordinator has to be measured again
+/// (docs/measured/scale.md).
 pub const HIGHEST_WORKERS: u32 = 64;
-/// Each call in flight may hold a connection.
+/// The most calls in flight. Each may hold a connection.
 const HIGHEST_IN_FLIGHT: u32 = 20_000;
 /// HTTP/2 connections of a thread.
 pub(super) const DEFAULT_CONNECTIONS: u32 = 1;
-/// One carries hundreds of calls at a time.
+/// The most HTTP/2 connections. One carries hundreds of calls at a time.
 const HIGHEST_CONNECTIONS: u32 = 100;
 /// The range of `timeoutSeconds` (admissionregistration/v1).
 const TIMEOUT_SECONDS: std::ops::RangeInclusive<u64> = 1..=30;
@@ -45,34 +50,34 @@ pub struct Config {
     pub arrivals: Arrivals,
     /// How the rate changes over the run. Without it the rate stays.
     pub shape: Option<Shape>,
-    /// A file that says when each request is due and what it carries, instead of `rate`, `arrivals` and `shape`: JSON lines as
-    /// `longhaul load --record` writes them. Relative to the scenario file. Requests that it leaves open are drawn from `mix`; of
-    /// those that it brings nothing is known, so every valid answer to them is right. Must not be longer than the load.
+    /// A file with the time and the contents of each request, instead of `rate`, `arrivals` and `shape`: JSON lines as
+    /// `longhaul load --record` writes them. Relative to the scenario file. A request without contents is drawn from
+    /// `mix`. Nothing is known of the others, so every valid answer to them is right. Must not be longer than the load.
     pub replay: Option<PathBuf>,
-    /// Whom requests go to: the webhook itself, or an API server that asks the webhook. Through the API server a request is one of a
-    /// user (create, label, set image, delete, …), objects are stored and deleted again, and a request may take 30 s. How
-    /// long the webhook may take is said where it is registered, not by `timeout`.
+    /// The target of requests: the webhook itself, or an API server that calls the webhook. Through the API server a
+    /// request is one of a user (create, label, set image, delete, …), objects are stored and deleted again, and a
+    /// request may take 30 s. The webhook's own timeout then comes from its registration, not from `timeout`.
     #[serde(default, skip_serializing_if = "Through::is_webhook")]
     pub through: Through,
-    /// What kind of client sends them.
+    /// The kind of client that sends them.
     #[serde(default)]
     pub client: Client,
-    /// What users do, in relative weights.
+    /// The users' actions, in relative weights.
     #[serde(default = "Mix::usual")]
     pub mix: Mix,
-    /// Instead of `mix`: objects of any kind that are created, changed and deleted, and the webhooks that are asked about them. Default,
-    /// where the subject has webhooks of its own (`install: {webhooks: FILE}`): what is churned, and what definitions under
-    /// `controlPlane.manifests` tell of kinds that their rules name.
+    /// Instead of `mix`: objects of any kind that are created, changed and deleted, and the webhooks that are called
+    /// for them. Default, if the subject has webhooks of its own (`install: {webhooks: FILE}`): the churned objects,
+    /// and objects made from the definitions under `controlPlane.manifests` of kinds that the webhooks' rules name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub objects: Vec<super::Own>,
     /// How long a call may take, whole seconds from 1s to 30s; sent as `?timeout=10s` as kube-apiserver does.
     #[serde(default = "default_timeout")]
     pub timeout: Span,
-    /// How large the reviews are, within 2 %, each grown by itself the way real objects are: more containers, environment,
-    /// volumes, annotations, files. Kinds that cannot be so small or so large (a scale, an eviction, a workload in less than
-    /// 4 KiB, a Namespace in more than 200 KiB) come as near as they can. Without it reviews have their natural size.
+    /// The size of the reviews, within 2 %. Each grows like real objects do: more containers, environment, volumes,
+    /// annotations, files. Kinds that cannot be so small or so large (a scale, an eviction, a workload in less than 4
+    /// KiB, a Namespace in more than 200 KiB) come as near as they can. Without it reviews have their natural size.
     pub size: Option<Size>,
-    /// Calls that may be under way at once. A request that finds them all taken is counted as overflow.
+    /// The most calls in flight at once. A request above that number is counted as overflow.
     #[serde(default = "default_max_in_flight")]
     pub max_in_flight: u32,
     /// Threads that send, 1 to 64. Each has its share of the plan and of `maxInFlight`, and connections of its own, as each
@@ -82,14 +87,19 @@ pub struct Config {
     /// Whether TLS sessions are resumed. kube-apiserver does not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tls_resumption: bool,
-    /// A connection is closed after so many calls, for a steady churn of connections (not with `client: no-reuse`).
+    /// The number of calls after which a connection is closed, for a steady churn of connections (not with `client:
+    /// no-reuse`).
     pub calls_per_connection: Option<u32>,
     /// HTTP/2 connections of each thread, 1 to 100 (`client: http2` only); a call goes over the one with the fewest. Left
     /// out: one.
     pub connections: Option<u32>,
-    /// Who sends, if not the harness itself: workers that begin together, each with its share of the plan and of `maxInFlight`, and what they
-    /// measure is added. Where the control plane has nodes they are Pods of one Job, elsewhere processes of this machine. They know the
-    /// images as they are before the run, so nothing in it may change what the right answers are.
+    /// Clients that attack the webhook beside the reviews, by frames of HTTP/2 that no library writes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attacks: Vec<Attack>,
+    /// The senders, if not the harness itself: workers that begin together, each with its share of the plan and of
+    /// `maxInFlight`; their measurements are added. If the control plane has nodes, they are Pods of one Job, else
+    /// processes of this machine. They know the images as they are before the run, so nothing in the run may change the
+    /// right answers.
     pub workers: Option<Workers>,
 }
 
@@ -98,21 +108,21 @@ pub struct Config {
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Workers {
-    /// How many, 1 to 64.
+    /// The number of workers, 1 to 64.
     pub count: u32,
-    /// For Pods in a cluster that only a kubeconfig names: an image whose entry point is this very `longhaul` and that the cluster can pull.
-    /// Elsewhere one is made of this program and loaded.
+    /// For Pods in a cluster that only a kubeconfig names: an image whose entry point is this very `longhaul` and that
+    /// the cluster can pull. Elsewhere an image is made of this program and loaded.
     pub image: Option<String>,
 }
 
-/// Whom requests go to.
+/// The target of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Through {
     /// The webhook, as if from an API server.
     #[default]
     Webhook,
-    /// The API server of the control plane, which asks the webhook that is registered there.
+    /// The API server of the control plane, which calls the webhook that is registered there.
     Apiserver,
 }
 
@@ -123,21 +133,21 @@ impl Through {
     }
 }
 
-/// What kind of client sends the reviews.
+/// The kind of client that sends the reviews.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Client {
-    /// As kube-apiserver does: HTTP/1.1 over TLS, at most 25 idle connections kept 90 s, more when busy.
+    /// Like kube-apiserver: HTTP/1.1 over TLS, at most 25 idle connections kept 90 s, more when busy.
     #[default]
     Apiserver,
-    /// HTTP/2: one connection a thread unless `connections` says otherwise, one stream a call.
+    /// HTTP/2: one connection for each thread unless `connections` says otherwise, one stream for each call.
     Http2,
     /// A new HTTP/1.1 connection for each call.
     NoReuse,
 }
 
 impl Client {
-    /// In words, for people.
+    /// The text for people.
     pub fn describe(self) -> &'static str {
         match self {
             Self::Apiserver => "as kube-apiserver (HTTP/1.1, at most 25 idle connections)",
@@ -148,12 +158,13 @@ impl Client {
 }
 
 impl Config {
-    /// When requests are due in a run of this length; refuses what does not fit into it. Reads the file of a replay.
+    /// The due times of requests in a run of this length; refuses settings that do not fit into it. Reads the file of a
+    /// replay.
     pub fn schedule(&self, seed: u64, length: Duration) -> Result<Schedule, Error> {
         self.schedule_and_reviews(seed, length).map(|(schedule, _)| schedule)
     }
 
-    /// The same with what a replay brings along.
+    /// Like [`Self::schedule`], with the contents of a replay.
     pub(super) fn schedule_and_reviews(
         &self,
         seed: u64,
@@ -195,14 +206,14 @@ impl Config {
         Ok(schedule)
     }
 
-    /// Whether webhooks of the project's own say what is sent.
+    /// Whether the project's own webhooks decide which objects are sent.
     pub fn is_left_to_webhooks(&self) -> bool {
         self.through == Through::Webhook && self.objects.is_empty() && self.replay.is_none()
     }
 
-    /// Refuses what direct load can do and this cannot.
+    /// Refuses settings that only direct load supports.
     pub(super) fn check_through(&self) -> Result<(), Error> {
-        let alone = "goes with load that is sent to the webhook itself: leave it out, or leave `through` out";
+        let alone = "needs load that is sent to the webhook itself: leave it out, or leave `through` out";
         if self.replay.is_some() {
             return refuse("replay", alone.to_owned());
         }
@@ -221,37 +232,43 @@ impl Config {
         if self.workers.is_some() {
             return refuse("workers", alone.to_owned());
         }
+        if !self.attacks.is_empty() {
+            return refuse("attacks", alone.to_owned());
+        }
         if self.threads != DEFAULT_THREADS {
             return refuse("threads", format!("is {}: {alone}", self.threads));
         }
         let unknown = self.mix.weights().into_iter().find(|&(action, weight)| weight > 0 && action.kind().is_none());
         if let Some((action, _)) = unknown {
             let key = action.key();
-            return refuse(
-                "mix",
-                format!("`{key}` is nothing that a user does through the API server alone: leave it out"),
-            );
+            return refuse("mix", format!("`{key}` is not an action through the API server: leave it out"));
         }
         Ok(())
     }
 
-    /// Refuses what makes no sense on its own, naming the key and what to write.
+    /// Refuses settings that make no sense, and names the key and what to write.
     pub fn check(&self) -> Result<(), Error> {
         let per_second = self.rate.as_per_second();
         if self.replay.is_some() && per_second > 0.0 {
-            return refuse("rate", "stands beside `replay`, which says when requests are due: leave one of them out");
+            return refuse(
+                "rate",
+                "cannot be used with `replay`, which has its own times of requests: leave one of them out",
+            );
         }
         if self.replay.is_some() && self.shape.is_some() {
-            return refuse("shape", "stands beside `replay`, which says when requests are due: leave one of them out");
+            return refuse(
+                "shape",
+                "cannot be used with `replay`, which has its own times of requests: leave one of them out",
+            );
         }
         let alone = self.shape.as_ref().is_some_and(Shape::stands_alone);
         if alone && per_second > 0.0 {
             return refuse(
                 "rate",
-                "stands beside `shape: {steps: …}`, which has rates of its own: leave one of them out",
+                "cannot be used with `shape: {steps: …}`, which has its own rates: leave one of them out",
             );
         }
-        // A ramp may begin at nothing.
+        // A ramp may begin at zero.
         let from_zero = alone || self.replay.is_some() || matches!(self.shape, Some(Shape::Ramp(_) | Shape::Stairs(_)));
         if per_second <= 0.0 && !from_zero {
             return refuse("rate", "is 0: write how many requests to send, for example `200/s`");
@@ -270,6 +287,7 @@ impl Config {
             self.check_through()?;
         }
         super::own::check(&self.objects)?;
+        attack_plan::check(&self.attacks)?;
         if self.mix.total() == 0 {
             return refuse(
                 "mix",
@@ -297,7 +315,7 @@ impl Config {
         }
         match self.connections {
             Some(_) if self.client != Client::Http2 => {
-                return refuse("connections", "goes with `client: http2` only: leave it out");
+                return refuse("connections", "needs `client: http2`: leave it out");
             }
             Some(count) if count == 0 || count > HIGHEST_CONNECTIONS => {
                 return refuse("connections", format!("is {count}: write 1 to {HIGHEST_CONNECTIONS}, or leave it out"));
@@ -316,15 +334,15 @@ impl Config {
     }
 }
 
-/// What the file of a replay brings beside its times.
+/// The contents of a replay's file beside its times.
 pub(super) struct Replayed {
     /// Its distinct reviews.
     pub reviews: Vec<Recorded>,
-    /// Whether some requests leave open what they carry.
+    /// Whether some requests have no contents.
     pub has_open: bool,
 }
 
-/// To whole milliseconds: a message that says too little would be refused again.
+/// Rounded up to whole milliseconds: with a smaller value in the message, the user's next try would be refused again.
 fn round_up(time: Duration) -> Duration {
     Duration::from_millis(u64::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX))
 }
@@ -407,14 +425,14 @@ mod tests {
             (r"{}", "admission.rate: is 0: write how many requests to send"),
             (
                 r#"{"rate": "1/s", "shape": {"steps": [{"rate": "1/s", "for": "1s"}]}}"#,
-                "admission.rate: stands beside `shape: {steps",
+                "admission.rate: cannot be used with `shape: {steps",
             ),
             (
                 r#"{"rate": "1/s", "shape": {"sine": {"amplitude": "2/s", "period": "1s"}}}"#,
                 "admission.shape: sine.amplitude (2/s) is above `rate` (1/s)",
             ),
-            (r#"{"rate": "1/s", "replay": "x"}"#, "admission.rate: stands beside `replay`"),
-            (r#"{"shape": {"ramp": {"to": "2/s"}}, "replay": "x"}"#, "admission.shape: stands beside `replay`"),
+            (r#"{"rate": "1/s", "replay": "x"}"#, "admission.rate: cannot be used with `replay`"),
+            (r#"{"shape": {"ramp": {"to": "2/s"}}, "replay": "x"}"#, "admission.shape: cannot be used with `replay`"),
             (r#"{"rate": "60000/s"}"#, "admission.rate: is 60000/s: write at most `50000/s` for each of `threads`"),
             (r#"{"rate": "1/s", "threads": 0}"#, "admission.threads: is 0: write 1 to 64"),
             (r#"{"rate": "1/s", "threads": 65}"#, "admission.threads: is 65: write 1 to 64"),
@@ -427,7 +445,7 @@ mod tests {
                 r#"{"rate": "1/s", "callsPerConnection": 9, "client": "no-reuse"}"#,
                 "admission.callsPerConnection: is always 1 with `client: no-reuse`",
             ),
-            (r#"{"rate": "1/s", "connections": 2}"#, "admission.connections: goes with `client: http2` only"),
+            (r#"{"rate": "1/s", "connections": 2}"#, "admission.connections: needs `client: http2`"),
             (r#"{"rate": "1/s", "connections": 0, "client": "http2"}"#, "admission.connections: is 0: write 1 to 100"),
             (
                 r#"{"rate": "1/s", "mix": {}}"#,
@@ -442,7 +460,7 @@ mod tests {
             (r#"{"rate": "1/s", "workers": {"count": 0}}"#, "admission.workers: count is 0: write 1 to 64"),
             (
                 r#"{"rate": "1/s", "workers": {"count": 2}, "through": "apiserver"}"#,
-                "admission.workers: goes with load that is sent to the webhook itself",
+                "admission.workers: needs load that is sent to the webhook itself",
             ),
             (r#"{"rate": "1/s", "maxInFlight": 0}"#, "admission.maxInFlight: is 0: write 1 to 20000"),
             (r#"{"rate": "1/s", "maxInFlight": 20001}"#, "admission.maxInFlight: is 20001: write 1 to 20000"),

@@ -1,7 +1,7 @@
 //! The corpus: a bounded set of user actions, each already expanded to the reviews that Kubernetes sends for it. Pure.
 //!
-//! A denied action ends with its denial: when a Deployment is refused there is no `ReplicaSet`. What controllers make
-//! from an admitted object carries the pins that the object got, so those reviews are right without a patch.
+//! A denied action ends with its denial: if a Deployment is refused, there is no `ReplicaSet`. Controllers make their
+//! objects from an admitted object with its pins, so those reviews are right without a patch.
 
 mod actions;
 mod expand;
@@ -25,12 +25,11 @@ use crate::arrivals::Recorded;
 
 /// Different instances of each action. Enough that no two neighbouring requests look alike.
 pub(super) const VARIANTS: usize = 16;
-/// Once the corpus has this many bytes, no further variants are made: large sizes get fewer, but each action has one,
+/// The size after which no further variants are made: large reviews get fewer variants, but each action has one,
 /// whatever its size.
 const MOST_BYTES: usize = 32 << 20;
-/// The bounds of a corpus.
 const MOST: Most = Most { variants: VARIANTS, bytes: MOST_BYTES };
-/// Image names for webhooks of which nothing is known. The host is reserved for examples (RFC 2606): nothing answers there.
+/// Image names for unknown webhooks. The host is reserved for examples (RFC 2606), so no server answers there.
 const INVENTED: [&str; 6] = [
     "shop/cart:1.4.2",
     "shop/ledger:7",
@@ -45,12 +44,12 @@ const INVENTED: [&str; 6] = [
 pub(super) struct Corpus {
     templates: Vec<Template>,
     actions: Vec<(Action, Vec<Vec<u32>>)>,
-    /// Instead of actions: what is sent of a project's own objects, by weight.
+    /// Sequences of a project's own objects, by weight, instead of actions.
     own: Vec<(u32, Vec<Vec<u32>>)>,
-    /// Where templates are answered that name no 0; the first one is the target's.
+    /// Paths of templates that do not use path 0; the first one is the target's.
     paths: Vec<String>,
     truth: Arc<Truth>,
-    /// Told of every answer, once somebody wants to know.
+    /// The observer of every answer, once it is set.
     answers: Arc<OnceLock<Arc<dyn Answers>>>,
 }
 
@@ -67,7 +66,7 @@ impl Corpus {
         Self::expanded(mix, MOST, Expand::new(seed, size, images, Some(&digests)))
     }
 
-    /// Reviews of images that nobody knows: any valid answer is right, and whatever was asked for goes on.
+    /// Reviews of unknown images: any valid answer is right, and the requested action goes on.
     pub(super) fn for_any_webhook(mix: &Mix, size: Option<Size>, seed: u64) -> Self {
         let images: Vec<Image> =
             INVENTED.iter().map(|name| Image::new(format!("registry.example.com/{name}"), None)).collect();
@@ -101,7 +100,7 @@ impl Corpus {
         corpus
     }
 
-    /// One template for everything that the mix does.
+    /// One template for all actions of the mix.
     pub(super) fn only(mix: &Mix, template: Template) -> Self {
         let wanted = mix.weights().into_iter().filter(|&(_, weight)| weight > 0);
         let actions = wanted.map(|(action, _)| (action, vec![vec![0]])).collect();
@@ -114,7 +113,7 @@ impl Corpus {
         Self { templates, paths, own: sequences, ..Self::empty() }
     }
 
-    /// The same with other templates in the places of some.
+    /// A copy with some templates replaced.
     pub(super) fn with(&self, changed: Vec<(u32, Template)>) -> Self {
         let mut templates: Vec<Template> = self.templates.iter().map(Template::again).collect();
         for (number, template) in changed {
@@ -125,7 +124,7 @@ impl Corpus {
         Self { templates, actions: self.actions.clone(), own, paths, truth, answers }
     }
 
-    /// Where templates are answered.
+    /// The paths of the templates.
     pub(super) fn paths(&self) -> &[String] {
         &self.paths
     }
@@ -135,7 +134,7 @@ impl Corpus {
         self.own.iter().flat_map(|(_, sequences)| sequences.iter().map(Vec::as_slice))
     }
 
-    /// One of these, drawn at random; none where there are actions instead.
+    /// One of these sequences, drawn at random; none if there are actions instead.
     pub(super) fn draw_own(&self, rng: &mut ChaCha8Rng) -> Option<&[u32]> {
         let total: u32 = self.own.iter().map(|(weight, _)| weight).sum();
         if total == 0 {
@@ -151,25 +150,25 @@ impl Corpus {
         None
     }
 
-    /// Reviews of somebody else, beside those of this corpus. Returns the number of the first of them.
+    /// Adds reviews from a recording. Returns the number of the first of them.
     pub(super) fn add(&mut self, recorded: Vec<Recorded>) -> u32 {
         let first = u32::try_from(self.templates.len()).expect("a few thousand templates at most");
         self.templates.extend(recorded.into_iter().map(Template::recorded));
         first
     }
 
-    /// No review at all, for recordings that bring every one.
+    /// A corpus without reviews, for recordings that bring every one.
     pub(super) fn empty() -> Self {
         let (templates, actions, own) = (Vec::new(), Vec::new(), Vec::new());
         Self { templates, actions, own, paths: vec![String::new()], truth: Arc::default(), answers: Arc::default() }
     }
 
-    /// What changes about the right answers.
+    /// The facts on which the right answers depend over time.
     pub(super) fn truth(&self) -> &Arc<Truth> {
         &self.truth
     }
 
-    /// Who is told of answers.
+    /// The observer of answers.
     pub(super) fn answers(&self) -> &OnceLock<Arc<dyn Answers>> {
         &self.answers
     }
@@ -194,12 +193,12 @@ impl Corpus {
     }
 }
 
-/// Which images a variant uses, so that every action is seen both admitted and denied where the images allow it.
+/// The choice of images for a variant, so that every action is both admitted and denied if the images allow it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pick {
-    /// What may run.
+    /// Images that may run.
     Existing,
-    /// One that must not among them.
+    /// Images of which one must not run.
     OneMissing,
     Any,
 }

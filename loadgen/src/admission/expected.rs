@@ -1,19 +1,18 @@
-//! What is right for a review. Pure.
+//! The right answer to a review. Pure.
 
 use super::image::Refusal;
 
-/// What the right answer is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Expected {
     /// These images must not run. `images` are all that exist, as in an admission.
     Deny { images: Vec<Field>, refused: Vec<Refused> },
-    /// Every image of the object, with what must be written there in the end.
+    /// Every image of the object, with the value that must be in the field in the end.
     Allow { images: Vec<Field> },
-    /// The object is let in, whatever becomes of it.
+    /// The object is allowed, with any patch.
     Admit,
     /// The object is refused.
     Refuse,
-    /// Nobody knows what this webhook should say: whatever kube-apiserver accepts is right.
+    /// The right answer of this webhook is unknown: any answer that kube-apiserver accepts is right.
     Any,
 }
 

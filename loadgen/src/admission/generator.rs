@@ -1,9 +1,9 @@
-//! A generator thread: sends its share of the plan over its own connections, and records what comes back.
+//! A generator thread: sends its share of the plan over its own connections, and records the answers.
 //!
-//! One thread, one poll, no task and no lock that another thread holds for long. Whenever it wakes, what is due is sent
-//! before any answer is looked at, and between two answers it looks whether something has become due.
-//! `calls.rs` is what happens to a call, `pool.rs` what happens to a connection: `exclusive.rs` with HTTP/1.1, where each has
-//! one call at a time, `shared.rs` with HTTP/2.
+//! One thread, one poll, no task and no lock that another thread holds for long. Whenever the thread wakes, due
+//! requests are sent before any answer is read, and between two answers it checks for newly due requests. `calls.rs`
+//! handles calls, `pool.rs` connections: `exclusive.rs` for HTTP/1.1, where each connection has one call at a time,
+//! `shared.rs` for HTTP/2.
 
 mod calls;
 mod exclusive;
@@ -35,34 +35,34 @@ use pool::Pool;
 
 /// `MaxIdleConnsPerHost` of kube-apiserver's webhook clients.
 const IDLE_MAX: usize = 25;
-/// Requests that may be due and unsent while answers get their turn. More would only be late.
+/// Requests that may be due and unsent while answers are read. More would only be late.
 const QUEUE: usize = 1024;
-/// Requests sent before answers get their turn when more are due than can be sent.
+/// Requests sent before answers are read, if more are due than can be sent.
 const SENT_A_TURN: usize = 64;
-/// Events that one look at the poll takes.
+/// Events taken from one poll.
 const EVENTS: usize = 128;
-/// How often idle and opening connections are looked over, and the longest sleep.
+/// The interval at which idle and opening connections are checked, and the longest sleep.
 const SWEEP: Duration = Duration::from_secs(1);
 
 const ALARM: Token = Token(0);
 const WAKER: Token = Token(1);
-/// Connections have the tokens from here on.
+/// The first token of connections.
 const FIRST_CONNECTION: usize = 2;
 
-/// What a thread needs to know of its task.
+/// The settings of a thread.
 pub(super) struct Setup {
     corpus: Arc<Corpus>,
     peer: Peer,
     protocol: Protocol,
     timeout: Duration,
     in_flight_max: usize,
-    /// Calls that a connection carries.
+    /// The most calls that a connection carries.
     calls_max: u32,
-    /// Whether the thread looks at its sockets again and again instead of sleeping.
+    /// Whether the thread polls its sockets again and again instead of sleeping.
     awake: bool,
 }
 
-/// What is spoken, and over how many connections; with one head for each path of the corpus.
+/// The protocol, and the number of connections; with one head for each path of the corpus.
 enum Protocol {
     Http1 { heads: Vec<Head>, idle_max: usize },
     Http2 { heads: Vec<http2::Head>, connections: usize },
@@ -93,7 +93,7 @@ impl Setup {
         Ok(Self { corpus, peer: endpoint.peer()?, protocol, timeout, in_flight_max, calls_max, awake: false })
     }
 
-    /// For a closed loop: keeps so many idle connections of HTTP/1.1.
+    /// For a closed loop: keeps this many idle connections of HTTP/1.1.
     pub(super) fn keeping(mut self, connections: usize) -> Self {
         if let Protocol::Http1 { idle_max, .. } = &mut self.protocol {
             *idle_max = connections;
@@ -101,14 +101,13 @@ impl Setup {
         self
     }
 
-    /// Whether the thread never sleeps.
+    /// Sets whether the thread never sleeps.
     pub(super) fn awake(mut self, awake: bool) -> Self {
         self.awake = awake;
         self
     }
 }
 
-/// The state of the thread.
 pub(super) struct Generator {
     setup: Setup,
     source: Planned<plan::Request>,
@@ -117,7 +116,7 @@ pub(super) struct Generator {
     poll: Poll,
     alarm: Alarm,
     scratch: Scratch,
-    /// Due and not yet begun, at most [`QUEUE`].
+    /// Due requests that are not yet begun, at most [`QUEUE`].
     due: VecDeque<Due<plan::Request>>,
     calls: Slab<Call>,
     deadlines: Deadlines,
@@ -156,7 +155,7 @@ impl Generator {
         Ok((generator, waker))
     }
 
-    /// Runs until it is told to stop and its calls are over.
+    /// Runs until it is stopped and its calls are over.
     pub(super) fn run(mut self) {
         let mut events = Events::with_capacity(EVENTS);
         if self.source.is_closed_loop() {
@@ -170,7 +169,7 @@ impl Generator {
                 }
             }
             if let Err(error) = self.turn(&mut events) {
-                // Nothing outside can cause it; what was planned is then counted as not sent.
+                // No outside event can cause this; the remaining requests are then counted as not sent.
                 tracing::error!(%error, "the generator's poll failed");
                 self.source.rest(&self.shared.counts);
                 break;
@@ -190,7 +189,7 @@ impl Generator {
         Ok(())
     }
 
-    /// Sends what is due and sleeps until something happens. False when only a signal came.
+    /// Sends due requests and sleeps until something happens. False if only a signal came.
     fn wake(&mut self, events: &mut Events) -> io::Result<bool> {
         self.send_due();
         let now = Instant::now();
@@ -198,7 +197,7 @@ impl Generator {
             self.next_sweep = now + SWEEP;
             self.sweep(now);
         }
-        // Streams that were given up, and questions whether anybody is there.
+        // Resets of abandoned streams, and pings.
         self.write_unwritten();
         let timeout = self.timeout()?;
         match self.poll.poll(events, timeout) {
@@ -208,9 +207,9 @@ impl Generator {
         }
     }
 
-    /// Does what the events ask for. The clock is looked at when they have been seen to.
+    /// Handles the events. The clock is read after them.
     fn act(&mut self, events: &Events, clock: impl Fn() -> Instant) {
-        // A request must not go over a connection that the server has closed already.
+        // A request must not go over a connection that the server has already closed.
         for event in events {
             if let Some(slot) = slot_of(event.token())
                 && self.pool.is_idle(slot)
@@ -239,7 +238,7 @@ impl Generator {
         }
     }
 
-    /// How long the poll may sleep.
+    /// The longest time that the poll may sleep.
     fn timeout(&mut self) -> io::Result<Option<Duration>> {
         if !self.due.is_empty() || !self.pool.unread.is_empty() || self.setup.awake {
             return Ok(Some(Duration::ZERO));
@@ -253,7 +252,7 @@ impl Generator {
         self.alarm.timeout(at)
     }
 
-    /// Begins what is due, up to a bound.
+    /// Begins due requests, up to a bound.
     fn send_due(&mut self) {
         let mut now = Instant::now();
         for _ in 0..SENT_A_TURN {
@@ -265,7 +264,7 @@ impl Generator {
         self.write_unwritten();
     }
 
-    /// Moves what is due from the plan to the queue; what finds it full is overflow.
+    /// Moves due requests from the plan to the queue; those that find it full are overflow.
     fn pull(&mut self, now: Instant) {
         while let Some(due) = self.source.due(now, self.occupied()) {
             self.shared.counts.planned_one();
@@ -277,12 +276,12 @@ impl Generator {
         }
     }
 
-    /// What keeps a closed loop from going on: calls that are not over, or that no further one would find a place.
+    /// Calls that occupy a closed loop: calls that are not over, or that would leave no place for a further one.
     fn occupied(&self) -> usize {
         if self.room() <= self.due.len() { usize::MAX } else { self.calls.len() + self.due.len() }
     }
 
-    /// What was due before the stop counts as planned, and nothing later.
+    /// Requests that were due before the stop count as planned, later ones do not.
     fn last_due(&mut self) {
         self.pull(Instant::now());
         self.source.close();

@@ -1,4 +1,4 @@
-//! [`Image`]: what a review may name, and whether that may run. Pure.
+//! [`Image`]: an image that a review may name, and whether it may run. Pure.
 
 /// An image that the load may use.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -6,11 +6,11 @@
 pub struct Image {
     /// As a user writes it, without a digest: `registry:5000/team/app:1.2`.
     pub reference: String,
-    /// What it resolves to, `sha256:` and 64 hex digits. `None`: it does not exist, the right verdict is a denial.
+    /// Its digest, `sha256:` and 64 hex digits. `None`: the image does not exist, and the right verdict is a denial.
     pub digest: Option<String>,
-    /// What its signatures say, where the webhook is to look at them; `None` where it is not.
+    /// The result of its signatures, if the webhook checks them; `None` if it does not.
     pub verified: Option<Result<(), Refusal>>,
-    /// Only attacks name it.
+    /// Whether only attacks name it.
     pub hostile: bool,
 }
 
@@ -18,18 +18,18 @@ pub struct Image {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Refusal {
-    /// It does not exist.
+    /// The image does not exist.
     Missing,
-    /// Nothing that could count signs it.
+    /// No acceptable signature is attached.
     Unsigned,
-    /// What signs it is nobody's who is trusted, or there are too few who do.
+    /// The signatures are not by trusted signers, or there are too few of them.
     Invalid,
-    /// What is attached signs another image.
+    /// The attached signatures are for another image.
     Mismatch,
 }
 
 impl Image {
-    /// An image whose signatures nobody looks at.
+    /// An image whose signatures are not checked.
     pub fn new(reference: impl Into<String>, digest: Option<String>) -> Self {
         Self { reference: reference.into(), digest, verified: None, hostile: false }
     }
@@ -54,12 +54,12 @@ impl Refusal {
         }
     }
 
-    /// In words, for people.
+    /// The text for people.
     pub(super) fn describe(self) -> &'static str {
         match self {
             Self::Missing => "does not exist",
             Self::Unsigned => "is not signed",
-            Self::Invalid => "is not signed by whom the policy wants",
+            Self::Invalid => "is not signed by a key of the policy",
             Self::Mismatch => "has the signature of another image",
         }
     }

@@ -1,4 +1,5 @@
-//! [`Interval`], what the load counted and measured since the last look. Pure; owned by the worker until it is taken.
+//! [`Interval`]: the load's counts and measurements since the last call of `take`. Pure; owned by the worker until it
+//! is taken.
 
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use crate::examples::{self, Examples};
 use crate::failure::{Class, Failure};
 use crate::histogram;
 
-/// Adds field by field what is listed here once. What another process counted may be anything, so sums stop at the highest number.
+/// Adds the listed fields one by one. Another process may send any number, so sums saturate at the highest one.
 macro_rules! counts {
     ($(#[$about:meta])* pub struct $name:ident { $($(#[$doc:meta])* pub $count:ident: u64,)+ }) => {
         $(#[$about])*
@@ -19,7 +20,6 @@ macro_rules! counts {
         }
 
         impl $name {
-            /// Adds others to these.
             pub fn add(&mut self, other: &Self) {
                 $(self.$count = self.$count.saturating_add(other.$count);)+
             }
@@ -28,10 +28,10 @@ macro_rules! counts {
 }
 
 counts! {
-    /// What became of requests, as numbers that add up. Both records and messages between processes carry it as it is.
+    /// The outcomes of requests, as numbers that add up. Records and messages between processes carry them unchanged.
     ///
-    /// Over a whole run `planned == sent + overflow` and `sent` is the sum of the outcomes and `abandoned`; in one interval calls that
-    /// are still under way make the difference.
+    /// Over a whole run `planned == sent + overflow` and `sent` is the sum of the outcomes and `abandoned`; in one
+    /// interval calls in flight make the difference.
     #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
     #[serde(rename_all = "camelCase", deny_unknown_fields)]
     pub struct Counts {
@@ -57,22 +57,22 @@ counts! {
         pub invalid_response: u64,
         /// Calls cut off when the load was stopped and the drain time was over. Not the subject's fault.
         pub abandoned: u64,
-        /// Requests that went out once more, over another connection or stream, because the server had surely not looked at them. No
-        /// outcome: a call may be sent again several times and ends once.
+        /// Requests that were sent once more, over another connection or stream, because the server had certainly not
+        /// processed them. No outcome: a call may be sent again several times and ends once.
         pub sent_again: u64,
-        /// Of the denials: right only because a registry was sick. HTTP 500 in answer to an UPDATE is one of them, because it leaves
-        /// the decision to the webhook's failurePolicy.
+        /// Denials that are right only because a registry was sick. HTTP 500 in answer to an UPDATE is one of them,
+        /// because it leaves the decision to the webhook's failurePolicy.
         #[serde(default, skip_serializing_if = "is_none")]
         pub unavailable: u64,
-        /// Of the admissions: with a locked image whose tag has another digest now.
+        /// Admissions with a locked image whose tag has another digest now.
         #[serde(default, skip_serializing_if = "is_none")]
         pub moved: u64,
-        /// Of these: pinned to another digest than the locked one.
+        /// Admissions among `moved` that pin the image to another digest than the locked one.
         #[serde(default, skip_serializing_if = "is_none")]
         pub unlocked: u64,
-        /// Valid answers that are not the right one.
+        /// Valid answers that differ from the right one.
         pub wrong_verdicts: u64,
-        /// Of these: admitted although an image does not exist, or without every image pinned as it must be.
+        /// Wrong answers that admit although an image does not exist, or without every image pinned as it must be.
         pub wrong_allows: u64,
     }
 }
@@ -80,7 +80,7 @@ counts! {
 /// Counts and latencies since the last `take`. Histograms hold microseconds, 1 us to 120 s, 3 significant digits.
 #[derive(Debug, Clone)]
 pub struct Interval {
-    /// What became of how many requests.
+    /// The outcomes of requests.
     pub counts: Counts,
     /// From the planned time to the end of the answer, admitted.
     pub response_allowed: Histogram<u64>,
@@ -90,31 +90,29 @@ pub struct Interval {
     pub response_error: Histogram<u64>,
     /// From the real start of the call (connecting included) to its end, every outcome.
     pub service: Histogram<u64>,
-    /// From the planned time to the real start of the call: the generator's own fault.
+    /// From the planned time to the real start of the call: the generator's own lateness.
     pub lateness: Histogram<u64>,
-    /// At most five distinct texts: what failed, or what was wrong about a verdict.
+    /// At most five distinct texts of failures and wrong verdicts.
     pub examples: Vec<String>,
     /// The calls with the longest response times, longest first, at most [`SLOWEST`].
     pub slowest: Vec<Slow>,
     /// Bytes in the bodies of all complete answers, as they came over the wire.
     pub answer_bytes: u64,
-    /// Whether each call waited for another's end ([`super::Load::saturate`]): then nothing is late and nothing overflows, and
-    /// latencies say nothing about what users would see.
+    /// Whether each call waited for the end of another ([`super::Load::saturate`]): then no call is late and none
+    /// overflows, and latencies show nothing about users.
     pub closed_loop: bool,
 }
 
-/// One slow call and where its time went.
+/// One slow call and its phases.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Slow {
-    /// What was asked: `Deployment CREATE shop/cart`.
+    /// The request: `Deployment CREATE shop/cart`.
     pub label: String,
-    /// What became of it.
     pub outcome: Outcome,
-    /// Where its time went. Sums up to the response time.
+    /// The phases of its time. Their sum is the response time.
     pub phases: Phases,
 }
 
-/// What became of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Outcome {
@@ -135,7 +133,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// In words, for people.
+    /// The text for people.
     pub fn text(self) -> &'static str {
         match self {
             Self::Allowed => "allowed",
@@ -166,18 +164,17 @@ impl From<Class> for Outcome {
 pub struct Phases {
     /// Until it was begun, and until a connection was free or dialled.
     pub queue: Duration,
-    /// The TCP handshake that it waited for. Zero on a connection that was there.
+    /// The TCP handshake that it waited for. Zero on an existing connection.
     pub connect: Duration,
-    /// The TLS handshake that it waited for. Zero on a connection that was there.
+    /// The TLS handshake that it waited for. Zero on an existing connection.
     pub tls: Duration,
     /// From the request to the first byte of the answer.
     pub wait: Duration,
-    /// From there to the end of the answer.
+    /// From the first byte of the answer to its end.
     pub body: Duration,
 }
 
 impl Phases {
-    /// The response time.
     pub fn response(&self) -> Duration {
         self.queue + self.connect + self.tls + self.wait + self.body
     }
@@ -204,7 +201,7 @@ impl Default for Interval {
 }
 
 impl Interval {
-    /// Counts an answer that took so long, from the call and from the plan.
+    /// Counts an answer with its time from the call and from the plan.
     pub(super) fn answered(
         &mut self,
         (service, response): (Duration, Duration),
@@ -228,7 +225,7 @@ impl Interval {
         }
     }
 
-    /// The same of a call without one.
+    /// Counts a call without a valid answer.
     pub(super) fn failed(
         &mut self,
         (service, response): (Duration, Duration),
@@ -268,7 +265,7 @@ impl Interval {
         self.counts.errors()
     }
 
-    /// The response times of all outcomes together: an error is an answer that somebody waited for.
+    /// The response times of all outcomes together: a client waits for an error as well.
     pub fn response(&self) -> Histogram<u64> {
         let mut all = self.response_allowed.clone();
         histogram::add(&mut all, &self.response_denied);
@@ -277,7 +274,7 @@ impl Interval {
     }
 }
 
-/// Load without a scenario has no sick registry, and what its processes say to each other stays as it is.
+/// Load without a scenario has no sick registry, and the messages between its processes stay unchanged.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_none(count: &u64) -> bool {
     *count == 0
@@ -299,12 +296,12 @@ pub(super) struct Recorder {
     slowest: Slowest,
 }
 
-/// How long a call took.
+/// The duration of a call.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Times {
-    /// From its planned moment to its end, by where the time went.
+    /// From its planned time to its end, by phase.
     pub phases: Phases,
-    /// From its real beginning to its end.
+    /// From its real start to its end.
     pub service: Duration,
 }
 
@@ -333,7 +330,7 @@ impl Recorder {
         self.interval.failed((times.service, response), failure, &mut self.examples);
     }
 
-    /// A complete answer came, whatever it says.
+    /// A complete answer came, valid or not.
     pub(super) fn received(&mut self, body_bytes: usize) {
         self.interval.answer_bytes = self.interval.answer_bytes.saturating_add(body_bytes as u64);
     }
@@ -353,11 +350,11 @@ impl Recorder {
     }
 }
 
-/// The longest calls so far, without a text until they are asked for.
+/// The longest calls so far; their texts are made on demand.
 #[derive(Debug, Default)]
 struct Slowest {
     kept: Vec<(Duration, Phases, u32, Outcome)>,
-    /// What is not longer than this has no place.
+    /// Calls that are not longer than this are not kept.
     threshold: Duration,
 }
 
@@ -391,7 +388,7 @@ impl Slowest {
 mod tests {
     use super::*;
 
-    /// Whatever the order they come in, the longest are kept, longest first.
+    /// In any order of arrival, the longest calls are kept, longest first.
     #[test]
     fn the_slowest_are_kept() {
         let mut slowest = Slowest::default();
@@ -403,7 +400,7 @@ mod tests {
         assert_eq!(kept, (990..1000).rev().collect::<Vec<u128>>());
     }
 
-    /// A sum of what others claim neither wraps round nor ends the program.
+    /// A sum of another process's numbers neither wraps round nor ends the program.
     #[test]
     fn sums_stop_at_the_highest_number() {
         let mut counts = Counts { planned: u64::MAX, timeout: u64::MAX, tls: 5, ..Counts::default() };

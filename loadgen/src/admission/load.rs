@@ -1,4 +1,4 @@
-//! [`Load`]: a plan under way. Owns the generator threads; takes and adds up what each of them recorded.
+//! [`Load`]: a plan in progress. Owns the generator threads; takes and adds up their records.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -24,20 +24,20 @@ const CLOSED_LOOP_MAX: usize = 10_000;
 pub struct Target {
     /// `https://127.0.0.1:8443/mutate`.
     pub url: String,
-    /// What its certificate must be for, as `<service>.<namespace>.svc`; empty: the host of the URL.
+    /// The name that its certificate must be for, as `<service>.<namespace>.svc`; empty: the host of the URL.
     pub server_name: String,
     /// The CA certificates that signed it, as PEM.
     pub ca_pem: String,
-    /// What the client shows when the server asks for a certificate.
+    /// The client's certificate, for a server that asks for one.
     pub client_certificate: Option<ClientCertificate>,
-    /// The clock by which its certificate is looked at, if it is not the machine's.
+    /// The clock for checking its certificate, if it is not the machine's.
     pub pace: Option<go_rules::tls::Pace>,
 }
 
 /// A certificate of the client with its private key. Neither is ever printed.
 #[derive(Clone)]
 pub struct ClientCertificate {
-    /// The certificate, then those that signed it, as PEM.
+    /// The certificate, then those of its issuers, as PEM.
     pub chain_pem: String,
     /// Its private key as PEM: PKCS#8, PKCS#1 or SEC1.
     pub key_pem: String,
@@ -49,7 +49,7 @@ impl std::fmt::Debug for ClientCertificate {
     }
 }
 
-/// Load under way. Dropping it stops it at once.
+/// Load in progress. Dropping it stops it at once.
 #[derive(Debug)]
 pub struct Load {
     threads: Vec<Thread>,
@@ -67,8 +67,8 @@ struct Thread {
 }
 
 impl Load {
-    /// Starts the threads. The first request goes out at `begin`; when that is past, what is overdue goes out at once
-    /// and counts as late. Looks the target's addresses up, which may take seconds when its host is a name.
+    /// Starts the threads. The first request is sent at `begin`; if that is past, overdue requests are sent at once and
+    /// count as late. Resolves the target's addresses, which may take seconds if its host is a name.
     pub fn start(plan: Plan, target: &Target, begin: Instant) -> Result<Self, Error> {
         let config = plan.config().clone();
         let threads = config.threads as usize;
@@ -84,15 +84,17 @@ impl Load {
         Ok(load)
     }
 
-    /// As fast as possible: on each thread so many connections (HTTP/2: streams, as far as the server lets them be), each
-    /// with its next request as soon as the last is answered, until the plan's requests are used up or the load is stopped;
-    /// the plan's times do not count. For benchmarks and for finding a capacity only: a *closed* loop hides the waiting that its users would feel.
+    /// Sends as fast as possible, for benchmarks and for finding a capacity only. Each thread has this many connections
+    /// (HTTP/2: streams, as far as the server allows), each with its next request as soon as the last is answered,
+    /// until the plan's requests are used up or the load is stopped. The plan's times do not count. This is a *closed*
+    /// loop, which hides the waiting that users would feel.
     pub fn saturate(plan: Plan, target: &Target, connections: usize) -> Result<Self, Error> {
         Self::closed_loop(plan, target, connections, false)
     }
 
-    /// The same with threads that never sleep, for a server that has processors of its own: each answer to a thread that sleeps costs the
-    /// *server* the waking of a processor, and one that is slow enough to let the threads sleep would look slower than it is.
+    /// Like [`Self::saturate`] with threads that never sleep, for a server that has processors of its own. Each answer
+    /// to a sleeping thread costs the *server* the waking of a processor, and a server slow enough to let the threads
+    /// sleep would look slower than it is.
     pub fn saturate_awake(plan: Plan, target: &Target, connections: usize) -> Result<Self, Error> {
         Self::closed_loop(plan, target, connections, true)
     }
@@ -128,7 +130,7 @@ impl Load {
         Ok(())
     }
 
-    /// What was counted and measured since the last call. Cheap: recorders are swapped.
+    /// The counts and measurements since the last call. Cheap: recorders are swapped.
     pub fn take(&self) -> Interval {
         let mut intervals =
             self.threads.iter().map(|thread| thread.shared.take().finish_with(&self.corpus, self.closed_loop));
@@ -139,13 +141,13 @@ impl Load {
         total
     }
 
-    /// Requests so far whose time has come and that were not taken by [`Load::take`] yet.
+    /// Due requests that [`Load::take`] has not returned yet.
     pub fn planned_now(&self) -> u64 {
         self.threads.iter().map(|thread| thread.shared.counts.planned.load(Ordering::Relaxed)).sum()
     }
 
-    /// Plans no further request, lets calls end for so long, cuts off the rest (they count as `abandoned`), and returns
-    /// what was counted since the last [`Load::take`].
+    /// Plans no further request, waits `drain` for calls to end, cuts off the rest (they count as `abandoned`), and
+    /// returns the counts since the last [`Load::take`].
     pub async fn stop(mut self, drain: Duration) -> Interval {
         self.signal(Instant::now() + drain);
         for thread in &mut self.threads {
@@ -161,7 +163,7 @@ impl Load {
     fn signal(&self, until: Instant) {
         for thread in &self.threads {
             thread.stop.by(until);
-            // A waker that fails costs one look-up at most: the thread wakes by itself every second.
+            // A failed wake-up costs one second at most: the thread wakes by itself every second.
             let _ = thread.waker.wake();
         }
     }

@@ -1,13 +1,13 @@
-//! [`Mix`]: what users do, in relative weights. Pure.
+//! [`Mix`]: users' actions, in relative weights. Pure.
 //!
-//! An action is what a person or a controller does; `corpus` expands it to the reviews that Kubernetes sends for it.
+//! An action is done by a user or a controller; `corpus` expands it to the reviews that Kubernetes sends for it.
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
 use super::objects::Kind;
 
-/// Makes of one list the weights of the mix, the actions and their keys in a scenario file.
+/// Makes the weights of the mix, the actions and their keys in a scenario file from one list.
 macro_rules! actions {
     ($($(#[$doc:meta])* $action:ident $weight:ident $key:literal,)+) => {
         /// Relative weights of user actions. An action that is not named does not happen.
@@ -26,7 +26,7 @@ macro_rules! actions {
         impl Action {
             const COUNT: usize = [$($key),+].len();
 
-            /// As it is written in a scenario.
+            /// The spelling in a scenario.
             pub(super) fn key(self) -> &'static str {
                 match self {
                     $(Self::$action => $key,)+
@@ -60,22 +60,23 @@ actions! {
     CreateJob create_job "createJob",
     /// A `CronJob`, the first Job that it makes, and that Job's Pod.
     CreateCronJob create_cron_job "createCronJob",
-    /// A custom resource with a pod template in `spec.template`, and a Pod of its operator. Opt-in, because many webhooks
-    /// know the built-in kinds only.
+    /// A custom resource with a pod template in `spec.template`, and a Pod of its operator. Opt-in, because many
+    /// webhooks know only the built-in kinds.
     CreateCustomResource create_custom_resource "createCustomResource",
-    /// A `ConfigMap`: no images; to be admitted as it is.
+    /// A `ConfigMap`: no images; must be admitted unchanged.
     CreateConfigMap create_config_map "createConfigMap",
-    /// A Secret: no images; to be admitted as it is.
+    /// A Secret: no images; must be admitted unchanged.
     CreateSecret create_secret "createSecret",
-    /// A Service: no images; to be admitted as it is.
+    /// A Service: no images; must be admitted unchanged.
     CreateService create_service "createService",
-    /// A `CustomResourceDefinition` whose schema names containers and images; to be admitted as it is.
+    /// A `CustomResourceDefinition` whose schema names containers and images; must be admitted unchanged.
     CreateCustomResourceDefinition create_custom_resource_definition "createCustomResourceDefinition",
-    /// A Namespace with the `ServiceAccount` and the `ConfigMap` that controllers put into it; to be admitted as they are.
+    /// A Namespace with the `ServiceAccount` and the `ConfigMap` that controllers put into it; all must be admitted
+    /// unchanged.
     CreateNamespace create_namespace "createNamespace",
-    /// A Deployment with `kubectl apply --dry-run=server`: one CREATE that nothing follows.
+    /// A Deployment with `kubectl apply --dry-run=server`: one CREATE without further reviews.
     DryRunDeployment dry_run_deployment "dryRunDeployment",
-    /// A `ConfigMap` changed: one UPDATE; to be admitted as it is.
+    /// A `ConfigMap` changed: one UPDATE; must be admitted unchanged.
     UpdateConfigMap update_config_map "updateConfigMap",
     /// One image of a Deployment changed (`kubectl set image`): UPDATE, a new `ReplicaSet`, new Pods, the old `ReplicaSet`
     /// scaled down, an old Pod deleted.
@@ -83,14 +84,14 @@ actions! {
     /// A Deployment's replicas changed by `kubectl apply`: UPDATE of Deployment and `ReplicaSet` without image changes, Pods
     /// created or deleted.
     ScaleDeployment scale_deployment "scaleDeployment",
-    /// The same by `kubectl scale`: the first UPDATE is of the `scale` subresource, whose object is no Deployment. Opt-in,
-    /// because some webhooks are not registered for it.
+    /// A Deployment's replicas changed by `kubectl scale`: the first UPDATE is of the `scale` subresource, whose object
+    /// is no Deployment. Opt-in, because some webhooks are not registered for it.
     ScaleThroughSubresource scale_through_subresource "scaleThroughSubresource",
-    /// A Deployment deleted, and what it owned after it: DELETE of Deployment, `ReplicaSet` and Pods.
+    /// A Deployment deleted, and its dependents after it: DELETE of Deployment, `ReplicaSet` and Pods.
     DeleteDeployment delete_deployment "deleteDeployment",
     /// A Pod's label changed: one UPDATE without image changes.
     LabelPod label_pod "labelPod",
-    /// A Pod deleted: one DELETE of whoever wants it gone and one of the kubelet, with only the old object.
+    /// A Pod deleted: one DELETE of the user and one of the kubelet, with only the old object.
     DeletePod delete_pod "deletePod",
     /// A Pod evicted through the `eviction` subresource, as `kubectl drain` does: CREATE of the eviction, DELETE of the
     /// kubelet. Opt-in, because some webhooks are not registered for it.
@@ -99,27 +100,33 @@ actions! {
     /// some webhooks are not registered for it.
     DebugPod debug_pod "debugPod",
     /// A Pod bound to a node and running: CREATE of the `binding`, UPDATE of the `status` of Pod, `ReplicaSet` and
-    /// Deployment; to be admitted as they are. Opt-in, because few webhooks are registered for it.
+    /// Deployment; all must be admitted unchanged. Opt-in, because few webhooks are registered for it.
     UpdateStatus update_status "updateStatus",
     /// A Pod that mounts an image as a volume (Kubernetes 1.31 and later). Opt-in, because many webhooks overlook it.
     CreatePodWithImageVolume create_pod_with_image_volume "createPodWithImageVolume",
-    /// A Pod into which another webhook puts a sidecar: its CREATE, and the same CREATE once more with what the first answer
-    /// pinned and a sidecar that is not (`reinvocationPolicy: IfNeeded`). Opt-in, because a webhook that never asks for it gets none.
+    /// A Pod into which another webhook puts a sidecar: its CREATE, and the same CREATE once more with the pins of the
+    /// first answer and an unpinned sidecar (`reinvocationPolicy: IfNeeded`). Opt-in, because a webhook without that
+    /// policy gets none.
     CreatePodWithSidecar create_pod_with_sidecar "createPodWithSidecar",
     /// A Pod of eight containers that all run the same image.
     CreatePodOfEqualImages create_pod_of_equal_images "createPodOfEqualImages",
-    /// An attack: a Pod in a review of nearly 8 MiB. What is right for the Pod is right, and so is to refuse or to shed it (413, 429).
+    /// An attack: a Pod in a review of nearly 8 MiB. Right is the answer that is right for the Pod, or a refusal, or
+    /// shedding (413, 429).
     HostileBody hostile_body "hostileBody",
-    /// An attack: a Pod of 500 images in the repository `hostile`, which does not exist; with the fault `registry-hang` about `hostile/*`
-    /// nobody ever says so. To be refused, or shed.
+    /// An attack: a Pod of 500 images in the repository `hostile`, which does not exist; with the fault `registry-hang`
+    /// for `hostile/*` the registry never answers. Must be refused, or shed.
     HostileManyImages hostile_many_images "hostileManyImages",
-    /// An attack: a Pod of an image with twenty bundles of 8 MiB that sign nothing (`registry: {signed: true}`). To be refused, or shed.
+    /// An attack: a Pod of an image with twenty bundles of 8 MiB that sign nothing (`registry: {signed: true}`). Must
+    /// be refused, or shed.
     HostileBundles hostile_bundles "hostileBundles",
+    /// An attack: a Pod of 500 images whose long names no registry can have, so that each review is denied at once and
+    /// receivers of alerts get all of them. Must be refused, or shed.
+    HostileRefusedImages hostile_refused_images "hostileRefusedImages",
 }
 
 impl Action {
-    /// The kind that it writes through an API server, and whether it makes a new object. None for what only controllers, nodes and drains do, and for
-    /// what an API server must be told of first.
+    /// The kind that it writes through an API server, and whether it makes a new object. None for actions of
+    /// controllers, nodes and drains, and for kinds that an API server must be configured for first.
     pub(super) fn kind(self) -> Option<(Kind, bool)> {
         Some(match self {
             Self::CreatePod => (Kind::Pod, true),
@@ -144,17 +151,16 @@ impl Action {
 }
 
 impl Mix {
-    /// Whether images with heavy signatures are wanted.
+    /// Whether the mix needs images with heavy signatures.
     pub fn has_bundles(&self) -> bool {
         self.hostile_bundles > 0
     }
 
-    /// What a scenario gets that does not say: the mix of the documentation's example.
+    /// The default of a scenario: the mix of the documentation's example.
     pub fn usual() -> Self {
         Self { create_pod: 5, create_deployment: 3, roll_image: 1, delete_pod: 2, ..Self::default() }
     }
 
-    /// The sum of all weights.
     pub(super) fn total(&self) -> u64 {
         self.weights().iter().map(|&(_, weight)| u64::from(weight)).sum()
     }
@@ -185,7 +191,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(48))]
 
-        /// Each action is drawn in proportion to its weight, and one without weight never.
+        /// Each action is drawn in proportion to its weight, and an action without weight never.
         #[test]
         fn weights_are_kept(pod in 0u32..10, roll in 0u32..10, delete in 1u32..10, seed: u64) {
             let mix = Mix { create_pod: pod, roll_image: roll, delete_pod: delete, ..Mix::default() };

@@ -1,9 +1,9 @@
-//! The Kubernetes objects that reviews carry: their kinds, and how one comes from a manifest to what the API server stores.
-//! Pure.
+//! The Kubernetes objects of reviews: their kinds, and their steps from a manifest to the stored object. Pure.
 //!
-//! An object is made the way a real one is: a person or a controller writes a manifest ([`manifest`], [`plain`]), the API
-//! server fills in defaults and notes who set what ([`defaults`], [`fields`]), and once stored it has a uid, a version and a
-//! status ([`status`]). Members are in alphabetical order where Go's are in the order of the struct; JSON knows no order.
+//! An object is made the way a real one is: a user or a controller writes a manifest ([`manifest`], [`plain`]). The API
+//! server fills in defaults and notes the field managers ([`defaults`], [`fields`]). Once stored, the object has a uid,
+//! a version and a status ([`status`]). Members are in alphabetical order, while Go's are in the order of the struct;
+//! JSON has no order.
 
 pub(super) mod defaults;
 pub(super) mod fields;
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::seed;
 
-/// Plans must not depend on the day they are made on.
+/// The creation time of all objects: plans must not depend on the day they are made on.
 pub(super) const CREATED: &str = "2026-01-05T08:30:00Z";
 
 /// The kinds of the corpus, with those that only exist as subresources of others.
@@ -32,7 +32,7 @@ pub(super) enum Kind {
     DaemonSet,
     Job,
     CronJob,
-    /// A custom resource with a pod template where the built-in workloads have theirs.
+    /// A custom resource with a pod template at the same place as in the built-in workloads.
     Worker,
     Namespace,
     ServiceAccount,
@@ -45,7 +45,6 @@ pub(super) enum Kind {
     Binding,
 }
 
-/// What is known of a kind.
 struct Facts {
     name: &'static str,
     plural: &'static str,
@@ -155,19 +154,19 @@ impl Kind {
     }
 }
 
-/// What an object is called and who owns it.
+/// The name of an object and its owner.
 #[derive(Debug, Clone)]
 pub(super) struct Identity {
     /// Its own name for a Namespace; unused for other objects without a namespace.
     pub namespace: String,
     pub name: String,
-    /// The beginning of the name where the API server makes the rest up.
+    /// The prefix of the name, if the API server generates the rest.
     pub generate_name: Option<String>,
     pub uid: String,
     pub owner: Option<Owner>,
-    /// The application that it is part of; labels and selectors are made of it.
+    /// The application that it is part of; its labels and selectors use this name.
     pub app: String,
-    /// `pod-template-hash` below a Deployment, `controller-revision-hash` below others; empty where there is none.
+    /// `pod-template-hash` below a Deployment, `controller-revision-hash` below others; empty if there is none.
     pub hash: String,
 }
 
@@ -193,14 +192,14 @@ impl Identity {
 
     /// An object that the controller of this one (of kind `kind`) makes, named as that controller names them.
     pub(super) fn child(&self, rng: &mut ChaCha8Rng, kind: Kind, ordinal: u32) -> Self {
-        // Others hand down what they have, which is nothing where a person made them.
+        // Other kinds pass on their own hash, which is empty if a user made them.
         let hash = match kind {
             Kind::Deployment | Kind::StatefulSet | Kind::DaemonSet => seed::suffix(rng, 10),
             _ => self.hash.clone(),
         };
         let (name, generate_name) = match kind {
             Kind::Deployment => (format!("{}-{hash}", self.name), None),
-            // Minutes since the epoch, of the time that a CronJob was due.
+            // Minutes since the epoch of the time at which the CronJob was due.
             Kind::CronJob => (format!("{}-{}", self.name, 29_459_070 + ordinal), None),
             Kind::StatefulSet => (format!("{}-{ordinal}", self.name), None),
             _ => {
@@ -243,7 +242,7 @@ pub(super) fn store(kind: Kind, object: &mut Value, identity: &Identity) {
 /// The node that every Pod of the corpus runs on.
 pub(super) const NODE: &str = "node-1";
 
-/// Every image of the object: JSON pointer and what is written there. Empty ones are no images.
+/// Every image of the object: JSON pointer and value. Empty values are no images.
 pub(super) fn images(kind: Kind, object: &Value) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let Some((prefix, spec)) = kind.pod_spec().and_then(|prefix| Some((prefix, object.pointer(prefix)?))) else {
@@ -263,7 +262,7 @@ pub(super) fn images(kind: Kind, object: &Value) -> Vec<(String, String)> {
     found
 }
 
-/// A number of replicas as small services have it.
+/// A number of replicas that is typical of small services.
 pub(super) fn replicas(rng: &mut ChaCha8Rng) -> u32 {
     rng.random_range(1..=3)
 }

@@ -1,9 +1,9 @@
-//! The right answer to each review, and what is wrong about an answer. Pure.
+//! The right answer to each review, and the faults of an answer. Pure.
 //!
-//! Right is: every image of the object pinned to its digest in the user's own spelling, images that were pinned already
-//! untouched, and nothing else changed; a denial when an image does not exist; a DELETE allowed as it is. Where signatures are looked
-//! at, an image that they do not let run is a reason to deny as well, by tag or by digest, and the denial has to name its class;
-//! what an update leaves as it was is not looked at.
+//! Right is: every image of the object pinned to its digest in the user's own spelling, already pinned images
+//! untouched, and nothing else changed; a denial if an image does not exist; a DELETE allowed unchanged. If signatures
+//! are checked, an image that fails the check must be denied as well, by tag or by digest, and the denial has to name
+//! the class of the failure. Images that an update leaves unchanged are not checked.
 
 mod turned;
 
@@ -27,18 +27,18 @@ use crate::socket::Seen;
 #[derive(Debug, Default)]
 pub(super) struct Judgement {
     pub allowed: bool,
-    /// It was refused, which is right only because a registry is sick.
+    /// Whether it was refused, which is right only because a registry is sick.
     pub unavailable: bool,
-    /// It was let in with a locked image whose tag has moved.
+    /// Whether it was allowed with a locked image whose tag has moved.
     pub moved: bool,
-    /// It was let in with another digest of such an image than the locked one; how.
+    /// How it was allowed with another digest of such an image than the locked one, if it was.
     pub unlocked: Option<String>,
     pub wrong: Option<Wrong>,
 }
 
 #[derive(Debug)]
 pub(super) struct Wrong {
-    /// Something was let in that must not be, or not in this form.
+    /// Whether an object was allowed that must not be, or not in this form.
     pub allow: bool,
     pub why: String,
 }
@@ -50,7 +50,7 @@ pub(super) fn digests(images: &[Image]) -> Digests {
     images.iter().map(|image| (image.reference.clone(), image.clone())).collect()
 }
 
-/// What is right for a review of this object (`None`: a DELETE), of which `old` was let in before.
+/// The right answer to a review of this object (`None`: a DELETE); `old` was allowed before.
 pub(super) fn expected(kind: Kind, object: Option<&Value>, old: Option<&Value>, digests: &Digests) -> Expected {
     let mut images = Vec::new();
     let mut refused = Vec::new();
@@ -75,7 +75,7 @@ pub(super) fn expected(kind: Kind, object: Option<&Value>, old: Option<&Value>, 
     if refused.is_empty() { Expected::Allow { images } } else { Expected::Deny { images, refused } }
 }
 
-/// Checks and judges an answer to a call that was begun then, by what is right while it came.
+/// Checks and judges an answer to a call that was begun at `begun`, by the facts that were true meanwhile.
 pub(super) fn judge_in(
     truth: &Truth,
     template: &Template,
@@ -86,7 +86,7 @@ pub(super) fn judge_in(
     let status = seen.status;
     let checked = answer::check(seen, uid, template.mutating);
     if template.hostile {
-        // Its own crowd may be why it is refused, whatever is said then; only to let it in can be wrong.
+        // An attack may be refused because of its own load, with any message; only allowing it can be wrong.
         let is_refused = checked.as_ref().map_or(SHED.contains(&status), |verdict| !verdict.allowed);
         if is_refused {
             return Ok(UNAVAILABLE);
@@ -108,13 +108,13 @@ pub(super) fn judge_in(
             let excused = judgement.wrong.is_some() && may_be_unavailable(truth, template, now);
             Ok(if excused { UNAVAILABLE } else { judgement })
         }
-        // So that the webhook's failurePolicy decides about an object that exists.
+        // With this answer the webhook's failurePolicy decides about an existing object.
         Err(_) if status == 500 && template.updates && may_be_unavailable(truth, template, now) => Ok(UNAVAILABLE),
         Err(failure) => Err(failure),
     }
 }
 
-/// How what is too large, or too much at one time, is sent away.
+/// The statuses that shed a request that is too large, or too many at one time.
 const SHED: [u16; 2] = [413, 429];
 /// A refusal that a sick registry makes right.
 const UNAVAILABLE: Judgement =
@@ -133,7 +133,7 @@ fn may_be_unavailable(truth: &Truth, template: &Template, now: Instant) -> bool 
     }
 }
 
-/// Judges an admission where a tag may have moved: what it has, and what it had a moment ago, is right.
+/// Judges an admission with a tag that may have moved: its present digest and its digest a moment ago are right.
 fn judge_moved(truth: &Truth, template: &Template, begun: Instant, verdict: Verdict) -> Result<Judgement, Failure> {
     let Expected::Allow { images } = &template.expected else { return judge(template, verdict) };
     let object = apply(template, verdict.patch)?;
@@ -144,7 +144,7 @@ fn judge_moved(truth: &Truth, template: &Template, begun: Instant, verdict: Verd
         let digest = got.strip_prefix(&field.written).and_then(|rest| rest.strip_prefix('@')).unwrap_or_default();
         if let Some(had) = truth.locked(&field.written, digest) {
             moved = true;
-            // A digest that it has or had is right for whoever has no lock.
+            // Without a lock, the present or the previous digest is right.
             if had && field.right != got {
                 unlocked = Some(format!("{} became `{got}`, locked is `{}`", template.label, field.right));
                 field.right = got.to_owned();
@@ -153,7 +153,7 @@ fn judge_moved(truth: &Truth, template: &Template, begun: Instant, verdict: Verd
         }
         match truth.may_name(&field.written, digest, begun) {
             Some(true) => field.right = got.to_owned(),
-            // The digest that the plan knows may be one that the tag has left long ago.
+            // The tag may have left the planned digest long ago.
             Some(false) if field.right == got => "a digest that the tag has now".clone_into(&mut field.right),
             _ => {}
         }
@@ -161,8 +161,8 @@ fn judge_moved(truth: &Truth, template: &Template, begun: Instant, verdict: Verd
     Ok(Judgement { allowed: true, moved, unlocked, wrong: compare(template, &images, &object), ..Judgement::default() })
 }
 
-/// Judges an answer that was well-formed. Fails when its patch does not apply, which kube-apiserver treats as a failed
-/// call and not as a verdict.
+/// Judges a well-formed answer. Fails if its patch does not apply, which kube-apiserver treats as a failed call and not
+/// as a verdict.
 pub(super) fn judge(template: &Template, verdict: Verdict) -> Result<Judgement, Failure> {
     judge_by(template, &template.expected, verdict)
 }
@@ -172,12 +172,12 @@ fn judge_by(template: &Template, right: &Expected, verdict: Verdict) -> Result<J
     let Verdict { allowed, patch, message, .. } = verdict;
     if !allowed {
         let why = match right {
-            Expected::Allow { .. } | Expected::Admit => Some("allowing it is right".to_owned()),
+            Expected::Allow { .. } | Expected::Admit => Some("it is right to allow it".to_owned()),
             Expected::Deny { refused, .. } => unnamed(refused, &message),
             Expected::Refuse | Expected::Any => None,
         };
         let wrong =
-            why.map(|why| Wrong { allow: false, why: format!("{label} was denied, {why}; it said: {message}") });
+            why.map(|why| Wrong { allow: false, why: format!("{label} was denied, {why}; the answer: {message}") });
         return Ok(Judgement { allowed, wrong, ..Judgement::default() });
     }
     let wrong = match right {
@@ -189,9 +189,9 @@ fn judge_by(template: &Template, right: &Expected, verdict: Verdict) -> Result<J
         }
         Expected::Refuse => {
             apply(template, patch)?;
-            Some(Wrong { allow: true, why: format!("{label} was allowed, and says `expect: denied`") })
+            Some(Wrong { allow: true, why: format!("{label} was allowed, but has `expect: denied`") })
         }
-        // Without a patch there is nothing that could fail to apply, and the object need not be parsed.
+        // Without a patch nothing can fail to apply, and the object need not be parsed.
         Expected::Admit | Expected::Any => match patch {
             Some(patch) => apply(template, Some(patch)).map(|_| None)?,
             None => None,
@@ -202,7 +202,7 @@ fn judge_by(template: &Template, right: &Expected, verdict: Verdict) -> Result<J
     Ok(Judgement { allowed, wrong, ..Judgement::default() })
 }
 
-/// What a denial leaves out, or calls by another class.
+/// The images that a denial does not name, or names with another class.
 fn unnamed(refused: &[Refused], message: &str) -> Option<String> {
     let named = |refused: &&Refused| {
         let after = message.match_indices(&*refused.written).map(|(at, written)| &message[at + written.len()..]);
@@ -213,8 +213,8 @@ fn unnamed(refused: &[Refused], message: &str) -> Option<String> {
     Some(format!("but not {written} as `{}`", why.name()))
 }
 
-/// Whether the patch consists of one plain write for each image that must change; none where none must. Nearly every answer
-/// under load does, and then nothing has to be parsed and patched.
+/// Whether the patch consists of one plain write for each image that must change; none if no image must change. Nearly
+/// every answer under load does, and then nothing has to be parsed and patched.
 fn is_exactly(patch: Option<&Patch>, images: &[Field]) -> bool {
     let patch = patch.map_or(&[][..], |patch| &patch.0);
     let to_change = || images.iter().filter(|field| field.must_change());
@@ -266,7 +266,8 @@ fn compare(template: &Template, images: &[Field], got: &Value) -> Option<Wrong> 
     }
     let mut differences = Vec::new();
     differ(&right, got, String::new(), &mut differences);
-    // A container or image volume that the webhook added runs an image nobody asked for. Nothing is worse, so it is told first.
+    // A container or image volume that the webhook added runs an image that the user did not request. This is the
+    // gravest fault, so it is reported first.
     let grave = |at: &&String| ["ontainers/", "/volumes/"].iter().any(|list| format!("{at}/").contains(list));
     let worst = differences.iter().find(grave);
     let (allow, at) = (worst.is_some(), worst.or(differences.first())?);

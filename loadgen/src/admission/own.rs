@@ -1,7 +1,8 @@
-//! Reviews of objects that a project brings itself: what is sent of them, to which webhook, and what is right. Pure.
+//! Reviews of a project's own objects: their contents, the webhook of each, and the right answer. Pure.
 //!
-//! An object is made as churn makes it. It is created, changed and deleted, and each of that is shown first to the webhooks that may
-//! change it and then to those that only look at it, as the API server does. What the former make of it, they alone know: see `settle`.
+//! An object is made as churn makes it. It is created, changed and deleted. Each operation goes first to the webhooks
+//! that may change the object and then to those that only validate it, as the API server does. Only the mutating
+//! webhooks know their changes: see `settle`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,60 +20,61 @@ use crate::churn::{self, Expect, Scope, Specimen};
 
 /// Different instances of each object.
 const VARIANTS: u64 = 16;
-/// Once there are so many bytes, no further ones are made.
+/// The number of bytes after which no further variants are made.
 const BYTES_MAX: usize = 32 << 20;
-/// How often each is done, as in the usual mix of churn.
+/// The weight of each operation, as in the usual mix of churn.
 const WEIGHTS: [(Operation, u32); 3] = [(Operation::Create, 2), (Operation::Update, 7), (Operation::Delete, 2)];
 
-/// An object of a project's own kind, and who is asked about it.
+/// An object of a project's own kind, and the webhooks that are called for it.
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Own {
-    /// What it is: `caches.cache.example.com/v1`.
+    /// Its resource: `caches.cache.example.com/v1`.
     pub resource: String,
-    /// What it looks like, as in `churn.template`.
+    /// Its contents, as in `churn.template`.
     pub object: Value,
     /// Whether it is in a namespace. Default: `Namespaced`.
     pub scope: Option<Scope>,
-    /// What has to become of it when it is created.
+    /// The required answer to its creation.
     #[serde(default)]
     pub expect: Expect,
-    /// Made from the definition alone, which says less than a webhook knows: whether it has to be let in nobody knows.
+    /// Whether the object was made from the definition alone, which has fewer rules than a webhook: then both answers
+    /// are right.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub made: bool,
-    /// What it is called in messages.
+    /// Its name in messages.
     pub called: Option<String>,
-    /// Who is asked, in this order. Default: whoever answers at the target, about creations and changes.
+    /// The webhooks, in the order of the calls. Default: the one at the target, for creations and changes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<Hook>,
 }
 
-/// A webhook that is asked about it.
+/// A webhook that is called for it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Hook {
-    /// Where it answers; empty: at the path of the target.
+    /// Its path; empty: the path of the target.
     #[serde(default)]
     pub path: String,
     /// Whether it may change the object.
     #[serde(default)]
     pub mutating: bool,
-    /// What it is asked about.
+    /// The operations that it is called for.
     pub operations: Vec<Operation>,
 }
 
-/// What is sent, by how often it is.
+/// The reviews, by weight.
 #[derive(Debug, Default)]
 pub(super) struct Reviews {
     pub templates: Vec<Template>,
     /// The paths that templates name, the target's own first.
     pub paths: Vec<String>,
-    /// Weights, and the sequences of template numbers that one of them draws.
+    /// Weights, and the sequences of template numbers; one of them is drawn.
     pub sequences: Vec<(u32, Vec<Vec<u32>>)>,
 }
 
-/// Whether these can be sent, in words if they cannot.
+/// Refuses objects that cannot be sent, with the reason.
 pub(super) fn check(objects: &[Own]) -> Result<(), Error> {
     for own in objects {
         own.plan(1)?;
@@ -85,10 +87,10 @@ pub(super) fn check(objects: &[Own]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Everything that is sent of these objects. [`check`] was asked before.
+/// All reviews of these objects. The caller has called [`check`] before.
 pub(super) fn reviews(objects: &[Own], seed: u64) -> Reviews {
     let mut reviews = Reviews { paths: vec![String::new()], ..Reviews::default() };
-    // Where each object is created, for what happens to it later.
+    // The number of each object's first creation review, for its later changes and deletions.
     let mut creations = BTreeMap::new();
     for (operation, weight) in WEIGHTS {
         let mut sequences = Vec::new();
@@ -137,7 +139,8 @@ impl Own {
         vec![Hook { path: String::new(), mutating: true, operations: vec![Operation::Create, Operation::Update] }]
     }
 
-    /// One thing that is done, as it is shown to each webhook in turn. `created` is the first review of its creation, if that is shown.
+    /// One operation, with a review for each webhook in turn. `created` is the first review of its creation, if there
+    /// is one.
     fn sequence(
         &self,
         operation: Operation,
@@ -152,7 +155,7 @@ impl Own {
         let hooks = self.hooks();
         let mut asked: Vec<&Hook> = hooks.iter().filter(|hook| hook.operations.contains(&operation)).collect();
         asked.sort_by_key(|hook| !hook.mutating);
-        // Who of several has to refuse it nobody knows; one that only looks is the one who does.
+        // If there are several webhooks, it is unknown which of them has to refuse; a single validating one does.
         let looks = asked.iter().filter(|hook| !hook.mutating).count();
         let refuses = |hook: &Hook| if looks == 0 { asked.len() == 1 } else { looks == 1 && !hook.mutating };
         let mut sequence = Vec::new();
@@ -186,14 +189,14 @@ impl Own {
     }
 }
 
-/// The review, as kube-apiserver writes it, with the placeholder of a uid.
+/// The review in the form of kube-apiserver, with the placeholder of a uid.
 fn review(operation: Operation, specimen: &Specimen, mutating: bool) -> Value {
     let Specimen { group, version, plural, kind, namespace, name, .. } = specimen;
     let group_kind = json!({"group": group, "version": version, "kind": kind});
     let resource = json!({"group": group, "version": version, "resource": plural});
     let old = stored(specimen, &specimen.object, 1);
     let (object, old) = match operation {
-        // What looks at it at the end sees what the server has added meanwhile.
+        // A validating webhook sees the fields that the server has added meanwhile.
         Operation::Create if mutating => (specimen.object.clone(), Value::Null),
         Operation::Create => (stored(specimen, &specimen.object, 0), Value::Null),
         Operation::Update => (stored(specimen, &specimen.updated, 1), old),
@@ -212,7 +215,7 @@ fn review(operation: Operation, specimen: &Specimen, mutating: bool) -> Value {
     json!({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": request})
 }
 
-/// An object with what the server adds when it takes it; a revision of 0 is one that it has not stored yet.
+/// An object with the fields that the server adds when it accepts it; a revision of 0 means that it is not stored yet.
 fn stored(specimen: &Specimen, object: &Value, revision: u64) -> Value {
     let hash = hex::encode(Sha256::digest(format!("{}/{}", specimen.namespace, specimen.name)));
     let uid = format!("{}-{}-4{}-8{}-{}", &hash[..8], &hash[8..12], &hash[13..16], &hash[17..20], &hash[20..32]);
@@ -248,7 +251,8 @@ mod tests {
         }
     }
 
-    /// Each object is shown to those first who may change it, under their paths, and nobody is asked what he is not registered for.
+    /// Each object goes first to the webhooks that may change it, under their paths, and only to webhooks registered
+    /// for the operation.
     #[test]
     fn an_object_is_shown_as_the_api_server_shows_it() {
         let reviews = reviews(&[cache(Expect::Allowed), cache(Expect::Denied)], 7);
@@ -277,7 +281,7 @@ mod tests {
         assert_eq!(later.change["spec"]["size"], review["request"]["object"]["spec"]["size"]);
     }
 
-    /// A definition does not tell what a webhook wants, so both answers are right.
+    /// A definition does not show a webhook's rules, so both answers are right.
     #[test]
     fn of_what_was_made_from_the_definition_nobody_knows_what_is_right() {
         let reviews = reviews(&[Own { made: true, ..cache(Expect::Allowed) }], 7);

@@ -1,4 +1,4 @@
-//! [`Plan`]: everything that admission load will send, decided before the clock starts. Pure.
+//! [`Plan`]: all requests of admission load, decided before the clock starts. Pure.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -21,7 +21,7 @@ use super::truth::Truth;
 use crate::arrivals::{Schedule, Stream};
 use crate::seed::{self, UID_LEN};
 
-/// The fingerprint covers so many arrivals and what they carry; the rest follows from the same streams.
+/// The number of arrivals that the fingerprint covers, with their payloads; the rest follows from the same streams.
 const FINGERPRINTED_ARRIVALS: usize = 65_536;
 
 /// A plan of admission load. Cheap to clone; the same arguments give the same plan, byte for byte.
@@ -36,7 +36,7 @@ pub struct Plan {
     share: Share,
 }
 
-/// Every so many-th request of the plan, beginning with this one.
+/// Every n-th request of the plan, beginning with this one.
 #[derive(Debug, Clone, Copy)]
 struct Share {
     number: u64,
@@ -44,7 +44,7 @@ struct Share {
 }
 
 impl Plan {
-    /// Makes the payloads and fixes the streams. `images` are those of the registry that the subject will ask.
+    /// Makes the payloads and fixes the streams. `images` are those of the subject's registry.
     pub fn build(config: &Config, seed: u64, length: Duration, images: &[Image]) -> Result<Self, Error> {
         if config.objects.is_empty() {
             config::check_images(images)?;
@@ -52,8 +52,8 @@ impl Plan {
         Self::of(config, seed, length, |config| Corpus::build(&config.mix, config.size, seed, images))
     }
 
-    /// A plan for a webhook of which nothing is known: its images are invented, and every answer that kube-apiserver would
-    /// accept is right.
+    /// A plan for an unknown webhook: its images are invented, and every answer that kube-apiserver would accept is
+    /// right.
     pub fn for_any_webhook(config: &Config, seed: u64, length: Duration) -> Result<Self, Error> {
         Self::of(config, seed, length, |config| Corpus::for_any_webhook(&config.mix, config.size, seed))
     }
@@ -90,7 +90,8 @@ impl Plan {
         self
     }
 
-    /// Writes the plan down, so that [`Config::replay`] sends the same again: each review once, before its first request.
+    /// Writes the plan to a file, so that [`Config::replay`] sends the same again: each review once, before its first
+    /// request.
     pub fn record(&self, out: &mut impl io::Write) -> io::Result<()> {
         let mut known = vec![false; self.corpus.templates().len()];
         for (at, request) in self.clone().requests() {
@@ -107,39 +108,37 @@ impl Plan {
         Ok(())
     }
 
-    /// How many requests the whole run plans, of this share.
+    /// The number of planned requests of this share in the whole run.
     pub fn planned(&self) -> u64 {
         let Share { number, of } = self.share;
         self.schedule.planned().saturating_sub(number).div_ceil(of)
     }
 
-    /// When they are due.
     pub fn schedule(&self) -> &Schedule {
         &self.schedule
     }
 
-    /// How long the plan is.
     pub fn length(&self) -> Duration {
         self.schedule.length()
     }
 
-    /// What changes about the right answers while its load runs: whoever knows of something tells it there.
+    /// The facts on which the right answers depend; a caller reports changes there while the load runs.
     pub fn truth(&self) -> Arc<Truth> {
         Arc::clone(self.corpus.truth())
     }
 
-    /// From now on `answers` is told of every answer; only the first who asks is.
+    /// Sets the observer of every answer; only the first call has an effect.
     pub fn tell(&self, answers: Arc<dyn Answers>) {
         let _ = self.corpus.answers().set(answers);
     }
 
-    /// The configuration that it was built from.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// SHA-256, in hex, over the first arrivals and the payloads that they carry. Equal fingerprints mean equal load, also of a plan and
-    /// of its recording: payloads count in the order of their first use, and uids, which are drawn anew, do not count.
+    /// SHA-256, in hex, over the first arrivals and their payloads. Equal fingerprints mean equal load, also of a plan
+    /// and of its recording: payloads count in the order of their first use, and uids, which are drawn anew, do not
+    /// count.
     pub fn fingerprint(&self) -> String {
         let mut hash = Sha256::new();
         let mut known: Vec<Option<u64>> = vec![None; self.corpus.templates().len()];
@@ -159,7 +158,7 @@ impl Plan {
         hex::encode(hash.finalize())
     }
 
-    /// What the plan will do, as lines of text for people.
+    /// A description of the plan, as lines of text for people.
     pub fn describe(&self) -> String {
         let config = &self.config;
         let client = config.client.describe();
@@ -221,13 +220,13 @@ impl Plan {
         }
     }
 
-    /// The first requests as they will be sent: planned time and body.
+    /// The first requests: planned time and body.
     pub fn preview(&self, requests: usize) -> Vec<(Duration, Bytes)> {
         let body = |request: Request| self.corpus.template(request.template).with_uid(&request.uid);
         self.clone().requests().take(requests).map(|(at, request)| (at, body(request))).collect()
     }
 
-    /// The same plan with another corpus, of the same sequences.
+    /// The plan with another corpus of the same sequences.
     pub(super) fn over(self, corpus: Corpus) -> Self {
         Self { corpus: Arc::new(corpus), ..self }
     }
@@ -237,14 +236,14 @@ impl Plan {
     }
 }
 
-/// One call: which payload, under which uid.
+/// One call: its payload and its uid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Request {
     pub template: u32,
     pub uid: [u8; UID_LEN],
 }
 
-/// The stream of requests. Holds the rest of one action at most.
+/// The stream of requests. It holds at most the rest of one action.
 struct Requests {
     times: Stream,
     actions: ChaCha8Rng,
@@ -254,7 +253,7 @@ struct Requests {
 }
 
 impl Requests {
-    /// When the next request is due, and its template.
+    /// The time of the next request, and its template.
     fn draw(&mut self) -> Option<(Duration, u32)> {
         let (at, review) = self.times.next()?;
         if let Some(number) = review {
@@ -281,7 +280,7 @@ impl Iterator for Requests {
         Some((at, Request { template, uid: seed::uid(&mut self.uids) }))
     }
 
-    /// As so many calls of `next` and one more, without the texts that nobody sees: each of several threads passes over the
+    /// Like this many calls of `next` and one more, without making unused texts: each of several threads skips the
     /// requests of the others.
     fn nth(&mut self, passed: usize) -> Option<Self::Item> {
         for _ in 0..passed {

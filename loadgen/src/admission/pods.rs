@@ -1,6 +1,6 @@
-//! Pod specs as people write them: containers with probes, environment, resources and volumes; no defaults. Pure.
+//! Pod specs as users write them: containers with probes, environment, resources and volumes; no defaults. Pure.
 //!
-//! They only have to look like the real thing in shape and size; no kubelet ever runs them.
+//! They only have to look real in shape and size; no kubelet ever runs them.
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -8,18 +8,17 @@ use serde_json::{Value, json};
 
 use crate::seed;
 
-/// Fits every name that the objects need: environment variables, labels, volumes.
+/// Words that fit every name of the objects: environment variables, labels, volumes.
 const WORDS: [&str; 16] = [
     "cart", "ledger", "search", "mail", "gateway", "session", "export", "index", "billing", "catalog", "notify",
     "ingest", "render", "audit", "quota", "relay",
 ];
 
-/// A word for a name.
 pub(super) fn word(rng: &mut ChaCha8Rng) -> &'static str {
     WORDS[rng.random_range(0..WORDS.len())]
 }
 
-/// The least that a person writes: a name, an image and a word for each container.
+/// The least that a user writes: a name, an image and a word for each container.
 pub(super) fn lean(images: &[String]) -> Value {
     let containers = images
         .iter()
@@ -29,7 +28,7 @@ pub(super) fn lean(images: &[String]) -> Value {
 }
 
 /// A pod spec with one container for each image. With three images the last is an init container, with two sometimes;
-/// some of those go on running as sidecars.
+/// some of those keep running as sidecars.
 pub(super) fn spec(rng: &mut ChaCha8Rng, images: &[String]) -> Value {
     let with_init = images.len() > 2 || (images.len() > 1 && rng.random_bool(0.5));
     let (containers, init) = images.split_at(images.len() - usize::from(with_init));
@@ -55,7 +54,7 @@ pub(super) fn spec(rng: &mut ChaCha8Rng, images: &[String]) -> Value {
     spec
 }
 
-/// What only some specs say: where the Pod may run, what it may pull with, how long it has to end.
+/// Fields that only some specs have: node selection, pull secrets, grace period.
 fn surroundings(rng: &mut ChaCha8Rng, name: &str, spec: &mut Value) {
     let selector = json!({"matchLabels": {"app.kubernetes.io/name": name}});
     if rng.random_bool(0.4) {
@@ -84,7 +83,7 @@ fn surroundings(rng: &mut ChaCha8Rng, name: &str, spec: &mut Value) {
     }
 }
 
-/// The container that the Pod is for.
+/// The main container of the Pod.
 fn main(rng: &mut ChaCha8Rng, image: &str) -> Value {
     let probe = |path: &str| json!({"httpGet": {"path": path, "port": "http"}, "initialDelaySeconds": 5});
     let mut env = vec![
@@ -124,7 +123,7 @@ fn main(rng: &mut ChaCha8Rng, image: &str) -> Value {
     container
 }
 
-/// A container beside the main one. Sidecars are simpler than what they serve.
+/// A container beside the main one. Sidecars are simpler than the main container.
 pub(super) fn sidecar(rng: &mut ChaCha8Rng, index: usize, image: &str) -> Value {
     let port = 9000 + index;
     json!({

@@ -1,7 +1,7 @@
 //! One `AdmissionReview` as bytes, with the place of its uid. Pure.
 //!
-//! Reviews are serialised once, before the clock starts; a call copies the bytes and writes its own uid into them, which
-//! costs less than a microsecond and cannot change anything else.
+//! Reviews are serialised once, before the clock starts; a call copies the bytes and writes its own uid into them,
+//! which costs less than a microsecond and cannot change anything else.
 
 #[cfg(test)]
 #[path = "review/tests/recorded.rs"]
@@ -19,15 +19,15 @@ use super::objects::{Identity, Kind};
 use crate::arrivals::Recorded;
 use crate::seed::UID_LEN;
 
-/// Stands where a call's uid will be.
+/// The text in place of a call's uid.
 pub(super) const PLACEHOLDER: &str = "00000000-0000-0000-0000-000000000000";
 
-/// What a review is about.
+/// The contents of a review.
 #[derive(Debug, Clone)]
 pub(super) struct Review {
-    /// What `object` and `oldObject` are.
+    /// The kind of `object` and `oldObject`.
     pub kind: Kind,
-    /// What is asked of; another kind than `kind` for `scale`, `eviction` and `binding`.
+    /// The requested kind; differs from `kind` for `scale`, `eviction` and `binding`.
     pub resource: Kind,
     pub sub_resource: Option<&'static str>,
     pub operation: Operation,
@@ -37,19 +37,19 @@ pub(super) struct Review {
     pub dry_run: bool,
     pub object: Option<Value>,
     pub old: Option<Value>,
-    /// It is sent to do harm: to shed it is right.
+    /// Whether it is an attack: then shedding it is right.
     pub hostile: bool,
 }
 
-/// What is done to an object.
+/// An operation on an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Operation {
-    /// It is created.
+    /// The object is created.
     Create,
-    /// It is changed.
+    /// The object is changed.
     Update,
-    /// It is deleted.
+    /// The object is deleted.
     Delete,
 }
 
@@ -62,7 +62,7 @@ impl Operation {
         }
     }
 
-    /// As in the kind of its options.
+    /// The prefix of the kind of its options.
     pub(super) fn verb(self) -> &'static str {
         match self {
             Self::Create => "Create",
@@ -103,24 +103,25 @@ impl Review {
         Self { operation: Operation::Delete, options, object: None, old: Some(old), ..created }
     }
 
-    /// Written with this field manager.
+    /// Sets the field manager.
     pub(super) fn managed_by(self, manager: &'static str) -> Self {
         Self { options: Options::Write(Some(manager)), ..self }
     }
 
-    /// Sent to do harm.
+    /// Marks it as an attack.
     pub(super) fn hostile(self) -> Self {
         Self { hostile: true, ..self }
     }
 
-    /// Asked through a subresource.
+    /// Sets the subresource of the request.
     pub(super) fn through(self, sub_resource: &'static str, resource: Kind) -> Self {
         Self { resource, sub_resource: Some(sub_resource), ..self }
     }
 
-    /// What was let in before, and is not looked at again where it is the same: the old object. What the controller of Deployments makes
-    /// of one counts as well: a webhook that pins leaves it alone, for the controller knows its own by their equal templates
-    /// (google/k8s-digester, issue 25), and its Pods are looked at in any case.
+    /// The object that was allowed before, whose unchanged parts are not checked again: the old object. The copies that
+    /// the controller of Deployments makes count as well: a webhook that pins leaves them alone, because the controller
+    /// recognises its own by their equal templates (google/k8s-digester, issue 25), and their Pods are checked in any
+    /// case.
     pub(super) fn known(&self) -> Option<&Value> {
         let is_copy = matches!(self.actor, Actor::ControllerOf(Kind::Deployment));
         self.object.as_ref().filter(|_| is_copy && self.operation == Operation::Create).or(self.old.as_ref())
@@ -151,45 +152,45 @@ pub(super) struct Template {
     uid_at: usize,
     /// For messages: `Deployment CREATE shop/cart`.
     pub label: String,
-    /// It is about an object that exists and is to stay.
+    /// Whether it is about an object that exists and stays.
     pub updates: bool,
-    /// Nothing comes of it, whatever is answered.
+    /// Whether it is a dry run, which has no effect.
     pub dry_run: bool,
-    /// It brings an object as it is to be, and not a part of one.
+    /// Whether it brings a whole new object, and not a part of one.
     pub examined: bool,
-    /// Whoever answers it may change the object.
+    /// Whether its webhook may change the object.
     pub mutating: bool,
-    /// It is sent to do harm: to shed it is right.
+    /// Whether it is an attack: then shedding it is right.
     pub hostile: bool,
-    /// At which of the corpus's paths it is answered; 0 is that of the target.
+    /// The index of its path in the corpus; 0 is that of the target.
     pub path: usize,
     pub expected: Expected,
-    /// Of an object that another review creates.
+    /// Set if it is about an object that another review creates.
     pub later: Option<Later>,
 }
 
-/// What is done to an object of the project's own after its creation.
+/// An operation on an object of the project's own after its creation.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Later {
-    /// The first review of its creation, by number.
+    /// The number of the first review of its creation.
     pub created: u32,
-    /// A merge patch of what its change writes.
+    /// The merge patch of its change.
     pub change: Value,
 }
 
 impl Template {
     pub(super) fn new(review: &Review, expected: Expected) -> Self {
         let updates = review.operation == Operation::Update;
-        // What the controller of Deployments makes of one is let in as it is.
+        // An object that the controller of Deployments makes is allowed unchanged.
         let examined = review.object.is_some() && review.sub_resource.is_none();
         let is_copy = review.operation == Operation::Create && review.known().is_some();
         let (hostile, dry_run, examined) = (review.hostile, review.dry_run, examined && !is_copy);
         Self { updates, dry_run, examined, hostile, ..Self::of(review.to_bytes(), review.label(), expected) }
     }
 
-    /// From bytes that have the placeholder where the uid belongs.
+    /// A template from bytes that have the placeholder in place of the uid.
     pub(super) fn of(bytes: Vec<u8>, label: String, expected: Expected) -> Self {
-        // The uid is the first field after the constant head, so the first hit is the right one.
+        // The uid is the first field after the constant head, so the first match is the right one.
         let uid_at = bytes
             .windows(UID_LEN)
             .position(|window| window == PLACEHOLDER.as_bytes())
@@ -209,22 +210,21 @@ impl Template {
         }
     }
 
-    /// What it is done after.
+    /// Sets the creation that it follows.
     pub(super) fn later(self, later: Later) -> Self {
         Self { later: Some(later), ..self }
     }
 
-    /// Where and by whom it is answered, and whether it is about an object that exists and is to stay.
+    /// Sets its path, whether the webhook is mutating, and whether it is about an object that exists and stays.
     pub(super) fn answered_at(self, path: usize, mutating: bool, updates: bool) -> Self {
         Self { updates, mutating, path, ..self }
     }
 
-    /// The same once more.
     pub(super) fn again(&self) -> Self {
         self.written(self.bytes.clone())
     }
 
-    /// The same review with another object, and another one that it was before. What is `None` stays as it is.
+    /// The review with another object and another old object. A part that is `None` stays unchanged.
     pub(super) fn about(&self, object: Option<&Value>, old: Option<&Value>) -> Self {
         let mut review: Value = serde_json::from_slice(&self.bytes).expect("the template was serialised from JSON");
         for (key, value) in [("object", object), ("oldObject", old)] {
@@ -235,7 +235,7 @@ impl Template {
         self.written(review.to_string().into_bytes())
     }
 
-    /// The same, written in other bytes with the placeholder.
+    /// The review with other bytes, which contain the placeholder.
     fn written(&self, bytes: Vec<u8>) -> Self {
         Self {
             updates: self.updates,
@@ -249,7 +249,7 @@ impl Template {
         }
     }
 
-    /// A review of somebody else, whose right answer nobody knows. Its uid stands at `uid_at`.
+    /// A review from a recording, whose right answer is unknown. Its uid is at `uid_at`.
     pub(super) fn recorded(recorded: Recorded) -> Self {
         let Recorded { bytes, uid_at, label } = recorded;
         Self {
@@ -290,7 +290,7 @@ impl Template {
         review["request"]["object"].take()
     }
 
-    /// What it was before, parsed again. `Null` for a CREATE.
+    /// The old object, parsed again. `Null` for a CREATE.
     pub(super) fn old(&self) -> Value {
         let mut review: Value = serde_json::from_slice(&self.bytes).expect("the template was serialised from JSON");
         review["request"]["oldObject"].take()
@@ -336,10 +336,11 @@ impl<'a> Envelope<'a> {
         let Review { kind, resource, operation, identity, .. } = review;
         let group_kind = json!({"group": kind.group(), "version": kind.version(), "kind": kind.name()});
         let of = json!({"group": resource.group(), "version": resource.version(), "resource": resource.plural()});
-        // A name that the API server will make up is not known yet; a subresource belongs to an object that has one.
+        // A name that the API server will generate is not known yet; a subresource belongs to an object that has a
+        // name.
         let unnamed =
             *operation == Operation::Create && identity.generate_name.is_some() && review.sub_resource.is_none();
-        // A Namespace is asked for in itself.
+        // A review of a Namespace is in that namespace itself.
         let namespaced = resource.is_namespaced() || *resource == Kind::Namespace;
         Self {
             kind: "AdmissionReview",

@@ -1,8 +1,8 @@
-//! What webhooks that only look at an object see of it: what those before them made of it.
+//! Objects as validating webhooks see them: after the changes of the mutating webhooks before them.
 //!
-//! Only they know. So each object is sent to them once before the load, in the API server's order, and what comes back is what the others
-//! are sent; what is changed or deleted later is what its creation left. Whoever gives no answer that counts leaves the object as it is; the
-//! load will tell.
+//! Only the mutating webhooks know their changes. So each object is sent to them once before the load, in the API
+//! server's order, and the result is sent to the others. Later changes and deletions use the object as its creation
+//! left it. A webhook without a valid answer leaves the object unchanged; the load will show the failure.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,26 +21,26 @@ use crate::wire::{Body, Endpoint, Http1, Progress, Tls};
 
 /// The longest timeout of a webhook.
 const LIMIT: Duration = Duration::from_secs(30);
-/// One after the other.
+/// One connection: the requests go one after the other.
 const CONNECTIONS: usize = 1;
 
-/// What a webhook said of one review.
+/// A webhook's answer to one review.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FirstAnswer {
-    /// What was asked: `Cache CREATE lh-7-0/cache-0000001`.
+    /// The request: `Cache CREATE lh-7-0/cache-0000001`.
     pub about: String,
-    /// Whether it let it in; an error is what the API server would make of the answer.
+    /// Whether it was allowed; an error is the API server's view of the answer.
     pub allowed: Result<bool, String>,
-    /// What it said.
+    /// The message of the answer.
     pub message: String,
 }
 
 impl Plan {
-    /// The same plan, where what is only looked at is as it was left by those who may change it.
+    /// The plan in which validating webhooks get each object as the mutating webhooks left it.
     ///
     /// # Errors
     ///
-    /// When the target is none.
+    /// If the target is not valid.
     pub async fn settled(self, target: &Target) -> Result<Self, Error> {
         let corpus = std::sync::Arc::clone(self.corpus());
         if corpus.sequences().next().is_none() {
@@ -48,7 +48,7 @@ impl Plan {
         }
         let asking = Asking::new(target)?;
         let mut changed = Vec::new();
-        // What is stored of each object that somebody has changed while it was created, by the first review of that.
+        // The stored form of each object that a webhook changed at its creation, by the first review of the creation.
         let mut created: BTreeMap<u32, Value> = BTreeMap::new();
         for sequence in corpus.sequences() {
             let Some(&first) = sequence.first() else { continue };
@@ -85,11 +85,11 @@ impl Plan {
         Ok(self.over(corpus))
     }
 
-    /// What is said of the first review that is sent; for whoever wants to know whether the load makes sense.
+    /// The answer to the first review; it shows whether the load makes sense.
     ///
     /// # Errors
     ///
-    /// When the target is none, or nothing would be sent.
+    /// If the target is not valid, or nothing would be sent.
     pub async fn first_said(&self, target: &Target) -> Result<FirstAnswer, Error> {
         let asking = Asking::new(target)?;
         let Some((_, request)) = self.clone().requests().next() else {
@@ -106,16 +106,17 @@ impl Plan {
 }
 
 impl Template {
-    /// The same review of the object as it is now, and as it was.
+    /// The review with the object's present and previous state.
     fn now(&self, object: &Value, old: Option<&Value>) -> Self {
         let before = self.object();
-        // A deletion shows nothing but what there was.
+        // A deletion shows only the old object.
         let object = (!before.is_null()).then(|| with_system_fields(object, &before));
         self.about(object.as_ref(), old)
     }
 }
 
-/// The object with what the server adds, as the planned one has it: nothing before those who may change a new one were asked.
+/// The object with the fields that the server adds, as in the planned one: none before the mutating webhooks of a new
+/// object were called.
 fn with_system_fields(object: &Value, planned: &Value) -> Value {
     let mut object = object.clone();
     for key in ["uid", "creationTimestamp", "generation", "resourceVersion"] {

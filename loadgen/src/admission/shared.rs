@@ -1,4 +1,4 @@
-//! What a generator thread and its load share.
+//! The state shared between a generator thread and its load.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,7 @@ use super::corpus::Corpus;
 use super::interval::{Interval, Recorder};
 use crate::open_loop::Counts;
 
-/// What a generator thread looks at when it wakes.
+/// The stop signal that a generator thread reads when it wakes.
 #[derive(Debug, Default)]
 pub(super) struct Stop {
     stopping: AtomicBool,
@@ -18,19 +18,19 @@ pub(super) struct Stop {
 }
 
 impl Stop {
-    /// Plan no further request and be over by then.
+    /// Plan no further request and finish by `until`.
     pub(super) fn by(&self, until: Instant) {
         *self.until.lock() = Some(until);
         self.stopping.store(true, Ordering::Release);
     }
 
-    /// `None`: go on. Else plan no further request and be over by then.
+    /// `None`: go on. Else plan no further request and finish by then.
     pub(super) fn until(&self) -> Option<Instant> {
         if self.stopping.load(Ordering::Acquire) { *self.until.lock() } else { None }
     }
 }
 
-/// What a thread writes and the load takes.
+/// The records that a thread writes and the load takes.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     pub counts: Arc<Counts>,
@@ -42,7 +42,7 @@ pub(super) struct Taken(Recorder, (u64, u64));
 
 impl Shared {
     pub(super) fn take(&self) -> Taken {
-        // Made before the lock is taken: filling 750 KiB with zeros is longer than a call may wait.
+        // Made before the lock is taken: filling 750 KiB with zeros takes longer than a call may wait.
         let fresh = Recorder::default();
         let full = std::mem::replace(&mut *self.recorder.lock(), fresh);
         Taken(full, self.counts.take())

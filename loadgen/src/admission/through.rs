@@ -1,11 +1,13 @@
-//! Admission load through an API server: real objects are written, and the API server asks the webhook that is registered there.
+//! Admission load through an API server: real objects are written, and the API server calls the webhook that is
+//! registered there.
 //!
-//! The path of a request: [`Plan::build`] makes manifests and an exact stream of (time, operation) from the same mix as direct load; a
-//! pacing thread hands each over when it is due; a worker sends it as a user would, compares the answer with what is right, and
-//! records. Beside it [`Stored`] watches what the API server really keeps, so that a webhook that was not asked is seen too.
+//! The path of a request: [`Plan::build`] makes manifests and an exact stream of (time, operation) from the same mix as
+//! direct load. A pacing thread hands each over when it is due. A worker sends it as a user would, compares the answer
+//! with the right one, and records. Beside it [`Stored`] watches the objects that the API server really stores, so that
+//! a webhook that was not called is noticed too.
 //!
-//! There are no controllers here: an operation is one request of one user. Objects have names that never come back, and are
-//! deleted again, so that their number stays bounded.
+//! There are no controllers here: an operation is one request of one user. Object names are never used again, and
+//! objects are deleted again, so that their number stays bounded.
 
 mod operate;
 mod oracle;
@@ -34,19 +36,18 @@ pub use plan::Plan;
 pub use stock::written;
 pub use stored::{Found, Stored};
 
-/// Load through an API server, under way. Dropping it ends it and leaves its objects; [`Load::stop`] removes them.
+/// Load through an API server, in progress. Dropping it ends it and leaves its objects; [`Load::stop`] removes them.
 #[derive(Debug)]
 pub struct Load {
     engine: Engine<Worker>,
     shared: Arc<Shared>,
 }
 
-/// Shared between the threads.
 #[derive(Debug, Default)]
 struct Shared {
     counts: Arc<Counts>,
     recorder: Mutex<Recorder>,
-    /// What was written, by the plural of the kind.
+    /// The writes, by the plural of the kind.
     writes: Mutex<BTreeMap<&'static str, Record>>,
 }
 
@@ -79,22 +80,22 @@ impl Load {
         Ok(Self { engine, shared })
     }
 
-    /// What was counted and measured since the last call. Cheap: recorders are swapped.
+    /// The counts and measurements since the last call. Cheap: recorders are swapped.
     pub fn take(&self) -> Interval {
         let full = std::mem::take(&mut *self.shared.recorder.lock());
         full.finish(self.shared.counts.take())
     }
 
-    /// What the answers since the last call say was written, for [`Stored::wrote`].
+    /// The writes that the answers since the last call confirmed, for [`Stored::wrote`].
     pub fn take_writes(&self) -> BTreeMap<&'static str, crate::churn::Writes> {
         let mut records = self.shared.writes.lock();
         records.iter_mut().map(|(plural, record)| (*plural, record.take())).collect()
     }
 
-    /// Plans no further request, lets calls end for so long, then deletes what is left of its objects. Take the last interval
-    /// afterwards.
+    /// Plans no further request, waits `drain` for calls to end, then deletes the rest of its objects. Take the last
+    /// interval afterwards.
     pub async fn stop(&mut self, drain: Duration) {
-        // None means that the worker is gone: its panic has been printed.
+        // None means that the worker has ended: its panic has been printed.
         let _ = self.engine.stop(drain).await;
     }
 }

@@ -1,9 +1,9 @@
-//! What changes about the right answers while load runs: tags that move, images that cannot be resolved because their registry is
-//! sick, and images whose signatures count no longer, or from now on.
+//! Facts that change the right answers while load runs: tags that move, images that cannot be resolved because their
+//! registry is sick, and images whose signatures lose or gain validity.
 //!
-//! Owns them, for whoever knows of them to tell and for the oracle to ask. Nothing here makes it right to allow what must be
-//! denied: a sick registry excuses a refusal, a tag that moved has two digests for a while, and an image whose key was removed may
-//! run for a second more.
+//! Owns these facts: other parts report them, and the oracle reads them. They never make it right to allow an object
+//! that must be denied: a sick registry excuses a refusal, a moved tag has two digests for a while, and an image whose
+//! key was removed may run for a second more.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,18 +13,19 @@ use parking_lot::Mutex;
 
 use super::image::Refusal;
 
-/// After a registry is well again, for so long a refusal is still right: of a review that was under way, and of a client that
-/// leaves a registry alone for a moment after it has failed.
+/// The time after a registry has recovered in which a refusal is still right: for a review that was in flight, and for
+/// a client that pauses after a failure of the registry.
 const RECOVERS: Duration = Duration::from_secs(5);
-/// From then on an answer that has not heard of a change of keys is wrong: a key that is removed is refused within a second.
+/// The time after a change of keys from which an answer must use the new keys: a removed key is refused within a
+/// second.
 const TRUSTED_WITHIN: Duration = Duration::from_secs(1);
-/// Digests of one tag that are remembered; the oldest go.
+/// Digests of one tag that are remembered; the oldest are dropped.
 const VERSIONS_MAX: usize = 32;
 
-/// What is known to have changed. One for a plan.
+/// The known changes of one plan.
 #[derive(Debug, Default)]
 pub struct Truth {
-    /// Fast path: nothing ever changed.
+    /// False as long as nothing has changed, as a fast path.
     changed: AtomicBool,
     inner: Mutex<Inner>,
 }
@@ -38,7 +39,7 @@ struct Inner {
     locked: bool,
 }
 
-/// An image whose signatures say something else since then.
+/// An image whose signatures have another verdict since then.
 #[derive(Debug)]
 struct Turn {
     at: Instant,
@@ -46,11 +47,11 @@ struct Turn {
     is: Option<Refusal>,
 }
 
-/// One thing that is wrong with a registry.
+/// One fault of a registry.
 #[derive(Debug)]
 struct Sick {
     by: u32,
-    /// The references that it is about; `None`: all of them.
+    /// The affected references; `None`: all of them.
     references: Option<BTreeSet<String>>,
     well: Option<Instant>,
 }
@@ -63,13 +64,14 @@ struct Version {
 }
 
 impl Truth {
-    /// From now on these references, or all of them, may not be resolvable. `by` is what [`Truth::well`] ends.
+    /// These references, or all of them, may be unresolvable from now on. `by` identifies the fault for
+    /// [`Truth::well`].
     pub fn sick(&self, by: u32, references: Option<BTreeSet<String>>) {
         self.inner.lock().sick.push(Sick { by, references, well: None });
         self.changed.store(true, Ordering::Release);
     }
 
-    /// What began as `by` is over.
+    /// The fault `by` is over.
     pub fn well(&self, by: u32) {
         let now = Instant::now();
         let mut inner = self.inner.lock();
@@ -79,7 +81,7 @@ impl Truth {
         inner.sick.retain(|sick| sick.well.is_none_or(|well| now < well + RECOVERS || sick.by == by));
     }
 
-    /// A tag that had one digest has another from now on; to be told before anybody can read it.
+    /// A tag changes its digest; call it before any client can read the new one.
     pub fn moved(&self, reference: &str, was: &str, digest: &str) {
         let now = Instant::now();
         let mut inner = self.inner.lock();
@@ -98,35 +100,36 @@ impl Truth {
         self.changed.store(true, Ordering::Release);
     }
 
-    /// From now on every image is right with the digest alone that its tag had first, whatever it has now.
+    /// From now on only the first digest of each tag is right, whatever digest the tag has.
     pub fn lock(&self) {
         self.inner.lock().locked = true;
     }
 
-    /// How long an answer may name a digest that a tag has left. Until this is called: for ever.
+    /// Sets how long an answer may use the previous digest of a tag. Until this is called: for ever.
     pub fn may_be_stale(&self, stale: Duration) {
         self.inner.lock().stale = Some(stale);
     }
 
-    /// The keys that are trusted have just changed: an image that had one verdict has another now (`None`: it may run).
+    /// The trusted keys have just changed: an image has another verdict now (`None`: it may run).
     pub fn turn(&self, reference: &str, was: Option<Refusal>, is: Option<Refusal>) {
         self.inner.lock().turned.insert(reference.to_owned(), Turn { at: Instant::now(), was, is });
         self.changed.store(true, Ordering::Release);
     }
 
-    /// The verdicts that are right in the answer to a call that began then, the newest first; `None` for what never turned.
+    /// The right verdicts in the answer to a call that began at `begun`, the newest first; `None` for an image that
+    /// never changed.
     pub(super) fn turned(&self, reference: &str, begun: Instant) -> Option<Vec<Option<Refusal>>> {
         let inner = self.inner.lock();
         let Turn { at, was, is } = inner.turned.get(reference)?;
         Some(if begun < *at + TRUSTED_WITHIN { vec![*is, *was] } else { vec![*is] })
     }
 
-    /// Whether anything ever changed, so that the oracle needs to look.
+    /// Whether anything ever changed, so that the oracle has to check.
     pub(super) fn changed(&self) -> bool {
         self.changed.load(Ordering::Acquire)
     }
 
-    /// Whether an answer that came just now may say that this reference could not be resolved.
+    /// Whether an answer that came just now may report that this reference could not be resolved.
     pub(super) fn is_sick(&self, reference: &str, now: Instant) -> bool {
         self.inner.lock().sick.iter().any(|sick| {
             sick.references.as_ref().is_none_or(|all| all.contains(reference))
@@ -134,14 +137,14 @@ impl Truth {
         })
     }
 
-    /// Of a locked image whose tag has moved: whether it has or had this digest.
+    /// For a locked image whose tag has moved: whether the tag has or had this digest.
     pub(super) fn locked(&self, reference: &str, digest: &str) -> Option<bool> {
         let inner = self.inner.lock();
         let versions = inner.moved.get(reference).filter(|_| inner.locked)?;
         Some(versions.iter().any(|version| version.digest == digest))
     }
 
-    /// Whether a call that began then may be answered with this digest; `None` for a tag that never moved.
+    /// Whether a call that began at `begun` may be answered with this digest; `None` for a tag that never moved.
     pub(super) fn may_name(&self, reference: &str, digest: &str, begun: Instant) -> Option<bool> {
         let inner = self.inner.lock();
         let versions = inner.moved.get(reference)?;

@@ -1,4 +1,4 @@
-//! [`Profile`]: a rate over time as its integral, and the way back from the integral to the time. Pure.
+//! [`Profile`]: a rate over time as its integral, and the inverse function from the integral to the time. Pure.
 //!
 //! Owns no list of arrivals: a run of 100 hours costs as much memory as one of a second.
 
@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use units::Rate;
 
-/// Halvings of the bracket round a time: a day is then cut to less than a nanosecond, and further on to what an `f64` holds.
+/// Bisections of the bracket round a time: they cut a day to less than a nanosecond, and longer times to the precision
+/// of an `f64`.
 const HALVINGS: usize = 60;
 
 /// A rate over a stretch of time.
@@ -19,7 +20,7 @@ pub(crate) struct Profile {
 
 #[derive(Debug, Clone)]
 enum Curve {
-    /// Its measure is the time itself, so that nothing is lost by converting.
+    /// A constant rate. Its measure is the time itself, so that no conversion loses precision.
     Flat { per_second: f64 },
     /// Straight pieces, one after the other.
     Pieces(Vec<Piece>),
@@ -27,7 +28,7 @@ enum Curve {
     Sine { mean: f64, amplitude: f64, omega: f64 },
 }
 
-/// A stretch in which the rate goes straight from one value to another.
+/// A stretch in which the rate changes linearly from one value to another.
 #[derive(Debug, Clone, Copy)]
 struct Piece {
     start_s: f64,
@@ -47,8 +48,8 @@ impl Piece {
         self.from + (self.to - self.from) * (t_s / self.length_s)
     }
 
-    /// The time inside the piece at which `amount` arrivals have come: the root of a quadratic, in the form that does not
-    /// cancel when the slope is small.
+    /// The time inside the piece at which `amount` arrivals have come: the root of a quadratic, in the form that does
+    /// not cancel if the slope is small.
     fn when(&self, amount: f64) -> f64 {
         let slope = (self.to - self.from) / self.length_s;
         let root = (self.from * self.from + 2.0 * slope * amount).max(0.0).sqrt();
@@ -79,12 +80,12 @@ impl Profile {
         Self { curve: Curve::Sine { mean, amplitude, omega: TAU / period_s }, length }
     }
 
-    /// How many arrivals there are, rounded to the nearest.
+    /// The number of arrivals, rounded to the nearest.
     pub(crate) fn count(&self) -> u64 {
         whole(self.expected(self.length))
     }
 
-    /// How many arrivals are due before this time, as the curve says.
+    /// The number of arrivals before this time, by the curve.
     pub(crate) fn expected(&self, until: Duration) -> f64 {
         let t_s = until.min(self.length).as_secs_f64();
         match &self.curve {
@@ -106,12 +107,12 @@ impl Profile {
         }
     }
 
-    /// The length, when the rate never changes.
+    /// The length, if the rate never changes.
     pub(super) fn flat_length(&self) -> Option<Duration> {
         matches!(self.curve, Curve::Flat { .. }).then_some(self.length)
     }
 
-    /// The measure of the whole run, over which arrivals are spread: seconds where the rate is flat, else arrivals.
+    /// The measure of the whole run, over which arrivals are spread: seconds if the rate is constant, else arrivals.
     pub(super) fn measure(&self) -> f64 {
         match self.curve {
             Curve::Flat { .. } => self.length.as_secs_f64(),
@@ -119,7 +120,8 @@ impl Profile {
         }
     }
 
-    /// The time at which so much of the measure has passed. Calls come with growing values; `cursor` is 0 before the first.
+    /// The time at which this part of the measure has passed. Calls come with growing values; `cursor` is 0 before the
+    /// first.
     pub(super) fn when(&self, passed: f64, cursor: &mut usize) -> Duration {
         let t_s = match &self.curve {
             Curve::Flat { .. } => passed,
@@ -141,8 +143,8 @@ fn under_sine(mean: f64, amplitude: f64, omega: f64, t_s: f64) -> f64 {
     mean * t_s + amplitude / omega * (1.0 - (omega * t_s).cos())
 }
 
-/// The way back. The integral never falls, so halving finds the time, also where the rate touches 0 and Newton's method
-/// fails; the wave adds 0 to 2a/w, so the bracket does not grow with the run.
+/// The inverse of [`under_sine`]. The integral never falls, so bisection finds the time, even if the rate touches 0 and
+/// Newton's method fails; the wave adds 0 to 2a/w, so the bracket does not grow with the run.
 fn along_sine(mean: f64, amplitude: f64, omega: f64, passed: f64) -> f64 {
     let mut high = passed / mean;
     let mut low = ((passed - 2.0 * amplitude / omega) / mean).max(0.0);

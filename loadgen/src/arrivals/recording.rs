@@ -1,7 +1,7 @@
-//! [`Recording`]: requests that were written down, to be sent again. Reads the file once, before the clock starts.
+//! [`Recording`]: recorded requests, to be sent again. Reads the file once, before the clock starts.
 //!
-//! The format is JSON lines, described in `docs/load.md`. Memory is bounded: what is kept are the distinct reviews, up to a
-//! limit; when which one is due goes into a temporary file of twelve bytes a request, from which the pacing thread reads.
+//! The format is JSON lines, described in `docs/load.md`. Memory is bounded: the distinct reviews are kept, up to a
+//! limit. Their times go into a temporary file of twelve bytes a request, from which the pacing thread reads.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -19,104 +19,89 @@ use crate::seed::UID_LEN;
 
 /// The longest line: an object of 1.5 MiB, its old version, and the envelope.
 const LINE_BYTES_MAX: usize = 4 << 20;
-/// All distinct reviews together. They are kept in memory, because a disk is no source for a thread that must be on time.
+/// The most bytes of all distinct reviews. They are kept in memory, because reading a disk can make a thread late.
 const REVIEWS_BYTES_MAX: usize = 256 << 20;
-/// A file of more requests is longer than any soak.
+/// The most requests of a file: more than any soak sends.
 const REQUESTS_MAX: u64 = 1_000_000_000;
-/// `atUs` is at most a year, as every length of time.
+/// The greatest `atUs`: a year, like every length of time.
 const AT_US_MAX: u64 = 366 * 24 * 3600 * 1_000_000;
 /// Offset in microseconds and number of the review, little endian.
 const ENTRY_BYTES: usize = 12;
-/// The number of a review that the file leaves open.
+/// The number for a request without a review.
 const OPEN: u32 = u32::MAX;
-/// Entries that are read at once: 12 KiB, a few microseconds from the page cache.
+/// Entries read at once: 12 KiB, a few microseconds from the page cache.
 const BLOCK_ENTRIES: u64 = 1024;
 
-/// What is written for the uid, which each call replaces by its own.
+/// The text in place of the uid, which each call replaces by its own.
 pub(crate) const UID_PLACE: &[u8; UID_LEN] = b"00000000-0000-0000-0000-000000000000";
 
-/// Why a recording cannot be sent. Names the file and, where there is one, the line.
+/// Why a recording cannot be sent. Names the file and the line, if there is one.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
-    /// The operating system refused something.
+    /// The operating system refused an operation.
     #[error("read {}: {source}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What it said.
-        source: io::Error,
-    },
-    /// A line that is none of a recording.
+    Io { path: PathBuf, source: io::Error },
+    /// A line that does not belong to a recording.
     #[error("{}:{line}: {problem}", path.display())]
     Line {
-        /// The file.
         path: PathBuf,
-        /// From 1.
+        /// The number of the line, from 1.
         line: u64,
-        /// What is wrong and what to write instead.
         problem: LineError,
     },
     /// A file without a request.
     #[error("{}: there is no request in it: write lines such as {{\"atUs\": 0}}", path.display())]
-    Empty {
-        /// The file.
-        path: PathBuf,
-    },
+    Empty { path: PathBuf },
 }
 
-/// What is wrong with a line, and what to write instead.
+/// The fault of a line, and what to write instead.
 #[derive(Debug, thiserror::Error)]
 pub enum LineError {
-    /// It is too long.
+    /// The line is too long.
     #[error("it is longer than {LINE_BYTES_MAX} bytes")]
     TooLong,
-    /// It is no JSON, or has other keys.
+    /// The line is no JSON, or has other keys.
     #[error("{0}: write for example {{\"atUs\": 1500, \"body\": {{…}}}}")]
     Json(serde_json::Error),
-    /// It does not say when.
+    /// The line has no time.
     #[error("atUs is missing: write when the request is due, in microseconds from the start")]
     NoTime,
-    /// It goes back in time.
+    /// The line goes back in time.
     #[error("atUs is {at_us}, before {last_us} of an earlier line: sort the lines by atUs")]
     Unsorted {
-        /// When it is due.
+        /// The time of the line.
         at_us: u64,
-        /// When the one before is due.
+        /// The time of the line before.
         last_us: u64,
     },
-    /// It is due too late, or one too many.
+    /// The line's time is too late, or the file has too many requests.
     #[error("atUs is at most {AT_US_MAX} (a year), and a file has {REQUESTS_MAX} requests at most")]
     TooMuch,
-    /// It names a review that is not there.
+    /// The line names an unknown review.
     #[error("no earlier line has the review `{0}`: write it as {{\"review\": \"{0}\", \"body\": {{…}}}}")]
     Unknown(String),
-    /// It gives a name to a second review.
+    /// The line uses the name of another review.
     #[error("there is a review `{0}` already: choose another name")]
     Twice(String),
     /// All reviews together are too large.
     #[error("the distinct reviews of this file have more than {} MiB: split it", REVIEWS_BYTES_MAX >> 20)]
     TooLarge,
-    /// There are more reviews than numbers.
+    /// The reviews exceed the range of their numbers.
     #[error("there are too many reviews")]
     TooMany,
-    /// Its body is no JSON of a review.
+    /// The body is no JSON of a review.
     #[error("the body is no AdmissionReview ({0})")]
     Body(serde_json::Error),
-    /// Its body is something else.
+    /// The body has another kind or version.
     #[error("the body is a `{version}` `{kind}`, not an admission.k8s.io/v1 AdmissionReview")]
-    Kind {
-        /// Its `apiVersion`.
-        version: String,
-        /// Its `kind`.
-        kind: String,
-    },
-    /// Its body asks nothing.
+    Kind { version: String, kind: String },
+    /// The body has no request.
     #[error("the body has no `request`: record what kube-apiserver sends")]
     NoRequest,
-    /// Its body has no uid.
+    /// The body has no uid.
     #[error("the body has no `request.uid`: write any, each call gets its own")]
     NoUid,
-    /// The uid of its body is something else.
+    /// The uid of the body is not a string that can be replaced.
     #[error("`request.uid` of the body is no text: write any, each call gets its own")]
     Uid,
 }
@@ -125,9 +110,9 @@ pub enum LineError {
 #[derive(Debug)]
 pub(crate) struct Recorded {
     pub bytes: Vec<u8>,
-    /// Where [`UID_PLACE`] stands.
+    /// The place of [`UID_PLACE`].
     pub uid_at: usize,
-    /// For messages.
+    /// The text for messages.
     pub label: String,
 }
 
@@ -226,7 +211,7 @@ impl Recording {
             return Err(RecordingError::Empty { path: path.to_owned() });
         }
         let spool = spool.into_inner().map_err(|error| io(error.into_error()))?;
-        // The last request is inside the length, as with every other schedule.
+        // The last request is inside the length, as in every other schedule.
         let length = Duration::from_micros(last_us + 1);
         Ok((Self { spool: Arc::new(spool), path: path.to_owned(), count, length, has_open }, reviews.all))
     }
@@ -243,26 +228,26 @@ impl Recording {
         &self.path
     }
 
-    /// Whether any request leaves open what is sent.
+    /// Whether any request has no review of its own.
     pub(crate) fn has_open(&self) -> bool {
         self.has_open
     }
 
-    /// How many requests are due before a time.
+    /// The number of requests before a time.
     pub(crate) fn before(&self, until: Duration) -> u64 {
         let until_us = u64::try_from(until.as_micros()).unwrap_or(u64::MAX);
         let (mut low, mut high) = (0, self.count);
         while low < high {
             let middle = low + (high - low) / 2;
             let mut entry = [0; ENTRY_BYTES];
-            // A temporary file of our own that cannot be read counts as at its end: a plan must not fail half-way.
+            // If the temporary file cannot be read, the entry counts as behind the end: a plan must not fail half-way.
             let known = self.spool.read_exact_at(&mut entry, middle * ENTRY_BYTES as u64).is_ok();
             if known && unpack(&entry).0 < until_us { low = middle + 1 } else { high = middle }
         }
         low
     }
 
-    /// The requests in order: when, and which review; none where the file leaves it open.
+    /// The requests in order: the time, and the review; none if the file has none for it.
     pub(crate) fn entries(&self) -> Entries {
         Entries { spool: Arc::clone(&self.spool), count: self.count, next: 0, block: Vec::new(), in_block: 0 }
     }
@@ -288,7 +273,7 @@ impl Iterator for Entries {
         if self.in_block >= self.block.len() {
             let entries = BLOCK_ENTRIES.min(self.count - self.next);
             self.block.resize(usize::try_from(entries).unwrap_or(0) * ENTRY_BYTES, 0);
-            // Should the temporary file fail, the plan ends here and the run is short, which is noticed.
+            // If the temporary file cannot be read, the plan ends here and the run is short, which is noticed.
             self.spool.read_exact_at(&mut self.block, self.next * ENTRY_BYTES as u64).ok()?;
             self.in_block = 0;
         }
@@ -308,7 +293,7 @@ fn unpack(entry: &[u8; ENTRY_BYTES]) -> (u64, u32) {
 }
 
 impl Reviews {
-    /// Reads a line. `None`: it only names a review.
+    /// Reads a line. `None`: the line only names a review.
     fn line(&mut self, text: &[u8]) -> Result<Option<(u64, u32)>, LineError> {
         let line: Line<'_> = serde_json::from_slice(text).map_err(LineError::Json)?;
         let number = match (&line.review, line.body) {
@@ -347,7 +332,7 @@ impl Reviews {
     }
 }
 
-/// A review as it will be sent: byte for byte as written, but for the uid.
+/// A review as it will be sent: unchanged apart from the uid.
 fn recorded(text: &str) -> Result<Recorded, LineError> {
     let review: Review<'_> = serde_json::from_str(text).map_err(LineError::Body)?;
     if review.api_version != "admission.k8s.io/v1" || review.kind != "AdmissionReview" {
@@ -421,7 +406,7 @@ mod tests {
         assert_eq!((line.len(), read(&line).unwrap().0.count()), (LINE_BYTES_MAX, 1));
     }
 
-    /// What is known already costs no memory; what is new must fit.
+    /// A known review costs no memory; a new one must fit.
     #[test]
     fn distinct_reviews_have_a_bound() {
         let raw = |name: &str| RawValue::from_string(body("u", name)).unwrap();

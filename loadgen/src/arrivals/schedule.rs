@@ -1,4 +1,4 @@
-//! [`Schedule`]: when requests are due over a whole run, without knowing what they carry. Pure.
+//! [`Schedule`]: the times of requests over a whole run, without their contents. Pure.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -12,21 +12,21 @@ use crate::seed;
 
 /// Rows of the table: enough to see a shape, few enough for a screen.
 const ROWS: u32 = 10;
-/// Arrivals that [`Schedule::describe`] names.
+/// Arrivals that [`Schedule::describe`] lists.
 const FIRST: usize = 5;
 
-/// When requests are due. Cheap to clone; the same arguments give the same times, to the nanosecond.
+/// The times of requests. Cheap to clone; the same arguments give the same times, to the nanosecond.
 #[derive(Debug, Clone)]
 pub struct Schedule {
     arrivals: Arrivals,
-    /// The curve of the rate in words.
+    /// The curve of the rate, as text.
     curve: String,
     source: Source,
     seed: u64,
     length: Duration,
 }
 
-/// What decides when requests are due.
+/// The source of the times.
 #[derive(Debug, Clone)]
 enum Source {
     Profile(Arc<Profile>),
@@ -34,7 +34,7 @@ enum Source {
 }
 
 impl Schedule {
-    /// Lays the shape over a run of this length.
+    /// Applies the shape to a run of this length.
     pub(crate) fn new(
         arrivals: Arrivals,
         rate: Rate,
@@ -57,7 +57,7 @@ impl Schedule {
         Self { arrivals: Arrivals::Constant, curve, source: Source::Recording(recording), seed: 0, length }
     }
 
-    /// How many requests the whole run plans.
+    /// The number of planned requests in the whole run.
     pub fn planned(&self) -> u64 {
         match &self.source {
             Source::Profile(profile) => profile.count(),
@@ -65,12 +65,11 @@ impl Schedule {
         }
     }
 
-    /// How long it is.
     pub fn length(&self) -> Duration {
         self.length
     }
 
-    /// How many requests the curve of the rate puts before a time. Planned times are spread round it.
+    /// The number of requests before a time by the curve of the rate. Planned times are spread round it.
     pub fn expected(&self, until: Duration) -> f64 {
         match &self.source {
             Source::Profile(profile) => profile.expected(until),
@@ -78,7 +77,7 @@ impl Schedule {
         }
     }
 
-    /// The highest rate, per second; none is known of a recording.
+    /// The highest rate, per second; none for a recording.
     pub fn peak(&self) -> Option<f64> {
         match &self.source {
             Source::Profile(profile) => Some(profile.peak()),
@@ -91,7 +90,7 @@ impl Schedule {
         self.stream().map(|(at, _)| at)
     }
 
-    /// Planned times, each with the review that a recording has for it.
+    /// Planned times, each with its review from a recording, if there is one.
     pub(crate) fn stream(&self) -> Stream {
         match &self.source {
             Source::Profile(profile) => {
@@ -140,7 +139,7 @@ impl Schedule {
     }
 }
 
-/// Planned times, each with the number of its review where that is fixed.
+/// Planned times, each with the number of its review if that is fixed.
 #[derive(Debug, Clone)]
 pub(crate) enum Stream {
     Planned(Box<Times>),

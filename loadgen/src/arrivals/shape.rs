@@ -1,4 +1,4 @@
-//! [`Shape`]: how a rate changes over a run, as people write it, and what is refused. Pure.
+//! [`Shape`]: the change of a rate over a run, as users write it, and its checks. Pure.
 
 use std::time::Duration;
 
@@ -6,18 +6,18 @@ use units::{Rate, Span};
 
 use super::Profile;
 
-/// A profile is a list of its steps; more of them than this is a typing error.
+/// The most steps of a profile; more are a typing error.
 const MOST_STEPS: usize = 10_000;
 
-/// How the rate changes over the run. Without a shape it stays as `rate` says.
+/// The change of the rate over the run. Without a shape the rate stays at `rate`.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub enum Shape {
     /// Evenly from `rate` to another rate.
     Ramp(Ramp),
-    /// One rate after the other, each for its time; the last one stays. Stands instead of `rate`.
+    /// One rate after the other, each for its time; the last one stays. Replaces `rate`.
     Steps(Vec<Step>),
-    /// From `rate` upwards, by so much every so often.
+    /// From `rate` upwards, in steps of equal height and length.
     Stairs(Stairs),
     /// Up and down round `rate`, as load follows the day.
     Sine(Sine),
@@ -29,7 +29,7 @@ pub enum Shape {
 pub struct Ramp {
     /// The rate at its end.
     pub to: Rate,
-    /// How long it takes; then the rate stays. Default: the whole run.
+    /// The length of the ramp; then the rate stays. Default: the whole run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over: Option<Span>,
 }
@@ -40,12 +40,12 @@ pub struct Ramp {
 pub struct Step {
     /// Requests per second; 0/s is a pause.
     pub rate: Rate,
-    /// How long.
+    /// The length of the step.
     #[serde(rename = "for")]
     pub length: Span,
 }
 
-/// From `rate` upwards, by so much every so often.
+/// From `rate` upwards, in steps of equal height and length.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Stairs {
@@ -62,13 +62,13 @@ pub struct Stairs {
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Sine {
-    /// How far from `rate` it gets; at most `rate`.
+    /// The greatest distance from `rate`; at most `rate`.
     pub amplitude: Rate,
     /// From one peak to the next.
     pub period: Span,
 }
 
-/// Why a shape cannot be laid over a run, and what to write instead.
+/// Why a shape does not fit a run, and what to write instead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Misfit {
     #[error("{key} takes {takes}, the load only {length}: write a shorter one, or lengthen the run")]
@@ -78,12 +78,12 @@ pub(crate) enum Misfit {
 }
 
 impl Shape {
-    /// Whether the shape says all about the rate itself, so that `rate` has no meaning beside it.
+    /// Whether the shape sets the whole rate, so that `rate` has no meaning beside it.
     pub(crate) fn stands_alone(&self) -> bool {
         matches!(self, Self::Steps(_))
     }
 
-    /// As it is written in a scenario.
+    /// The spelling in a scenario.
     pub fn key(&self) -> &'static str {
         match self {
             Self::Ramp(_) => "ramp",
@@ -93,7 +93,7 @@ impl Shape {
         }
     }
 
-    /// In words, round this rate.
+    /// The text for people, round this rate.
     pub fn describe(&self, rate: Rate) -> String {
         match self {
             Self::Ramp(Ramp { to, over: None }) => format!("from {rate} to {to}"),
@@ -112,7 +112,7 @@ impl Shape {
         }
     }
 
-    /// What is wrong with it on its own, and what to write instead.
+    /// The fault of the shape on its own, and what to write instead.
     pub(crate) fn problem(&self, rate: Rate) -> Option<String> {
         match self {
             Self::Ramp(Ramp { over, .. }) if over.is_some_and(|over| over.0.is_zero()) => {
@@ -154,7 +154,7 @@ impl Shape {
         }
     }
 
-    /// The shape laid over a run of this length.
+    /// The shape applied to a run of this length.
     pub(crate) fn profile(&self, rate: Rate, length: Duration) -> Result<Profile, Misfit> {
         let length_s = length.as_secs_f64();
         let start = rate.as_per_second();

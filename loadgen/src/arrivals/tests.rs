@@ -9,7 +9,7 @@ fn times(arrivals: Arrivals, per_second: f64, length: Duration, seed: u64) -> Ti
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
-    /// Whatever the rate, arrivals are in order, inside the length, exactly as many as planned, and repeat for a seed.
+    /// For any rate, arrivals are in order, inside the length, exactly as many as planned, and repeat for a seed.
     #[test]
     fn ordered_inside_and_exact(per_second in 0.1f64..2000.0, seconds in 1u64..20, seed: u64, even: bool) {
         let arrivals = if even { Arrivals::Constant } else { Arrivals::Poisson };
@@ -59,7 +59,7 @@ const SHAPES: [&str; 6] = [
     r#"{"sine": {"amplitude": "100/s", "period": "400ms"}}"#,
 ];
 
-/// What each shape must make of 100/s: the rate at a time, written down independently of the code under test.
+/// The expected rate of each shape for 100/s at a time, written independently of the code under test.
 fn rate_at(shape: usize, t_s: f64) -> f64 {
     match shape {
         0 => 100.0 + 300.0 * t_s / 10.0,
@@ -92,7 +92,7 @@ fn integral(shape: usize) -> Vec<f64> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
-    /// Whatever the shape, arrivals are in order, inside the run, exactly as many as its integral says, and repeat for a seed.
+    /// For any shape, arrivals are in order, inside the run, exactly as many as its integral, and repeat for a seed.
     #[test]
     fn shapes_are_ordered_inside_and_exact(shape in 0..SHAPES.len(), seed: u64, even: bool) {
         let arrivals = if even { Arrivals::Constant } else { Arrivals::Poisson };
@@ -143,7 +143,8 @@ fn spacing_differs_within_a_shape() {
     assert!((spread(Arrivals::Poisson) - 1.0).abs() < 0.15, "{}", spread(Arrivals::Poisson));
 }
 
-/// A ramp from nothing begins at once, and a pause between two steps stays empty: what is due at its beginning is due at its end.
+/// A ramp from zero begins at once, and a pause between two steps stays empty: an arrival due at its beginning is due
+/// at its end.
 #[test]
 fn nothing_is_planned_where_the_rate_is_zero() {
     let along = |shape: &str, rate: f64| {

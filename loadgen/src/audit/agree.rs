@@ -1,8 +1,8 @@
-//! Two witnesses compared: what churn's writes were answered, and what the audit's watch showed. Pure.
+//! A comparison of two witnesses: the answers to churn's writes, and the audit's watch. Pure.
 //!
-//! Every successful write must be shown. The other way round it need not hold: the subject and others write too.
-//! Commits are remembered for a while, because the answer to a write may come before or after its event; a write that
-//! is still not shown then is a disagreement. It takes `now` as an argument and knows no clock.
+//! Every successful write must be in the watch. The reverse need not hold: the subject and others write too. Commits
+//! are remembered for a while, because the answer to a write may come before or after its event; a write without its
+//! event after that time is a disagreement. It takes `now` as an argument and knows no clock.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -14,14 +14,15 @@ use super::history::NAMED_MAX;
 use crate::churn::{Write, Writes};
 use facts::{Change, Commit, Revision, Uid};
 
-/// A write may be answered half a minute after its commit, and is read some time later.
+/// The time that commits are remembered: a write may be answered half a minute after its commit, and is read some time
+/// later.
 pub const GRACE: Duration = Duration::from_secs(90);
-/// Commits that are remembered at most, about 40 MiB: 90 s at 2,000 a second.
+/// The most commits remembered, about 40 MiB: 90 s at 2,000 a second.
 const COMMITS_MAX: usize = 180_000;
 /// Writes that may wait for their commit. More means that the audit has seen nothing for a long time.
 const WAITING_MAX: usize = 180_000;
 
-/// Compares as both come in. Memory is bounded by [`GRACE`] and a fixed number of commits.
+/// Compares commits and writes as they come in. Memory is bounded by [`GRACE`] and a fixed number of commits.
 #[derive(Debug, Default)]
 pub struct Agreement {
     /// How often each key was shown; one name can be deleted more than once. Never iterated.
@@ -33,18 +34,18 @@ pub struct Agreement {
     outcome: Outcome,
 }
 
-/// What the comparison came to.
+/// The result of the comparison.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// Writes that the audit showed.
     pub confirmed: u64,
     /// Writes that the audit never showed.
     pub unseen_total: u64,
-    /// The first hundred of them.
+    /// The first hundred unseen writes.
     pub unseen: Vec<Write>,
     /// Writes that could not be compared: not recorded by churn, or more than may wait.
     pub uncompared: u64,
-    /// Commits that were forgotten before their time, because there were too many. Their writes count as unseen.
+    /// Commits that were dropped before their time, because there were too many. Their writes count as unseen.
     pub forgotten: u64,
 }
 
@@ -55,7 +56,7 @@ enum Key {
 }
 
 impl Outcome {
-    /// Whether both witnesses agree on everything.
+    /// Whether both witnesses agree on every write.
     pub fn agrees(&self) -> bool {
         self.unseen_total == 0 && self.uncompared == 0 && self.forgotten == 0
     }
@@ -101,7 +102,7 @@ impl Agreement {
         *self.shown.entry(key).or_default() += 1;
     }
 
-    /// What churn wrote since the last time.
+    /// Takes churn's writes since the last call.
     pub fn writes(&mut self, writes: Writes) {
         self.outcome.uncompared += writes.lost;
         for write in writes.writes {
@@ -115,8 +116,8 @@ impl Agreement {
         }
     }
 
-    /// Looks at what waits, names what waited longer than [`GRACE`], and forgets commits that are older than that. Call it
-    /// every few seconds, after the commits and writes so far were given.
+    /// Checks waiting writes, names those that waited longer than [`GRACE`], and drops commits that are older than
+    /// that. Call it every few seconds, after the commits and writes so far were passed on.
     pub fn advance(&mut self, now: Instant) {
         for write in std::mem::take(&mut self.waiting) {
             if self.is_shown(&write) {
@@ -132,7 +133,7 @@ impl Agreement {
         }
     }
 
-    /// The end: what still waits was never shown.
+    /// The end: writes that still wait were never shown.
     pub fn finish(mut self) -> Outcome {
         for write in std::mem::take(&mut self.waiting) {
             if self.is_shown(&write) {
@@ -144,7 +145,7 @@ impl Agreement {
         self.outcome
     }
 
-    /// So far; writes that wait are not in it.
+    /// The result so far, without waiting writes.
     pub const fn outcome(&self) -> &Outcome {
         &self.outcome
     }
@@ -171,7 +172,7 @@ impl Agreement {
     }
 }
 
-/// Compares what was seen with what was written, when both are complete.
+/// Compares commits with writes when both are complete.
 pub fn agree(commits: &[Entry], writes: &[Write]) -> Outcome {
     let mut agreement = Agreement::default();
     for commit in commits {
@@ -182,8 +183,8 @@ pub fn agree(commits: &[Entry], writes: &[Write]) -> Outcome {
 }
 
 impl Key {
-    /// A version is the same whether it was shown as added or changed: a patch that changes nothing is answered with the
-    /// version that was there before.
+    /// A version is the same whether it was shown as added or changed: a patch without a change is answered with the
+    /// version before.
     fn shown(commit: &Commit) -> Self {
         match commit.change {
             Change::Deleted => Self::Gone { namespace: commit.namespace.clone(), name: commit.name.clone() },
@@ -193,8 +194,8 @@ impl Key {
         }
     }
 
-    /// A deletion is known by its name, because its answer has no version and not always a uid. Churn never uses a name
-    /// for a second object.
+    /// A deletion is identified by its name, because its answer has no version and not always a uid. Churn never uses a
+    /// name for a second object.
     fn written(write: &Write) -> Option<Self> {
         match write.change {
             Change::Deleted => Some(Self::Gone { namespace: (*write.namespace).into(), name: (*write.name).into() }),

@@ -1,4 +1,5 @@
-//! Watch events and list pages as the audit reads them: whose version, which change, how far its controller is. Pure.
+//! Watch events and list pages as the audit reads them: the object, its version, the kind of change, its controller's
+//! progress. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +10,7 @@ use serde_json::value::RawValue;
 
 use facts::{Change, Looks, Progress};
 
-/// What the audit keeps of an object.
+/// The parts of an object that the audit keeps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Object {
     pub namespace: String,
@@ -21,22 +22,21 @@ pub(super) struct Object {
     pub fields: Vec<Value>,
 }
 
-/// What is kept of an object besides its identity.
+/// The kept parts of an object besides its identity.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Wanted {
-    /// How far its controller is.
+    /// The fields with its controller's progress.
     pub looks: Option<Looks>,
     /// The JSON pointer of the pod spec whose images are kept.
     pub pod_spec: Option<String>,
-    /// Paths of what is kept as it is.
+    /// Paths of fields that are kept unchanged.
     pub fields: Vec<String>,
 }
 
-/// A line of a watch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Event {
     Object(Change, Object),
-    /// Everything up to this version was sent.
+    /// Every event up to this version was sent.
     Bookmark(String),
     /// The server ends the stream with a `Status`.
     Failed {
@@ -45,7 +45,6 @@ pub(super) enum Event {
     },
 }
 
-/// A page of a list.
 #[derive(Debug)]
 pub(super) struct Page {
     /// The version of the whole list.
@@ -55,7 +54,7 @@ pub(super) struct Page {
     pub objects: Vec<Object>,
 }
 
-/// A line or page that is not what Kubernetes sends.
+/// A line or page that does not follow Kubernetes' format.
 #[derive(Debug, thiserror::Error)]
 #[error("{what} is not what Kubernetes sends: {problem}")]
 pub(super) struct Malformed {
@@ -78,7 +77,6 @@ struct Whole {
     metadata: Metadata,
 }
 
-/// Reads a line.
 pub(super) fn event(line: &[u8], wanted: &Wanted) -> Result<Event, Malformed> {
     #[derive(Deserialize)]
     struct Line<'a> {
@@ -115,7 +113,6 @@ pub(super) fn event(line: &[u8], wanted: &Wanted) -> Result<Event, Malformed> {
     object(line.object, wanted).map(|object| Event::Object(change, object)).map_err(bad)
 }
 
-/// Reads a page.
 pub(super) fn page(body: &[u8], wanted: &Wanted) -> Result<Page, Malformed> {
     #[derive(Deserialize)]
     struct List<'a> {
@@ -132,7 +129,7 @@ pub(super) fn page(body: &[u8], wanted: &Wanted) -> Result<Page, Malformed> {
     }
     let bad = |problem: String| Malformed { what: "a page of the list", problem };
     let list: List = serde_json::from_slice(body).map_err(|error| bad(error.to_string()))?;
-    // Go writes an empty list as null when nobody made it.
+    // Go writes a nil list as null.
     let items = list.items.unwrap_or_default();
     let objects = items.into_iter().map(|item| object(item, wanted)).collect::<Result<_, _>>().map_err(bad)?;
     Ok(Page {
@@ -165,7 +162,7 @@ fn object(raw: &RawValue, wanted: &Wanted) -> Result<Object, String> {
     })
 }
 
-/// The parts of an object in which something is looked up.
+/// The parts of an object that are searched.
 fn parts(raw: &RawValue, wanted: &Wanted) -> Result<Value, String> {
     let looked = wanted.looks.iter().flat_map(|looks| ["/metadata", looks.observed.as_str()]);
     let first = |path: &str| path.split('/').nth(1).unwrap_or_default().replace("~1", "/").replace("~0", "~");
@@ -179,7 +176,8 @@ fn parts(raw: &RawValue, wanted: &Wanted) -> Result<Value, String> {
     parts.map(|(key, raw)| Ok((key, read(raw)?))).collect::<Result<serde_json::Map<_, _>, String>>().map(Value::Object)
 }
 
-/// The images of the pod spec at a JSON pointer, of containers of all sorts and of image volumes; none where there is none.
+/// The images of the pod spec at a JSON pointer, of containers of all kinds and of image volumes; empty if there are
+/// none.
 fn images(raw: &RawValue, pointer: &str) -> Vec<String> {
     #[derive(Default, Deserialize)]
     #[serde(rename_all = "camelCase", default)]
@@ -211,7 +209,7 @@ fn images(raw: &RawValue, pointer: &str) -> Vec<String> {
     containers.map(|container| container.image).chain(volumes).filter(|image| !image.is_empty()).collect()
 }
 
-/// The value at a JSON pointer (RFC 6901), reading only the objects on the way; none when something else is there.
+/// The value at a JSON pointer (RFC 6901), reading only the objects on the way; none if the value has another type.
 fn at<T: DeserializeOwned>(raw: &RawValue, pointer: &str) -> Option<T> {
     let mut text = raw.get();
     for word in pointer.split('/').skip(1) {

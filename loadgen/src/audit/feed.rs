@@ -1,6 +1,6 @@
-//! The watch under way: connects, reads, resumes, and relists when the server has forgotten the version.
+//! The running watch: connects, reads, resumes, and relists if the server has forgotten the version.
 //!
-//! Owns the order of commits and when to give up. What events mean is [`History`]'s business.
+//! Owns the order of commits and the limits for giving up. [`History`] interprets the events.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,18 +20,17 @@ use super::{Config, Entry, Hole, Source};
 use crate::failure::chain;
 use facts::{Change, Commit, Order};
 
-/// Pauses between attempts grow from the first to the second.
+/// Pauses between attempts grow from the first value to the second.
 const PAUSE_SHORTEST: Duration = Duration::from_millis(50);
 const PAUSE_LONGEST: Duration = Duration::from_secs(2);
-/// Streams in a row that end with something other than a clean close and bring nothing, until a list has to help.
+/// Streams in a row that end with anything but a clean close and bring no event, after which the audit relists.
 const FRUITLESS_MAX: u32 = 5;
-/// Holes that are kept in full; the rest is counted.
+/// Holes kept in full; further ones are counted.
 const HOLES_MAX: usize = 100;
 
-/// Shared between the watch and the handle.
 #[derive(Debug)]
 pub(super) struct Shared {
-    /// What commits say: `packages.longhaul.dev`.
+    /// The name of the resource in commits: `packages.longhaul.dev`.
     pub resource: Arc<str>,
     pub queue: Queue,
     pub state: Mutex<State>,
@@ -47,16 +46,15 @@ pub(super) struct State {
     pub holes_total: u64,
 }
 
-/// The watch.
 pub(super) struct Feed {
     pub link: Link,
     pub config: Config,
     pub shared: Arc<Shared>,
-    /// Where the next watch begins.
+    /// The version from which the next watch starts.
     pub resource_version: String,
-    /// When the control plane was last heard.
+    /// The last sign of the control plane.
     pub heard: Instant,
-    /// Since when no stream opened or made sense.
+    /// The time since which no stream opened or was valid.
     trouble_since: Option<Instant>,
     fruitless: u32,
     pause: Duration,
@@ -64,11 +62,11 @@ pub(super) struct Feed {
 
 /// How a stream ended.
 enum Turn {
-    /// It was open and ended, or fell silent. The text says why, for a log.
+    /// The stream was open and ended, or fell silent. The text says why, for a log.
     Ended(String),
-    /// It did not open.
+    /// The stream did not open.
     Unopened(String),
-    /// What came makes no sense.
+    /// The received data is invalid.
     Broken(String),
     /// The version is no longer known.
     Expired(String),
@@ -93,7 +91,7 @@ impl Shared {
         self.queue.push(entries);
     }
 
-    /// Takes a list: the first one, or one after a hole. How many objects it changed.
+    /// Takes a list: the first one, or one after a hole. Returns the number of objects that it changed.
     pub(super) fn relist(&self, at: Instant, source: Source, list: List) -> u64 {
         let mut state = self.state.lock();
         let changes = state.history.relist(list.objects, &list.resource_version);
@@ -119,7 +117,7 @@ impl Feed {
                 Turn::Unopened(reason) => (false, reason),
                 Turn::Broken(reason) => {
                     self.fruitless += 1;
-                    let why = format!("{FRUITLESS_MAX} streams in a row brought nothing: {reason}");
+                    let why = format!("{FRUITLESS_MAX} streams in a row brought no event: {reason}");
                     (self.fruitless >= FRUITLESS_MAX && self.relist(&why).await, reason)
                 }
                 Turn::Expired(reason) => (self.relist(&reason).await, reason),
@@ -155,7 +153,7 @@ impl Feed {
         loop {
             let frame = match tokio::time::timeout(self.config.silence_limit, next(&mut body)).await {
                 Ok(Ok(Some(frame))) => frame,
-                // An unended line is sent again: the version has not moved past it.
+                // An unended line is sent again: the resumed version is before it.
                 Ok(Ok(None)) => return Turn::Ended("the stream ended".to_owned()),
                 Ok(Err(reason)) => return Turn::Ended(reason),
                 Err(_) => return Turn::Ended("the stream was silent".to_owned()),
@@ -180,7 +178,7 @@ impl Feed {
         }
     }
 
-    /// Takes an event; an end of the stream when it is one.
+    /// Takes an event; returns the end of the stream if the event is one.
     fn take(&mut self, at: Instant, event: Event) -> Option<Turn> {
         let mut state = self.shared.state.lock();
         match event {
@@ -207,8 +205,8 @@ impl Feed {
         None
     }
 
-    /// Lists, takes what changed, and marks the hole. When the list fails, which `false` says, the next stream will bring
-    /// us here again.
+    /// Lists, takes the changes, and marks the hole. If the list fails, it returns `false`, and the next stream leads
+    /// here again.
     async fn relist(&mut self, reason: &str) -> bool {
         let list = match self.link.list().await {
             Ok(list) => list,
@@ -222,7 +220,7 @@ impl Feed {
         let changes = self.shared.relist(at, Source::Relisted, list);
         let after = std::mem::replace(&mut self.resource_version, relisted.clone());
         let hole = Hole { from: self.heard, until: at, after, relisted, changes, reason: reason.to_owned() };
-        tracing::warn!(%hole, "the audit has a hole");
+        tracing::warn!(%hole, "the audit has a gap");
         if self.config.tells_holes {
             self.shared.queue.tell(hole.clone());
         }

@@ -1,6 +1,8 @@
-//! What the audit knows to exist, event by event, and whether a list agrees with it. Pure: no sockets, no clock.
+//! The existing objects as the audit knows them, event by event, and their comparison with a list. Pure: no sockets, no
+//! clock.
 //!
-//! Memory is that of the live objects. It never orders resourceVersions: they are opaque, the order of events is enough.
+//! Its memory is that of the live objects. It never orders resourceVersions: they are opaque, and the order of events
+//! is enough.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -8,40 +10,36 @@ use std::fmt;
 use super::event::Object;
 use facts::{Change, Progress};
 
-/// Changes during the last comparison that are remembered. A run that still changes so much has not been stopped.
+/// Changes during the last comparison that are remembered. A run with more changes has not been stopped.
 const MARKED_MAX: usize = 100_000;
-/// Disagreements that are kept in full; the rest is counted.
+/// Disagreements kept in full; further ones are counted.
 pub(super) const NAMED_MAX: usize = 100;
 
 /// An object on which the audit's own sources disagree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Disagreement {
-    /// The object's namespace.
     pub namespace: String,
-    /// The object's name.
     pub name: String,
-    /// The object's uid.
     pub uid: String,
-    /// What they disagree about.
     pub problem: Problem,
 }
 
-/// What the watch and the lists disagree about.
+/// The kind of a disagreement between the watch and the lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Problem {
-    /// The watch changed or deleted an object that it never added, or added one that was there.
+    /// The watch changed or deleted an object that it never added, or added one that existed.
     OutOfTurn(Change),
-    /// The watch showed a new uid under a name that it never showed to be deleted.
+    /// The watch showed a new uid under a name whose deletion it never showed.
     Replaced {
         /// The uid before.
         earlier_uid: String,
     },
-    /// The last list has it, the watch never showed it.
+    /// The last list has the object, the watch never showed it.
     OnlyListed {
         /// The version in the list.
         resource_version: String,
     },
-    /// The watch never showed its deletion, and the last list does not have it.
+    /// The watch never showed the object's deletion, and the last list does not have it.
     OnlyWatched {
         /// The last version that the watch showed.
         resource_version: String,
@@ -95,9 +93,9 @@ pub(super) struct History {
     /// For every name that changed since the mark: the state at the mark and each one after it.
     marked: Option<BTreeMap<Place, Vec<State>>>,
     marked_changes: usize,
-    /// Events that showed what was known already.
+    /// Events without news.
     pub repeated: u64,
-    /// What the watch itself got wrong.
+    /// Errors of the watch itself.
     pub out_of_turn: Vec<Disagreement>,
     pub out_of_turn_total: u64,
 }
@@ -107,7 +105,7 @@ impl History {
         self.objects.len()
     }
 
-    /// Takes an event of the watch; `false` when it tells nothing new.
+    /// Takes an event of the watch; `false` if it brings no news.
     pub(super) fn event(&mut self, change: Change, object: &Object) -> bool {
         let place = (object.namespace.clone(), object.name.clone());
         let known = self.objects.get(&place);
@@ -130,7 +128,7 @@ impl History {
         true
     }
 
-    /// Takes a complete list and says what must have changed since the last event. Versions between are lost.
+    /// Takes a complete list and returns the changes since the last event. Versions between are lost.
     pub(super) fn relist(&mut self, list: Vec<Object>, resource_version: &str) -> Vec<(Change, Object)> {
         let mut changes = Vec::new();
         let mut listed = BTreeSet::new();
@@ -165,10 +163,10 @@ impl History {
         self.marked_changes = 0;
     }
 
-    /// Compares a consistent list that was asked for after the mark. An object agrees when the list has one of the states
-    /// that the watch showed since the mark. What lags disagrees until its event has come: ask again.
+    /// Compares a consistent list that was requested after the mark. An object agrees if the list has one of the states
+    /// that the watch showed since the mark. A late object disagrees until its event has come: compare again.
     ///
-    /// An error says that so many changes happened since the mark that nothing can be said.
+    /// An error means that too many changes happened since the mark to compare.
     pub(super) fn compare(&self, list: &[Object]) -> Result<Vec<Disagreement>, usize> {
         let nothing = BTreeMap::new();
         let marked = self.marked.as_ref().unwrap_or(&nothing);
@@ -203,7 +201,7 @@ impl History {
         Ok(found)
     }
 
-    /// Changes the state of a name; the state before.
+    /// Changes the state of a name; returns the state before.
     fn set(&mut self, place: Place, state: State) -> State {
         let before = match state.clone() {
             Some(known) => self.objects.insert(place.clone(), known),

@@ -1,6 +1,7 @@
 //! A watch's bytes as lines. Pure; bounded by the longest line.
 
-/// An object has at most 1.5 MiB in etcd's encoding; as JSON with managed fields it grows, but never to this.
+/// The longest line: an object has at most 1.5 MiB in etcd's encoding; as JSON with managed fields it is larger, but
+/// never this large.
 pub(super) const LINE_BYTES_MAX: usize = 8 << 20;
 
 /// A line longer than [`LINE_BYTES_MAX`].
@@ -8,13 +9,13 @@ pub(super) const LINE_BYTES_MAX: usize = 8 << 20;
 #[error("a line is longer than {} MiB", LINE_BYTES_MAX >> 20)]
 pub(super) struct TooLong;
 
-/// Bytes that came and are not read yet.
+/// Received bytes that are not read yet.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     bytes: Vec<u8>,
-    /// Where the next line begins.
+    /// The start of the next line.
     begin: usize,
-    /// Up to here there is no line break after `begin`.
+    /// There is no line break between `begin` and this place.
     scanned: usize,
 }
 
@@ -25,14 +26,14 @@ impl Lines {
         self.scanned -= self.begin;
         self.begin = 0;
         self.bytes.extend_from_slice(bytes);
-        // Complete lines in it are bounded by what a socket delivers at once; only an unended one can grow.
+        // A socket's delivery bounds the complete lines in it; only an unended one can grow.
         if self.bytes.len() > LINE_BYTES_MAX && !self.bytes[self.scanned..].contains(&b'\n') {
             return Err(TooLong);
         }
         Ok(())
     }
 
-    /// The next complete line, without its line break. What has no line break yet stays.
+    /// The next complete line, without its line break. A line without a line break stays.
     pub(super) fn next_line(&mut self) -> Option<&[u8]> {
         let Some(length) = self.bytes[self.scanned..].iter().position(|&byte| byte == b'\n') else {
             self.scanned = self.bytes.len();
@@ -52,7 +53,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// However the bytes are cut, the same lines come out, and what is not ended never does.
+        /// However the bytes are cut, the same lines result, and an unended line is never returned.
         #[test]
         fn any_cut_gives_the_same_lines(
             lines in proptest::collection::vec("[a-zä]{0,40}", 0..20),

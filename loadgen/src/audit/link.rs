@@ -1,6 +1,6 @@
 //! The audit's connections: one request after another on HTTP/1.1 over TLS, bodies read page by page or as a stream.
 //!
-//! Owns deadlines and caps of the wire. It knows lists and watches as paths, not what they mean.
+//! Owns deadlines and limits of the wire. It knows lists and watches as paths, not their meaning.
 
 use std::time::Duration;
 
@@ -21,17 +21,17 @@ use crate::churn::Api;
 use crate::failure::chain;
 use crate::wire::Endpoint;
 
-/// kube-apiserver gives up on a request that is no watch after a minute.
+/// The deadline of an answer: kube-apiserver ends a request that is no watch after a minute.
 const ANSWER_LIMIT: Duration = Duration::from_mins(1);
-/// Objects on a page. A page that is too large is asked for again with fewer.
+/// Objects on a page. If a page is too large, it is requested again with fewer.
 const PAGE_OBJECTS: usize = 500;
-/// 500 objects of 64 KiB.
+/// The most bytes of a page: 500 objects of 64 KiB.
 const PAGE_BYTES_MAX: usize = 32 << 20;
 const ERROR_BYTES_MAX: usize = 64 << 10;
-/// A list whose pages expire again and again is begun anew so often.
+/// How often a list is begun anew if its pages expire again and again.
 const LIST_TRIES: u32 = 3;
 
-/// Where the audit looks.
+/// The connection settings of the audit.
 #[derive(Debug, Clone)]
 pub(super) struct Link {
     endpoint: Endpoint,
@@ -41,14 +41,13 @@ pub(super) struct Link {
     wanted: Wanted,
 }
 
-/// A complete list.
 #[derive(Debug)]
 pub(super) struct List {
     pub resource_version: String,
     pub objects: Vec<Object>,
 }
 
-/// Why there was no answer, or no good one.
+/// Why there was no answer, or no valid one.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failed {
     /// The answer has a status of failure.
@@ -57,7 +56,7 @@ pub(super) enum Failed {
     /// The page is larger than the cap.
     #[error("a page is larger than {} MiB", PAGE_BYTES_MAX >> 20)]
     TooLarge,
-    /// The connection, or an answer that makes no sense.
+    /// The connection failed, or the answer is invalid.
     #[error("{0}")]
     Wire(String),
 }
@@ -85,7 +84,7 @@ impl Link {
         Ok(Self { endpoint, headers, path, wanted })
     }
 
-    /// What is kept of each object besides its identity.
+    /// The kept parts of each object besides its identity.
     pub(super) fn wanted(&self) -> &Wanted {
         &self.wanted
     }
@@ -96,7 +95,7 @@ impl Link {
             http1::handshake(TokioIo::new(stream)).await.map_err(|error| Failed::Wire(chain(&error)))?;
         let mut driver = JoinSet::new();
         driver.spawn(async move {
-            // Its error reaches whoever waits for the answer.
+            // The waiter for the answer gets its error.
             let _ = connection.await;
         });
         Ok(Session { sender, _driver: driver })
@@ -127,7 +126,7 @@ impl Link {
         self.pages(&mut session).await
     }
 
-    /// A list without its objects: the version of the whole, for who wants only what changes from now on.
+    /// A list without its objects: the version of the whole, for a reader that wants only later changes.
     pub(super) async fn newest(&self) -> Result<List, Failed> {
         let mut session = self.open().await?;
         let page = self.page(&mut session, "limit=1").await?;
@@ -145,7 +144,7 @@ impl Link {
             let page = match self.page(session, &query).await {
                 Err(Failed::TooLarge) if limit > 1 => {
                     limit = (limit / 8).max(1);
-                    // The rest of the page is not read, so the connection is of no more use.
+                    // The rest of the page is not read, so the connection cannot be used again.
                     *session = self.open().await?;
                     continue;
                 }
@@ -173,7 +172,7 @@ impl Link {
         }
     }
 
-    /// A successful answer's head.
+    /// The head of a successful answer.
     async fn get(&self, session: &mut Session, query: &str) -> Result<Response<Incoming>, Failed> {
         let mut request = Request::new(Empty::new());
         *request.uri_mut() =
@@ -196,7 +195,7 @@ impl Link {
     }
 }
 
-/// The message of a `Status`, or the beginning of whatever else it is.
+/// The message of a `Status`, or the beginning of any other body.
 fn message(body: &[u8]) -> String {
     #[derive(Deserialize)]
     struct Status {
@@ -206,7 +205,7 @@ fn message(body: &[u8]) -> String {
         .map_or_else(|_| String::from_utf8_lossy(&body[..body.len().min(160)]).into_owned(), |status| status.message)
 }
 
-/// Versions and tokens are opaque, so they may hold anything.
+/// Encodes a version or token, which is opaque and may contain any character.
 fn encode(text: &str) -> String {
     utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
 }

@@ -1,7 +1,7 @@
-//! The bounded queue between the watch and whoever reads the commits.
+//! The bounded queue between the watch and the reader of the commits.
 //!
-//! Owns the overrun: when the reader is too slow the oldest commits are dropped, and the reader gets their number first. A reader that asks for
-//! holes gets them the same way.
+//! Owns the overrun: if the reader is too slow, the oldest commits are dropped, and the reader gets their number first.
+//! A reader that asks for holes gets them the same way.
 
 use std::collections::VecDeque;
 
@@ -24,9 +24,9 @@ pub(super) struct Queue {
 struct State {
     commits: VecDeque<Entry>,
     lost: u64,
-    /// Holes that the reader has not got yet; none where it does not ask for them.
+    /// Holes that the reader has not got yet; none if it does not ask for them.
     holes: VecDeque<Hole>,
-    /// Why nothing more will come.
+    /// Why no more commits will come.
     end: Option<End>,
 }
 
@@ -55,7 +55,7 @@ impl Queue {
         self.filled.notify_waiters();
     }
 
-    /// Puts a hole before the next commits. Holes over [`HOLES_MAX`] are dropped: the reader has others to tell.
+    /// Puts a hole before the next commits. Holes over [`HOLES_MAX`] are dropped: the reader has enough others.
     pub(super) fn tell(&self, hole: Hole) {
         {
             let mut state = self.state.lock();
@@ -66,12 +66,12 @@ impl Queue {
         self.filled.notify_waiters();
     }
 
-    /// Nothing more will come: the audit was finished.
+    /// Ends the queue: the audit was finished.
     pub(super) fn finish(&self) {
         self.end(End::Finished);
     }
 
-    /// Nothing more will come: the control plane is out of reach. The reason is for people.
+    /// Ends the queue: the control plane is out of reach. The reason is for people.
     pub(super) fn lose(&self, reason: String) {
         self.end(End::Lost(reason));
     }
@@ -89,7 +89,7 @@ impl Queue {
         }
     }
 
-    /// What is there, oldest first; an error once for what was lost, and for good when nothing more will come.
+    /// The available commits, oldest first; an error once for lost ones, and always after the end.
     pub(super) fn take(&self, max: usize) -> Result<Vec<Entry>, Error> {
         let mut state = self.state.lock();
         if state.lost > 0 {
@@ -106,10 +106,10 @@ impl Queue {
         }
     }
 
-    /// As [`take`](Self::take), but waits for the first commit. Cancel-safe.
+    /// Like [`take`](Self::take), but waits for the first commit. Cancel-safe.
     pub(super) async fn next(&self, max: usize) -> Result<Vec<Entry>, Error> {
         loop {
-            // Made before the look, so that nothing slips in between.
+            // Created before the check, so that no commit is missed in between.
             let filled = self.filled.notified();
             let batch = self.take(max)?;
             if !batch.is_empty() || max == 0 {

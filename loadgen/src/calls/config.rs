@@ -1,4 +1,4 @@
-//! What a scenario says about calls, and the checks that refuse nonsense before anything starts.
+//! The section of a scenario about calls, and its checks before anything starts.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,11 +7,11 @@ use units::{Rate, Span};
 use super::Error;
 use crate::Arrivals;
 
-/// The highest rate of one worker: beyond it the plan is a typing error.
+/// The highest rate of one worker: a higher one is a typing error.
 const HIGHEST_RATE: f64 = 20_000.0;
-/// Making more takes longer than a short run lasts.
+/// The most Deployments: making more takes longer than a short run lasts.
 const DEPLOYMENTS_MAX: u32 = 100_000;
-/// Enough to tell Deployments apart, and few enough that each is read often.
+/// Enough different Deployments, and few enough that each is read often.
 const DEFAULT_DEPLOYMENTS: u32 = 50;
 /// As long as kubectl waits.
 const DEFAULT_TIMEOUT: Span = Span::from_secs(10);
@@ -20,40 +20,40 @@ const DEFAULT_TIMEOUT: Span = Span::from_secs(10);
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Config {
-    /// Calls per second, those of others past the subject and of intruders included.
+    /// Calls per second, including those of other clients past the subject and of unauthorised callers.
     pub rate: Rate,
-    /// How calls are spread over time.
+    /// The distribution of calls over time.
     #[serde(default)]
     pub arrivals: Arrivals,
-    /// Deployments that exist before the subject starts, 1 to 100,000. Their counts are what is read and set.
+    /// Deployments that exist before the subject starts, 1 to 100,000. Calls read and set their counts.
     #[serde(default = "default_deployments")]
     pub deployments: u32,
-    /// What is done, in relative weights; what is not named is not done.
+    /// The operations, in relative weights; operations that are not named do not happen.
     #[serde(default = "default_mix")]
     pub mix: Mix,
-    /// How long a call may take.
+    /// The timeout of a call.
     #[serde(default = "default_timeout")]
     pub timeout: Span,
 }
 
-/// Relative weights of what is done.
+/// Relative weights of the operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Mix {
     /// The count of one Deployment is read.
     pub get: u32,
-    /// It is set through the subject.
+    /// The count is set through the subject.
     pub set: u32,
-    /// All are listed, a page of at most a thousand.
+    /// All counts are listed, in pages of at most a thousand.
     pub list: u32,
-    /// It is set by somebody else, past the subject.
+    /// The count is set by another client, past the subject.
     pub other: u32,
-    /// Somebody calls who must be refused: without a certificate, or with one that was revoked, has expired, is not valid yet, is not for
-    /// clients, or is of another authority.
+    /// A call that must be refused: without a certificate, or with one that was revoked, has expired, is not valid yet,
+    /// is not for clients, or is of another authority.
     pub intruder: u32,
 }
 
-/// Mostly reads, as of who watches many Deployments and scales some.
+/// Mostly reads, like a client that watches many Deployments and scales some.
 const DEFAULT_MIX: Mix = Mix { get: 20, set: 2, list: 1, other: 2, intruder: 0 };
 
 impl Mix {
@@ -74,7 +74,7 @@ impl Config {
         }
         let Mix { get, list, .. } = self.mix;
         if get == 0 && list == 0 {
-            return bad("mix", "nothing is read: write for example {get: 20, set: 2}".to_owned());
+            return bad("mix", "there are no calls: write for example {get: 20, set: 2}".to_owned());
         }
         if self.timeout.0.is_zero() {
             return bad("timeout", "must be longer than zero".to_owned());

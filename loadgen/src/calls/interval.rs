@@ -1,4 +1,4 @@
-//! What the calls counted and measured since the last look. The worker writes, `take` swaps.
+//! The calls' counts and measurements since the last call of `take`. The worker writes, `take` swaps.
 
 use std::time::Duration;
 
@@ -9,36 +9,36 @@ use crate::examples::Examples;
 use crate::failure::Failure;
 use crate::histogram;
 
-/// What became of calls, as numbers that add up.
+/// The outcomes of calls, as numbers that add up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Calls whose planned time has come.
     pub planned: u64,
     /// Calls that were made.
     pub sent: u64,
-    /// Calls dropped unsent, because too many were under way or the worker was behind.
+    /// Calls dropped unsent, because too many were in flight or the worker was behind.
     pub overflow: u64,
-    /// Answered with success: counts that were read, and lists.
+    /// Successful answers to reads of counts and lists.
     pub read: u64,
     /// Counts that were set.
     pub set: u64,
-    /// Calls of those who may call that were not answered with success.
+    /// Permitted calls that were not answered with success.
     pub errors: u64,
-    /// Counts that were set by others, past the subject.
+    /// Counts that other clients set, past the subject.
     pub by_others: u64,
-    /// Those that the control plane refused: not the subject's fault.
+    /// Changes among them that the control plane refused: not the subject's fault.
     pub others_failed: u64,
-    /// Calls of those who must be refused, that were.
+    /// Calls without a right that were refused.
     pub turned_away: u64,
-    /// Calls of those who must be refused, that were let in.
+    /// Calls that were accepted although the caller has no right.
     pub let_in: u64,
-    /// Calls of those who must be refused, that found nobody: no connection came about, or time was over.
+    /// Calls without a right that got no answer: no connection came about, or the time was over.
     pub unanswered: u64,
-    /// Answers that told a count, or that there is none, compared with what was committed.
+    /// Answers with a count, or with its absence, that were compared with the commits.
     pub judged: u64,
-    /// Of these, those that told what never was.
+    /// Answers among them with a value that was never committed.
     pub wrong: u64,
-    /// Counts that were said to be set and never were.
+    /// Counts that were confirmed as set and never were.
     pub lost: u64,
     /// Answers that could not be judged.
     pub unjudged: u64,
@@ -49,17 +49,17 @@ pub struct Counts {
 /// Counts and latencies since the last `take`. Histograms hold microseconds, 1 us to 120 s, 3 significant digits.
 #[derive(Debug, Clone)]
 pub struct Interval {
-    /// What became of how many calls.
+    /// The outcomes of calls.
     pub counts: Counts,
-    /// From the planned time to the end of the answer: counts and lists that were read.
+    /// From the planned time to the end of the answer: reads of counts and lists.
     pub read: Histogram<u64>,
-    /// The same of counts that were set.
+    /// From the planned time to the end of the answer: counts that were set.
     pub set: Histogram<u64>,
-    /// From the planned time to the real start: the generator's own fault.
+    /// From the planned time to the real start: the generator's own lateness.
     pub lateness: Histogram<u64>,
-    /// How old the counts were that were told.
+    /// The age of the counts in the answers.
     pub staleness: Histogram<u64>,
-    /// At most five distinct texts: what failed, or what was wrong.
+    /// At most five distinct texts of failures and wrong answers.
     pub examples: Vec<String>,
 }
 

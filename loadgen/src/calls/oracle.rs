@@ -1,11 +1,13 @@
-//! What is right: every count that the control plane committed, and when; and what an answer says of them. Pure.
+//! The right answers: every count that the control plane committed, with its time, and the comparison with an answer.
+//! Pure.
 //!
-//! An answer may be older than the last commit, never another one. How old it is, is the time between the commit that followed the
-//! count it tells and the moment at which it was asked for: who is told what was true when it asked, was told nothing old.
+//! An answer may be older than the last commit, but must be a committed one. Its age is the time from the commit that
+//! followed its count to the question: an answer that was true at the time of the question has no age.
 //!
-//! The watch of the harness is a moment behind as well. So a commit counts from the moment at which it was *seen*, which makes an answer
-//! younger, never older; and an answer is judged only after a while, when what it may have seen has been seen here too. One that tells
-//! what is not known here waits longer: nobody is blamed for a watch of the harness that is late.
+//! The watch of the harness is a moment behind as well. So a commit counts from the moment at which the harness *saw*
+//! it, which makes an answer younger, never older. An answer is judged only after a while, when the harness has seen
+//! every commit that the answer can contain. An answer with an unknown count waits longer: a late watch of the harness
+//! must not be held against the subject.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::{Duration, Instant};
@@ -14,14 +16,14 @@ use std::time::{Duration, Instant};
 const VERSIONS_MAX: usize = 1024;
 /// Answers that wait to be judged: two seconds of lists of a thousand at a hundred a second.
 const WAITING_MAX: usize = 1 << 18;
-/// How far the harness's own watch is behind at most, nearly always.
+/// The delay of the harness's own watch that is nearly never exceeded.
 const GRACE: Duration = Duration::from_secs(2);
-/// How far it may be behind on a busy machine.
+/// Its delay on a busy machine.
 const DOUBT: Duration = Duration::from_secs(6);
-/// Answers that tell what is not known here. One is enough to fail a run, so these are far more than are needed.
+/// Answers with unknown counts that are kept. One is enough to fail a run, so this is far more than needed.
 const DOUBTFUL_MAX: usize = 4096;
 
-/// What an answer told.
+/// An answer about one Deployment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Reply {
     pub(super) deployment: u32,
@@ -30,29 +32,28 @@ pub(super) struct Reply {
     pub(super) answered: Instant,
 }
 
-/// What it told of the Deployment.
+/// The contents of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum What {
-    /// Its count.
     Count(i64),
-    /// That it does not exist, which no Deployment of a plan does not.
+    /// The Deployment does not exist, which is wrong for every Deployment of a plan.
     Absent,
-    /// That this count was set.
+    /// This count was set.
     Set(i64),
 }
 
-/// What is found about an answer.
+/// The finding about an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Found {
-    /// It was right, and so old.
+    /// The answer was right, with this age.
     Right(Duration),
-    /// It was said to be set, and was.
+    /// The count was confirmed as set, and was.
     Stored,
     /// No such count was ever committed, or the Deployment exists.
     Wrong(String),
-    /// It was said to be set, and never was.
+    /// The count was confirmed as set, and never was.
     Lost(String),
-    /// Versions of the Deployment were not seen here, and what was told may be one of them.
+    /// The harness did not see all versions of the Deployment, and the answer may contain one of them.
     Unknown,
 }
 
@@ -60,20 +61,20 @@ pub(super) enum Found {
 #[derive(Debug, Default)]
 pub(super) struct Oracle {
     commits: HashMap<u32, VecDeque<(Instant, i64)>>,
-    /// Deployments of which versions were not seen.
+    /// Deployments with versions that were not seen.
     gaps: HashSet<u32>,
     waiting: VecDeque<Reply>,
-    /// What has waited, and told what is not known.
+    /// Answers with an unknown count that have waited once.
     doubtful: VecDeque<Reply>,
-    /// Answers that found no room, and are not judged.
+    /// Answers beyond the bound, which are not judged.
     pub(super) unjudged: u64,
 }
 
 impl Oracle {
-    /// A count was committed, as was seen at `at`.
+    /// A count was committed, and seen at `at`.
     pub(super) fn committed(&mut self, deployment: u32, at: Instant, count: i64) {
         let versions = self.commits.entry(deployment).or_default();
-        // A write of something else repeats the count.
+        // A write of another field repeats the count.
         if versions.back().is_some_and(|(_, last)| *last == count) {
             return;
         }
@@ -83,12 +84,11 @@ impl Oracle {
         versions.push_back((at, count));
     }
 
-    /// Versions of this Deployment may have come and gone unseen.
+    /// Versions of this Deployment may have been missed.
     pub(super) fn unseen(&mut self, deployment: u32) {
         self.gaps.insert(deployment);
     }
 
-    /// An answer came.
     pub(super) fn told(&mut self, told: Reply) {
         if self.waiting.len() == WAITING_MAX {
             self.unjudged += 1;
@@ -97,11 +97,11 @@ impl Oracle {
         self.waiting.push_back(told);
     }
 
-    /// Judges what has waited long enough at `now`; all of it when `everything` is seen that there will be.
+    /// Judges answers that have waited long enough at `now`; all of them if `everything` has been seen.
     pub(super) fn judge(&mut self, now: Instant, everything: bool) -> Vec<Found> {
         let is_over = |told: &Reply, wait| everything || now.saturating_duration_since(told.answered) >= wait;
         let mut found = Vec::new();
-        // Those that stay are put behind those that have not been looked at.
+        // Answers that stay go behind those that have not been examined.
         for _ in 0..self.doubtful.len() {
             let Some(told) = self.doubtful.pop_front() else { break };
             match self.about(told) {
@@ -128,7 +128,7 @@ impl Oracle {
         !self.waiting.is_empty() || !self.doubtful.is_empty()
     }
 
-    /// How long to wait for what answers have told, at the end.
+    /// The time to wait at the end for counts of waiting answers.
     pub(super) fn patience(&self) -> Duration {
         if self.doubtful.is_empty() { GRACE } else { DOUBT }
     }
@@ -139,15 +139,19 @@ impl Oracle {
         let versions = self.commits.get(&told.deployment).unwrap_or(&none);
         let known = |count| versions.iter().rposition(|(_, known)| *known == count);
         match told.what {
-            What::Absent => Found::Wrong(format!("{name} was said not to exist")),
+            What::Absent => Found::Wrong(format!("the API answered that {name} does not exist")),
             What::Set(count) if known(count).is_some() => Found::Stored,
             What::Count(count) if let Some(at) = known(count) => {
                 let superseded = versions.get(at + 1).map(|(when, _)| *when);
                 Found::Right(superseded.map_or(Duration::ZERO, |when| told.sent.saturating_duration_since(when)))
             }
             What::Set(_) | What::Count(_) if self.gaps.contains(&told.deployment) => Found::Unknown,
-            What::Set(count) => Found::Lost(format!("{name} was said to have {count} now, which was never committed")),
-            What::Count(count) => Found::Wrong(format!("{name} was said to have {count}, which was never committed")),
+            What::Set(count) => {
+                Found::Lost(format!("the API answered that {name} now has {count}, which was never committed"))
+            }
+            What::Count(count) => {
+                Found::Wrong(format!("the API answered that {name} has {count}, which was never committed"))
+            }
         }
     }
 }
@@ -164,7 +168,7 @@ mod tests {
         Reply { deployment: 1, what, sent: begin + ms(sent_ms), answered: begin + ms(sent_ms + 5) }
     }
 
-    /// The age is counted from the commit that followed, to the moment of the question.
+    /// The age is counted from the commit that followed to the question.
     #[test]
     fn an_answer_is_as_old_as_what_came_after_it() {
         let begin = Instant::now();
@@ -199,7 +203,7 @@ mod tests {
         assert_eq!(oracle.judge(begin, true), [Found::Stored]);
     }
 
-    /// A watch of the harness that is late, or has a hole, blames nobody.
+    /// A watch of the harness that is late, or has a hole, makes no answer wrong.
     #[test]
     fn what_is_seen_late_is_right_and_what_was_not_seen_is_not_judged() {
         let begin = Instant::now();

@@ -8,23 +8,23 @@ use rand_chacha::ChaCha8Rng;
 use super::{Config, Error};
 use crate::{Schedule, seed};
 
-/// What is counted.
+/// The resource that is counted.
 pub(super) const RESOURCE: &str = "deployments.apps/v1";
-/// Where the Deployments are; of no other part of a run.
+/// The namespace of the Deployments, used by no other part of a run.
 pub(super) const NAMESPACE: &str = "longhaul-api";
-/// Counts begin here, so that none of a plan is the 1 that a Deployment without a count has.
+/// The first count, so that no count of a plan is 1, the count of a Deployment without one.
 const FIRST_COUNT: i32 = 1000;
 
-/// What is done, and to which Deployment.
+/// An operation, and its Deployment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Operation {
     pub(super) verb: Verb,
     pub(super) deployment: u32,
-    /// The count that a write sets: of this write alone. For an intruder which one.
+    /// For a write the count that it sets, which is unique. For an unauthorised call the number of the caller.
     pub(super) number: i32,
 }
 
-/// What is done.
+/// The kind of operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verb {
     Get,
@@ -45,7 +45,6 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The plan of a run of this length.
     pub fn build(config: &Config, seed: u64, length: Duration) -> Result<Self, Error> {
         config.check()?;
         let schedule = Schedule::new(config.arrivals, config.rate, None, seed, length);
@@ -53,12 +52,10 @@ impl Plan {
         Ok(Self { config: config.clone(), schedule, seed })
     }
 
-    /// What the scenario says.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// When calls are due.
     pub fn schedule(&self) -> &Schedule {
         &self.schedule
     }
@@ -71,7 +68,8 @@ impl Plan {
         self.schedule.times().map(move |at| {
             let verb = draw(&mut rng, weights, total);
             let deployment = rng.random_range(0..deployments);
-            // Far from the end of an `int32`: a run of 100 hours at the highest rate would need seven billion, and wraps.
+            // The limit is that of an `int32`: a run of 100 hours at the highest rate would need seven billion, and
+            // wraps.
             number = number.checked_add(1).unwrap_or(FIRST_COUNT);
             (at, Operation { verb, deployment, number })
         })
@@ -89,7 +87,7 @@ fn draw(rng: &mut ChaCha8Rng, weights: [u32; 5], total: u32) -> Verb {
     Verb::Get
 }
 
-/// The name of a Deployment; in the order of their numbers.
+/// The name of a Deployment; names sort in the order of their numbers.
 pub(super) fn name(deployment: u32) -> String {
     format!("d{deployment:06}")
 }
@@ -99,7 +97,7 @@ pub(super) fn number(name: &str) -> Option<u32> {
     name.strip_prefix('d').filter(|digits| digits.len() == 6)?.parse().ok()
 }
 
-/// The count that a Deployment begins with, another one for each.
+/// The first count of a Deployment, different for each.
 pub(super) fn first_count(deployment: u32) -> i32 {
     FIRST_COUNT + i32::try_from(deployment).unwrap_or(i32::MAX / 2)
 }

@@ -1,4 +1,4 @@
-//! The worker: makes the calls, follows what is committed, and hands answers to the oracle.
+//! The worker: makes the calls, follows the commits, and passes answers to the oracle.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,11 +22,11 @@ use crate::open_loop::{Due, Moments, Workload};
 use crate::wire::{Answer, Body, Endpoint, Http1, Progress, Tls};
 use facts::Change;
 
-/// Calls under way at one time; a call that finds them all taken is counted as overflow.
+/// The most calls in flight; a further call is counted as overflow.
 const IN_FLIGHT_MAX: usize = 1000;
 /// Idle connections that are kept: as many as a client library keeps at most.
 const IDLE_MAX: usize = 64;
-/// Commits that are taken at once.
+/// Commits taken at once.
 const BATCH: usize = 4096;
 /// Concurrency of making the Deployments.
 const FILL_AT_ONCE: usize = 32;
@@ -35,11 +35,10 @@ const JUDGE: Duration = Duration::from_millis(200);
 /// Deployments in a page of a list.
 const PAGE: u32 = 1000;
 
-/// Judge all that was answered.
+/// The command to judge all answers.
 #[derive(Debug)]
 pub(super) struct Settle(pub(super) oneshot::Sender<()>);
 
-/// How a call ended.
 struct Finished {
     operation: Operation,
     moments: Moments,
@@ -47,7 +46,7 @@ struct Finished {
 }
 
 pub(super) struct Worker {
-    /// Gone when the calls have stopped: a server that drains may wait for connections that are kept.
+    /// None after the calls have stopped: a draining server may wait for kept connections.
     caller: Option<Arc<Caller>>,
     audit: Audit,
     oracle: Oracle,
@@ -56,7 +55,7 @@ pub(super) struct Worker {
     is_audited: bool,
 }
 
-/// Who calls whom.
+/// The clients of the calls.
 struct Caller {
     authority: HeaderValue,
     client: Arc<Http1>,
@@ -97,7 +96,7 @@ impl Workload for Worker {
         true
     }
 
-    /// What the last answers have seen has to be seen here too.
+    /// The harness has to see all commits that the last answers have seen.
     async fn obey(&mut self, Settle(reply): Settle) {
         let stopped = Instant::now();
         while self.oracle.is_waiting() && stopped.elapsed() < self.oracle.patience() {
@@ -105,7 +104,7 @@ impl Workload for Worker {
             self.judge(false);
         }
         self.judge(true);
-        // A caller that went away no longer wants to know.
+        // The receiver may be gone.
         let _ = reply.send(());
     }
 
@@ -163,12 +162,13 @@ impl Worker {
                 Err(failure) => recorder.others_failed(&failure.text),
             },
             Verb::Intruder => match result {
-                // Whoever answers but with a refusal of the certificate has let it in.
+                // Any answer except a refusal of the certificate means that the caller was accepted.
                 Ok(answer) if !matches!(answer.status.as_u16(), 401 | 403) => {
                     let who = self.caller.as_ref().map_or("somebody", |caller| caller.intruder(operation));
                     recorder.let_in(who, &answer.status.to_string());
                 }
-                // An alert in the handshake, or a connection that is closed: with TLS 1.3 a refusal comes after the client is done.
+                // An alert in the handshake, or a closed connection: with TLS 1.3 a refusal comes after the client's
+                // handshake is complete.
                 Ok(_) | Err(Failure { class: Class::Tls | Class::HttpError, .. }) => recorder.counts().turned_away += 1,
                 Err(_) => recorder.counts().unanswered += 1,
             },
@@ -203,7 +203,7 @@ impl Worker {
         }
     }
 
-    /// Takes what was committed, and judges what has waited for it.
+    /// Takes commits, and judges the answers that have waited for them.
     fn judge(&mut self, everything: bool) {
         self.catch_up();
         let found = self.oracle.judge(Instant::now(), everything);
@@ -211,7 +211,7 @@ impl Worker {
         let mut recorder = self.shared.recorder.lock();
         recorder.counts().unjudged += unjudged;
         if !self.is_audited {
-            // The harness has a gap of its own and blames nobody for it.
+            // The harness has a gap of its own, so these answers are not judged.
             recorder.counts().unjudged += found.len() as u64;
             return;
         }
@@ -226,7 +226,7 @@ impl Worker {
                 Ok(batch) if batch.is_empty() => return,
                 Ok(batch) => batch.iter().for_each(|entry| self.committed(entry)),
                 Err(error) => {
-                    tracing::error!(%error, "what is committed is not known any more");
+                    tracing::error!(%error, "the committed counts are no longer known");
                     self.is_audited = false;
                 }
             }
@@ -260,7 +260,7 @@ impl Caller {
         let bad = |_| Error::Target { problem: format!("`{}` is no address", target.url) };
         let authority = HeaderValue::from_str(&client.authority).map_err(bad)?;
         let intruders = target.intruders.iter().map(|intruder| {
-            // Each comes with a new connection, as the handshake is what is tried.
+            // Each call uses a new connection, because the handshake is under test.
             let endpoint = endpoint(intruder.identity.as_ref(), false)?;
             Ok((intruder.name.clone(), Http1::new(endpoint, 0, IDLE_MAX)))
         });
@@ -294,7 +294,7 @@ impl Caller {
             }
             Verb::Intruder => match self.intruder_of(operation) {
                 Some((_, intruder)) => self.send(intruder, Method::GET, &path, String::new()).await,
-                None => Err(Failure::invalid("the target names nobody who must be refused".to_owned())),
+                None => Err(Failure::invalid("the target has no client that must be refused".to_owned())),
             },
             Verb::Other => {
                 let path = format!("{}/scale", deployment_path(operation.deployment));
@@ -319,7 +319,7 @@ impl Caller {
     }
 }
 
-/// The answer when it is one of success.
+/// The answer if it is a success.
 fn success(result: Result<Answer, Failure>, operation: Operation) -> Result<Answer, Failure> {
     let answer = result?;
     if answer.status.is_success() {
@@ -335,7 +335,7 @@ fn count(answer: &Answer) -> Result<i64, Failure> {
     Ok(told.replica_count)
 }
 
-/// The Deployments of the plan among those that were listed.
+/// The Deployments of the plan in a list.
 fn listed(answer: &Answer) -> Result<Vec<(u32, i64)>, Failure> {
     let told: Result<Vec<Listed>, _> = serde_json::from_slice(&answer.body);
     let told = told.map_err(|error| Failure::invalid(format!("the answer is not a list: {error}")))?;
@@ -347,7 +347,7 @@ fn deployment_path(deployment: u32) -> String {
     format!("/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{}", name(deployment))
 }
 
-/// Makes the Deployments; a text says what was refused.
+/// Makes the Deployments; the error names the refusal.
 pub(super) async fn fill(plan: &Plan, api: &Api) -> Result<(), String> {
     let client = Arc::new(Client::new(api).map_err(|error| error.to_string())?);
     let mut namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
@@ -356,10 +356,10 @@ pub(super) async fn fill(plan: &Plan, api: &Api) -> Result<(), String> {
         namespace["metadata"]["labels"] = json!({key: value});
     }
     let reply = client.create("/api/v1/namespaces", &namespace).await.map_err(|failure| failure.text)?;
-    // In a cluster of others it would stay when the run takes away what it made.
+    // In a shared cluster it would stay when the run removes its own objects.
     if mark.is_some() && reply.status == http::StatusCode::CONFLICT {
         return Err(format!(
-            "the namespace {NAMESPACE} is there already, of another run or of somebody else: wait for that run, or delete it"
+            "the namespace {NAMESPACE} already exists, from another run or another user: wait for that run, or delete it"
         ));
     }
     made(Ok(reply))?;
@@ -393,7 +393,7 @@ fn object(deployment: u32) -> Value {
         "apiVersion": "apps/v1", "kind": "Deployment",
         "metadata": {"namespace": NAMESPACE, "name": name(deployment), "labels": labels},
         "spec": {
-            // They are counted, and nobody is to make thousands of Pods of them.
+            // Paused, because only the counts are needed: a controller would make thousands of Pods of them.
             "paused": true, "replicas": first_count(deployment), "selector": {"matchLabels": labels},
             "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "r.test/app:1"}]}},
         },

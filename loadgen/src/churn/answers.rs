@@ -1,6 +1,7 @@
-//! What the webhooks of a churned kind answer, seen from the other side of the API server: let in, refused, or no answer.
+//! Answers of the webhooks of a churned kind, seen through the API server: allowed, refused, or no answer.
 //!
-//! Owns what an answer of the API server says of them, and counting. An answer that no webhook can have had a part in says nothing.
+//! Owns the interpretation of the API server's answers, and the counts. An answer that no webhook can have influenced
+//! is ignored.
 
 use std::time::Duration;
 
@@ -11,44 +12,44 @@ use super::samples::Expect;
 use crate::examples::{self, Examples};
 use crate::histogram;
 
-/// What the API server says of a refusal, whatever status the webhook gave it (k8s.io/apiserver, `webhookerrors.ToStatusErr`).
+/// The API server's text of a refusal, with any status of the webhook (k8s.io/apiserver, `webhookerrors.ToStatusErr`).
 const REFUSED: [&str; 2] = ["admission webhook \"", "denied the request"];
-/// How it begins where one did not answer, or nothing that counts.
+/// The start of the message if a webhook did not answer, or not validly.
 const FAILED: &str = "failed calling webhook";
-/// A patch where there is nothing to patch, which no failure policy excuses (k8s.io/apiserver, dispatcher of mutating webhooks).
+/// A patch for an operation that cannot be patched, which no failure policy excuses (k8s.io/apiserver, dispatcher of
+/// mutating webhooks).
 const PATCHED_NOTHING: &str = "attempted to modify the object, which is not supported for this operation";
 
-/// Which writes the registered webhooks are asked about.
+/// The writes for which the registered webhooks are called.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Covers {
-    /// Creations.
     pub create: bool,
     /// Changes of the object itself.
     pub update: bool,
-    /// Deletions.
     pub delete: bool,
 }
 
-/// What became of writes that webhooks were asked about. Histograms hold microseconds, from the call to the API server to its answer.
+/// The outcomes of writes for which webhooks were called. Histograms hold microseconds, from the call to the API server
+/// to its answer.
 #[derive(Debug, Clone)]
 pub struct Answers {
-    /// Let in.
+    /// Writes that were allowed.
     pub allowed: u64,
-    /// Refused by a webhook.
+    /// Writes that a webhook refused.
     pub denied: u64,
-    /// No webhook answered, or nothing that counts, and its failure policy refused the write.
+    /// Writes without a valid webhook answer that the failure policy refused.
     pub failed: u64,
-    /// Let in or refused, and the other would have been right.
+    /// Writes that were allowed or refused, although the opposite is right.
     pub wrong_verdicts: u64,
-    /// Of these: let in.
+    /// Wrong answers that allowed the write.
     pub wrong_allows: u64,
-    /// How long those took that were let in.
+    /// The duration of allowed writes.
     pub response_allowed: Histogram<u64>,
-    /// How long those took that were refused.
+    /// The duration of refused writes.
     pub response_denied: Histogram<u64>,
-    /// How long the others took.
+    /// The duration of the others.
     pub response_error: Histogram<u64>,
-    /// At most five distinct texts of what failed or was wrong.
+    /// At most five distinct texts of failures and wrong answers.
     pub examples: Vec<String>,
 }
 
@@ -69,12 +70,11 @@ impl Default for Answers {
 }
 
 impl Answers {
-    /// Whether anything was asked.
+    /// Whether no webhook was called.
     pub fn is_empty(&self) -> bool {
         self.allowed + self.denied + self.failed == 0
     }
 
-    /// Adds others to these.
     pub fn add(&mut self, other: &Self) {
         self.allowed += other.allowed;
         self.denied += other.denied;
@@ -88,13 +88,13 @@ impl Answers {
     }
 }
 
-/// What an answer says of the webhooks.
+/// The webhooks' verdict behind an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Verdict {
     Allowed,
     Denied(String),
     Failed(String),
-    /// They had no part in it, as far as one can know.
+    /// The webhooks had no visible part in it.
     Nothing,
 }
 
@@ -117,12 +117,12 @@ pub(super) fn said(reply: &Reply) -> Verdict {
 pub(super) struct Collector {
     answers: Answers,
     examples: Examples,
-    /// The first denial of something of which nobody knows whether it has to be let in.
+    /// The first denial of an object of which the right answer is unknown.
     refused: Option<String>,
 }
 
 impl Collector {
-    /// `what` is the write, for messages; without `expect` nobody knows what is right.
+    /// `what` is the write, for messages; without `expect` the right answer is unknown.
     pub(super) fn note(
         &mut self,
         what: impl FnOnce() -> String,
@@ -138,17 +138,17 @@ impl Collector {
                 if expect == Some(Expect::Denied) {
                     answers.wrong_verdicts += 1;
                     answers.wrong_allows += 1;
-                    self.examples.note("wrong allow", || format!("{} was allowed, and says `expect: denied`", what()));
+                    self.examples.note("wrong allow", || format!("{} was allowed, but has `expect: denied`", what()));
                 }
             }
             Verdict::Denied(message) => {
                 answers.denied += 1;
                 histogram::record(&mut answers.response_denied, took);
                 if expect.is_none() {
-                    self.refused.get_or_insert_with(|| format!("{} was denied; it said: {message}", what()));
+                    self.refused.get_or_insert_with(|| format!("{} was denied; the answer: {message}", what()));
                 } else if expect == Some(Expect::Allowed) {
                     answers.wrong_verdicts += 1;
-                    let why = || format!("{} was denied, and has no `expect: denied`; it said: {message}", what());
+                    let why = || format!("{} was denied, but has no `expect: denied`; the answer: {message}", what());
                     self.examples.note("wrong verdict", why);
                 }
             }
@@ -161,12 +161,12 @@ impl Collector {
         }
     }
 
-    /// The first denial of something of which nobody knows whether it has to be let in, in words.
+    /// The text of the first denial of an object of which the right answer is unknown.
     pub(super) fn refused(&self) -> Option<String> {
         self.refused.clone()
     }
 
-    /// Whether something was refused.
+    /// Whether a write was refused.
     pub(super) fn has_denied(&self) -> bool {
         self.answers.denied > 0
     }
@@ -212,15 +212,15 @@ mod tests {
         heard.note(|| "CREATE good".to_owned(), Some(Expect::Allowed), &Verdict::Denied("no".to_owned()), ms);
         heard.note(|| "CREATE bad.yaml".to_owned(), Some(Expect::Denied), &Verdict::Failed("EOF".to_owned()), ms);
         heard.note(|| "CREATE made".to_owned(), None, &Verdict::Denied("spec: Required value".to_owned()), ms);
-        assert_eq!(heard.refused().as_deref(), Some("CREATE made was denied; it said: spec: Required value"));
+        assert_eq!(heard.refused().as_deref(), Some("CREATE made was denied; the answer: spec: Required value"));
         let answers = heard.finish();
         assert_eq!((answers.allowed, answers.denied, answers.failed), (2, 3, 1));
         assert_eq!((answers.wrong_verdicts, answers.wrong_allows), (2, 1));
         assert_eq!(
             answers.examples,
             [
-                "wrong allow: CREATE bad.yaml was allowed, and says `expect: denied`",
-                "wrong verdict: CREATE good was denied, and has no `expect: denied`; it said: no",
+                "wrong allow: CREATE bad.yaml was allowed, but has `expect: denied`",
+                "wrong verdict: CREATE good was denied, but has no `expect: denied`; the answer: no",
                 "http error: CREATE bad.yaml: EOF",
             ]
         );

@@ -1,4 +1,4 @@
-//! The few calls of the Kubernetes API that churn needs. Knows paths, headers and `Status` errors; keeps no objects.
+//! The calls of the Kubernetes API that churn needs. Knows paths, headers and `Status` errors; keeps no objects.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,19 +15,20 @@ use super::lifecycle::Propagation;
 use crate::failure::{Class, Failure};
 use crate::wire::{Body, Endpoint, Http1, Progress};
 
-/// Operations under way at once. More means that the API is slower than the plan; what is over it fails and is counted.
+/// The most operations in flight. More means that the API is slower than the plan; further ones fail and are counted.
 pub(super) const IN_FLIGHT_MAX: usize = 128;
-/// kube-apiserver gives a write half a minute too (`--request-timeout` is a minute, admission takes half of it).
+/// The deadline of a call: kube-apiserver also gives a write half a minute (`--request-timeout` is a minute, admission
+/// takes half of it).
 const CALL_LIMIT: Duration = Duration::from_secs(30);
-/// As many idle connections as client-go keeps to a host. What a slow moment needed more of is closed when it is over: kept, both ends of a
-/// hundred connections would be ten MiB of this process that come and go with the load of the machine.
+/// Idle connections that are kept: as many as client-go keeps for a host. Connections beyond that, opened in a slow
+/// moment, are closed after use. Both ends of a hundred kept connections would be ten MiB of this process, varying with
+/// the load of the machine.
 const IDLE_MAX: usize = 25;
 
 const JSON: &str = "application/json";
 /// Metadata alone (Kubernetes API concepts, "Metadata-only fetches").
 const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1, application/json";
 
-/// The control plane.
 #[derive(Clone)]
 pub struct Api {
     /// `https://127.0.0.1:6443`.
@@ -36,13 +37,13 @@ pub struct Api {
     pub ca_pem: String,
     /// The bearer token of a user who may write the churned resource and namespaces.
     pub token: String,
-    /// A label, key and value, that every namespace made here has to have, where what was made is found again by one.
+    /// A label, key and value, for every namespace made here, if the run finds its namespaces by one.
     pub mark: Option<(String, String)>,
 }
 
 impl fmt::Debug for Api {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The token is a secret and the certificate is noise.
+        // The token is a secret, and the certificate is not useful in a log.
         f.debug_struct("Api").field("url", &self.url).finish_non_exhaustive()
     }
 }
@@ -56,7 +57,7 @@ pub(crate) struct Client {
     mark: Option<(String, String)>,
 }
 
-/// What the API server said, whatever the status.
+/// The API server's answer, with any status.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub status: StatusCode,
@@ -87,7 +88,7 @@ impl Client {
         Ok(Self { http: Http1::new(endpoint, IDLE_MAX, IN_FLIGHT_MAX), headers, base, mark: api.mark.clone() })
     }
 
-    /// The label that every namespace made here has to have.
+    /// The label that every namespace made here must have.
     pub(crate) fn mark(&self) -> Option<(&str, &str)> {
         self.mark.as_ref().map(|(key, value)| (key.as_str(), value.as_str()))
     }
@@ -108,7 +109,6 @@ impl Client {
         self.send(Method::DELETE, path, None).await
     }
 
-    /// A deletion with `DeleteOptions`.
     pub(crate) async fn delete_with(&self, path: &str, options: &Value) -> Result<Reply, Failure> {
         self.send(Method::DELETE, path, Some((JSON, options))).await
     }
@@ -132,13 +132,12 @@ impl Client {
         Ok(list["items"].get_mut(0).map(Value::take))
     }
 
-    /// Deletes all that a list of this path would show. What was deleted is answered, each object with its metadata alone: whole ones
-    /// could be more than an answer may be.
+    /// Deletes all objects that a list of this path would show. The answer has the deleted objects with their metadata
+    /// only: whole objects could exceed the limit of an answer.
     pub(crate) async fn delete_collection(&self, path: &str, options: &Value) -> Result<Reply, Failure> {
         self.call(Method::DELETE, path, Some((JSON, options)), Some(METADATA)).await
     }
 
-    /// Any other call.
     pub(crate) async fn send(
         &self,
         method: Method,
@@ -181,7 +180,7 @@ impl Client {
     }
 }
 
-/// `DeleteOptions` with this propagation policy; one that is only rehearsed deletes nothing.
+/// `DeleteOptions` with this propagation policy; a dry run deletes nothing.
 pub(crate) fn options(propagation: Option<Propagation>, rehearsed: bool) -> Value {
     let mut options = json!({"apiVersion": "v1", "kind": "DeleteOptions"});
     if let Some(policy) = propagation {
@@ -193,14 +192,14 @@ pub(crate) fn options(propagation: Option<Propagation>, rehearsed: bool) -> Valu
     options
 }
 
-/// A value as it stands in a query string (RFC 3986): all but letters, digits and `-._~` in percent.
+/// A value encoded for a query string (RFC 3986): all but letters, digits and `-._~` in percent.
 pub(crate) fn query(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }
 
 impl Reply {
-    /// Whether the call did what it was asked, or the status is the one given.
+    /// Whether the call succeeded, or has the given status.
     pub(crate) fn is(&self, also: StatusCode) -> bool {
         self.status.is_success() || self.status == also
     }
@@ -215,7 +214,7 @@ impl Reply {
         Ok(object.metadata)
     }
 
-    /// What it says in words.
+    /// The text for people.
     pub(super) fn message(&self) -> String {
         #[derive(Deserialize)]
         struct Status {
@@ -227,7 +226,7 @@ impl Reply {
         )
     }
 
-    /// The error that this reply is, for the call that got it.
+    /// The error of this reply, with the call that got it.
     pub(crate) fn failure(&self, call: &str) -> Failure {
         let text = format!("{call}: HTTP {}: {}", self.status.as_u16(), self.message());
         Failure { class: Class::HttpError, text }

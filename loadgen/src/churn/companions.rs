@@ -1,7 +1,9 @@
-//! Objects that go with those that are churned (`churn.with`): a Secret that each namespace needs, a class that all name.
+//! Objects that accompany the churned ones (`churn.with`): a Secret that each namespace needs, a class that all objects
+//! name.
 //!
-//! Owns where they are made and when they go. A companion in a namespace is there before the first object of that namespace and goes with it. One
-//! that is in no namespace is made once, and is removed at the end if it has our label.
+//! Owns the places in which they are made and the time of their removal. A companion in a namespace exists before the
+//! first object of that namespace and is deleted with it. A cluster-wide one is made once, and is removed at the end if
+//! it has our label.
 
 use std::collections::HashMap;
 
@@ -12,10 +14,10 @@ use super::api::Client;
 use super::version::LABEL;
 use crate::failure::{Class, Failure};
 
-/// The namespace of companions where what is churned is in none.
+/// The namespace of companions if the churned objects have none.
 const ELSEWHERE: &str = "default";
 
-/// Why an object cannot be one.
+/// Why an object cannot be a companion.
 pub(super) fn problem(object: &Value) -> Option<String> {
     let has = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).is_some_and(|text| !text.is_empty());
     if let Some(missing) = ["/apiVersion", "/kind", "/metadata/name"].into_iter().find(|pointer| !has(pointer)) {
@@ -25,7 +27,7 @@ pub(super) fn problem(object: &Value) -> Option<String> {
     Some(format!("`metadata.labels` of an object is `{labels}`: write a map such as `{{app: shop}}`"))
 }
 
-/// Makes all of them in a namespace; what is there already stays as it is.
+/// Makes all of them in a namespace; existing ones stay unchanged.
 pub(super) async fn make(
     client: &Client,
     objects: &[Value],
@@ -52,7 +54,7 @@ pub(super) async fn make(
     Ok(())
 }
 
-/// Removes those that no namespace takes with it.
+/// Removes those that are not deleted with a namespace.
 pub(super) async fn remove(client: &Client, objects: &[Value], is_namespaced: bool, tag: &str) -> Result<(), Failure> {
     let mut kinds = Kinds::default();
     for object in objects {
@@ -74,7 +76,7 @@ pub(super) async fn remove(client: &Client, objects: &[Value], is_namespaced: bo
     Ok(())
 }
 
-/// Where objects of a kind are.
+/// The place of a kind's objects.
 #[derive(Debug, Clone)]
 struct Place {
     root: String,
@@ -89,7 +91,7 @@ impl Place {
     }
 }
 
-/// What discovery tells of kinds.
+/// The kinds, from discovery.
 #[derive(Default)]
 struct Kinds(HashMap<String, Value>);
 

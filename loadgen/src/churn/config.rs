@@ -1,4 +1,4 @@
-//! What a scenario says about churn, and the checks that refuse nonsense before anything starts.
+//! The section of a scenario about churn, and its checks before anything starts.
 
 use units::Rate;
 
@@ -11,9 +11,9 @@ use super::template::Template;
 use super::{Error, refuse};
 use crate::Size;
 
-/// Operations per second. A mock API server takes about this many writes; beyond it the plan is a typing error.
+/// The highest rate. A mock API server takes about this many writes; a higher rate is a typing error.
 pub const HIGHEST_RATE: f64 = 20_000.0;
-/// Objects. Filling more would take longer than any run that could use them.
+/// The most objects. Filling more would take longer than any run that could use them.
 pub const HIGHEST_POPULATION: u32 = 200_000;
 
 /// Object churn of a scenario.
@@ -21,65 +21,71 @@ pub const HIGHEST_POPULATION: u32 = 200_000;
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Config {
-    /// What is churned: `packages.longhaul.dev/v1alpha1`, `v1/configmaps`, `v1/secrets` or `apps/v1/deployments`; any other resource that is
-    /// served with a `template`, or with a definition under `controlPlane.manifests` from which one is made.
+    /// The resource to churn: `packages.longhaul.dev/v1alpha1`, `v1/configmaps`, `v1/secrets` or `apps/v1/deployments`;
+    /// any other resource that is served, with a `template`, or with a definition under `controlPlane.manifests` from
+    /// which one is made.
     pub resource: String,
-    /// What its objects look like: the object itself, or a YAML file beside the scenario file. Names, namespaces and the label
-    /// `longhaul.dev/churn` are added. In texts, `${i}` is the object's number, `${name}` and `${namespace}` say where it is, `${revision}` is
-    /// the number of the write, `${random 0..9}` a whole number, `${text 200}` so many letters,
-    /// `${one of ["a", "b"]}` one of these values. A text that is a number's placeholder and nothing
-    /// else becomes a number; `$${` is a plain `${`.
+    /// The contents of its objects: the object itself, or a YAML file beside the scenario file. Names, namespaces and
+    /// the label `longhaul.dev/churn` are added. In texts, `${i}` is the object's number, `${name}` and `${namespace}`
+    /// are its name and namespace, `${revision}` is the number of the write, `${random 0..9}` a whole number, `${text
+    /// 200}` this many letters, `${one of ["a", "b"]}` one of these values. A text that consists only of a number's
+    /// placeholder becomes a number; `$${` is a plain `${`.
     pub template: Option<serde_json::Value>,
-    /// Instead of `template`: several of them, each object made from one, and such as the webhooks of the kind have to refuse
-    /// (`expect: denied`). Names of files, or mappings with `file` or `object`, and `expect`. Where all have to be refused, the others
-    /// are made from the definition.
+    /// Instead of `template`: several templates. Each object is made from one of them; some may be objects that the
+    /// webhooks of the kind must refuse (`expect: denied`). Names of files, or mappings with `file` or `object`, and
+    /// `expect`. If all must be refused, the other objects are made from the definition.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub templates: Vec<Sample>,
-    /// Objects that go with those that are churned: names of YAML files beside the scenario file, or objects. Each namespace has them before its
-    /// first object, such as a Secret that all objects name; what is in no namespace, such as a class, is made once.
+    /// Objects that accompany the churned ones: names of YAML files beside the scenario file, or objects. Each
+    /// namespace has them before its first object, such as a Secret that all objects name; a cluster-wide object, such
+    /// as a class, is made once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub with: Vec<serde_json::Value>,
-    /// JSON pointers of what an update writes anew, such as `/spec/replicas`. Default: all that holds `${random …}`, `${revision}` or
-    /// `${text …}`; and where nothing does, an annotation.
+    /// JSON pointers of the fields that an update changes, such as `/spec/replicas`. Default: all fields with `${random
+    /// …}`, `${revision}` or `${text …}`; if there are none, an annotation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub vary: Vec<String>,
-    /// Whether the objects are in namespaces. Default: as the definition under `controlPlane.manifests` says, or else `Namespaced`.
+    /// Whether the objects are in namespaces. Default: as in the definition under `controlPlane.manifests`, or else
+    /// `Namespaced`.
     pub scope: Option<Scope>,
-    /// How many objects exist at any time.
+    /// The number of objects that exist at any time.
     pub population: u32,
-    /// Operations per second; `0/s` only fills. `auto`: the warm-up writes only as the subject keeps up, which shows what it sustains, and the
-    /// rest of the run goes at half of that. The same seed makes the same operations in the same order whatever the rate.
+    /// Operations per second; `0/s` only fills. `auto`: in the warm-up, writes follow the subject's pace, which shows
+    /// the rate that it sustains, and the rest of the run goes at half of that. The same seed makes the same operations
+    /// in the same order at any rate.
     pub rate: Pace,
-    /// What happens, in relative weights.
+    /// The operations, in relative weights.
     #[serde(default = "Mix::usual")]
     pub mix: Mix,
-    /// How large the objects are. Without it they carry 256 bytes of filler.
+    /// The size of the objects. Without it they carry 256 bytes of filler.
     pub size: Option<Size>,
-    /// A finalizer that some objects have, and that is taken away some time after their deletion.
+    /// A finalizer that some objects have, removed some time after their deletion.
     pub finalizers: Option<Finalizers>,
     /// Dependents that each object gets, for the garbage collector of the control plane.
     pub tree: Option<Tree>,
-    /// The propagation policies of deletions, each drawn by the seed. Default: none is said, so the control plane's own holds.
+    /// The propagation policies of deletions, each drawn by the seed. Default: none is sent, so the control plane's own
+    /// applies.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub propagation: Vec<Propagation>,
     /// Another writer of the same objects.
     pub also: Option<Also>,
-    /// What becomes of the objects when load ends: `keep` leaves them, `empty` deletes all of them before the drain. Default: `keep`.
+    /// The end of the objects when load ends: `keep` leaves them, `empty` deletes all of them before the drain.
+    /// Default: `keep`.
     #[serde(default, skip_serializing_if = "End::is_keep")]
     pub end: End,
-    /// Whether `template` was made from the definition alone, which says less than a webhook knows.
+    /// Whether `template` was made from the definition alone, which has fewer rules than a webhook.
     #[serde(skip)]
     pub made: bool,
 }
 
-/// What becomes of the objects when load ends.
+/// The end of the objects when load ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum End {
     /// They stay.
     #[default]
     Keep,
-    /// All of them are deleted: who started with an empty world ends with one.
+    /// All of them are deleted: a run that started with an empty world ends with one.
     Empty,
 }
 
@@ -91,7 +97,7 @@ impl End {
 }
 
 /// Relative weights of operations. Since the population is constant, creates and deletes happen equally often: at the
-/// edges of a narrow band one is taken for the other.
+/// edges of a narrow band one replaces the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Mix {
@@ -107,13 +113,15 @@ pub struct Mix {
     /// An annotation of an existing object changed, which is no new generation.
     #[serde(skip_serializing_if = "is_none")]
     pub annotate: u32,
-    /// The status of an existing object written as the template says, through the subresource.
+    /// The status of an existing object written from the template, through the subresource.
     #[serde(skip_serializing_if = "is_none")]
     pub status: u32,
-    /// A group of up to 50 neighbours deleted in one request, by their labels; the next operations make as many new ones.
+    /// A group of up to 50 neighbours deleted in one request, by their labels; the next operations make as many new
+    /// ones.
     #[serde(skip_serializing_if = "is_none")]
     pub delete_collection: u32,
-    /// An object made from a template with `expect: denied`. Default, where there is one: as often as `create`, once at least.
+    /// An object made from a template with `expect: denied`. Default, if there is one: as often as `create`, once at
+    /// least.
     #[serde(skip_serializing_if = "is_none")]
     pub denied: u32,
 }
@@ -124,7 +132,7 @@ fn is_none(weight: &u32) -> bool {
 }
 
 impl Mix {
-    /// What a scenario gets that does not say: the mix of the documentation's example.
+    /// The default of a scenario: the mix of the documentation's example.
     pub fn usual() -> Self {
         Self { create: 2, update: 7, delete: 2, ..Self::default() }
     }
@@ -137,7 +145,7 @@ impl Mix {
 }
 
 impl Config {
-    /// The resource, and what its objects look like.
+    /// The resource, and the contents of its objects.
     pub(super) fn read(&self) -> Result<(Resource, Content), Error> {
         let look = Look {
             resource: &self.resource,
@@ -149,7 +157,7 @@ impl Config {
         look.read(self.size)
     }
 
-    /// The same of the dependents, where there are some.
+    /// The resource of the dependents and their contents, if there are any.
     pub(super) fn read_tree(&self) -> Result<Option<(Resource, Content)>, Error> {
         let Some(Tree { resource, template, scope, .. }) = &self.tree else { return Ok(None) };
         let look = Look { resource, template: template.as_ref(), samples: &[], vary: &[], scope: *scope };
@@ -168,7 +176,7 @@ impl Config {
         Ok(Some((child, content)))
     }
 
-    /// What makes one object at a time, of whatever resource.
+    /// A configuration that makes one object at a time, of any resource.
     pub(crate) fn of_one(rate: Rate) -> Self {
         Self {
             resource: String::new(),
@@ -190,18 +198,18 @@ impl Config {
         }
     }
 
-    /// Whether something has to be refused.
+    /// Whether any object must be refused.
     pub fn expects_denials(&self) -> bool {
         self.templates.iter().any(|sample| sample.expect == Expect::Denied)
     }
 
-    /// The weights of operations, with what is left out.
+    /// The weights of operations, with defaults filled in.
     pub(super) fn weights(&self) -> Mix {
         let is_left_out = self.mix.denied == 0 && self.expects_denials();
         Mix { denied: if is_left_out { self.mix.create.max(1) } else { self.mix.denied }, ..self.mix }
     }
 
-    /// What happens to objects besides writes of their own, each in a few words.
+    /// The further events in an object's life besides its own writes, each in a few words.
     pub fn lifecycle(&self) -> Vec<String> {
         let mut told = Vec::new();
         if let Some(finalizers) = &self.finalizers {
@@ -222,7 +230,7 @@ impl Config {
         told
     }
 
-    /// Refuses what makes no sense, naming the key and what to write.
+    /// Refuses settings that make no sense, and names the key and what to write.
     pub fn check(&self) -> Result<(), Error> {
         if let Some(problem) = self.with.iter().find_map(super::companions::problem) {
             return refuse("with", problem);
@@ -232,14 +240,11 @@ impl Config {
         if self.mix.denied > 0 && content.refused.is_empty() {
             return refuse(
                 "mix.denied",
-                "is above 0, and nothing has to be refused: add a template with `expect: denied`",
+                "is above 0, but no object must be refused: add a template with `expect: denied`",
             );
         }
         if self.mix.status > 0 && !has_status {
-            return refuse(
-                "mix.status",
-                "is above 0, and no template says what the status is: add `status` to `template`",
-            );
+            return refuse("mix.status", "is above 0, but no template has a status: add `status` to `template`");
         }
         if self.population == 0 || self.population > HIGHEST_POPULATION {
             return refuse("population", format!("is {}: write 1 to {HIGHEST_POPULATION}", self.population));
@@ -279,7 +284,7 @@ impl Config {
     }
 }
 
-/// What says what objects look like.
+/// The keys that determine the contents of objects.
 pub(crate) struct Look<'a> {
     pub resource: &'a str,
     pub template: Option<&'a serde_json::Value>,
@@ -292,11 +297,11 @@ impl Look<'_> {
     pub(crate) fn read(&self, size: Option<Size>) -> Result<(Resource, Content), Error> {
         let key = |key, problem: String| Error::Config { key, problem };
         if self.template.is_some() && self.of(Expect::Allowed).next().is_some() {
-            return Err(key("templates", "stands beside `template`: write all of them in the list".to_owned()));
+            return Err(key("templates", "cannot be used with `template`: write all templates in the list".to_owned()));
         }
         if self.template.is_none() && self.of(Expect::Allowed).next().is_none() {
             if !self.vary.is_empty() {
-                return Err(key("vary", "is for templates: add `template`".to_owned()));
+                return Err(key("vary", "needs templates: add `template`".to_owned()));
             }
             let resource = Resource::parse(self.resource).map_err(|error| match error {
                 Error::Config { key, problem } => Error::Config {
@@ -329,19 +334,21 @@ impl Look<'_> {
             resource.get_or_insert(read);
             templates.push(template);
         }
-        let Some(resource) = resource else { return Err(key("templates", "has nothing that is let in".to_owned())) };
+        let Some(resource) = resource else {
+            return Err(key("templates", "has no object that must be accepted".to_owned()));
+        };
         let refused = self.refused(&resource)?;
         Ok((resource, Content { size: None, templates, refused }))
     }
 
-    /// The samples of which this has to become, with what they are called.
+    /// The samples with this expected answer, with their names.
     fn of(&self, expect: Expect) -> impl Iterator<Item = (&'_ str, &'_ serde_json::Value)> {
         self.samples.iter().filter(move |sample| sample.expect == expect).map(|sample| {
             (sample.file.as_deref().unwrap_or("an object"), sample.object.as_ref().unwrap_or(&serde_json::Value::Null))
         })
     }
 
-    /// Those that have to be refused.
+    /// The templates that must be refused.
     fn refused(&self, resource: &Resource) -> Result<Vec<(String, Template)>, Error> {
         let read = |(name, object): (&str, &serde_json::Value)| {
             let template = template(name, object, &[], "templates")?;
@@ -369,7 +376,7 @@ fn fits(resource: &Resource, name: &str, template: &Template, at: &'static str) 
     Err(Error::Config { key: at, problem: named(name, at, &problem) })
 }
 
-/// Of several templates it is said which one.
+/// Names the template if there are several.
 fn named(name: &str, at: &str, problem: &str) -> String {
     if at == "template" { problem.to_owned() } else { format!("`{name}` {problem}") }
 }

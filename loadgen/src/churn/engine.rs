@@ -1,4 +1,4 @@
-//! [`Churn`]: a plan under way. The worker owns everything that is known of its objects.
+//! [`Churn`]: a plan in progress. The worker owns the known state of its objects.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,19 +17,19 @@ use super::worker::{Command, Worker};
 use super::writes::Writes;
 use crate::open_loop::{Engine, Orders, Steer};
 
-/// What a fill that failed may spend on removing what it made.
+/// The time that a failed fill may spend on removing its objects.
 const FAILED_FILL_CLEANUP: Duration = Duration::from_secs(5);
 
-/// Churn under way. Dropping it stops it and leaves the objects; [`Churn::empty`] removes them.
+/// Churn in progress. Dropping it stops it and leaves the objects; [`Churn::empty`] removes them.
 #[derive(Debug)]
 pub struct Churn {
     engine: Engine<Worker>,
-    /// What has yet to be planned.
+    /// Operations that are not planned yet.
     operations: Option<Operations>,
     shared: Arc<Shared>,
     begin: Instant,
     resource: String,
-    /// Finds out the rate where the plan does not name one.
+    /// Finds the rate if the plan does not name one.
     steer: Option<Arc<Steer>>,
 }
 
@@ -42,8 +42,8 @@ impl Churn {
         Ok(churn)
     }
 
-    /// Fills the population at full speed with bounded concurrency and rehearses each kind of write. Nothing else happens before
-    /// [`Churn::go`].
+    /// Fills the population at full speed with bounded concurrency and rehearses each kind of write. No planned
+    /// operation starts before [`Churn::go`].
     pub async fn fill(plan: Plan, api: &Api) -> Result<Self, Error> {
         let client = Arc::new(Client::new(api)?);
         let writes = plan.records_writes().then(Mutex::default);
@@ -55,7 +55,7 @@ impl Churn {
         let engine = Engine::start("churn", worker, Arc::clone(&shared.counts))?;
         let mut churn = Self { engine, operations, shared, begin: Instant::now(), resource, steer };
         if let Err(error) = churn.engine.ask(Command::Fill).await.ok_or(Error::Ended)? {
-            // Leave nothing behind, as far as the API lets us.
+            // Remove the objects, as far as the API permits.
             let _ = tokio::time::timeout(FAILED_FILL_CLEANUP, churn.empty()).await;
             return Err(error);
         }
@@ -72,7 +72,7 @@ impl Churn {
         }
     }
 
-    /// What is churned: `packages.longhaul.dev`, or `configmaps` in the core group.
+    /// The churned resource: `packages.longhaul.dev`, or `configmaps` in the core group.
     pub fn resource(&self) -> &str {
         &self.resource
     }
@@ -82,7 +82,7 @@ impl Churn {
         self.begin
     }
 
-    /// What was counted and measured since the last call. Cheap: recorders are swapped.
+    /// The counts and measurements since the last call. Cheap: recorders are swapped.
     pub fn take(&self) -> Interval {
         let fresh = Recorder::default();
         let full = std::mem::replace(&mut *self.shared.recorder.lock(), fresh);
@@ -91,33 +91,34 @@ impl Churn {
         Interval { answers: heard.finish(), ..interval }
     }
 
-    /// The writes that succeeded since the last call, fill, canary and clean-up included; of the population's resource,
-    /// not the namespaces. None when the plan does not record them: see [`Plan::recording_writes`].
+    /// The writes that succeeded since the last call, including fill, canary and clean-up; of the population's
+    /// resource, not the namespaces. None if the plan does not record them: see [`Plan::recording_writes`].
     ///
-    /// Drain it every few seconds: the record is bounded, and what did not fit is counted.
+    /// Drain it every few seconds: the record is bounded, and writes beyond the bound are only counted.
     pub fn take_writes(&self) -> Option<Writes> {
         self.shared.writes.as_ref().map(|record| record.lock().take())
     }
 
-    /// Writes one extra object, made at the first call, and says which version that gave. Works before, during and after
+    /// Writes one extra object, made at the first call, and returns the written version. Works before, during and after
     /// the planned operations, until [`Churn::empty`].
     pub async fn canary(&self) -> Result<CanaryWrite, Error> {
         self.canaries().write().await
     }
 
-    /// Writes canaries for whoever does not own the churn. Once it is gone, writing fails with [`Error::Ended`].
+    /// A handle that writes canaries without owning the churn. After the churn has ended, writing fails with
+    /// [`Error::Ended`].
     pub fn canaries(&self) -> Canaries {
         Canaries { orders: self.engine.orders() }
     }
 
-    /// Starts no further operation, and waits so long for those under way. The objects stay. Take the last interval
+    /// Starts no further operation, and waits `drain` for those in flight. The objects stay. Take the last interval
     /// afterwards.
     pub async fn stop(&mut self, drain: Duration) -> Result<(), Error> {
         self.engine.stop(drain).await.ok_or(Error::Ended)
     }
 
-    /// Stops if that was not done, deletes everything that churn made, waits up to 30 s for finalizers, and deletes the
-    /// namespaces. Returns how many objects of the population were deleted.
+    /// Stops if that was not done, deletes every object that churn made, waits up to 30 s for finalizers, and deletes
+    /// the namespaces. Returns the number of deleted objects of the population.
     pub async fn empty(&mut self) -> Result<u64, Error> {
         self.engine.halt();
         self.engine.ask(Command::Empty).await.ok_or(Error::Ended)?
@@ -131,7 +132,7 @@ pub struct Canaries {
 }
 
 impl Canaries {
-    /// Writes one and says which version that gave.
+    /// Writes one and returns the written version.
     pub async fn write(&self) -> Result<CanaryWrite, Error> {
         self.orders.ask(Command::Canary).await.ok_or(Error::Ended)?
     }

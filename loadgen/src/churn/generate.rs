@@ -1,23 +1,24 @@
-//! A template made from a custom resource's definition: what is required, and what is plain enough to be guessed. Pure.
+//! A template made from a custom resource's definition: its required fields, and optional fields that can be guessed.
+//! Pure.
 //!
-//! Owns no truth: what a rule in CEL or a webhook wants besides, it cannot know. The API server has the last word before the run begins.
+//! Owns guesses only: it cannot know the further rules of CEL or of a webhook. The API server decides before the run
+//! begins.
 
 use serde_json::{Map, Value, json};
 
 use super::resource::Scope;
 use super::{pattern, template};
 
-/// Deeper than any required field of a resource that people write by hand.
+/// The depth of required fields: deeper than any in a resource that users write by hand.
 const DEPTH: usize = 8;
-/// Deeper than any schema that has defaults.
+/// The depth of defaults: deeper than any schema that has them.
 const FILL_DEPTH: usize = 32;
-/// Optional plain fields of `spec` that are written as well, so that something varies.
+/// Optional plain fields of `spec` that are written as well, so that some field varies.
 const OPTIONAL: usize = 12;
 /// Optional fields of `spec` that are tried one by one.
 const VARIANTS: usize = 30;
 const SCHEMA: &str = "/schema/openAPIV3Schema";
 
-/// Why no template can be made.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("no object can be made from the definition: `{at}` {problem}; write a `template`")]
 pub struct NoTemplate {
@@ -29,7 +30,7 @@ pub struct NoTemplate {
 ///
 /// # Errors
 ///
-/// A required field of which the schema does not tell enough, such as one with a pattern for which no text is found.
+/// A required field that the schema does not describe enough, such as one with a pattern for which no text is found.
 pub fn generate(crd: &Value, version: &str) -> Result<(Value, Scope), NoTemplate> {
     let refuse = |at: &str, problem: &str| NoTemplate { at: at.to_owned(), problem: problem.to_owned() };
     let text = |pointer: &str| crd.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
@@ -50,8 +51,9 @@ pub fn generate(crd: &Value, version: &str) -> Result<(Value, Scope), NoTemplate
     Ok((object, scope))
 }
 
-/// Templates of a definition, the most likely first; the API server decides which of them fits. The first is that of [`generate`], the second has
-/// the required fields alone, and each other has one optional field of the spec beside those. A rule such as "one of these" needs the last ones.
+/// Templates of a definition, the most likely first; the API server decides which of them is valid. The first is that
+/// of [`generate`], the second has only the required fields, and each other has one optional field of the spec as well.
+/// A rule such as "one of these" needs the last ones.
 pub fn variants(crd: &Value, version: &str) -> Vec<Value> {
     let Ok((whole, _)) = generate(crd, version) else { return Vec::new() };
     let versions = crd["spec"]["versions"].as_array().into_iter().flatten();
@@ -125,7 +127,7 @@ fn put(template: &Value, pointer: &str, value: Value) -> Option<Value> {
     Some(whole)
 }
 
-/// Writes the defaults of a schema into an object, as the API server does before anybody else sees it.
+/// Writes the defaults of a schema into an object, as the API server does before any client sees it.
 pub fn fill(schema: &Value, object: &mut Value) {
     fill_in(schema, object, 0);
 }
@@ -190,7 +192,7 @@ fn value(schema: &Value, at: &str, depth: usize) -> Result<Value, NoTemplate> {
     }
 }
 
-/// One of these at each write, unless a rule may say that it must stay.
+/// One of these values at each write, unless a rule may require the value to stay.
 fn any_of(values: &[Value], schema: &Value) -> Value {
     match values {
         [] => Value::Null,
@@ -199,7 +201,7 @@ fn any_of(values: &[Value], schema: &Value) -> Value {
     }
 }
 
-/// A value of the schema, of which no text is a placeholder.
+/// A value of the schema in which no text is a placeholder.
 fn as_it_is(value: &Value) -> Value {
     match value {
         Value::String(text) => json!(template::plain(text)),
@@ -217,7 +219,7 @@ fn has_rules(schema: &Value) -> bool {
 
 fn object(schema: &Value, at: &str, depth: usize) -> Result<Value, NoTemplate> {
     let required = names(&schema["required"]);
-    // A rule on the whole may forbid what its schema allows of a part.
+    // A rule on the whole may forbid a value that its schema allows for a part.
     let is_ruled = has_rules(schema);
     let (mut parts, mut optional) = (Map::new(), 0);
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
@@ -225,7 +227,7 @@ fn object(schema: &Value, at: &str, depth: usize) -> Result<Value, NoTemplate> {
         if required.contains(&name.as_str()) {
             parts.insert(name.clone(), value(property, &below, depth + 1)?);
         } else if depth == 0 && optional < OPTIONAL && is_plain(property, is_ruled) {
-            // What cannot be guessed need not be there.
+            // An optional field that cannot be guessed is left out.
             let Ok(guessed) = value(property, &below, depth + 1) else { continue };
             optional += 1;
             parts.insert(name.clone(), guessed);
@@ -234,7 +236,7 @@ fn object(schema: &Value, at: &str, depth: usize) -> Result<Value, NoTemplate> {
     Ok(Value::Object(parts))
 }
 
-/// Whether an optional field can be guessed without doubt; values that mean something by themselves only where no rule reads them.
+/// Whether an optional field can be guessed safely; values with a meaning of their own only if no rule reads them.
 fn is_plain(schema: &Value, is_ruled: bool) -> bool {
     let is_number = matches!(schema["format"].as_str(), Some("int32" | "int64"));
     let is_free = (schema["format"].is_null() || is_number) && !has_rules(schema);
@@ -328,7 +330,7 @@ mod tests {
         template::Template::new(&template, &[]).unwrap();
     }
 
-    /// A rule may want a value to stay, or forbid one beside another.
+    /// A rule may require a value to stay, or forbid one beside another.
     #[test]
     fn where_rules_are_nothing_is_chosen_that_need_not_be() {
         let rule = json!([{"rule": "self == oldSelf"}]);
@@ -380,7 +382,10 @@ mod tests {
         let refused = json!({"kind": "Cache", "spec": {"sources": [{}]}});
         let made = alternatives(&crd, "v1", &refused, "spec.sources[0]");
         let sources: Vec<Value> = made.into_iter().map(|one| one["spec"]["sources"][0].clone()).collect();
-        assert_eq!(sources, [json!({"inLine": "${text 1}"}), json!({"secret": {"name": "${text 2}"}}), json!({"usesDefaults": true})]);
+        assert_eq!(
+            sources,
+            [json!({"inLine": "${text 1}"}), json!({"secret": {"name": "${text 2}"}}), json!({"usesDefaults": true})]
+        );
         let with = alternatives(&crd, "v1", &refused, "spec.note");
         assert_eq!(with, [json!({"kind": "Cache", "spec": {"sources": [{}], "note": "${text 1}"}})]);
         assert_eq!(alternatives(&crd, "v1", &refused, "spec.other"), Vec::<Value>::new());

@@ -1,4 +1,4 @@
-//! [`Interval`], what churn counted and measured since the last look. Pure.
+//! [`Interval`]: churn's counts and measurements since the last call of `take`. Pure.
 
 use std::time::Duration;
 
@@ -20,21 +20,21 @@ pub struct Interval {
     pub created: u64,
     /// Objects changed.
     pub updated: u64,
-    /// Objects deleted, or found to be gone.
+    /// Objects deleted, or found to be already deleted.
     pub deleted: u64,
-    /// Operations that a webhook refused; which of them rightly is in `answers`.
+    /// Operations that a webhook refused; `answers` shows which of them rightly.
     pub refused: u64,
-    /// Operations that did not succeed, or could not be begun because too many were under way.
+    /// Operations that failed, or could not be begun because too many were in flight.
     pub failed: u64,
     /// From the planned time to the real start of the operation.
     pub lateness: Histogram<u64>,
     /// From the real start of the operation to its end.
     pub service: Histogram<u64>,
-    /// Distinct objects that were ever created since the start, fill and canary included. Not reset by `take`.
+    /// Distinct objects that were ever created since the start, including fill and canary. Not reset by `take`.
     pub objects_total: u64,
-    /// At most five distinct texts of what failed.
+    /// At most five distinct texts of failures.
     pub examples: Vec<String>,
-    /// What webhooks answered, fill and canary included, where they are judged.
+    /// Webhooks' answers, including those to fill and canary, if they are judged.
     pub answers: Answers,
 }
 
@@ -57,7 +57,7 @@ impl Default for Interval {
 }
 
 impl Interval {
-    /// The same interval of several sections taken together; none of none.
+    /// The sum of the same interval of several sections; none if there are none.
     pub fn of_all(sections: &[Self]) -> Option<Self> {
         let (first, others) = sections.split_first()?;
         let mut all = first.clone();
@@ -85,13 +85,13 @@ impl Interval {
     }
 }
 
-/// What an operation came to.
+/// The effect of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effect {
     Created,
     Updated,
     Deleted,
-    /// A webhook said no.
+    /// A webhook refused it.
     Refused,
 }
 
@@ -114,7 +114,7 @@ impl Recorder {
         self.done_many(effect, 1);
     }
 
-    /// One operation that did the same to many; each counts as planned.
+    /// One operation with the same effect on many objects; each counts as planned.
     pub(super) fn done_many(&mut self, effect: Effect, objects: u64) {
         *match effect {
             Effect::Created => &mut self.interval.created,
@@ -130,7 +130,7 @@ impl Recorder {
         self.examples.note(sort, text);
     }
 
-    /// A failure that is no operation's.
+    /// A failure that belongs to no operation.
     pub(super) fn example(&mut self, sort: &'static str, text: impl FnOnce() -> String) {
         self.examples.note(sort, text);
     }

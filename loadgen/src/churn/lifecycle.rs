@@ -1,4 +1,5 @@
-//! What may happen to churned objects besides writes of their own: finalizers, dependents, how they are deleted, other writers. Keys and checks.
+//! Events in the life of churned objects besides their own writes: finalizers, dependents, deletion policies, other
+//! writers. Keys and checks.
 
 use serde_json::Value;
 use units::Span;
@@ -7,21 +8,21 @@ use super::Error;
 use super::refuse;
 use super::resource::Scope;
 
-/// Longer than this nothing waits for: load has half a minute to come to rest.
+/// The longest hold of a finalizer: load has half a minute to come to rest.
 const HOLD_MAX: Span = Span::from_secs(30);
 /// Children of one parent.
 const PER_MAX: u32 = 100;
-/// What holds an object when nobody says.
+/// The default finalizer.
 const FINALIZER: &str = "longhaul.dev/hold";
 
-/// A finalizer of the harness: the object is marked first, and goes when the finalizer is taken away.
+/// A finalizer of the harness: the object is marked first, and is deleted when the finalizer is removed.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Finalizers {
-    /// Which part of the objects has it, 0 to 1. Default: all.
+    /// The share of the objects that has it, 0 to 1. Default: all.
     #[serde(default = "whole")]
     pub share: f64,
-    /// How long after the deletion it is taken away, at most `30s`. Default: `1s`.
+    /// The time after the deletion at which it is removed, at most `30s`. Default: `1s`.
     #[serde(default = "a_second")]
     pub hold_for: Span,
     /// Its name. Default: `longhaul.dev/hold`.
@@ -34,24 +35,24 @@ pub struct Finalizers {
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Tree {
-    /// What they are, spelled as `churn.resource`. They are judged where `subject.watches` names them.
+    /// Their resource, spelled as `churn.resource`. They are judged if `subject.watches` names them.
     pub resource: String,
-    /// What they look like, as `churn.template`.
+    /// Their contents, as in `churn.template`.
     pub template: Option<Value>,
     /// Whether they are in namespaces, as `churn.scope`; the same as their parents.
     pub scope: Option<Scope>,
-    /// How many each object has, at most 100.
+    /// The number of dependents of each object, at most 100.
     pub per: u32,
 }
 
-/// What becomes of the dependents of a deleted object.
+/// The fate of a deleted object's dependents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 pub enum Propagation {
-    /// They are collected after it.
+    /// They are deleted after it.
     Background,
-    /// They are collected first.
+    /// They are deleted first.
     Foreground,
-    /// They stay. Those of `tree` the harness deletes a second later.
+    /// They stay. The harness deletes those of `tree` a second later.
     Orphan,
 }
 
@@ -61,29 +62,29 @@ pub enum Propagation {
 pub struct Also {
     /// Its name, such as `kubectl-edit`.
     pub field_manager: String,
-    /// How it writes. Default: `apply`.
+    /// The method of its writes. Default: `apply`.
     #[serde(default)]
     pub by: By,
-    /// What it changes. Default: `annotations`.
+    /// The fields that it changes. Default: `annotations`.
     #[serde(default)]
     pub changes: Changes,
-    /// How often, as a weight beside those of `mix`. Default: 2.
+    /// The frequency of its writes, as a weight beside those of `mix`. Default: 2.
     #[serde(default = "two")]
     pub weight: u32,
 }
 
-/// How another writer writes.
+/// The method of another writer's writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum By {
-    /// By server-side apply of what it changes, with force.
+    /// Server-side apply of the changed fields, with force.
     #[default]
     Apply,
-    /// It reads the object and replaces it whole.
+    /// The writer reads the object and replaces it.
     Update,
 }
 
-/// What another writer changes.
+/// The fields that another writer changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Changes {
@@ -92,7 +93,7 @@ pub enum Changes {
     /// An annotation.
     #[default]
     Annotations,
-    /// What updates change.
+    /// The fields that updates change.
     Fields,
 }
 
@@ -137,7 +138,7 @@ impl Also {
 }
 
 impl Propagation {
-    /// As it stands in `DeleteOptions`.
+    /// The spelling in `DeleteOptions`.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Background => "Background",

@@ -13,14 +13,15 @@ use super::companions;
 use super::version::LABEL;
 use crate::failure::{Class, Failure};
 
-/// How long a namespace of the same name from an earlier run may take to go away.
+/// The time for a namespace of the same name from an earlier run to be deleted.
 const TERMINATING_LIMIT: Duration = Duration::from_mins(1);
 const TERMINATING_POLL: Duration = Duration::from_millis(250);
 
-/// Set once the namespace exists. Whoever needs it first makes it, the others wait; a failure is tried again by the next.
+/// Set once the namespace exists. The first operation that needs it makes it, the others wait; after a failure the next
+/// one tries again.
 pub(crate) type Ready = Arc<OnceCell<()>>;
 
-/// Which namespaces there may be. Bounded by the live objects: a namespace without objects is forgotten.
+/// The namespaces that may exist. Bounded by the live objects: a namespace without objects is forgotten.
 #[derive(Debug, Default)]
 pub(super) struct Namespaces(BTreeMap<u64, Ready>);
 
@@ -29,7 +30,7 @@ impl Namespaces {
         Arc::clone(self.0.entry(number).or_default())
     }
 
-    /// Forgets the namespace; `true` when it may exist and is to be deleted.
+    /// Forgets the namespace; `true` if it may exist and must be deleted.
     pub(super) fn forget(&mut self, number: u64) -> bool {
         self.0.remove(&number).is_some()
     }
@@ -40,7 +41,7 @@ impl Namespaces {
     }
 }
 
-/// Makes the namespace and its companions unless that was done. `tag` is the value of their label.
+/// Makes the namespace and its companions if they do not exist. `tag` is the value of their label.
 pub(crate) async fn ensure(
     client: &Client,
     ready: &Ready,
@@ -82,7 +83,7 @@ async fn make(client: &Client, name: &str, tag: &str) -> Result<(), Failure> {
         if reply.status != StatusCode::CONFLICT {
             return Err(reply.failure("POST /api/v1/namespaces"));
         }
-        // Left by an earlier run of the same seed: use it, unless it is going away.
+        // Left by an earlier run of the same seed: use it, unless it is being deleted.
         let reply = client.read(&path).await?;
         let namespace: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
         let going =

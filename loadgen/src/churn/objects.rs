@@ -1,5 +1,5 @@
-//! What is written: whole objects on create, merge patches on update. Pure; the same seed, object and revision give the
-//! same bytes, so nothing has to be remembered.
+//! The contents of writes: whole objects on create, merge patches on update. Pure; the same seed, object and revision
+//! give the same bytes, so nothing has to be remembered.
 
 use base64::Engine as _;
 use rand::RngExt;
@@ -13,31 +13,30 @@ use crate::{Size, seed};
 
 /// Filler of objects for which the scenario gives no size.
 const FILLER_BYTES: usize = 256;
-/// What objects of a plan look like.
+/// The contents of a plan's objects.
 #[derive(Debug, Clone)]
 pub(crate) struct Content {
     pub size: Option<Size>,
-    /// For resources that are not known by themselves; each object is made from one of them.
+    /// For resources without a built-in form; each object is made from one of the templates.
     pub templates: Vec<Template>,
-    /// What has to be refused, and how it is called.
+    /// Templates that must be refused, with their names.
     pub refused: Vec<(String, Template)>,
 }
 
 impl Content {
-    /// What an object looks like.
+    /// The template of an object.
     fn template(&self, version: Version) -> Option<&Template> {
         let number = usize::try_from(version.object % self.templates.len().max(1) as u64).unwrap_or(0);
         self.templates.get(number)
     }
 
-    /// An object that has to be refused, and how it is called.
+    /// An object that must be refused, with the name of its template.
     pub(super) fn refused(&self, resource: &Resource, place: Place<'_>, version: Version) -> Option<(&str, Value)> {
         let number = usize::try_from(version.revision % self.refused.len().max(1) as u64).unwrap_or(0);
         let (name, template) = self.refused.get(number)?;
         Some((name, template.create(&resource.api_version(), place, version)))
     }
 
-    /// The whole object.
     pub(super) fn create(&self, resource: &Resource, place: Place<'_>, version: Version) -> Value {
         match self.template(version) {
             Some(template) => template.create(&resource.api_version(), place, version),
@@ -45,7 +44,7 @@ impl Content {
         }
     }
 
-    /// A merge patch that changes what a reconciler acts on.
+    /// A merge patch that changes fields on which a reconciler acts.
     pub(super) fn update(&self, resource: &Resource, place: Place<'_>, version: Version) -> Value {
         match self.template(version) {
             Some(template) => template.update(place, version),
@@ -53,7 +52,7 @@ impl Content {
         }
     }
 
-    /// The same with the same fields each time, for a writer that applies them.
+    /// Like [`Self::update`], with the same fields each time, for a writer that applies them.
     pub(super) fn fields(&self, resource: &Resource, place: Place<'_>, version: Version) -> Value {
         match resource.shape {
             Shape::Package => {
@@ -97,7 +96,7 @@ fn create(resource: &Resource, namespace: &str, name: &str, size: Option<Size>, 
             object["data"] = data(&mut rng, bytes / 4 * 3, version, base64);
         }
         Shape::Deployment => {
-            // No replicas: on a real cluster the Deployment is watched and cached but costs no Pods.
+            // No replicas: on a real cluster the Deployment is watched and cached but needs no Pods.
             let labels = json!({"app": name});
             object["spec"] = json!({
                 "replicas": 0,
@@ -112,12 +111,13 @@ fn create(resource: &Resource, namespace: &str, name: &str, size: Option<Size>, 
     object
 }
 
-/// A JSON merge patch (RFC 7386) that changes spec or data and leaves alone what others wrote: status, finalizers.
+/// A JSON merge patch (RFC 7386) that changes spec or data and leaves fields of other writers unchanged: status,
+/// finalizers.
 fn update(resource: &Resource, size: Option<Size>, version: Version) -> Value {
     let mut rng = version.rng();
     let bytes = filler_bytes(size, &mut rng);
     match resource.shape {
-        // One in two changes what a reconciler acts on, the other only what it stores.
+        // One in two changes fields on which a reconciler acts, the other only fields that it stores.
         Shape::Package if rng.random_bool(0.5) => json!({"spec": {"network": {"allow": allow(&mut rng)}}}),
         Shape::Package => json!({"spec": {"payload": filler(&mut rng, bytes)}}),
         Shape::Template => json!({}),
@@ -130,7 +130,7 @@ fn update(resource: &Resource, size: Option<Size>, version: Version) -> Value {
     }
 }
 
-/// One to three entries; their number and content decide what a reconciler has to make.
+/// One to three entries; their number and contents determine the objects that a reconciler has to make.
 fn allow(rng: &mut ChaCha8Rng) -> Vec<Value> {
     let entry = |rng: &mut ChaCha8Rng| {
         let port = rng.random_range(1024..65_536);

@@ -24,20 +24,20 @@ mod rehearse;
 
 pub(super) use endings::Rest;
 
-/// What an operation came to.
+/// The result of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Done {
     pub effect: Effect,
-    /// How many objects that was: dependents that were made with theirs, and all of a collection.
+    /// The number of objects: an object and its new dependents, or all objects of a collection.
     pub objects: u64,
 }
 
-/// What became of a patch.
+/// The result of a patch.
 enum Merged {
     Written(Metadata),
-    /// A webhook refused it, and is judged.
+    /// A webhook refused it, and its answer is judged.
     Refused(Failure),
-    /// There is no such object.
+    /// The object does not exist.
     Absent,
 }
 
@@ -47,7 +47,7 @@ impl From<Effect> for Done {
     }
 }
 
-/// Everything that an operation needs.
+/// The state that an operation needs.
 #[derive(Debug, Clone)]
 pub(super) struct Operator {
     pub client: Arc<Client>,
@@ -56,7 +56,7 @@ pub(super) struct Operator {
 }
 
 impl Operator {
-    /// Does the operation. `ready` is the namespace of the object.
+    /// Runs the operation. `ready` is the namespace of the object.
     pub(super) async fn run(&self, operation: Operation, ready: &Ready) -> Result<Done, Failure> {
         let Operation { kind, object, revision } = operation;
         match kind {
@@ -82,7 +82,8 @@ impl Operator {
             return Ok(Effect::Refused.into());
         }
         if reply.status == StatusCode::CONFLICT {
-            // The answer to an earlier create got lost, or an earlier run was killed. It is there: make it ours.
+            // The answer to an earlier create was lost, or an earlier run was killed. The object exists: give it our
+            // contents.
             let (patch, _) = self.plan.patch(Kind::Create, object, revision);
             let path = self.path(object);
             let reply = self.client.merge(&path, &patch).await?;
@@ -129,7 +130,7 @@ impl Operator {
         }
     }
 
-    /// Makes the namespace, where the objects are in one.
+    /// Makes the namespace, if the objects have one.
     async fn ensure(&self, ready: &Ready, namespace: &str) -> Result<(), Failure> {
         if !self.plan.is_namespaced() {
             return Ok(());
@@ -146,7 +147,7 @@ impl Operator {
         }
     }
 
-    /// Writes the canary, making it when it is not there.
+    /// Writes the canary, and makes it if it does not exist.
     pub(super) async fn canary(&self, revision: u64) -> Result<(Effect, Metadata), Failure> {
         let (namespace, name) = self.plan.canary_place();
         let path = format!("{}/{name}", self.plan.resource().path_in(&namespace));
@@ -180,7 +181,7 @@ impl Operator {
         Ok(())
     }
 
-    /// Notes what webhooks said of a write, where they are asked about it. Whether they refused it.
+    /// Notes the webhooks' answer to a write, if they are called for it. Returns whether they refused it.
     fn judge(&self, covered: bool, what: &str, expect: Expect, reply: &Reply, begun: Instant) -> bool {
         if !covered {
             return false;
@@ -192,7 +193,7 @@ impl Operator {
         matches!(said, Verdict::Denied(_))
     }
 
-    /// Patches an object. A conflict is read again, once.
+    /// Patches an object. After a conflict it reads the object again, once.
     async fn merge(
         &self,
         path: &str,

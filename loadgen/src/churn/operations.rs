@@ -1,4 +1,5 @@
-//! The stream of operations: which object is created, changed and deleted when. Pure; an iterator over a model of the population.
+//! The stream of operations: the object, the kind and the time of each. Pure; an iterator over a model of the
+//! population.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -10,16 +11,16 @@ use rand_chacha::ChaCha8Rng;
 use super::config::Mix;
 use crate::arrivals::Times;
 
-/// The population may stray from its size by one part in so many, so that creates and deletes can come in any order.
+/// The population may differ from its size by one part in this many, so that creates and deletes can come in any order.
 pub(super) const BAND: u32 = 50;
 
-/// What to do with which object.
+/// An operation and its object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Operation {
     pub kind: Kind,
-    /// The first of them for [`Kind::Collect`].
+    /// The first object for [`Kind::Collect`].
     pub object: u64,
-    /// Decides the content; each operation has its own. 0 where the plan did not ask for it.
+    /// Decides the content; each operation has its own. 0 for operations outside of the plan.
     pub revision: u64,
 }
 
@@ -35,21 +36,20 @@ pub(super) enum Kind {
     Delete,
     /// All objects of a group at once.
     Collect,
-    /// An object that has to be refused is sent, beside this one.
+    /// An object that must be refused is sent, beside this one.
     Denied,
 }
 
-/// Which objects are deleted together: neighbours by number, in one namespace.
+/// Groups of objects that are deleted together: neighbours by number, in one namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Groups {
-    /// Objects of a namespace.
+    /// Objects in a namespace.
     pub namespace: u64,
-    /// Objects of a group.
+    /// Objects in a group.
     pub size: u64,
 }
 
 impl Groups {
-    /// The group of an object.
     pub(super) fn of(self, object: u64) -> Range<u64> {
         let namespace = object / self.namespace * self.namespace;
         let first = namespace + (object - namespace) / self.size * self.size;
@@ -57,7 +57,7 @@ impl Groups {
     }
 }
 
-/// The stream of operations, with the population as it will be. Memory: one number for each live object.
+/// The stream of operations, with a model of the population. Memory: one number for each live object.
 #[derive(Debug)]
 pub(super) struct Operations {
     pub times: Times,
@@ -98,7 +98,7 @@ impl Operations {
         let kind = drawn.map_or(Kind::Update, |(kind, _)| kind);
         let live = self.live.len() as u64;
         match kind {
-            // A collection takes many at once; what comes next makes up for it.
+            // A collection takes many at once; later operations replace them.
             _ if live < self.fewest && create > 0 => Kind::Create,
             Kind::Create if live >= self.most => Kind::Delete,
             Kind::Delete | Kind::Collect if live <= self.fewest => Kind::Create,
@@ -123,7 +123,7 @@ impl Operations {
             Kind::Delete | Kind::Collect => {
                 let at = self.rng.random_range(0..self.live.len().div_ceil(4));
                 let group = self.groups.of(self.live[at]);
-                // While a group is still being made, a collection could take what comes into it later.
+                // While a group is still being made, a collection could delete objects that are created later.
                 if *kind == Kind::Collect && group.end <= self.next {
                     self.live.retain(|object| !group.contains(object));
                     return group.start;

@@ -1,4 +1,4 @@
-//! [`Pace`]: how often churn writes, or that this is to be found out.
+//! [`Pace`]: the rate of churn's writes, fixed or to be found.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,19 +8,19 @@ use units::Rate;
 
 use crate::open_loop::Steer;
 
-/// How a rate that is found out is written.
+/// The spelling of a rate that is to be found.
 const AUTO: &str = "auto";
-/// What a plan with `auto` writes at most, in a second.
+/// The most writes of a plan with `auto`, per second.
 const AUTO_MOST: f64 = 50.0;
-/// What is expected of a rate that nobody knows before the run: so low that a plan promises too little rather than too much.
+/// The assumed rate before the run finds it: so low that a plan promises too little rather than too much.
 const AUTO_EXPECTED: f64 = 1.0;
 
 /// Operations per second: `10/s`, or `auto`.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Pace {
-    /// So many.
+    /// A fixed rate.
     At(Rate),
-    /// Half of what the subject sustains in the warm-up. Clones share what was found out.
+    /// Half of the rate that the subject sustains in the warm-up. Clones share the found rate.
     Auto(Arc<Steer>),
 }
 
@@ -33,7 +33,7 @@ impl Pace {
         }
     }
 
-    /// The way to a plan whose rate is found out while it runs.
+    /// The steering of a plan whose rate is found while it runs.
     pub fn steer(&self) -> Option<&Arc<Steer>> {
         match self {
             Self::At(_) => None,
@@ -41,12 +41,12 @@ impl Pace {
         }
     }
 
-    /// What is planned at most.
+    /// The highest planned rate.
     pub fn most(&self) -> Rate {
         self.at().unwrap_or(Rate::per_second(AUTO_MOST))
     }
 
-    /// What a plan may count on.
+    /// The rate that a plan may count on.
     pub fn expected(&self) -> Rate {
         self.at().unwrap_or(Rate::per_second(AUTO_EXPECTED))
     }

@@ -1,29 +1,29 @@
 //! Texts that match the pattern of a schema. Pure, and the same for the same pattern.
 //!
-//! Owns the guess. Whether it matches is asked of the regular expression itself, so that a wrong guess is none. The API server reads a
-//! pattern by the rules of Go, which this crate's share but for corners that nobody writes in a schema.
+//! Owns the guess. The regular expression itself checks it, so a wrong guess is discarded. The API server reads a
+//! pattern by the rules of Go. This crate has the same rules, except for rare ones that schemas do not use.
 
 use regex::Regex;
 use regex_syntax::hir::{Class, Hir, HirKind, Repetition};
 
-/// Different texts for one pattern: so many that updates change something.
+/// Different texts for one pattern: enough that updates change the field.
 const TEXTS: usize = 4;
 /// Choices of characters and branches that are tried.
 const CHOICES: usize = 16;
-/// Rounds more of what may be repeated: a text that has to be long gets its length from these.
+/// The most further rounds of a repetition: a long text gets its length from these.
 const ROUNDS: u32 = 64;
-/// Characters of a guess: what has to be longer nobody wants to read in a report.
+/// The most characters of a guess: longer texts are not readable in a report.
 const CHARACTERS: usize = 1024;
-/// Memory of an expression that somebody else wrote, in bytes.
+/// The most memory of an expression from outside, in bytes.
 const EXPRESSION_BYTES: usize = 1 << 20;
 
-/// Up to [`TEXTS`] different texts with so many characters that match; none where no guess does.
+/// Up to [`TEXTS`] different matching texts with `least` to `most` characters; empty if no guess matches.
 pub(super) fn matching(pattern: &str, least: usize, most: usize) -> Vec<String> {
     let compiled = regex::RegexBuilder::new(pattern).size_limit(EXPRESSION_BYTES).build();
     let (Ok(regex), Ok(hir)) = (compiled, regex_syntax::parse(pattern)) else { return Vec::new() };
     let mut found = Vec::new();
     for choice in 0..CHOICES {
-        // The shortest of each choice: with more rounds the same only becomes longer.
+        // The shortest of each choice: with more rounds the same text only becomes longer.
         let mut guesses = (0..=ROUNDS).filter_map(|rounds| guess(&hir, choice, rounds));
         let fitting = guesses.find_map(|text| fit(text, &regex, least, most));
         if let Some(text) = fitting.filter(|text| !found.contains(text)) {
@@ -36,7 +36,7 @@ pub(super) fn matching(pattern: &str, least: usize, most: usize) -> Vec<String> 
     found
 }
 
-/// The guess, made longer where it is too short and the pattern lets it, if it is as it must be.
+/// The guess, made longer if it is too short and the pattern permits it; none if it does not match.
 fn fit(mut text: String, regex: &Regex, least: usize, most: usize) -> Option<String> {
     let length = text.chars().count();
     text.extend(std::iter::repeat_n('a', least.min(CHARACTERS).saturating_sub(length)));
@@ -49,10 +49,10 @@ fn guess(hir: &Hir, choice: usize, rounds: u32) -> Option<String> {
     write(hir, choice, rounds, &mut text).then_some(text)
 }
 
-/// Writes what matches; false where nothing does, or too much.
+/// Writes a matching text; false if none exists, or it is too long.
 fn write(hir: &Hir, choice: usize, rounds: u32, text: &mut String) -> bool {
     match hir.kind() {
-        // Where a text begins and ends shows when it is matched.
+        // Assertions on the start and the end are checked when the text is matched.
         HirKind::Empty | HirKind::Look(_) => true,
         HirKind::Literal(literal) => match std::str::from_utf8(&literal.0) {
             Ok(literal) => {
@@ -84,7 +84,7 @@ fn repeat(repetition: &Repetition, choice: usize, rounds: u32, text: &mut String
         if !write(&repetition.sub, choice, rounds, text) || text.len() > CHARACTERS {
             return false;
         }
-        // What writes nothing writes nothing however often.
+        // A repetition that writes nothing stays empty with any number of rounds.
         if text.len() == before {
             break;
         }
@@ -92,7 +92,7 @@ fn repeat(repetition: &Repetition, choice: usize, rounds: u32, text: &mut String
     true
 }
 
-/// A character of a class: a letter or a digit where there is one.
+/// A character of a class: a letter or a digit if there is one.
 fn character(class: &Class, choice: usize) -> Option<char> {
     let has = |char: char| match class {
         Class::Unicode(class) => class.ranges().iter().any(|range| (range.start()..=range.end()).contains(&char)),
@@ -115,7 +115,7 @@ fn character(class: &Class, choice: usize) -> Option<char> {
 mod tests {
     use super::*;
 
-    /// Patterns as they stand in definitions that people use.
+    /// Patterns from definitions in use.
     #[test]
     fn each_text_matches_and_has_its_length() {
         for (pattern, least, most) in [

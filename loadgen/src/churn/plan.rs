@@ -1,4 +1,4 @@
-//! [`Plan`]: which object is created, changed and deleted when. Pure; an iterator over a model of the population.
+//! [`Plan`]: the object, the kind and the time of each operation. Pure; an iterator over a model of the population.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -23,7 +23,7 @@ use crate::seed;
 /// Namespaces hold an eighth of the population: about nine exist at a time, and each lives for a good part of a turnover.
 const NAMESPACES: u32 = 8;
 const MOST_IN_NAMESPACE: u32 = 500;
-/// One part in so many of the population is deleted together, at most this many objects.
+/// One part in this many of the population is deleted together, at most this many objects.
 const GROUPS: u32 = 10;
 const MOST_IN_GROUP: u32 = 50;
 const FINGERPRINTED_OPERATIONS: usize = 4096;
@@ -34,7 +34,7 @@ pub struct Plan {
     config: Config,
     resource: Resource,
     content: Content,
-    /// What dependents are, where there are some.
+    /// The dependents' resource and contents, if there are any.
     tree: Option<(Resource, Content)>,
     seed: u64,
     section: u8,
@@ -43,31 +43,28 @@ pub struct Plan {
     covers: Covers,
 }
 
-/// An object as churn would create it, and as its first change would leave it.
+/// An object as churn creates it, and after its first change.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Specimen {
     /// The API group; empty for the core group.
     pub group: String,
     /// The version of the API.
     pub version: String,
-    /// The resource.
+    /// The plural name of the resource.
     pub plural: String,
-    /// The kind.
     pub kind: String,
-    /// Empty for what is in none.
+    /// Empty for cluster-wide objects.
     pub namespace: String,
-    /// Its name.
     pub name: String,
-    /// The whole object.
     pub object: Value,
-    /// The same after its first change.
+    /// The object after its first change.
     pub updated: Value,
-    /// What that change writes, as a merge patch.
+    /// The first change, as a merge patch.
     pub change: Value,
 }
 
 impl Plan {
-    /// One of the objects that it makes.
+    /// One of the plan's objects.
     pub fn specimen(&self, object: u64) -> Specimen {
         let (namespace, name) = self.place(object);
         let body = self.body(object, 0);
@@ -113,7 +110,7 @@ impl Plan {
         })
     }
 
-    /// The same plan, with a record of every successful write for whoever drains it: see
+    /// The plan with a record of every successful write, to be drained: see
     /// [`Churn::take_writes`](super::Churn::take_writes).
     #[must_use]
     pub fn recording_writes(mut self) -> Self {
@@ -121,14 +118,14 @@ impl Plan {
         self
     }
 
-    /// The same plan, where the answers of webhooks are judged that are asked about these writes.
+    /// The plan with judged answers of the webhooks that are called for these writes.
     #[must_use]
     pub fn judging(mut self, covers: Covers) -> Self {
         self.covers = covers;
         self
     }
 
-    /// Which writes webhooks are asked about.
+    /// The writes for which webhooks are called.
     pub(super) fn covers(&self) -> Covers {
         self.covers
     }
@@ -138,27 +135,24 @@ impl Plan {
         &self.config.resource
     }
 
-    /// Whether successful writes are recorded.
     pub(super) fn records_writes(&self) -> bool {
         self.records_writes
     }
 
-    /// How many operations the whole run plans, the fill not counted; at most, where the rate is found out.
+    /// The number of planned operations in the whole run, without the fill; an upper bound if the rate is to be found.
     pub fn planned(&self) -> u64 {
         arrivals::count(self.config.rate.most(), self.length)
     }
 
-    /// How long the plan is.
     pub fn length(&self) -> Duration {
         self.length
     }
 
-    /// The configuration that it was built from.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// `packages.longhaul.dev`, or `configmaps` in the core group.
+    /// The name of the resource: `packages.longhaul.dev`, or `configmaps` in the core group.
     pub fn resource_name(&self) -> String {
         self.resource.name()
     }
@@ -178,7 +172,7 @@ impl Plan {
         hex::encode(hash.finalize())
     }
 
-    /// What the plan will do, as lines of text for people.
+    /// A description of the plan, as lines of text for people.
     pub fn describe(&self) -> String {
         let Config { population, rate, mix, size, .. } = &self.config;
         let small =
@@ -220,8 +214,8 @@ impl Plan {
         }
     }
 
-    /// When the plan writes objects next, at or after `from`, looking as far as `until`: those of `of` that it writes then, by namespace and
-    /// name, as durations since its begin. Its canary, which nobody plans, counts as written at once.
+    /// The next planned writes at or after `from`, up to `until`: those of the objects in `of`, by namespace and name,
+    /// as durations since the plan's start. The canary is not planned, so it counts as written at once.
     pub fn next_writes(
         &self,
         of: &BTreeSet<(String, String)>,
@@ -233,7 +227,7 @@ impl Plan {
             next.insert(self.canary_place(), from);
         }
         let settled = match self.config.rate.steer().map(|steer| steer.settled()) {
-            // While the rate is found out nobody knows: any object may be written at once.
+            // Until the rate is found, any object may be written at once.
             Some(None) => return of.iter().map(|place| (place.clone(), from)).collect(),
             settled => settled.flatten(),
         };
@@ -263,7 +257,7 @@ impl Plan {
         Groups { namespace, size: u64::from((population / GROUPS).clamp(1, MOST_IN_GROUP)).min(namespace) }
     }
 
-    /// What becomes of the dependents of what an operation deletes. What the plan did not ask for says nothing.
+    /// The propagation policy for the dependents of an operation's object. None for operations outside of the plan.
     pub(super) fn propagation(&self, operation: Operation) -> Option<Propagation> {
         let policies = &self.config.propagation;
         let deletes = matches!(operation.kind, Kind::Delete | Kind::Collect);
@@ -280,12 +274,12 @@ impl Plan {
         self.stream(&format!("churn finalizer {object}")).random_bool(finalizers.share)
     }
 
-    /// What selects a group of objects, which the first one of it names.
+    /// The label selector of a group of objects, by the first object of the group.
     pub(super) fn selector(&self, first: u64) -> String {
         format!("{LABEL}={},{GROUP}={first}", self.tag())
     }
 
-    /// Where the dependents of an object are, and what they are but for their owner.
+    /// The namespaces and the contents of an object's dependents, without their owner.
     pub(super) fn children(&self, object: u64) -> Vec<(String, Value)> {
         let (Some(tree), Some((resource, content))) = (&self.config.tree, &self.tree) else { return Vec::new() };
         let (namespace, parent) = self.place(object);
@@ -300,7 +294,7 @@ impl Plan {
         (0..per).map(child).collect()
     }
 
-    /// What dependents are, where there are some.
+    /// The dependents' resource, if there are any.
     pub(super) fn child_resource(&self) -> Option<&Resource> {
         self.tree.as_ref().map(|(resource, _)| resource)
     }
@@ -313,7 +307,7 @@ impl Plan {
         }])
     }
 
-    /// Objects that each namespace gets in the course of the run.
+    /// Objects that each namespace gets during the run.
     pub(super) fn objects_per_namespace(&self) -> u64 {
         u64::from((self.config.population / NAMESPACES).clamp(1, MOST_IN_NAMESPACE))
     }
@@ -326,7 +320,7 @@ impl Plan {
         format!("lh-{}-{number}", self.tag())
     }
 
-    /// Namespace and name of an object. What is in no namespace has the seed in its name.
+    /// Namespace and name of an object. A cluster-wide object has the seed in its name.
     pub(super) fn place(&self, object: u64) -> (String, String) {
         let kind = self.resource.kind.to_lowercase();
         if !self.resource.is_namespaced {
@@ -360,7 +354,7 @@ impl Plan {
         body
     }
 
-    /// What of an object an operation changes, and below which subresource.
+    /// The patch of an operation, and its subresource.
     pub(super) fn patch(&self, kind: Kind, object: u64, revision: u64) -> (Value, &'static str) {
         let (namespace, name) = self.place(object);
         let (place, version) = (Place { namespace: &namespace, name: &name }, self.version(object, revision));
@@ -375,7 +369,7 @@ impl Plan {
         }
     }
 
-    /// An object that has to be refused, with its name and what it is called; none where nothing has to be.
+    /// An object that must be refused, with its name and that of its template; none if there are no such templates.
     pub(super) fn denied(&self, beside: u64, revision: u64) -> Option<(String, &str, Value)> {
         let (namespace, _) = self.place(beside);
         let kind = self.resource.kind.to_lowercase();
@@ -386,7 +380,7 @@ impl Plan {
         Some((name, called, object))
     }
 
-    /// How many samples have to be refused.
+    /// The number of templates that must be refused.
     pub(super) fn denied_samples(&self) -> u64 {
         self.content.refused.len() as u64
     }
@@ -400,7 +394,7 @@ impl Plan {
         }
     }
 
-    /// The canary and its change. No object of the population has its number, so its contents are its own.
+    /// The canary and its change. No object of the population has its number, so its contents are unique.
     pub(super) fn canary(&self, revision: u64) -> (Value, Value) {
         let (namespace, name) = self.canary_place();
         let (place, version) = (Place { namespace: &namespace, name: &name }, self.version(u64::MAX, revision));
@@ -420,13 +414,13 @@ impl Plan {
         &self.resource
     }
 
-    /// What marks all that this section makes.
+    /// The label value of all objects of this section.
     pub(super) fn tag(&self) -> String {
         version::tag(self.seed, self.section)
     }
 }
 
-/// The weights that most files leave out.
+/// The weights that most scenario files leave out.
 fn more(config: &Config) -> String {
     let Config { mix, also, .. } = config;
     let Mix { label, annotate, status, delete_collection, .. } = *mix;

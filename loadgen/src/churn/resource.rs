@@ -1,23 +1,23 @@
-//! The resources that can be churned, and how they are written. Pure.
+//! The resources that can be churned, and their spellings. Pure.
 
 use std::borrow::Cow;
 
 use super::Error;
 
-/// How a resource may be written in a scenario, for messages and documentation.
+/// The possible spellings of a resource in a scenario, for messages and documentation.
 pub const SPELLINGS: &str = "`packages.longhaul.dev/v1alpha1` (plural.group/version), `apps/v1/deployments` \
     (group/version/plural), `v1/configmaps` or `v1/secrets` (the core group)";
 
 /// Whether objects are in namespaces, in the words of a `CustomResourceDefinition`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 pub enum Scope {
-    /// They are.
+    /// In a namespace.
     Namespaced,
-    /// They are in none.
+    /// Cluster-wide.
     Cluster,
 }
 
-/// A resource, and what is written of it.
+/// A resource, and the form of its objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Resource {
     pub group: Cow<'static, str>,
@@ -28,14 +28,14 @@ pub(crate) struct Resource {
     pub is_namespaced: bool,
 }
 
-/// What its objects look like.
+/// The form of objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
     Package,
     ConfigMap,
     Secret,
     Deployment,
-    /// As a template says; only churn has those.
+    /// From a template.
     Template,
 }
 
@@ -76,7 +76,7 @@ impl Resource {
         })
     }
 
-    /// Any resource in one of the [`SPELLINGS`], of which a template says what its objects look like.
+    /// Any resource in one of the [`SPELLINGS`], with objects from a template.
     pub(crate) fn any(text: &str, kind: &str, is_namespaced: bool) -> Result<Self, Error> {
         let refuse =
             || Error::Config { key: "resource", problem: format!("`{text}` is no resource: write it as {SPELLINGS}") };
@@ -93,7 +93,7 @@ impl Resource {
         })
     }
 
-    /// `packages.longhaul.dev`, or `configmaps` in the core group.
+    /// The name: `packages.longhaul.dev`, or `configmaps` in the core group.
     pub(crate) fn name(&self) -> String {
         if self.group.is_empty() { self.plural.to_string() } else { format!("{}.{}", self.plural, self.group) }
     }
@@ -107,7 +107,7 @@ impl Resource {
         format!("{}/{}", self.root(), self.plural)
     }
 
-    /// The path of its objects in a namespace, or of all where they are in none.
+    /// The path of its objects in a namespace, or of all objects if they are cluster-wide.
     pub(crate) fn path_in(&self, namespace: &str) -> String {
         if !self.is_namespaced {
             return self.path();
@@ -120,7 +120,7 @@ impl Resource {
     }
 }
 
-/// Whether this crate knows by itself what objects of this resource look like.
+/// Whether this crate has a built-in form for objects of this resource.
 pub fn is_known(text: &str) -> bool {
     Resource::parse(text).is_ok()
 }
@@ -139,7 +139,7 @@ fn split(text: &str) -> Option<(&str, &str, &str)> {
     }
 }
 
-/// The path of all objects of any resource, in every namespace; none when the text is not in one of the [`SPELLINGS`].
+/// The path of all objects of any resource, in every namespace; none if the text is not one of the [`SPELLINGS`].
 pub fn collection_path(text: &str) -> Option<String> {
     let (group, version, plural) = split(text)?;
     let word =
@@ -154,8 +154,8 @@ pub fn collection_path(text: &str) -> Option<String> {
     }
 }
 
-/// `packages.longhaul.dev` and `packages.longhaul.dev/v1alpha1` (`configmaps` and `configmaps/v1` in the core group) of any
-/// resource; none when the text is not in one of the [`SPELLINGS`].
+/// `packages.longhaul.dev` and `packages.longhaul.dev/v1alpha1` (`configmaps` and `configmaps/v1` in the core group) of
+/// any resource; none if the text is not one of the [`SPELLINGS`].
 pub fn names(text: &str) -> Option<(String, String)> {
     collection_path(text)?;
     let (group, version, plural) = split(text)?;

@@ -1,4 +1,4 @@
-//! [`Sample`]: one of several things that objects look like, and what the webhooks of the kind have to say about it.
+//! [`Sample`]: one of several templates of objects, and the expected answer of the kind's webhooks.
 
 use std::fmt;
 
@@ -13,23 +13,23 @@ use serde_json::Value;
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Sample {
-    /// A YAML file beside the scenario file; also what the sample is called in messages.
+    /// A YAML file beside the scenario file; also the name of the sample in messages.
     pub file: Option<String>,
-    /// The object itself, or what is in the file.
+    /// The object itself, or the contents of the file.
     pub object: Option<Value>,
-    /// What has to become of it.
+    /// The expected answer.
     #[serde(skip_serializing_if = "Expect::is_allowed")]
     pub expect: Expect,
 }
 
-/// What the webhooks have to say about an object when it is created.
+/// The webhooks' expected answer when an object is created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Expect {
-    /// It is let in, and lives on.
+    /// The object is allowed, and lives on.
     #[default]
     Allowed,
-    /// It is refused.
+    /// The object is refused.
     Denied,
 }
 
@@ -40,7 +40,7 @@ impl Expect {
     }
 }
 
-/// The same as a mapping.
+/// A sample as a mapping.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Mapping {
@@ -50,7 +50,8 @@ struct Mapping {
     /// The object itself, as in `template`.
     #[serde(default)]
     object: Option<Value>,
-    /// `denied`: the webhooks have to refuse it; one that is let in is a wrong answer, and is deleted again. Default: `allowed`.
+    /// `denied`: the webhooks must refuse it; if they allow it, that is a wrong answer, and the object is deleted
+    /// again. Default: `allowed`.
     #[serde(default)]
     expect: Expect,
 }

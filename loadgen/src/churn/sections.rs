@@ -4,15 +4,15 @@ use std::ops::DerefMut;
 
 use super::{Config, Error};
 
-/// More make a plan that nobody can read.
+/// The most sections: a plan with more is not readable.
 const SECTIONS_MAX: usize = 20;
 
-/// What is churned: nothing, one resource, or several at once.
+/// The churned resources: none, one, or several at once.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Sections(pub Vec<Config>);
 
 impl Sections {
-    /// Refuses what makes no sense, naming the key, and of several sections which one.
+    /// Refuses settings that make no sense, and names the key, and the section if there are several.
     pub fn check(&self) -> Result<(), Error> {
         if self.len() > SECTIONS_MAX {
             let problem = format!("has {} sections: write at most {SECTIONS_MAX}", self.len());

@@ -1,8 +1,10 @@
-//! Objects as a scenario writes them, with placeholders. Pure: the same template, object and revision give the same bytes.
+//! Objects from a scenario's template with placeholders. Pure: the same template, object and revision give the same
+//! bytes.
 //!
-//! `${i}` is the object's number, `${name}` and `${namespace}` say where it is, `${revision}` is the number of the write,
-//! `${random 0..9}` a whole number of that range, `${text 200}` so many letters and digits, `${one of ["a", "b"]}` one of these values, as
-//! JSON writes them. A text that is nothing but a number's placeholder becomes a number, and one of values that value. `$${` is a plain `${`.
+//! `${i}` is the object's number, `${name}` and `${namespace}` are its name and namespace, `${revision}` is the number
+//! of the write, `${random 0..9}` a whole number of that range, `${text 200}` this many letters and digits, `${one of
+//! ["a", "b"]}` one of these values, as JSON writes them. A text that consists only of a number's placeholder becomes a
+//! number, and one of a placeholder of values becomes that value. `$${` is a plain `${`.
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -11,18 +13,18 @@ use serde_json::{Map, Value, json};
 use super::version::{LABEL, Version};
 use crate::seed;
 
-/// What updates change where nothing in the template changes by itself.
+/// The annotation that updates change if no field of the template changes by itself.
 const REVISION: &str = "longhaul.dev/revision";
 /// The most characters of a `${text N}`: etcd takes an object of a megabyte and a half.
 const TEXT_MAX: usize = 1 << 20;
 
-/// How the placeholder of some values begins.
+/// The start of the placeholder of values.
 const ONE_OF: &str = "${one of ";
 
-/// Where an object is.
+/// The namespace and name of an object.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place<'a> {
-    /// Empty for what is in none.
+    /// Empty for cluster-wide objects.
     pub namespace: &'a str,
     pub name: &'a str,
 }
@@ -36,7 +38,8 @@ pub(crate) struct Template {
 }
 
 impl Template {
-    /// Checks a template and the JSON pointers of what is varied; without these it is all that holds a placeholder that changes.
+    /// Checks a template and the JSON pointers of varied fields; without pointers, all fields with a changing
+    /// placeholder vary.
     pub(crate) fn new(template: &Value, vary: &[String]) -> Result<Self, String> {
         let Some(template) = template.as_object() else {
             return Err("is no object: write the object's `kind`, `spec` and so on".to_owned());
@@ -65,12 +68,12 @@ impl Template {
         Ok(Self { object, status, vary })
     }
 
-    /// `kind`, if it says so.
+    /// `kind`, if the template has it.
     pub(crate) fn kind(&self) -> Option<&str> {
         self.object.get("kind").and_then(Value::as_str)
     }
 
-    /// `apiVersion`, if it says so.
+    /// `apiVersion`, if the template has it.
     pub(crate) fn api_version(&self) -> Option<&str> {
         self.object.get("apiVersion").and_then(Value::as_str)
     }
@@ -79,7 +82,6 @@ impl Template {
         self.status.is_some()
     }
 
-    /// The whole object.
     pub(crate) fn create(&self, api_version: &str, place: Place<'_>, version: Version) -> Value {
         let mut object = render(&Value::Object(self.object.clone()), place, version, &mut version.rng());
         object["apiVersion"] = json!(api_version);
@@ -98,7 +100,7 @@ impl Template {
         object
     }
 
-    /// A JSON merge patch (RFC 7386) of what varies.
+    /// A JSON merge patch (RFC 7386) of the varied fields.
     pub(crate) fn update(&self, place: Place<'_>, version: Version) -> Value {
         let object = render(&Value::Object(self.object.clone()), place, version, &mut version.rng());
         let mut patch = json!({});
@@ -111,7 +113,7 @@ impl Template {
         patch
     }
 
-    /// A merge patch of the status; nothing where the template has none.
+    /// A merge patch of the status; empty if the template has none.
     pub(crate) fn status(&self, place: Place<'_>, version: Version) -> Value {
         let status = self.status.as_ref().map(|status| render(status, place, version, &mut version.rng()));
         json!({ "status": status })
@@ -122,7 +124,7 @@ impl Template {
 ///
 /// # Errors
 ///
-/// What is wrong with the template.
+/// The fault of the template.
 pub fn example(template: &Value, api_version: &str, namespace: &str, name: &str) -> Result<Value, String> {
     Ok(Template::new(template, &[])?.create(api_version, Place { namespace, name }, FIRST))
 }
@@ -131,12 +133,12 @@ pub fn example(template: &Value, api_version: &str, namespace: &str, name: &str)
 ///
 /// # Errors
 ///
-/// What is wrong with the template.
+/// The fault of the template.
 pub fn change(template: &Value, namespace: &str, name: &str, revision: u64) -> Result<Value, String> {
     Ok(Template::new(template, &[])?.update(Place { namespace, name }, Version { revision, ..FIRST }))
 }
 
-/// The first object of the seed that nobody names.
+/// The first object of the default seed.
 const FIRST: Version = Version { seed: 1, section: 0, child: false, object: 0, revision: 0 };
 
 fn template_at<'a>(template: &'a Map<String, Value>, pointer: &str) -> Option<&'a Value> {
@@ -148,7 +150,8 @@ fn template_at<'a>(template: &'a Map<String, Value>, pointer: &str) -> Option<&'
     rest.map_or(Some(value), |rest| value.pointer(&format!("/{rest}")))
 }
 
-/// Copies what is at a pointer. Merge patches replace lists as a whole, so from the first list on all of it is copied.
+/// Copies the value at a pointer. Merge patches replace lists as a whole, so from the first list on everything is
+/// copied.
 fn put(patch: &mut Value, object: &Value, pointer: &str) {
     let (mut from, mut to) = (object, patch);
     for part in pointer.split('/').skip(1) {
@@ -170,7 +173,7 @@ fn escaped(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
 }
 
-/// The pointers of all texts that no two writes have in common.
+/// The pointers of all texts that differ between any two writes.
 fn changing(value: &Value, at: &str, found: &mut Vec<String>) {
     match value {
         Value::Object(parts) => {
@@ -210,7 +213,7 @@ fn render(value: &Value, place: Place<'_>, version: Version, rng: &mut ChaCha8Rn
         }
         Value::Array(items) => items.iter().map(|item| render(item, place, version, rng)).collect(),
         Value::String(text) => {
-            // A broken placeholder was refused before; the text as it is would show it.
+            // A broken placeholder was refused before; otherwise the unchanged text shows it.
             let Ok(pieces) = pieces(text) else { return value.clone() };
             if let [piece] = &pieces[..]
                 && let Some(value) = piece.value(version, rng)
@@ -238,7 +241,7 @@ enum Piece<'a> {
 }
 
 impl Piece<'_> {
-    /// Whether it is another at each write.
+    /// Whether it differs at each write.
     fn changes(&self) -> bool {
         match self {
             Self::Revision | Self::Text(_) => true,
@@ -248,7 +251,7 @@ impl Piece<'_> {
         }
     }
 
-    /// What a text becomes that is nothing else, where that is no text made of pieces.
+    /// The value of a text that consists of one placeholder, if it is not a string.
     fn value(&self, version: Version, rng: &mut ChaCha8Rng) -> Option<Value> {
         match self {
             Self::Object => Some(json!(version.object)),
@@ -276,12 +279,12 @@ impl Piece<'_> {
     }
 }
 
-/// One of some values; a list without any was refused.
+/// One of the values; an empty list was refused.
 fn drawn<'a>(values: &'a [Value], rng: &mut ChaCha8Rng) -> &'a Value {
     values.get(rng.random_range(0..values.len().max(1))).unwrap_or(&Value::Null)
 }
 
-/// A text that stays as it is, whatever is in it.
+/// A text that stays unchanged, with any contents.
 pub(super) fn plain(text: &str) -> String {
     text.replace("${", "$${")
 }
@@ -325,7 +328,8 @@ fn pieces(text: &str) -> Result<Vec<Piece<'_>>, String> {
     Ok(found)
 }
 
-/// The values of a placeholder, and how long it is behind its word. A value may hold what ends other placeholders.
+/// The values of a placeholder, and its length after its keyword. A value may contain the end mark of other
+/// placeholders.
 fn values(list: &str) -> Result<(Vec<Value>, usize), String> {
     let mut read = serde_json::Deserializer::from_str(list).into_iter::<Vec<Value>>();
     match read.next() {

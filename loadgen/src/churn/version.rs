@@ -1,21 +1,21 @@
-//! Which object is written, in which state, and what marks it. Pure.
+//! The version of an object that is written, and its labels. Pure.
 
 use rand_chacha::ChaCha8Rng;
 
 use crate::seed;
 
-/// The label by which everything that churn makes is found again.
+/// The label that identifies every object that churn makes.
 pub(crate) const LABEL: &str = "longhaul.dev/churn";
-/// The label of those that are deleted together.
+/// The label of objects that are deleted together.
 pub(super) const GROUP: &str = "longhaul.dev/group";
 
-/// Which object, in which state.
+/// An object, in one of its states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Version {
     pub seed: u64,
-    /// Which section of the churn, from 0.
+    /// The section of the churn, from 0.
     pub section: u8,
-    /// It is a dependent.
+    /// Whether it is a dependent.
     pub child: bool,
     /// Number of the object in its section.
     pub object: u64,
@@ -31,7 +31,7 @@ pub(super) fn tag(seed: u64, section: u8) -> String {
     }
 }
 
-/// The name of a stream of a section. The first one has the names that it had alone.
+/// The name of a stream of a section. The first section has the names of a single section.
 pub(super) fn of_section(name: &str, section: u8) -> String {
     if section == 0 { name.to_owned() } else { format!("{name} of section {section}") }
 }
@@ -43,7 +43,7 @@ impl Version {
         seed::stream(self.seed, &of_section(&name, self.section))
     }
 
-    /// What marks all that its section makes.
+    /// The label value of all objects of its section.
     pub(super) fn tag(self) -> String {
         tag(self.seed, self.section)
     }

@@ -1,6 +1,6 @@
 //! The worker: owns the state of every live object and starts operations in the order that each object needs.
 //!
-//! An object has one operation under way at a time; a later one waits behind it. What fails is counted and healed: an
+//! An object has one operation in flight at a time; a later one waits behind it. Failures are counted and repaired: an
 //! object whose creation failed is created by its next update, one whose deletion failed is deleted later.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -26,11 +26,11 @@ mod endings;
 
 /// Operations that may wait for an earlier one on the same object.
 const WAITING_MAX: usize = 16;
-/// Failed deletes are tried again this often, so many at a time.
+/// The interval at which failed deletes are tried again, and their number at a time.
 const MEND_EVERY: Duration = Duration::from_secs(1);
 const MEND_AT_ONCE: usize = 16;
 
-/// What the handle asks of the worker.
+/// A command of the handle to the worker.
 #[derive(Debug)]
 pub(super) enum Command {
     Fill(oneshot::Sender<Result<(), Error>>),
@@ -41,14 +41,14 @@ pub(super) enum Command {
 #[derive(Debug, Default)]
 struct Slot {
     busy: bool,
-    /// Deleted, but not gone.
+    /// Whether it is deleted, but still exists.
     ends: bool,
     waiting: VecDeque<(Option<Instant>, Operation)>,
 }
 
 struct Finished {
     operation: Operation,
-    /// `None` for what the plan did not ask for.
+    /// `None` for operations outside of the plan.
     timing: Option<Moments>,
     result: Result<Done, Failure>,
 }
@@ -63,13 +63,13 @@ pub(super) struct Worker {
     operator: Operator,
     shared: Arc<Shared>,
     slots: BTreeMap<u64, Slot>,
-    /// Objects whose delete failed; no operation of the plan will come back to them.
+    /// Objects whose delete failed; no further operation of the plan uses them.
     doomed: BTreeSet<u64>,
     namespaces: Namespaces,
     tasks: JoinSet<Event>,
     /// Collections that wait for their objects.
     collections: VecDeque<(Option<Instant>, Operation)>,
-    /// What is left to do for objects that were deleted.
+    /// The remaining steps of deleted objects.
     endings: JoinSet<(u64, Result<(), Failure>)>,
     /// Every object below this number was begun.
     next: u64,
@@ -85,7 +85,7 @@ impl Workload for Worker {
         self.begin(Some(due.planned), due.item);
     }
 
-    /// At the deadline of a stop the rest goes on in the background; it is counted when it ends.
+    /// At the deadline of a stop the remaining operations go on in the background and are counted when they end.
     async fn ended(&mut self) -> bool {
         tokio::select! {
             biased;
@@ -97,7 +97,7 @@ impl Workload for Worker {
     }
 
     async fn obey(&mut self, command: Command) {
-        // A caller that went away no longer wants the answer.
+        // The receiver may be gone.
         match command {
             Command::Fill(reply) => {
                 let _ = reply.send(self.fill().await);
@@ -110,7 +110,7 @@ impl Workload for Worker {
         }
     }
 
-    /// Tries failed deletes again. They are not counted: the operation of the plan was, as failed.
+    /// Tries failed deletes again. They are not counted: the operation of the plan was counted as failed.
     fn tick(&mut self) {
         for object in self.doomed.iter().copied().take(MEND_AT_ONCE).collect::<Vec<_>>() {
             let busy = self.slots.get(&object).is_some_and(|slot| slot.busy);
@@ -137,7 +137,7 @@ impl Worker {
         }
     }
 
-    /// Starts the operation, or puts it behind the one that its object is busy with.
+    /// Starts the operation, or puts it behind the current operation of its object.
     fn begin(&mut self, planned: Option<Instant>, operation: Operation) {
         if operation.kind == Kind::Collect {
             return self.collect(planned, operation);
@@ -151,7 +151,7 @@ impl Worker {
         if slot.busy || self.tasks.len() >= IN_FLIGHT_MAX {
             let text = format!("{IN_FLIGHT_MAX} operations are under way: the API is slower than the planned rate");
             self.shared.recorder.lock().failed("not begun", || text);
-            // The object is left as it is, so a delete has to be made up for.
+            // The object stays unchanged, so a delete must be repeated later.
             if operation.kind == Kind::Delete {
                 self.doomed.insert(operation.object);
             }
@@ -176,7 +176,7 @@ impl Worker {
         match event {
             Ok(Event::Operation(finished)) => self.finish(finished),
             Ok(Event::Namespace(number, Err(failure))) => {
-                // Not an operation of the plan, so not counted. Remembered again, for the clean-up to delete it.
+                // Not an operation of the plan, so not counted. Remembered again, so that the clean-up deletes it.
                 tracing::warn!(reason = failure.text, "a namespace of the churn could not be deleted");
                 self.namespaces.need(number);
             }
@@ -222,11 +222,11 @@ impl Worker {
         }
     }
 
-    /// Deletes the namespace when its last object is gone and no new one will come.
+    /// Deletes the namespace if its last object is deleted and no new one will come.
     fn retire(&mut self, namespace: u64) {
         let each = self.operator.plan.objects_per_namespace();
         let objects = namespace * each..(namespace + 1) * each;
-        // What is in no namespace has none to retire.
+        // Cluster-wide objects have no namespace.
         if !self.operator.plan.is_namespaced()
             || self.next < objects.end
             || self.slots.range(objects).next().is_some()

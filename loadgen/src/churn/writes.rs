@@ -1,6 +1,6 @@
 //! The record of churn's successful writes: a second witness beside the audit of a real control plane.
 //!
-//! Owns the bounded record between two drains and reading what an answer says was written. It does not compare: see
+//! Owns the bounded record between two drains, and reads the written version from an answer. It does not compare: see
 //! [`crate::audit::Agreement`].
 
 use std::collections::VecDeque;
@@ -12,33 +12,32 @@ use super::api::Reply;
 use crate::failure::Failure;
 use facts::Change;
 
-/// Writes between two drains: half a minute at 2,000 writes a second, about 10 MiB. Whoever drains each second is far from it.
+/// Writes between two drains: half a minute at 2,000 writes a second, about 10 MiB. A reader that drains each second
+/// stays far below it.
 const RECORD_MAX: usize = 1 << 16;
 
-/// A write that the API server said it did.
+/// A write that the API server confirmed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Write {
     /// When the answer was complete; the commit was before that.
     pub at: Instant,
-    /// The object's namespace.
     pub namespace: String,
-    /// The object's name.
     pub name: String,
-    /// The object's uid; none when the answer to a delete did not say.
+    /// The object's uid; none if the answer to a delete has none.
     pub uid: Option<String>,
-    /// The version that was written. None for a deletion: the answer to one names no version.
+    /// The written version. None for a deletion, whose answer has no version.
     pub resource_version: Option<String>,
-    /// What was done. The delete of an object with finalizers is a modification.
+    /// The kind of change. The delete of an object with finalizers is a modification.
     pub change: Change,
 }
 
-/// What was written since the last drain.
+/// The writes since the last drain.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Writes {
     /// In the order of the answers.
     pub writes: Vec<Write>,
-    /// Successful writes that are not in the list: dropped because nobody drained in time, or answered with a body that
-    /// names no object.
+    /// Successful writes that are not in the list: dropped because the record was not drained in time, or answered with
+    /// a body that names no object.
     pub lost: u64,
 }
 
@@ -50,7 +49,7 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// The oldest goes when it is full, and is counted.
+    /// Adds a write. If the record is full, the oldest write is dropped and counted.
     pub(crate) fn note(&mut self, write: Option<Write>) {
         let Some(write) = write else {
             self.lost += 1;
@@ -68,14 +67,14 @@ impl Record {
     }
 }
 
-/// What the answer to a create or patch says was written; none when it is no object.
+/// The write behind the answer to a create or patch; none if the answer is no object.
 pub(crate) fn written(change: Change, (namespace, name): (String, String), reply: &Reply) -> Option<Write> {
     let metadata = reply.metadata().ok()?;
     let (uid, resource_version) = (Some(metadata.uid), Some(metadata.resource_version));
     Some(Write { at: Instant::now(), namespace, name, uid, resource_version, change })
 }
 
-/// What the answer to a delete says was done: a `Status` when the object is gone, otherwise the object, which waits for
+/// The write behind the answer to a delete: a `Status` if the object is deleted, otherwise the object, which waits for
 /// its finalizers (Kubernetes API reference, "Delete").
 pub(crate) fn deleted((namespace, name): (String, String), reply: &Reply) -> Option<Write> {
     #[derive(Deserialize)]
@@ -111,7 +110,8 @@ pub(crate) fn deleted((namespace, name): (String, String), reply: &Reply) -> Opt
         return Some(gone(answer.details.and_then(|details| details.uid)));
     }
     let metadata = answer.metadata?;
-    // With no time left and nothing to wait for it was marked and removed in one; newer servers answer with the revision of the removal.
+    // With no grace period left and no finalizer, the object was marked and removed in one step; newer servers answer
+    // with the revision of the removal.
     let at_once = metadata.deletion_grace_period_seconds == Some(0) && metadata.finalizers.is_empty();
     if metadata.deletion_timestamp.is_none() || at_once {
         return Some(gone(metadata.uid));
@@ -126,12 +126,12 @@ pub(crate) struct Collected {
     pub namespace: String,
     pub name: String,
     pub uid: String,
-    /// It goes when its finalizers are done.
+    /// Whether it waits for its finalizers.
     pub waits: bool,
 }
 
 impl Collected {
-    /// What was written with it. None of one that waits: in which version that left it the answer does not say.
+    /// Its write. None if it waits: the answer does not contain its new version.
     pub(crate) fn write(self) -> Option<Write> {
         let Self { namespace, name, uid, waits } = self;
         let write = Write {
@@ -146,7 +146,8 @@ impl Collected {
     }
 }
 
-/// What the answer to the deletion of a collection says was deleted: the objects as they were (Kubernetes API reference, "Delete Collection").
+/// The deleted objects in the answer to the deletion of a collection: in their previous state (Kubernetes API
+/// reference, "Delete Collection").
 pub(crate) fn collected(reply: &Reply) -> Result<Vec<Collected>, Failure> {
     #[derive(Deserialize)]
     struct List {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 #[cfg(target_os = "linux")]
 const CLOCK_LOOKS: usize = 8;
 
-/// What the kernel's monotonic clock shows.
+/// The kernel's monotonic clock.
 #[cfg(target_os = "linux")]
 fn since_boot() -> Duration {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
@@ -22,11 +22,12 @@ pub(crate) struct Clock {
 
 #[cfg(target_os = "linux")]
 impl Clock {
-    /// A thread that is put off between two looks at the clock would place the one far from the other: the closest of a few counts.
+    /// A thread that is interrupted between two readings of the clocks would place one far from the other: the closest
+    /// of a few readings counts.
     pub(crate) fn new() -> Self {
         let pairs = std::iter::repeat_with(|| {
-            // In this order: what is asked for is then never earlier than what was meant. A timer that fires before its time is
-            // taken for one that has yet to fire.
+            // In this order the requested time is never earlier than the meant one. A timer that fires before its time
+            // is handled as one that has not fired.
             let instant = Instant::now();
             let monotonic = since_boot();
             (instant.elapsed(), Self { instant, monotonic })
@@ -35,7 +36,7 @@ impl Clock {
         closest.map_or_else(|| Self { instant: Instant::now(), monotonic: since_boot() }, |(_, clock)| clock)
     }
 
-    /// The instant as the kernel counts it. An instant from before the clock was made is taken for that moment.
+    /// The instant in the kernel's count. An instant before the clock was made becomes that moment.
     pub(crate) fn absolute(&self, at: Instant) -> rustix::thread::Timespec {
         let absolute = self.monotonic + at.saturating_duration_since(self.instant);
         rustix::thread::Timespec {
@@ -44,14 +45,14 @@ impl Clock {
         }
     }
 
-    /// Returns at the time, or earlier when a signal interrupts; the caller looks at the clock again.
+    /// Returns at the time, or earlier if a signal interrupts; the caller reads the clock again.
     pub(super) fn sleep_until(&self, at: Instant) {
         let request = self.absolute(at);
         let _ = rustix::thread::clock_nanosleep_absolute(rustix::thread::ClockId::Monotonic, &request);
     }
 }
 
-/// Where `clock_nanosleep` does not exist: the standard library's best.
+/// For systems without `clock_nanosleep`: the standard library's sleep.
 #[cfg(not(target_os = "linux"))]
 pub(super) struct Clock;
 
@@ -70,7 +71,7 @@ impl Clock {
 mod tests {
     use super::*;
 
-    /// A timer that fires early is not set again by its owner, who then waits for ever.
+    /// The owner of a timer that fires early does not set it again, and then waits for ever.
     #[cfg(target_os = "linux")]
     #[test]
     fn an_absolute_time_is_never_before_its_instant() {
@@ -83,7 +84,7 @@ mod tests {
         }
     }
 
-    /// The kernel's count and ours go at the same pace; what is past is now.
+    /// The kernel's count and ours have the same pace; a past instant becomes now.
     #[cfg(target_os = "linux")]
     #[test]
     fn absolute_times_are_those_of_the_monotonic_clock() {

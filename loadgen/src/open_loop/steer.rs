@@ -1,4 +1,4 @@
-//! [`Steer`]: lets a plan begin step by step, as the other side keeps up, and then go on at a rate.
+//! [`Steer`]: starts a plan's operations one by one while the other side keeps up, and later at a rate.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use units::Rate;
 
-/// How long the pacing thread waits before it looks again whether one more may begin.
+/// The interval at which the pacing thread checks for a permit.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
-/// The way to a plan whose rate is found out while it runs.
+/// The steering of a plan whose rate is found while it runs.
 ///
-/// Until the rate is settled each operation needs a permit. Which operations come, and in which order, does not depend on it.
+/// Until the rate is settled each operation needs a permit. The operations and their order do not depend on it.
 #[derive(Debug, Default)]
 pub struct Steer {
     permit: AtomicBool,
@@ -19,11 +19,11 @@ pub struct Steer {
     settled: Mutex<Option<Settled>>,
 }
 
-/// From when on a plan goes by a rate.
+/// The time from which a plan follows a rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Settled {
     at: Instant,
-    /// The same since the plan began.
+    /// The same time, counted from the start of the plan.
     since: Duration,
     /// Operations that began before that.
     after: u64,
@@ -31,7 +31,7 @@ pub(crate) struct Settled {
 }
 
 impl Steer {
-    /// Lets one more operation begin. Permits do not add up.
+    /// Permits one more operation. Permits do not add up.
     pub fn permit(&self) {
         self.permit.store(true, Ordering::Release);
     }
@@ -41,13 +41,13 @@ impl Steer {
         self.given.load(Ordering::Acquire)
     }
 
-    /// From `at` on, which is `since` after the plan began, operations come at this rate, evenly.
+    /// From `at` on, which is `since` after the start of the plan, operations come at this rate, evenly.
     pub fn settle(&self, at: Instant, since: Duration, rate: Rate) {
         let mut settled = self.settled.lock();
         *settled = Some(Settled { at, since, after: self.given(), rate });
     }
 
-    /// Nothing was begun yet.
+    /// Resets to the state before the first operation.
     pub(crate) fn reset(&self) {
         *self.settled.lock() = None;
         self.permit.store(false, Ordering::Release);
@@ -58,7 +58,7 @@ impl Steer {
         *self.settled.lock()
     }
 
-    /// Begins the next operation if it may: the time for which it was planned, which is not later than now.
+    /// Begins the next operation if it may: returns its planned time, which is not later than now.
     pub fn due(&self, now: Instant) -> Option<Instant> {
         let settled = self.settled.lock();
         let planned = match &*settled {
@@ -69,7 +69,7 @@ impl Steer {
         Some(planned)
     }
 
-    /// When to look again; none where nothing comes any more.
+    /// The time of the next check; none if no operation follows.
     pub(super) fn next_at(&self) -> Option<Instant> {
         match &*self.settled.lock() {
             Some(settled) => settled.time_of(self.given()),
@@ -80,7 +80,8 @@ impl Steer {
 }
 
 impl Settled {
-    /// When an operation comes, by its number from 0, as it counts since the plan began; none for what came before, and at a rate of zero.
+    /// The time of an operation since the start of the plan, by its number from 0; none for operations before the rate,
+    /// and at a rate of zero.
     pub(crate) fn offset_of(&self, number: u64) -> Option<Duration> {
         Some(self.since + self.behind(number)?)
     }
@@ -91,13 +92,13 @@ impl Settled {
 
     fn behind(&self, number: u64) -> Option<Duration> {
         let place = number.checked_sub(self.after)? + 1;
-        // A wait of a year is for ever, and can be added to any time.
+        // A wait of a year is practically for ever, and can be added to any time.
         let seconds = (place as f64 / self.rate.as_per_second()).min(3.2e7);
         (self.rate.as_per_second() > 0.0).then(|| Duration::from_secs_f64(seconds))
     }
 }
 
-/// Two plans are the same whatever their rates came to.
+/// Two plans are equal, whatever rates they found.
 impl PartialEq for Steer {
     fn eq(&self, _: &Self) -> bool {
         true
@@ -108,7 +109,7 @@ impl PartialEq for Steer {
 mod tests {
     use super::*;
 
-    /// One permit lets one operation begin; later they come evenly, and none is lost or early.
+    /// One permit starts one operation; later operations come evenly, and none is lost or early.
     #[test]
     fn permits_first_and_then_a_rate() {
         let (steer, now) = (Steer::default(), Instant::now());

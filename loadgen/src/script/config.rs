@@ -1,4 +1,4 @@
-//! What a scenario says about a script, and the checks that refuse nonsense before anything starts.
+//! The section of a scenario about a script, and its checks before anything starts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,11 +14,11 @@ use crate::churn::template::Template;
 
 /// Objects that exist before the subject starts, and writes of one step. Making more takes longer than a short run lasts.
 pub const OBJECTS_MAX: u32 = 100_000;
-/// The most an object may be: `ConfigMap`s above 1 MiB are refused by validation.
+/// The largest size of an object: validation refuses `ConfigMap`s above 1 MiB.
 const SIZE_MAX: u64 = 1 << 20;
-/// What a payload beside a template may be: Kubernetes takes 256 KiB of annotations, of which others need some.
+/// The largest payload beside a template: Kubernetes accepts 256 KiB of annotations, a part of which others need.
 const ANNOTATION_MAX: u64 = 250 << 10;
-/// Where objects are written unless the script says otherwise: it exists in every cluster.
+/// The default namespace of objects, which exists in every cluster.
 const NAMESPACE: &str = "default";
 
 /// Scripted writes of a scenario.
@@ -26,35 +26,38 @@ const NAMESPACE: &str = "default";
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Config {
-    /// What is written: `packages.longhaul.dev/v1alpha1`, `configmaps/v1`, `secrets/v1` or `deployments.apps/v1`; any other resource that is
-    /// served with a `template`, or with a definition under `controlPlane.manifests` from which one is made.
+    /// The resource to write: `packages.longhaul.dev/v1alpha1`, `configmaps/v1`, `secrets/v1` or `deployments.apps/v1`;
+    /// any other resource that is served, with a `template`, or with a definition under `controlPlane.manifests` from
+    /// which one is made.
     pub resource: String,
-    /// What its objects look like, as `churn.template`. `${revision}` is the number of the write. `text` and `size` of a step, and that number,
-    /// are put into the annotation `longhaul.dev/payload` beside it, so that every write makes a version.
+    /// The contents of its objects, as in `churn.template`. `${revision}` is the number of the write. `text` and `size`
+    /// of a step, and that number, are put into the annotation `longhaul.dev/payload` beside it, so that every write
+    /// makes a version.
     pub template: Option<serde_json::Value>,
-    /// JSON pointers of what an update writes anew, as `churn.vary`.
+    /// JSON pointers of the fields that an update changes, as in `churn.vary`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub vary: Vec<String>,
-    /// Whether the objects are in namespaces. Default: as the definition under `controlPlane.manifests` says, or else `Namespaced`.
+    /// Whether the objects are in namespaces. Default: as in the definition under `controlPlane.manifests`, or else
+    /// `Namespaced`.
     pub scope: Option<Scope>,
-    /// The namespace of all objects; it is made when it does not exist. Default: `default`.
+    /// The namespace of all objects; it is made if it does not exist. Default: `default`.
     #[serde(default = "default_namespace")]
     pub namespace: String,
     /// Objects that exist before the subject starts.
     #[serde(default)]
     pub objects: Vec<String>,
-    /// So many more, small ones, named `p00000`, `p00001` and so on.
+    /// The number of further small objects, named `p00000`, `p00001` and so on.
     #[serde(default)]
     pub objects_many: u32,
     /// Labels that these objects carry, for `deleteCollection`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// What is written, and when. Steps that are due at the same time run in the order of the file.
+    /// The writes and their times. Steps that are due at the same time run in the order of the file.
     #[serde(default)]
     pub steps: Vec<Step>,
 }
 
-/// One step of a script: when, and exactly one of `create`, `update`, `delete`, `recreate`, `deleteCollection`.
+/// One step of a script: its time, and exactly one of `create`, `update`, `delete`, `recreate`, `deleteCollection`.
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
@@ -63,7 +66,7 @@ pub struct Step {
     pub at: Option<Span>,
     /// Instead of `at`: after the first hit of a fault.
     pub when: Option<When>,
-    /// Makes these objects. With `times` each name is made so often with a number behind it: `noise-1`, `noise-2`, …
+    /// Makes these objects. With `times` each name is made that often with a number after it: `noise-1`, `noise-2`, …
     pub create: Option<Names>,
     /// Changes the content of these objects.
     pub update: Option<Names>,
@@ -73,18 +76,19 @@ pub struct Step {
     pub recreate: Option<Names>,
     /// Deletes all objects of the namespace that carry some labels, in one request.
     pub delete_collection: Option<Collection>,
-    /// How often. Default: once.
+    /// The number of repetitions. Default: once.
     pub times: Option<u32>,
     /// The time from one to the next. Default: one right after the other.
     pub every: Option<Span>,
     /// A text that the objects carry, any Unicode.
     pub text: Option<String>,
-    /// How large the content is, at most `1MiB`. Default: a few bytes.
+    /// The size of the content, at most `1MiB`. Default: a few bytes.
     pub size: Option<Bytes>,
     /// Labels that the objects of the step get, for `deleteCollection`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// Another resource than the script's, of those that need no template. Only what the subject watches is judged; others move the revision.
+    /// Another resource than the script's, of those that need no template. Only resources that the subject watches are
+    /// judged; others move the revision.
     pub resource: Option<String>,
 }
 
@@ -94,12 +98,12 @@ pub struct Step {
 pub struct When {
     /// The fault's `id`.
     pub hit: String,
-    /// So long after it. Default: at once.
+    /// The time after it. Default: at once.
     #[serde(default)]
     pub plus: Span,
 }
 
-/// Objects by what they carry.
+/// Objects by their labels.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Collection {
@@ -107,23 +111,19 @@ pub struct Collection {
     pub selector: String,
 }
 
-/// What a step does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
-    /// Makes objects.
     Create,
-    /// Changes them.
     Update,
-    /// Deletes them.
     Delete,
-    /// Deletes and makes them again.
+    /// Deletes objects and makes them again.
     Recreate,
-    /// Deletes what carries some labels.
+    /// Deletes objects by their labels.
     DeleteCollection,
 }
 
 impl Verb {
-    /// As it is written.
+    /// The spelling in a scenario.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Create => "create",
@@ -136,14 +136,15 @@ impl Verb {
 }
 
 impl Step {
-    /// The one verb of the step with its objects, which `deleteCollection` does not name; none when there is not exactly one.
+    /// The one verb of the step with its objects, which `deleteCollection` does not name; none if there is not exactly
+    /// one.
     pub fn verb(&self) -> Option<(Verb, &[String])> {
         let mut given = self.verbs();
         let only = given.pop()?;
         given.is_empty().then_some(only)
     }
 
-    /// How often it writes each object.
+    /// The number of writes of each object.
     pub fn times(&self) -> u32 {
         self.times.unwrap_or(1)
     }
@@ -194,7 +195,7 @@ impl Step {
     }
 
     fn check_collection(&self, key: &dyn Fn(&str) -> String, collection: &Collection) -> Result<(), Error> {
-        // An empty selector would select what others have made in the namespace.
+        // An empty selector would select objects of other programs in the namespace.
         if collection.selector.trim().is_empty() || !collection.selector.is_ascii() {
             let given = &collection.selector;
             return refuse(
@@ -228,7 +229,7 @@ impl Step {
 }
 
 impl Config {
-    /// The resource, and what its objects look like where it is none that is known by itself.
+    /// The resource, and the template of its objects if the resource has no built-in form.
     pub(super) fn read(&self) -> Result<(Resource, Option<Template>), Error> {
         let Self { resource, template, vary, scope, .. } = self;
         let look = Look { resource, template: template.as_ref(), samples: &[], vary, scope: *scope };
@@ -241,7 +242,7 @@ impl Config {
         }
     }
 
-    /// Refuses what makes no sense, naming the key and what to write.
+    /// Refuses settings that make no sense, and names the key and what to write.
     pub fn check(&self) -> Result<(), Error> {
         let (_, template) = self.read()?;
         let is_large = |step: &Step| step.size.is_some_and(|size| size.0 > ANNOTATION_MAX);
@@ -310,7 +311,7 @@ fn name(key: &str, text: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Keys and values as Kubernetes takes them ("Labels and Selectors"); what is wrong in finer ways the server says.
+/// Keys and values in the form of Kubernetes ("Labels and Selectors"); the server checks the finer rules.
 fn labels(key: &str, labels: &BTreeMap<String, String>) -> Result<(), Error> {
     let fine = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_./".contains(&byte));
     match labels.iter().find(|(name, value)| name.is_empty() || !fine(name) || value.len() > 63 || !fine(value)) {

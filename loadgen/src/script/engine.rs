@@ -1,4 +1,4 @@
-//! [`Script`]: a script under way. Its writer makes the writes one after the other.
+//! [`Script`]: a script in progress. Its writer makes the writes one after the other.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -22,20 +22,20 @@ use crate::failure::Failure;
 use crate::open_loop::{Due, Engine, Workload};
 use facts::Change;
 
-/// Concurrency of making many objects: their order says nothing. Those that are named are made one after the other.
+/// Concurrency of making many objects, whose order does not matter. Named objects are made one after the other.
 const FILL_AT_ONCE: usize = 32;
-/// So long `recreate` waits for finalizers, and so often it looks.
+/// The time that `recreate` waits for finalizers, and its polling interval.
 const FINALIZERS_LIMIT: Duration = Duration::from_secs(15);
 const FINALIZERS_POLL: Duration = Duration::from_millis(20);
 /// The namespace that every cluster has.
 const ALWAYS_THERE: &str = "default";
 
-/// What a script has written so far.
+/// The writes of a script so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Writes whose time has come.
     pub planned: u64,
-    /// Objects created, those before the start of the subject not counted.
+    /// Objects created, without those before the start of the subject.
     pub created: u64,
     /// Objects changed.
     pub updated: u64,
@@ -43,17 +43,17 @@ pub struct Counts {
     pub deleted: u64,
     /// Writes that were refused: the first one ends the script.
     pub failed: u64,
-    /// Objects ever created, those before the start of the subject too.
+    /// Objects ever created, including those before the start of the subject.
     pub objects_total: u64,
 }
 
-/// A script under way. Dropping it stops it; the objects stay.
+/// A script in progress. Dropping it stops it; the objects stay.
 #[derive(Debug)]
 pub struct Script {
     engine: Engine<Worker>,
     plan: Plan,
     shared: Arc<Shared>,
-    /// Faults of which a step waits for the first hit, and that have not been told yet.
+    /// Faults whose first hit a step waits for, and which have not been hit yet.
     awaited: BTreeSet<String>,
 }
 
@@ -65,7 +65,8 @@ struct Shared {
 }
 
 impl Script {
-    /// Makes the objects that exist before the subject starts. The steps wait for [`Script::begin`], or for their fault.
+    /// Makes the objects that exist before the subject starts. The steps wait for [`Script::begin`], or for their
+    /// fault.
     pub async fn start(plan: Plan, api: &Api) -> Result<Self, Error> {
         let client = Arc::new(Client::new(api)?);
         let record = plan.records_writes().then(Mutex::default);
@@ -80,12 +81,12 @@ impl Script {
         Ok(Self { engine, plan, shared, awaited })
     }
 
-    /// The times of the steps count from here. Once.
+    /// Sets the start of the steps' times. Once.
     pub fn begin(&mut self, zero: Instant) {
         self.go(self.plan.timed(), zero);
     }
 
-    /// A fault was hit: steps that wait for its first hit are due so long after `at`. Later hits are ignored.
+    /// A fault was hit: steps that wait for its first hit are due at their time after `at`. Later hits are ignored.
     pub fn hit(&mut self, id: &str, at: Instant) {
         if self.awaited.remove(id) {
             self.go(self.plan.after_hit(id), at);
@@ -98,7 +99,7 @@ impl Script {
         }
     }
 
-    /// What was written since the start.
+    /// The counts since the start.
     pub fn counts(&self) -> Counts {
         *self.shared.counts.lock()
     }
@@ -108,14 +109,15 @@ impl Script {
         self.shared.refused.lock().clone()
     }
 
-    /// The writes that succeeded since the last call, of the script's own resource. None when the plan does not record them.
+    /// The writes that succeeded since the last call, of the script's own resource. None if the plan does not record
+    /// them.
     pub fn take_writes(&self) -> Option<Writes> {
         self.shared.record.as_ref().map(|record| record.lock().take())
     }
 
-    /// Begins no further write, and waits so long for the one under way.
+    /// Begins no further write, and waits `drain` for the one in flight.
     pub async fn stop(&mut self, drain: Duration) {
-        // None means that the worker is gone: its panic has been printed.
+        // None means that the worker has ended: its panic has been printed.
         let _ = self.engine.stop(drain).await;
     }
 }
@@ -132,9 +134,9 @@ struct Worker {
     writer: Arc<Writer>,
     /// At most as many as the plan has.
     waiting: VecDeque<Operation>,
-    /// One step at most.
+    /// At most one step.
     under_way: JoinSet<Result<(), Error>>,
-    /// It was stopped, or a step was refused.
+    /// Whether it was stopped, or a step was refused.
     is_over: bool,
 }
 
@@ -175,7 +177,7 @@ impl Workload for Worker {
     }
 
     async fn obey(&mut self, Fill(reply): Fill) {
-        // A caller that went away no longer wants to know.
+        // The receiver may be gone.
         let _ = reply.send(self.writer.fill().await);
     }
 
@@ -189,12 +191,11 @@ impl Workload for Worker {
     }
 }
 
-/// Makes the writes.
 struct Writer {
     client: Arc<Client>,
     plan: Plan,
     shared: Arc<Shared>,
-    /// Every write has its own number, which its content begins with.
+    /// Every write has its own number, with which its content begins.
     number: AtomicU64,
 }
 
@@ -254,7 +255,7 @@ impl Writer {
             for call in calls {
                 let text = step.text.as_deref().unwrap_or_default();
                 let bytes = step.size.map_or(0, |size| size.0);
-                // The numbers of the first objects come before.
+                // The first objects have the numbers before.
                 let number = self.number.fetch_add(1, Ordering::Relaxed) + 1 + u64::from(u32::MAX);
                 let content = Content { labels: &step.labels, seed: self.plan.seed(), number, text, bytes };
                 let look = Look { resource: &resource, template: template.as_ref() };
@@ -265,7 +266,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Makes an object. Its deleted namesake may still be there, for as long as somebody has a finalizer on it.
+    /// Makes an object. A deleted object of the same name may still exist while a finalizer holds it.
     async fn create(&self, collection: &str, verb: Verb, object: &serde_json::Value) -> Result<Reply, Failure> {
         let limit = Instant::now() + FINALIZERS_LIMIT;
         loop {
@@ -313,7 +314,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Deletes what carries some labels. Nothing that does is a mistake in the script, and shows nothing.
+    /// Deletes objects by their labels. If no object matches, the script has a mistake and proves nothing.
     async fn delete_collection(&self, resource: &Resource, selector: &str, judged: bool) -> Result<(), Failure> {
         let path = resource.path_in(&self.plan.config().namespace);
         let reply = self
@@ -339,12 +340,12 @@ impl Writer {
     }
 }
 
-/// Which object is written.
+/// The object that is written.
 #[derive(Clone, Copy)]
 struct Target<'a> {
     look: Look<'a>,
     name: &'a str,
-    /// It is of the script's own resource.
+    /// Whether it is of the script's own resource.
     judged: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What a script writes: whole objects on create, merge patches on update. Pure.
+//! The contents of a script's writes: whole objects on create, merge patches on update. Pure.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use crate::churn::template::{Place, Template};
 use crate::churn::version::{LABEL, Version};
 use crate::seed;
 
-/// Where a payload stands in objects of a template, which may have no other place for it.
+/// The annotation for a payload in objects of a template, which may have no other place for it.
 const PAYLOAD: &str = "longhaul.dev/payload";
 
-/// The content of one version. Every write of a script has another number, so every write changes something.
+/// The content of one version. Every write of a script has another number, so every write changes the object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Content<'a> {
     pub labels: &'a BTreeMap<String, String>,
@@ -23,7 +23,7 @@ pub(super) struct Content<'a> {
     pub bytes: u64,
 }
 
-/// What objects are made of: their resource, and a template where it has one.
+/// The parts of objects: their resource, and a template if it has one.
 #[derive(Clone, Copy)]
 pub(super) struct Look<'a> {
     pub resource: &'a Resource,
@@ -31,12 +31,11 @@ pub(super) struct Look<'a> {
 }
 
 impl Look<'_> {
-    /// The whole object.
     pub(super) fn create(&self, namespace: &str, name: &str, content: Content<'_>) -> Value {
         let Some(template) = self.template else { return create(self.resource, namespace, name, content) };
         let place = Place { namespace: if self.resource.is_namespaced { namespace } else { "" }, name };
         let mut object = template.create(&self.resource.api_version(), place, content.version());
-        // Churn finds by this label what it has made.
+        // Churn identifies its own objects by this label.
         if let Some(labels) = object["metadata"]["labels"].as_object_mut() {
             labels.remove(LABEL);
         }
@@ -44,7 +43,7 @@ impl Look<'_> {
         object
     }
 
-    /// A JSON merge patch (RFC 7386) that changes the content, and the labels where it has some, and nothing else.
+    /// A JSON merge patch (RFC 7386) that changes only the content, and the labels if there are any.
     pub(super) fn update(&self, namespace: &str, name: &str, content: Content<'_>) -> Value {
         let Some(template) = self.template else { return update(self.resource, content) };
         let mut patch = template.update(Place { namespace, name }, content.version());
@@ -53,7 +52,6 @@ impl Look<'_> {
     }
 }
 
-/// The whole object.
 fn create(resource: &Resource, namespace: &str, name: &str, content: Content<'_>) -> Value {
     let mut object = json!({
         "apiVersion": resource.api_version(),
@@ -65,7 +63,7 @@ fn create(resource: &Resource, namespace: &str, name: &str, content: Content<'_>
         Shape::ConfigMap | Shape::Template => {}
         Shape::Secret => object["type"] = json!("Opaque"),
         Shape::Deployment => {
-            // No replicas: nothing has to run it.
+            // No replicas: no Pods are needed.
             let labels = json!({"app": name});
             object["spec"] = json!({
                 "replicas": 0,
@@ -81,7 +79,7 @@ fn create(resource: &Resource, namespace: &str, name: &str, content: Content<'_>
     object
 }
 
-/// A JSON merge patch (RFC 7386) that changes the content, and the labels where it has some, and nothing else.
+/// A JSON merge patch (RFC 7386) that changes only the content, and the labels if there are any.
 fn update(resource: &Resource, content: Content<'_>) -> Value {
     let payload = content.payload();
     let mut patch = match resource.shape {
@@ -105,7 +103,7 @@ impl Content<'_> {
         Version { seed: self.seed, section: 0, child: false, object: self.number, revision: self.number }
     }
 
-    /// What stands beside a template: an annotation of its own number, so that no write is like another, and the labels.
+    /// The additions to a template: an annotation with the write's number, so that every write differs, and the labels.
     fn beside(self) -> Value {
         let mut metadata = json!({"annotations": {PAYLOAD: self.payload()}});
         if !self.labels.is_empty() {
@@ -147,7 +145,8 @@ mod tests {
         }
     }
 
-    /// Objects of somebody's own kind are made of a template; each write has a number of its own, and nothing of churn's is in them.
+    /// Objects of a project's own kind are made from a template; each write has a number of its own, and the objects
+    /// carry nothing of churn.
     #[test]
     fn a_template_is_filled_and_every_write_changes_something() {
         let template =

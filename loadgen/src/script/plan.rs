@@ -1,4 +1,4 @@
-//! The plan of a script: which write is due when. Pure.
+//! The plan of a script: the writes and their due times. Pure.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -28,7 +28,7 @@ pub(super) struct Operation {
     pub round: u32,
 }
 
-/// What is due so long after a trigger: by time, then in the order of the file.
+/// The writes after a trigger: by time, then in the order of the file.
 #[derive(Debug)]
 pub(super) struct Writes {
     steps: BTreeMap<usize, Repeated>,
@@ -61,14 +61,13 @@ impl Plan {
         Ok(Self { config: config.clone(), resource, template, seed, records: false })
     }
 
-    /// The plan whose run keeps a record of its successful writes: see [`super::Script::take_writes`].
+    /// The plan with a record of its successful writes: see [`super::Script::take_writes`].
     #[must_use]
     pub fn recording_writes(mut self) -> Self {
         self.records = true;
         self
     }
 
-    /// What it was made from.
     pub fn config(&self) -> &Config {
         &self.config
     }
@@ -78,7 +77,7 @@ impl Plan {
         self.resource.name()
     }
 
-    /// How many writes the steps make, whenever they are due; a recreate counts twice, the deletion of a collection once.
+    /// The number of writes of all steps; a recreate counts twice, the deletion of a collection once.
     pub fn planned(&self) -> u64 {
         let writes = |step: &Step| {
             let (verb, names) = step.verb().unwrap_or((Verb::Create, &[]));
@@ -91,7 +90,7 @@ impl Plan {
         self.config.steps.iter().map(writes).sum()
     }
 
-    /// When the last write with a time of its own is due, after the start of the warm-up.
+    /// The time of the last write that does not wait for a fault, after the start of the warm-up.
     pub fn length(&self) -> Duration {
         let end = |step: &Step| step.at.map(|at| at.0 + spread(step) * (step.times() - 1));
         self.config.steps.iter().filter_map(end).max().unwrap_or_default()
@@ -109,22 +108,22 @@ impl Plan {
         &self.resource
     }
 
-    /// The namespace of its objects; empty where they are in none.
+    /// The namespace of its objects; empty if they are cluster-wide.
     pub(super) fn place(&self) -> String {
         if self.resource.is_namespaced { self.config.namespace.clone() } else { String::new() }
     }
 
-    /// What objects of that resource look like, where it is none that is known by itself.
+    /// The template of objects of that resource, if it has no built-in form.
     pub(super) fn template(&self) -> Option<&Template> {
         self.template.as_ref()
     }
 
-    /// The names of the objects that exist before the subject starts: those that are named, in their order, then the many.
+    /// The names of the objects that exist before the subject starts: the named ones, in their order, then the many.
     pub(super) fn first_objects(&self) -> impl Iterator<Item = String> + '_ {
         self.config.objects.iter().cloned().chain((0..self.config.objects_many).map(config::many))
     }
 
-    /// How many of them are named.
+    /// The number of named objects among them.
     pub(super) fn named_objects(&self) -> usize {
         self.config.objects.len()
     }
@@ -175,7 +174,7 @@ mod tests {
         Plan::build(&serde_json::from_str(&text).unwrap(), 1).unwrap()
     }
 
-    /// What is written: after how many milliseconds, and which names.
+    /// The writes: after how many milliseconds, and which names.
     fn writes(plan: &Plan, writes: Writes) -> Vec<(u128, Vec<String>)> {
         writes.map(|(after, operation)| (after.as_millis(), plan.names(operation))).collect()
     }

@@ -5,7 +5,7 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-/// Sleeping and waking costs more than this: closer times are waited for awake.
+/// The cost of sleeping and waking: for closer times the thread stays awake.
 const AWAKE: Duration = Duration::from_micros(10);
 
 #[cfg(target_os = "linux")]
@@ -13,7 +13,7 @@ pub(crate) use linux::Alarm;
 #[cfg(not(target_os = "linux"))]
 pub(crate) use portable::Alarm;
 
-/// Whether the time is so near that sleeping is not worth it.
+/// Whether the time is too near to sleep.
 fn near(at: Instant, now: Instant) -> bool {
     at.saturating_duration_since(now) <= AWAKE
 }
@@ -46,14 +46,14 @@ mod linux {
             Ok(Self { descriptor, clock: Clock::new(), set: None })
         }
 
-        /// How long the next poll may take so that it ends at the time, or before it: not at all, or until the timer fires.
+        /// The timeout of the next poll, so that it ends at the time or before: zero, or none until the timer fires.
         pub(crate) fn timeout(&mut self, at: Instant) -> io::Result<Option<Duration>> {
             let now = Instant::now();
             if near(at, now) {
                 return Ok(Some(Duration::ZERO));
             }
-            // One that fires too early costs one turn. Deadlines move on with every answer, and setting it for each would cost
-            // more.
+            // A timer that fires too early costs one turn. Deadlines move with every answer, and setting it for each
+            // would cost more.
             if self.set.is_none_or(|set| set <= now || at < set) {
                 let absolute = self.clock.absolute(at);
                 let it_value = Timespec { tv_sec: absolute.tv_sec, tv_nsec: absolute.tv_nsec };
@@ -73,7 +73,7 @@ mod portable {
 
     use super::{Duration, Instant, io, near};
 
-    /// The poll's own timeout: the best where there are no timer descriptors.
+    /// The poll's own timeout, for systems without timer descriptors.
     pub(crate) struct Alarm;
 
     impl Alarm {

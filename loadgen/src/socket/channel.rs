@@ -1,6 +1,6 @@
-//! One TCP connection with TLS on it, without ever blocking: bytes out, bytes in. Knows nothing of what they mean.
+//! One TCP connection with TLS, without ever blocking: bytes out, bytes in. Knows nothing of their meaning.
 //!
-//! Its owner calls when the poll says that something happened.
+//! Its owner calls when the poll reports an event.
 
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::SocketAddr;
@@ -17,12 +17,12 @@ use super::record::{self, RECORD_MAX_BYTES};
 use super::session::{Opened, Session};
 use crate::failure::{Class, Failure};
 
-/// One read takes at most so much: four full records.
+/// The most bytes of one read: four full records.
 const READ_BYTES: usize = 64 << 10;
-/// Reads before others get their turn, so that one large answer cannot make the next request late.
+/// Reads before other connections get their turn, so that one large answer cannot make the next request late.
 const READS_A_TURN: usize = 4;
 
-/// Where connections go, and how TLS is spoken there.
+/// The target of connections, and its TLS settings.
 #[derive(Debug)]
 pub(crate) struct Peer {
     /// `host:port`, for messages.
@@ -56,15 +56,15 @@ pub(crate) struct Opening {
     pub open: Option<Instant>,
 }
 
-/// A connection that may be opening or open.
+/// A connection that is opening or open.
 pub(crate) struct Channel {
     tcp: TcpStream,
     stage: Stage,
-    /// The beginning of a record whose end has not come.
+    /// The beginning of an incomplete record.
     partial: Vec<u8>,
-    /// The server has hung up: there will be no further event, so whoever reads must read to the end.
+    /// The server has hung up: no further event will come, so the reader must read to the end.
     closing: bool,
-    /// What could not be written yet, from `written` on.
+    /// Data that could not be written yet, from `written` on.
     outgoing: Vec<u8>,
     written: usize,
     opening: Opening,
@@ -80,31 +80,29 @@ enum Stage {
 /// How far [`Channel::receive`] came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Came {
-    /// Everything that was there.
+    /// All available data was read.
     All,
-    /// There is more to read, and it is somebody else's turn.
+    /// There is more to read, but another connection has its turn.
     More,
     /// The server sends no more.
     End,
 }
 
-/// Why nothing more can be received.
+/// Why no more data can be received.
 pub(super) enum Broken {
     /// The connection broke.
     Tcp(io::Error),
-    /// What came makes no sense, to TLS or to whoever took it.
+    /// The data is invalid for TLS, or for the receiver.
     Failed(Failure),
 }
 
-/// What could not be sent.
 pub(crate) struct SendError {
-    /// Not a byte went out: it may go over another connection.
+    /// No byte was written: the request may go over another connection.
     pub unsent: bool,
     pub failure: Failure,
 }
 
 impl Channel {
-    /// Begins to connect.
     pub(crate) fn dial(
         peer: &Peer,
         address: SocketAddr,
@@ -145,12 +143,12 @@ impl Channel {
         !self.partial.is_empty()
     }
 
-    /// Bytes that are sealed and could not be written yet.
+    /// Sealed bytes that could not be written yet.
     pub(super) fn backlog(&self) -> usize {
         self.outgoing.len() - self.written
     }
 
-    /// Goes on with opening. True when the connection is open.
+    /// Continues the opening. True if the connection is open.
     pub(crate) fn open_further(&mut self, peer: &Peer, scratch: &mut Scratch) -> Result<bool, Failure> {
         if matches!(self.stage, Stage::Connecting) {
             if let Some(error) = self.tcp.take_error().ok().flatten() {
@@ -188,7 +186,7 @@ impl Channel {
         let Stage::Handshake(handshake) = &mut self.stage else { return Ok(()) };
         let Some(handshake) = handshake.take() else { return Ok(()) };
         let step = handshake.advance(read, peer.resumption, &mut self.outgoing);
-        // Also when it failed: the alert tells the server why. That it may not go out changes nothing then.
+        // Also after a failure: the alert tells the server the reason. If it cannot be written, the result is the same.
         let flushed = self.flush();
         match step.map_err(|why| tls_failure(peer, &why))? {
             Step::More(handshake) => self.stage = Stage::Handshake(Some(handshake)),
@@ -200,7 +198,7 @@ impl Channel {
         flushed.map_err(|error| tls_failure(peer, &error.to_string()))
     }
 
-    /// Seals the parts and writes them, as far as that goes.
+    /// Seals the parts and writes as much as the socket takes.
     pub(super) fn send(&mut self, parts: &[&[u8]], scratch: &mut Scratch) -> Result<(), SendError> {
         let Stage::Open(session) = &mut self.stage else {
             return Err(SendError { unsent: true, failure: Failure::http("the connection is not open".to_owned()) });
@@ -229,7 +227,7 @@ impl Channel {
         }
     }
 
-    /// Writes what is left to write, as far as it goes.
+    /// Writes as much of the remaining data as the socket takes.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         while self.written < self.outgoing.len() {
             match write_once(&mut self.tcp, &self.outgoing[self.written..])? {
@@ -243,8 +241,8 @@ impl Channel {
         Ok(())
     }
 
-    /// Reads what has come and hands its plaintext over piece by piece. `closing`: the server has hung up, so reading goes
-    /// on to the end, in later turns as well.
+    /// Reads available data and passes its plaintext on piece by piece. `closing`: the server has hung up, so reading
+    /// goes on to the end, in later turns as well.
     pub(super) fn receive(
         &mut self,
         closing: bool,
@@ -273,8 +271,8 @@ impl Channel {
         Ok(Came::More)
     }
 
-    /// Hands over what came together with the end of the handshake, for which the poll will not wake anybody. True when the
-    /// server sends no more.
+    /// Passes on data that came together with the end of the handshake, for which the poll reports no event. True if
+    /// the server sends no more.
     pub(super) fn receive_early(
         &mut self,
         scratch: &mut Scratch,
@@ -285,20 +283,20 @@ impl Channel {
         self.records(&mut scratch.incoming[..filled], &mut take)
     }
 
-    /// Says good-bye, when that can be done at once.
+    /// Sends a closing alert, if that is possible at once.
     pub(crate) fn close(mut self, scratch: &mut Scratch) {
         if let Stage::Open(session) = &mut self.stage
             && self.outgoing.is_empty()
         {
             scratch.outgoing.clear();
             if session.seal_end(&mut scratch.outgoing).is_ok() {
-                // The server may be gone, which is all the same now.
+                // The server may have closed already, which is harmless now.
                 let _ = self.tcp.write(&scratch.outgoing);
             }
         }
     }
 
-    /// Opens every whole record, and keeps the rest. True when the server said that nothing more comes.
+    /// Opens every whole record, and keeps the rest. True if the server announced its end.
     fn records(
         &mut self,
         filled: &mut [u8],
@@ -327,7 +325,7 @@ impl Channel {
     }
 }
 
-/// How many bytes one write takes; 0 when it would block.
+/// The number of bytes that one write takes; 0 if it would block.
 fn write_once(tcp: &mut TcpStream, bytes: &[u8]) -> io::Result<usize> {
     loop {
         match tcp.write(bytes) {

@@ -10,10 +10,10 @@ use rustls_pki_types::ServerName;
 use super::session::Session;
 use crate::failure::chain;
 
-/// Certificates of a whole chain fit several times. What comes to more before the handshake is over is noise.
+/// The most incoming bytes before the handshake is over: several times a whole chain of certificates. More is an error.
 const INCOMING_MAX_BYTES: usize = 256 << 10;
 
-/// A handshake under way.
+/// A handshake in progress.
 pub(super) struct Handshake {
     tls: UnbufferedClientConnection,
     /// Whether it must end in HTTP/2.
@@ -21,11 +21,11 @@ pub(super) struct Handshake {
     incoming: Vec<u8>,
 }
 
-/// How far it came.
+/// The state after a step.
 pub(super) enum Step {
     /// More must be read.
     More(Box<Handshake>),
-    /// It is over; these bytes came behind it, sealed.
+    /// The handshake is over; these sealed bytes came after it.
     Done(Box<Session>, Vec<u8>),
 }
 
@@ -36,8 +36,8 @@ impl Handshake {
         Ok(Self { tls, http2, incoming: Vec::new() })
     }
 
-    /// Takes in what was read and appends to `out` what must be written, even when it fails: then it is the alert that
-    /// tells the server why.
+    /// Reads input and appends output to `out`, even after a failure: then it is the alert with the reason for the
+    /// server.
     pub(super) fn advance(
         mut self: Box<Self>,
         read: &[u8],
@@ -88,7 +88,7 @@ impl Handshake {
             }
         }
         let Self { tls, http2, incoming } = *self;
-        // HTTP/1.1 is what a server without ALPN speaks; HTTP/2 needs the server's word.
+        // A server without ALPN speaks HTTP/1.1; HTTP/2 must be negotiated.
         if http2 && tls.alpn_protocol() != Some(b"h2") {
             return Err("the server does not offer HTTP/2 (ALPN h2)".to_owned());
         }

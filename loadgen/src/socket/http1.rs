@@ -17,21 +17,21 @@ pub(crate) struct Connection {
     calls: u32,
 }
 
-/// What [`Connection::receive`] found.
+/// The result of [`Connection::receive`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Received {
-    /// Nothing that completes an answer.
+    /// No complete answer yet.
     Nothing,
     /// The expected answer is complete.
     Answer,
-    /// The server hung up while nothing was expected of it.
+    /// The server hung up while no answer was expected.
     Closed,
-    /// There is more to read, and it is somebody else's turn.
+    /// There is more to read, but another connection has its turn.
     More,
 }
 
 impl Connection {
-    /// On a channel that has just been opened.
+    /// A connection on a newly opened channel.
     pub(crate) fn new(mut channel: Channel, scratch: &mut Scratch) -> Result<Self, Failure> {
         let mut reader = Reader::new();
         channel.receive_early(scratch, |data| reader.feed(data))?;
@@ -47,7 +47,7 @@ impl Connection {
         self.calls
     }
 
-    /// Whether another request may go over it, after the answer that has just come.
+    /// Whether another request may go over it after the answer that has just come.
     pub(crate) fn reusable(&self) -> bool {
         // A server that answered before it had the whole request would take the rest for the next one.
         let sent = self.channel.backlog() == 0;
@@ -76,12 +76,12 @@ impl Connection {
         self.channel.send(parts, scratch)
     }
 
-    /// Writes what is left to write, as far as it goes.
+    /// Writes as much of the remaining data as the socket takes.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         self.channel.flush()
     }
 
-    /// Reads what has come. `closing`: the server has hung up, so reading goes on to the end.
+    /// Reads available data. `closing`: the server has hung up, so reading goes on to the end.
     pub(crate) fn receive(&mut self, closing: bool, scratch: &mut Scratch) -> Result<Received, Failure> {
         match self.channel.receive(closing, scratch, |data| self.reader.feed(data)) {
             Ok(Came::All) if self.reader.done() => Ok(Received::Answer),
@@ -95,12 +95,12 @@ impl Connection {
         }
     }
 
-    /// The answer has been looked at; nothing more is expected.
+    /// The answer has been processed; no further one is expected.
     pub(crate) fn rest(&mut self) {
         self.reader.rest();
     }
 
-    /// Says good-bye, when that can be done at once.
+    /// Sends a closing alert, if that is possible at once.
     pub(crate) fn close(self, scratch: &mut Scratch) {
         self.channel.close(scratch);
     }

@@ -1,7 +1,7 @@
 //! HTTP/2 on a channel (RFC 9113): many calls at a time, each on a stream of its own.
 //!
-//! What is sent is put together by [`Connection::open`] and goes out with [`Connection::write`], so that calls that are due
-//! at the same time share a write. Request bodies stay where they are until windows let them through.
+//! [`Connection::open`] collects requests and [`Connection::write`] sends them, so that calls that are due at the same
+//! time share a write. Request bodies stay with the caller until windows let them through.
 
 mod flow;
 mod frame;
@@ -11,6 +11,14 @@ mod request;
 mod session;
 mod settings;
 mod streams;
+
+/// The single frames, for clients that write them by hand.
+pub(crate) mod raw {
+    pub(crate) use super::frame::{
+        Code, Cutter, Fault, Frame, PAYLOAD_MAX_BYTES, PREFACE, data, headers, pong, settings, settings_acknowledged,
+    };
+    pub(crate) use super::request::{METHOD_POST, SCHEME_HTTPS, number};
+}
 
 use std::time::Instant;
 
@@ -30,18 +38,18 @@ pub(crate) struct Connection {
     calls: u32,
 }
 
-/// How a connection stands after something happened on it.
+/// The state of a connection after an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Standing {
     Fine,
-    /// There is more to read, and it is somebody else's turn.
+    /// There is more to read, but another connection has its turn.
     More,
-    /// It is over, and so are its calls: [`Connection::next_ended`] tells how.
+    /// The connection has ended, and so have its calls: [`Connection::next_ended`] has their results.
     Over,
 }
 
 impl Connection {
-    /// On a channel that has just been opened; the preface goes out with the first write.
+    /// A connection on a newly opened channel; the first write sends the preface.
     pub(crate) fn new(mut channel: Channel, scratch: &mut Scratch) -> Result<Self, Failure> {
         channel.reserve();
         let now = Instant::now();
@@ -59,12 +67,12 @@ impl Connection {
         self.calls
     }
 
-    /// Calls under way.
+    /// Calls in flight.
     pub(crate) fn open_count(&self) -> usize {
         self.session.open_count()
     }
 
-    /// Further calls that the server allows now, as far as is known.
+    /// Further calls that the server allows now, as far as known.
     pub(crate) fn room(&self) -> usize {
         self.session.streams_max().saturating_sub(self.session.open_count())
     }
@@ -80,15 +88,15 @@ impl Connection {
         self.session.open(call, head, length)
     }
 
-    /// Ends a call that nobody waits for any more, and says what it was waiting for. The connection goes on.
+    /// Ends a call without a waiter, and returns the step that it was waiting for. The connection goes on.
     pub(crate) fn cancel(&mut self, stream: u32) -> Awaited {
         self.session.cancel(stream)
     }
 
-    /// Writes what there is to write, as far as that goes. `body` has the bodies of calls.
+    /// Writes as much as the socket takes. `body` has the bodies of calls.
     pub(crate) fn write<'b>(&mut self, body: impl Fn(usize) -> [&'b [u8]; 3], scratch: &mut Scratch) -> Standing {
         loop {
-            // What the server does not read is not made more.
+            // No more data is added while the server does not read.
             if self.channel.backlog() == 0 {
                 self.session.fill(&body);
             }
@@ -103,7 +111,7 @@ impl Connection {
         }
     }
 
-    /// Reads what has come. `closing`: the server has hung up, so reading goes on to the end.
+    /// Reads available data. `closing`: the server has hung up, so reading goes on to the end.
     pub(crate) fn receive(&mut self, closing: bool, scratch: &mut Scratch) -> Standing {
         let flushed = self.channel.flush();
         let (now, session) = (Instant::now(), &mut self.session);
@@ -121,22 +129,22 @@ impl Connection {
         Standing::Over
     }
 
-    /// What became of calls since the last look.
+    /// The next result of a call, if there is one.
     pub(crate) fn next_ended(&mut self) -> Option<Ended> {
         self.session.next_ended()
     }
 
-    /// The answer at a place that [`Ended::Answer`] named, and when it began.
+    /// The answer at a place that [`Ended::Answer`] named, and the time of its start.
     pub(crate) fn answer(&self, place: usize) -> (Seen<'_>, Option<Instant>) {
         self.session.answer(place)
     }
 
-    /// The answer has been looked at.
+    /// The answer has been processed.
     pub(crate) fn release(&mut self, place: usize) {
         self.session.release(place);
     }
 
-    /// Asks a server that was silent for long whether it is there.
+    /// Pings a server that was silent for long.
     pub(crate) fn check(&mut self, now: Instant) -> Standing {
         match self.session.check(now) {
             Ok(()) => Standing::Fine,
@@ -147,14 +155,14 @@ impl Connection {
         }
     }
 
-    /// Says good-bye, when that can be done at once.
+    /// Sends GOAWAY and a closing alert, if that is possible at once.
     pub(crate) fn close(mut self, scratch: &mut Scratch) {
         if self.channel.backlog() == 0 {
-            // Where the server broke a rule it is told that instead, which waits to be written.
+            // If the server broke a rule, the GOAWAY with that fault waits to be written instead.
             if !self.session.at_fault() {
                 self.session.say_goodbye();
             }
-            // The server may be gone, which is all the same now.
+            // The server may have closed already, which is harmless now.
             let _ = self.channel.send(&[self.session.out()], scratch);
         }
         self.channel.close(scratch);

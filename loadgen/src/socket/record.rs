@@ -1,6 +1,7 @@
 //! TLS records after the handshake: sealed and opened in place, without a copy and without an allocation. Pure.
 //!
-//! TLS 1.3 (RFC 8446, section 5) and the AEAD suites of TLS 1.2 (RFC 5288, RFC 7905), which are all that rustls agrees on.
+//! TLS 1.3 (RFC 8446, section 5) and the AEAD suites of TLS 1.2 (RFC 5288, RFC 7905), which are all that rustls
+//! negotiates.
 
 use aws_lc_rs::aead::{AES_128_GCM, AES_256_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 use rustls::{ConnectionTrafficSecrets, ProtocolVersion};
@@ -12,7 +13,7 @@ const PLAINTEXT_MAX_BYTES: usize = 16 << 10;
 /// The largest record: TLS 1.2 lets ciphers add 2048 bytes (RFC 5246, section 6.2.3), TLS 1.3 only 256.
 pub(super) const RECORD_MAX_BYTES: usize = HEADER_BYTES + PLAINTEXT_MAX_BYTES + 2048;
 const TAG_BYTES: usize = 16;
-/// What TLS 1.2 sends of an AES-GCM nonce with each record.
+/// The bytes of an AES-GCM nonce that TLS 1.2 sends with each record.
 const EXPLICIT_NONCE_BYTES: usize = 8;
 /// AES-GCM keys should seal no more than 2^24.5 full records (RFC 8446, section 5.5).
 const SEALED_MAX: u64 = 1 << 24;
@@ -21,11 +22,11 @@ pub(super) const ALERT: u8 = 21;
 pub(super) const HANDSHAKE: u8 = 22;
 pub(super) const APPLICATION_DATA: u8 = 23;
 
-/// A record that is none, or whose seal is broken.
+/// An invalid record, or one with a broken seal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Broken(pub &'static str);
 
-/// One direction of a connection: its key and how many records it has seen.
+/// One direction of a connection: its key and the number of its records.
 pub(super) struct Half {
     key: LessSafeKey,
     iv: [u8; 12],
@@ -36,13 +37,13 @@ pub(super) struct Half {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     Tls13,
-    /// A part of the nonce goes over the wire.
+    /// A part of the nonce is sent with the record.
     Tls12Gcm,
     Tls12ChaCha,
 }
 
 impl Half {
-    /// From what rustls hands over.
+    /// From the secrets that rustls exports.
     pub(super) fn new(
         (sequence, secrets): (u64, ConnectionTrafficSecrets),
         version: ProtocolVersion,
@@ -65,7 +66,7 @@ impl Half {
         Ok(Self { key: LessSafeKey::new(key), iv, sequence, form })
     }
 
-    /// No more should be sealed with this key.
+    /// Whether no more should be sealed with this key.
     pub(super) fn exhausted(&self) -> bool {
         self.sequence >= SEALED_MAX
     }
@@ -110,7 +111,7 @@ impl Half {
         Ok(())
     }
 
-    /// Opens one whole record; returns its content type and what was in it.
+    /// Opens one whole record; returns its content type and its contents.
     pub(super) fn open<'a>(&mut self, record: &'a mut [u8]) -> Result<(u8, &'a mut [u8]), Broken> {
         let broken = Broken("a record's seal is broken");
         let nonce = self.nonce();
@@ -123,7 +124,7 @@ impl Half {
                 let (header, payload) = record.split_at_mut(HEADER_BYTES);
                 let nonce = Nonce::assume_unique_for_key(nonce);
                 let text = self.key.open_in_place(nonce, Aad::from(&*header), payload).map_err(|_| broken)?;
-                // The content type stands behind the text, before zeros that only hide its length.
+                // The content type follows the text, before zeros that only hide its length.
                 let at = text.iter().rposition(|&byte| byte != 0).ok_or(Broken("a record has no content type"))?;
                 (text[at], &mut text[..at])
             }
@@ -155,7 +156,7 @@ impl Half {
         nonce
     }
 
-    /// What TLS 1.2 protects beside the text (RFC 5246, section 6.2.3.3).
+    /// The additional data that TLS 1.2 protects (RFC 5246, section 6.2.3.3).
     fn aad12(&self, content_type: u8, length: usize) -> Result<[u8; 13], Broken> {
         let mut aad = [0; 13];
         aad[..8].copy_from_slice(&self.sequence.to_be_bytes());
@@ -165,7 +166,7 @@ impl Half {
     }
 }
 
-/// The length of the first record in the buffer, header included; `None` when the header is not complete.
+/// The length of the first record in the buffer, header included; `None` if the header is not complete.
 pub(super) fn length(buffer: &[u8]) -> Result<Option<usize>, Broken> {
     let [_, _, _, high, low, ..] = buffer else { return Ok(None) };
     let length = HEADER_BYTES + usize::from(u16::from_be_bytes([*high, *low]));

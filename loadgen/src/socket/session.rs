@@ -1,4 +1,5 @@
-//! An established TLS session: seals what is sent, opens what comes, answers what TLS itself asks after the handshake.
+//! An established TLS session: seals sent data, opens received data, and answers TLS's own messages after the
+//! handshake.
 
 use rustls::client::ClientConnectionData;
 use rustls::kernel::KernelConnection;
@@ -6,17 +7,19 @@ use rustls::{ExtractedSecrets, ProtocolVersion};
 
 use super::record::{ALERT, APPLICATION_DATA, Broken, HANDSHAKE, Half};
 
-/// Handshake messages after the handshake are tickets and key updates; rustls takes no longer ones either.
+/// The longest handshake message. After the handshake these are tickets and key updates; rustls takes no longer ones
+/// either.
 const MESSAGE_MAX_BYTES: usize = 64 << 10;
 /// Types of handshake messages (RFC 8446, section 4).
 const HELLO_REQUEST: u8 = 0;
 const NEW_SESSION_TICKET: u8 = 4;
 const KEY_UPDATE: u8 = 24;
 const CLOSE_NOTIFY: u8 = 0;
-/// Records in a row that carry no data. A server sends a few tickets after the handshake, each in a record at most.
+/// The most records in a row without data. A server sends a few tickets after the handshake, each in at most one
+/// record.
 const EMPTY_MAX: u32 = 100;
-/// New keys that the server may ask for. Each costs an answer, which a server that does not read would let pile up; the keys of TLS
-/// 1.3 last for hours of full load.
+/// The most key updates that the server may request. Each costs an answer, which would pile up if the server does not
+/// read; the keys of TLS 1.3 last for hours of full load.
 const UPDATES_MAX: u32 = 1_000;
 
 /// The session. Owns the keys; knows nothing of sockets.
@@ -25,17 +28,17 @@ pub(super) struct Session {
     receiving: Half,
     keys: KernelConnection<ClientConnectionData>,
     resumption: bool,
-    /// The beginning of a handshake message whose end has not come. Nearly always empty.
+    /// The beginning of an incomplete handshake message. Nearly always empty.
     message: Vec<u8>,
-    /// Records without data since the last with some.
+    /// Records without data since the last one with data.
     empty: u32,
     updates: u32,
 }
 
-/// What one record was.
+/// The contents of one record.
 pub(super) enum Opened<'a> {
     Data(&'a [u8]),
-    /// Something of TLS's own. It may have left an answer in `reply`.
+    /// A message of TLS itself. It may have left an answer in `reply`.
     Nothing,
     /// The other side sends no more.
     End,
@@ -59,7 +62,7 @@ impl Session {
         })
     }
 
-    /// No more requests should go over this session.
+    /// Whether no more requests should go over this session.
     pub(super) fn exhausted(&self) -> bool {
         self.sending.exhausted()
     }
@@ -69,13 +72,13 @@ impl Session {
         self.sending.seal(APPLICATION_DATA, parts, out)
     }
 
-    /// Appends the word that nothing more will come.
+    /// Appends the closing alert.
     pub(super) fn seal_end(&mut self, out: &mut Vec<u8>) -> Result<(), Broken> {
         const WARNING: u8 = 1;
         self.sending.seal(ALERT, &[&[WARNING, CLOSE_NOTIFY]], out)
     }
 
-    /// Opens one whole record. What TLS wants to be said in return is appended to `reply`, sealed.
+    /// Opens one whole record. TLS's own replies are appended to `reply`, sealed.
     pub(super) fn open<'a>(&mut self, record: &'a mut [u8], reply: &mut Vec<u8>) -> Result<Opened<'a>, Broken> {
         let (content_type, text) = self.receiving.open(record)?;
         self.empty = if content_type == APPLICATION_DATA && !text.is_empty() { 0 } else { self.empty + 1 };
@@ -113,7 +116,7 @@ impl Session {
                     let requested = body[0] == 1;
                     self.update(requested, reply)?;
                 }
-                // A wish to negotiate anew, which a client may pass over (RFC 5246, section 7.4.1.1).
+                // A request to renegotiate, which a client may ignore (RFC 5246, section 7.4.1.1).
                 HELLO_REQUEST if !tls13 => {}
                 _ => return Err(Broken("an unexpected TLS message came after the handshake")),
             }
@@ -122,7 +125,7 @@ impl Session {
         Ok(())
     }
 
-    /// RFC 8446, section 4.6.3: the answer goes out under the old key.
+    /// RFC 8446, section 4.6.3: the answer is sent under the old key.
     fn update(&mut self, requested: bool, reply: &mut Vec<u8>) -> Result<(), Broken> {
         self.updates += 1;
         if self.updates > UPDATES_MAX {
@@ -139,7 +142,7 @@ impl Session {
     }
 }
 
-/// What a server that gives up after the handshake most likely means (RFC 8446, section 6.2).
+/// The likely meaning of a server's alert after the handshake (RFC 8446, section 6.2).
 fn alert(description: Option<u8>) -> &'static str {
     match description {
         Some(42..=46) => "the server refuses the client's certificate (TLS alert)",

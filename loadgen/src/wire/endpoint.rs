@@ -1,6 +1,6 @@
-//! Where to connect: address, name, trusted certificates, and the TCP and TLS handshakes.
+//! The target of connections: address, name, trusted certificates, and the TCP and TLS handshakes.
 
-use std::net::ToSocketAddrs as _;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,22 +9,22 @@ use rustls::ClientConfig;
 use rustls::client::Resumption;
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use crate::failure::{Class, Failure, chain};
 use crate::socket::Peer;
 
-/// As k8s.io/apimachinery sets it for kube-apiserver's clients.
+/// The limit that k8s.io/apimachinery sets for kube-apiserver's clients.
 pub(crate) const CONNECT_LIMIT: Duration = Duration::from_secs(30);
 pub(crate) const TLS_LIMIT: Duration = Duration::from_secs(10);
-/// Where HTTPS is when an address does not say.
 const HTTPS_PORT: u16 = 443;
-/// Session tickets that a client keeps. Each is used once, so this is also how many handshakes at once may resume.
+/// Session tickets that a client keeps. Each is used once, so this is also the number of handshakes at once that may
+/// resume.
 const TICKETS: usize = 256;
 
-/// Why an address cannot be used. Says what to write instead.
+/// Why an address cannot be used, with a remedy.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum EndpointError {
     #[error("`{url}` is no address ({why}): write for example `https://127.0.0.1:8443/mutate`")]
@@ -39,7 +39,7 @@ pub(crate) enum EndpointError {
     Resolve { host: String, why: String },
 }
 
-/// How TLS is spoken with a server.
+/// The TLS settings for a server.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tls<'a> {
     /// The one protocol that is offered.
@@ -48,7 +48,7 @@ pub(crate) struct Tls<'a> {
     pub resumption: bool,
     /// The client's certificate chain and its key, as PEM.
     pub identity: Option<(&'a str, &'a str)>,
-    /// The clock by which certificates are looked at, if it is not the machine's.
+    /// The clock for checking certificates, if it is not the machine's.
     pub pace: Option<go_rules::tls::Pace>,
 }
 
@@ -67,13 +67,14 @@ pub(crate) struct Endpoint {
 }
 
 impl Endpoint {
-    /// `name` is what the certificate must be for; empty: the host of the URL. `alpn` is the one protocol offered.
+    /// `name` is the name that the certificate must be for; empty: the host of the URL. `alpn` is the one protocol
+    /// offered.
     pub(crate) fn new(url: &str, name: &str, ca_pem: &str, alpn: &[u8]) -> Result<Self, EndpointError> {
         // Go resumes sessions only with a session cache, and kube-apiserver's webhook clients have none.
         Self::with(url, name, ca_pem, Tls { alpn, resumption: false, identity: None, pace: None })
     }
 
-    /// As [`Endpoint::new`], with a say in how TLS is spoken.
+    /// Like [`Endpoint::new`], with TLS settings.
     pub(crate) fn with(url: &str, name: &str, ca_pem: &str, tls: Tls<'_>) -> Result<Self, EndpointError> {
         let bad = |why: &str| EndpointError::Url { url: units::masked(url), why: why.to_owned() };
         let uri: Uri = url.parse().map_err(|error: http::uri::InvalidUri| bad(&error.to_string()))?;
@@ -101,8 +102,8 @@ impl Endpoint {
         })
     }
 
-    /// The same server for connections that seal their records themselves. Looks the host's addresses up, which may take
-    /// seconds; they are kept, because a look-up in the thread that sends would make it late.
+    /// The server for connections that seal their records themselves. Resolves the host's addresses, which may take
+    /// seconds. They are kept, because a look-up in the sending thread would make it late.
     pub(crate) fn peer(&self) -> Result<Peer, EndpointError> {
         let unresolved = |why: String| EndpointError::Resolve { host: self.host.to_string(), why };
         let addresses: Vec<_> =
@@ -116,12 +117,22 @@ impl Endpoint {
         Ok(Peer { at, addresses, name: self.name.clone(), tls: Arc::new(tls), resumption: self.resumption })
     }
 
+    /// Whether it is on this machine, by its address.
+    pub(crate) fn is_loopback(&self) -> bool {
+        self.host.parse::<IpAddr>().is_ok_and(|address| address.is_ipv4() && address.is_loopback())
+    }
+
     /// A TCP connection and a TLS session on it.
     pub(crate) async fn connect(&self) -> Result<TlsStream<TcpStream>, Failure> {
+        self.connect_from(None).await
+    }
+
+    /// The same with an address of the client's own, where the server is named by its address.
+    pub(crate) async fn connect_from(&self, from: Option<IpAddr>) -> Result<TlsStream<TcpStream>, Failure> {
         let connect = |text: String| Failure { class: Class::Connect, text };
         let tls = |text: String| Failure { class: Class::Tls, text };
         let at = format!("{}:{}", self.host, self.port);
-        let tcp = tokio::time::timeout(CONNECT_LIMIT, TcpStream::connect((&*self.host, self.port)))
+        let tcp = tokio::time::timeout(CONNECT_LIMIT, self.tcp(from))
             .await
             .map_err(|_| connect(format!("{at}: no connection in {} s", CONNECT_LIMIT.as_secs())))?
             .map_err(|error| connect(format!("{at}: {error}")))?;
@@ -132,6 +143,15 @@ impl Endpoint {
             .await
             .map_err(|_| tls(format!("{at}: no TLS session in {} s", TLS_LIMIT.as_secs())))?
             .map_err(|error| tls(format!("{at}: {}", chain(&error))))
+    }
+
+    async fn tcp(&self, from: Option<IpAddr>) -> std::io::Result<TcpStream> {
+        let (Some(from), Ok(to)) = (from, self.host.parse::<IpAddr>()) else {
+            return TcpStream::connect((&*self.host, self.port)).await;
+        };
+        let socket = if from.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+        socket.bind(SocketAddr::new(from, 0))?;
+        socket.connect(SocketAddr::new(to, self.port)).await
     }
 }
 

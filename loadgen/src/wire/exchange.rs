@@ -12,10 +12,10 @@ use hyper::body::Incoming;
 use super::Answer;
 use crate::failure::{Awaited, Failure, MOST_BODY_BYTES, chain, timed_out};
 
-/// What requests carry.
+/// The body of a request.
 pub(crate) type Body = Full<Bytes>;
 
-/// How far a call has come, so that a timeout can say what it was waiting for.
+/// The progress of a call, so that a timeout can name the step that it was waiting for.
 #[derive(Debug, Default)]
 pub(crate) struct Progress(AtomicU8);
 

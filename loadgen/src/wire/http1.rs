@@ -1,9 +1,9 @@
 //! A pool of HTTP/1.1 connections that behaves like the one inside kube-apiserver (Go's `net/http.Transport`).
 //!
-//! No idle connection means a new one is dialled; the call takes whichever is first, the new one or one that another
-//! call gives back. The most recently used idle connection is taken first. At most so many idle ones are kept, for 90 s;
-//! extra ones are closed when they come back. A request that found its idle connection closed before a byte was written
-//! goes to another one; one that was written is never sent twice.
+//! If there is no idle connection, a new one is dialled; the call takes the new one or a returned one, whichever comes
+//! first. The most recently used idle connection is taken first. A limited number of idle ones is kept, for 90 s; extra
+//! ones are closed when they come back. A request whose idle connection was closed before a byte was written goes to
+//! another one; a written request is never sent twice.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::failure::Failure;
 
 /// `IdleConnTimeout` of Go's default transport, which kube-apiserver keeps.
 const IDLE_LIMIT: Duration = Duration::from_secs(90);
-/// A request is moved from closed idle connections to others so many times.
+/// How often a request is moved from a closed idle connection to another one.
 const TRIES: usize = 4;
 
 type Connection = SendRequest<Body>;
@@ -59,7 +59,7 @@ impl Http1 {
         })
     }
 
-    /// Sends and reads the whole answer. The caller sets the deadline by dropping the future.
+    /// Sends a request and reads the whole answer. The caller sets the deadline by dropping the future.
     pub(crate) async fn call(
         self: &Arc<Self>,
         mut request: Request<Body>,
@@ -90,7 +90,7 @@ impl Http1 {
         let (ready, wait) = oneshot::channel();
         let (id, dial) = {
             let mut state = self.state.lock();
-            // Calls that ran into their deadline leave their place behind.
+            // Calls that timed out leave their entry behind.
             state.waiting.retain(|(_, waiter)| !waiter.is_closed());
             let id = state.next_waiter;
             state.next_waiter += 1;
@@ -120,7 +120,8 @@ impl Http1 {
         None
     }
 
-    /// Dials for the waiter, who may have been served by then: whoever waits longest gets the connection.
+    /// Dials for the waiter, which may have been served by then: the connection goes to the call that has waited
+    /// longest.
     async fn dial(self: Arc<Self>, id: u64) {
         let outcome = match self.endpoint.connect().await {
             Ok(stream) => {
@@ -141,7 +142,7 @@ impl Http1 {
         }
     }
 
-    /// Waits until the connection can take the next request, then hands it on. `Connection: close` ends it here.
+    /// Waits until the connection can take the next request, then passes it on. `Connection: close` ends it here.
     fn give_back(self: &Arc<Self>, mut connection: Connection) {
         if self.idle_max == 0 {
             return;
@@ -169,7 +170,7 @@ impl Http1 {
         }
     }
 
-    /// Tells the waiter whose dial failed, or when it was served already, the one that waits longest.
+    /// Fails the waiter of the dial, or if it was served already, the call that has waited longest.
     fn refuse(&self, id: u64, failure: Failure) {
         let mut state = self.state.lock();
         let at = state.waiting.iter().position(|(waiter, _)| *waiter == id).unwrap_or(0);

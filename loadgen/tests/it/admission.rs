@@ -45,7 +45,7 @@ async fn right_answers_are_right_for_every_action_and_client() {
         let more = format!(r#"{EVERYTHING}, "client": "{client}", "rate": "200/s""#);
         let interval = run(plan(400, &more), &target(&server)).await;
         assert_eq!(interval.examples, Vec::<String>::new(), "{client}");
-        // A machine under load may not begin every call; what is begun must be right.
+        // A machine under load may not begin every call; those that begin must be right.
         assert_eq!((interval.counts.wrong_verdicts, interval.errors()), (0, 0), "{client}");
         assert!(
             interval.counts.allowed > 100 && interval.counts.denied > 10,
@@ -71,7 +71,7 @@ async fn a_missing_patch_and_a_missing_image_are_told_apart() {
         let review = webhook::body(request).await;
         let right = right(&review);
         let allowed = right["response"]["allowed"] == true;
-        // Right about what does not exist, forgetful about pins.
+        // Right about missing images, but without pins.
         webhook::json(&if allowed { webhook::answer(&review, json!({"allowed": true})) } else { right })
     })
     .await;
@@ -90,7 +90,7 @@ async fn a_wrong_denial_is_a_wrong_verdict_but_no_wrong_allow() {
     .await;
     assert_eq!((interval.counts.denied, interval.counts.wrong_allows), (20, 0));
     assert!((1..=20).contains(&interval.counts.wrong_verdicts));
-    example(&interval, "was denied, allowing it is right; it said: not today");
+    example(&interval, "was denied, it is right to allow it; the answer: not today");
 }
 
 #[tokio::test]
@@ -166,7 +166,8 @@ async fn a_server_without_http2_is_a_tls_failure_of_that_client() {
     assert_eq!(interval.counts.tls, 10, "{:?}", interval.examples);
 }
 
-/// The limit is never exceeded and nothing waits unseen: what does not fit is overflow; what is cut off is abandoned.
+/// The limit is never exceeded and no call waits unseen: calls beyond it are overflow; calls that are cut off are
+/// abandoned.
 #[tokio::test]
 async fn the_in_flight_limit_overflows() {
     let server = Server::start(H1, |_| async { std::future::pending().await }).await;
@@ -178,7 +179,7 @@ async fn the_in_flight_limit_overflows() {
     assert_eq!((interval.counts.sent, interval.counts.overflow, interval.counts.abandoned), (5, 95, 5));
 }
 
-/// A generator that is late says so: latency counts from the planned time, service time does not.
+/// A late generator is visible: latency counts from the planned time, service time does not.
 #[tokio::test]
 async fn lateness_is_part_of_response_time_and_not_of_service_time() {
     let server = Server::start(H1, |request: hyper::Request<Incoming>| async move {
@@ -198,7 +199,7 @@ async fn lateness_is_part_of_response_time_and_not_of_service_time() {
     assert!(interval.service.max() < 1_980_000, "{}", interval.service.max());
 }
 
-/// Taking swaps: intervals add up to the whole, and nothing is counted twice.
+/// Taking swaps recorders: intervals add up to the whole, and nothing is counted twice.
 #[tokio::test]
 async fn intervals_add_up() {
     let server = Server::start(H1, |request: hyper::Request<Incoming>| async move {

@@ -1,5 +1,5 @@
-//! What is sent again over HTTP/2: what the server surely has not looked at, within bounds; and nothing else, because a review that is
-//! looked at twice is another load.
+//! Requests sent again over HTTP/2: those that the server certainly has not processed, within bounds. No others are,
+//! because a review that is processed twice is additional load.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,7 @@ use crate::frames::{DELETIONS, GOAWAY, RST_STREAM, Raw, Wire, assert_example};
 use crate::server::until;
 use crate::webhook::{assert_accounts, plan, run};
 
-/// Which reviews a server looked at, and how often: by uid.
+/// The reviews that a server processed, and how often: by uid.
 type Looked = Arc<Mutex<BTreeMap<String, u32>>>;
 
 fn look(looked: &Looked, uid: &str) {
@@ -30,11 +30,11 @@ async fn drain(mut wire: Wire) -> Option<()> {
     None
 }
 
-/// Six requests under way when the server goes away, of which it has looked at three: those are answered there, the other three go
-/// over the next connection, and none is looked at twice.
+/// Six requests in flight when the server goes away, of which it has processed three: those are answered there, the
+/// other three go over the next connection, and none is processed twice.
 #[tokio::test]
 async fn what_a_goaway_leaves_behind_is_sent_again_once() {
-    // A graceful end names every stream first and then those that it took (RFC 9113, section 6.8).
+    // A graceful end names every stream first and then the processed ones (RFC 9113, section 6.8).
     for warned in [false, true] {
         let looked = Looked::default();
         let seen = Arc::clone(&looked);
@@ -73,7 +73,8 @@ async fn what_a_goaway_leaves_behind_is_sent_again_once() {
     }
 }
 
-/// What the server took before it went away and never answered may have been looked at: it is an error, not sent again.
+/// A request that the server took before it went away and never answered may have been processed: it is an error, not
+/// sent again.
 #[tokio::test]
 async fn what_was_taken_is_never_sent_again() {
     let server = Raw::start(|mut wire| async move {
@@ -92,7 +93,7 @@ async fn what_was_taken_is_never_sent_again() {
     assert_eq!(server.accepted(), 1);
 }
 
-/// A server that takes nothing, ever: each call is sent four times and then fails, and nobody waits for ever.
+/// A server that never takes a request: each call is sent four times and then fails, and none waits for ever.
 #[tokio::test]
 async fn a_server_that_always_goes_away_ends_calls_within_bounds() {
     let server = Raw::start(|mut wire| async move {
@@ -108,7 +109,7 @@ async fn a_server_that_always_goes_away_ends_calls_within_bounds() {
     assert_example(&interval, "the server did not take the request: GOAWAY NO_ERROR");
 }
 
-/// A server that ends each connection after three requests with GOAWAY and takes no more: what it did not take goes over the
+/// A server that ends each connection after three requests with GOAWAY and takes no more: further requests go over the
 /// next connection, and no call is lost.
 #[tokio::test]
 async fn goaway_loses_no_call() {
@@ -134,7 +135,7 @@ async fn goaway_loses_no_call() {
     assert_eq!(server.accepted(), 10);
 }
 
-/// A stream that was refused was not looked at, so its call is tried again, but not for ever.
+/// A refused stream was not processed, so its call is tried again, but not for ever.
 #[tokio::test]
 async fn refused_streams_are_tried_again_within_bounds() {
     let server = Raw::start(|mut wire| async move {

@@ -1,4 +1,5 @@
-//! The audit against a small API that lists and watches: complete when nothing is wrong, and never silent when something is.
+//! The audit against a small API that lists and watches: complete if nothing is wrong, and never silent if there is a
+//! fault.
 
 use std::time::{Duration, Instant};
 
@@ -114,7 +115,7 @@ async fn a_cut_stream_is_resumed() {
     assert!(report.is_complete() && report.resumes > 10 && report.repeated == 0, "{report:?}");
 }
 
-/// When the server has forgotten the version, by status or in the stream, a list tells the outcome and the hole is named.
+/// If the server has forgotten the version, by status or in the stream, a list shows the outcome and the hole is named.
 #[tokio::test]
 async fn a_forgotten_version_makes_a_hole() {
     for in_stream in [false, true] {
@@ -200,7 +201,7 @@ async fn what_the_watch_never_showed_is_named() {
     assert!(!report.is_complete());
 }
 
-/// Lines that make no sense do not stop it for good: after a few a list helps.
+/// Invalid lines do not stop it for good: after a few it lists.
 #[tokio::test]
 async fn nonsense_in_the_stream_is_survived_and_marked() {
     let kube = kube().await;
@@ -217,7 +218,7 @@ async fn nonsense_in_the_stream_is_survived_and_marked() {
 #[tokio::test]
 async fn bookmarks_keep_the_version_fresh() {
     let kube = kube().await;
-    // Silence is no outage, however short the patience with those is.
+    // Silence is no outage, however short the limit of outages is.
     let outage_limit = Duration::from_millis(50);
     let config = Config { silence_limit: Duration::from_millis(200), outage_limit, ..config(&kube) };
     let mut audit = Audit::start(config).await.unwrap();
@@ -336,7 +337,8 @@ async fn churn_and_audit_agree() {
     }
 }
 
-/// A version that the server never sent, followed by a later one, is invisible to the lists. The writes know it.
+/// A version that the server never sent, followed by a later one, is invisible to the lists. The record of writes has
+/// it.
 #[tokio::test]
 async fn a_write_that_the_audit_never_showed_is_named() {
     let kube = kube().await;

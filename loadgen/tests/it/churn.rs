@@ -1,5 +1,5 @@
-//! Churn against a small API: the population is constant, nothing comes back, failures are counted and healed, and
-//! what was made is removed.
+//! Churn against a small API: the population is constant, no name comes back, failures are counted and repaired, and
+//! all objects are removed.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -123,7 +123,7 @@ async fn one_operation_at_a_time_on_one_object() {
     churn.empty().await.unwrap();
 }
 
-/// An API slower than the plan does not slow the plan down: what does not fit is counted as failed.
+/// An API slower than the plan does not slow the plan down: operations beyond the limit are counted as failed.
 #[tokio::test]
 async fn a_slow_api_fails_operations_instead_of_delaying_them() {
     let kube = Kube::start().await;
@@ -137,7 +137,7 @@ async fn a_slow_api_fails_operations_instead_of_delaying_them() {
     assert_eq!((kube.objects().len(), kube.namespaces().len()), (0, 0));
 }
 
-/// An object whose creation failed is created by its next update, so its updates fail to find it once at most.
+/// An object whose creation failed is created by its next update, so at most one of its updates does not find it.
 #[tokio::test]
 async fn a_failed_creation_is_made_up_for() {
     let kube = Kube::start().await;
@@ -147,7 +147,7 @@ async fn a_failed_creation_is_made_up_for() {
     .unwrap();
     let plan = Plan::build(&config, 7, Duration::from_secs(1)).unwrap();
     let mut churn = Churn::start(plan, &kube.api(), Instant::now()).await.unwrap();
-    // The creations of a quarter of the run fail; what follows finds objects missing.
+    // The creations of a quarter of the run fail; later operations find objects missing.
     kube.state.lock().fault =
         Some(|count, method, path| (method == "POST" && path.ends_with("/packages") && count < 140).then_some(503));
     let total = run(&mut churn, 400).await;
@@ -172,7 +172,8 @@ async fn a_failed_creation_is_made_up_for() {
     churn.empty().await.unwrap();
 }
 
-/// What fails is counted with its reason, and the population heals: missing objects are created, doomed ones deleted.
+/// Failures are counted with their reason, and the population recovers: missing objects are created, doomed ones
+/// deleted.
 #[tokio::test]
 async fn failures_are_counted_and_healed() {
     let kube = Kube::start().await;

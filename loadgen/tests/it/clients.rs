@@ -1,4 +1,4 @@
-//! What the three kinds of client look like from the other side.
+//! The three kinds of client as seen by the server.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -112,7 +112,7 @@ async fn connection_close_is_honoured() {
     assert_eq!(server.accepted(), 100);
 }
 
-/// HTTP/2: what the server's stream limit does not let through is overflow, not a hidden queue.
+/// HTTP/2: calls beyond the server's stream limit are overflow, not a hidden queue.
 #[tokio::test]
 async fn http2_stream_limit_is_overflow() {
     let server = Server::start(&[b"h2"], |_| async { std::future::pending().await }).await;
@@ -125,10 +125,11 @@ async fn http2_stream_limit_is_overflow() {
     assert_eq!((interval.counts.sent, interval.counts.abandoned, interval.counts.overflow), (200, 200, 100));
 }
 
-/// Stopping and dropping leave no connection and no thread behind, even when the server never answers.
+/// Stopping and dropping leave no connection and no thread behind, even if the server never answers.
 #[tokio::test]
 async fn dropping_ends_everything() {
-    // It takes the whole request: hyper stops reading when a body is dropped, and then never sees that the client is gone.
+    // The server reads the whole request: hyper stops reading when a body is dropped, and then never notices that the
+    // client is gone.
     let server = Server::start(H1, |request: hyper::Request<Incoming>| async move {
         webhook::body(request).await;
         std::future::pending().await

@@ -17,7 +17,7 @@ fn packed(plain: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// Whoever asks as kube-apiserver does gets every answer packed, and counts each as what it says.
+/// A client that asks like kube-apiserver gets every answer compressed, and counts each by its contents.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn packed_answers_are_read() {
     let asked = Arc::new(AtomicU64::new(0));
@@ -42,7 +42,7 @@ async fn packed_answers_are_read() {
     assert_eq!(asked.load(Ordering::SeqCst), 300, "every request allows it");
 }
 
-/// A hundred MiB of spaces in a hundred KiB: unpacked as far as an answer may be long, and no further.
+/// A hundred MiB of spaces in a hundred KiB: decompressed up to the limit of an answer, and no further.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_bomb_is_an_invalid_answer() {
     let bomb = packed(&vec![b' '; 100 << 20]);

@@ -1,4 +1,4 @@
-//! How connections are opened, sealed, shared and given up: what the generator's own send path must get right beside HTTP.
+//! How connections are opened, sealed, shared and given up: the duties of the generator's own send path besides HTTP.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ async fn rightly(request: hyper::Request<Incoming>) -> hyper::Response<Body> {
     webhook::json(&right(&webhook::body(request).await))
 }
 
-/// A server that speaks this suite and nothing else.
+/// A server with only this cipher suite.
 fn config_with(identity: &Identity, suite: SupportedCipherSuite) -> ServerConfig {
     let provider = CryptoProvider { cipher_suites: vec![suite], ..aws_lc_rs::default_provider() };
     ServerConfig::builder_with_provider(Arc::new(provider))
@@ -34,8 +34,8 @@ fn config_with(identity: &Identity, suite: SupportedCipherSuite) -> ServerConfig
         .unwrap()
 }
 
-/// Sends the plan over one connection at a time, each request when the last is answered: how many connections that takes
-/// does not depend on how busy the machine is.
+/// Sends the plan over one connection at a time, each request after the last answer: the number of connections does not
+/// depend on the machine's load.
 async fn one_by_one(plan: Plan, target: &Target) -> Interval {
     let planned = plan.planned();
     let load = Load::saturate(plan, target, 1).unwrap();
@@ -72,13 +72,13 @@ async fn every_cipher_suite_carries_large_requests() {
     }
 }
 
-/// A server whose connections are the handler's.
+/// A server that passes its connections to the handler.
 async fn raw<F: Future<Output = ()> + Send + 'static>(handler: fn(TlsStream<TcpStream>) -> F) -> Raw {
     let identity = Identity::new();
     Raw::start(identity.config(&[]), identity.pem, move |stream, _| handler(stream)).await
 }
 
-/// Reads until the text so far is enough; `None` when the client is gone.
+/// Reads until the text so far is enough; `None` if the client is gone.
 async fn read_until<T>(stream: &mut TlsStream<TcpStream>, enough: impl Fn(&str) -> Option<T>) -> Option<T> {
     let (mut seen, mut buffer) = (Vec::new(), vec![0; 64 << 10]);
     loop {
@@ -102,7 +102,7 @@ fn uid(text: &str) -> Option<String> {
     text.split_once(r#""uid":""#)?.1.get(..36).map(str::to_owned)
 }
 
-/// A server that changes its keys after every answer, and asks for the client's to change (RFC 8446, section 4.6.3).
+/// A server that changes its keys after every answer, and requests a change of the client's (RFC 8446, section 4.6.3).
 #[tokio::test]
 async fn key_updates_are_followed() {
     let server = raw(|mut stream| async move {
@@ -123,7 +123,7 @@ async fn key_updates_are_followed() {
     assert_eq!(server.accepted(), 1, "the connection outlives updates of its keys");
 }
 
-/// A server that answers before it has the whole request: the rest of that would be taken for the next request, so no other
+/// A server that answers before it has the whole request: the rest would be taken for the next request, so no other
 /// follows it. It stops reading, so that a part of the request stays with the client.
 #[tokio::test]
 async fn a_connection_that_was_answered_early_is_not_used_again() {
@@ -145,7 +145,8 @@ async fn a_connection_that_was_answered_early_is_not_used_again() {
     assert_eq!(server.accepted() as u64, calls);
 }
 
-/// A server that wants to know who calls: with the certificate it answers, without one the message says what is missing.
+/// A server that requires a client certificate: with the certificate it answers, without one the message names what is
+/// missing.
 #[tokio::test]
 async fn client_certificates_are_shown() {
     let (identity, client) = (Identity::new(), Identity::new());
@@ -174,7 +175,7 @@ async fn client_certificates_are_shown() {
     assert!(!format!("{known:?}").contains("PRIVATE KEY"), "keys are not printed");
 }
 
-/// Sessions are resumed only when asked for: kube-apiserver makes a full handshake for each connection.
+/// Sessions are resumed only on request: kube-apiserver makes a full handshake for each connection.
 #[tokio::test]
 async fn sessions_are_resumed_only_on_request() {
     for resumption in [true, false] {
@@ -188,7 +189,7 @@ async fn sessions_are_resumed_only_on_request() {
     }
 }
 
-/// Connections are given up after so many calls.
+/// Connections are given up after this many calls.
 #[tokio::test]
 async fn connections_are_churned() {
     for (client, alpn) in [("apiserver", b"http/1.1".as_slice()), ("http2", b"h2")] {
@@ -200,7 +201,8 @@ async fn connections_are_churned() {
     }
 }
 
-/// HTTP/2 with many calls at a time: a connection that has carried its share ends with its last call, and none is lost.
+/// HTTP/2 with many calls at a time: a connection that has carried its most calls ends with its last call, and none is
+/// lost.
 #[tokio::test]
 async fn shared_connections_are_churned_under_load() {
     let server = Server::start(&[b"h2"], rightly).await;
@@ -275,7 +277,7 @@ async fn idle_connections_that_the_server_closed_are_not_used() {
     assert!(server.accepted() > 20, "{}", server.accepted());
 }
 
-/// A closed loop says that it is one, keeps its connections busy, and never has more calls under way than connections.
+/// A closed loop is marked as one, keeps its connections busy, and never has more calls in flight than connections.
 #[tokio::test]
 async fn a_closed_loop_waits_for_answers() {
     let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
@@ -297,13 +299,14 @@ async fn a_closed_loop_waits_for_answers() {
     assert_right(&interval, 400);
     assert!(interval.closed_loop);
     assert!(most.load(Ordering::SeqCst) <= 6, "{}", most.load(Ordering::SeqCst));
-    // As with Go, a call that finds no idle connection dials one and takes whichever is free first: dials that were slow make more.
+    // As with Go, a call without an idle connection dials one and takes the first free one: slow dials make more
+    // connections.
     assert!(server.accepted() >= 6, "{}", server.accepted());
     let error = Load::saturate(plan(1, ""), &target(&server), 0).unwrap_err().to_string();
     assert!(error.contains("connections: is 0: write 1 to"), "{error}");
 }
 
-/// The slowest calls are told with where their time went.
+/// The slowest calls are reported with their phases.
 #[tokio::test]
 async fn slow_calls_are_told_by_phase() {
     let slowly = |request: hyper::Request<Incoming>| async move {

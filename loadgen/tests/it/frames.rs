@@ -1,4 +1,4 @@
-//! HTTP/2 frame by frame: a server for tests that says exactly what the test writes, over TLS.
+//! HTTP/2 frame by frame: a server for tests that sends exactly the test's frames, over TLS.
 
 use loadgen::admission::{Interval, Target};
 use serde_json::json;
@@ -20,14 +20,14 @@ pub const END_HEADERS: u8 = 4;
 /// `:status: 200` in HPACK.
 pub const OK: &[u8] = &[0x88];
 const PREFACE_BYTES: usize = 24;
-/// Deletions, which a webhook may simply allow.
+/// Deletions, which a webhook may allow without a patch.
 pub const DELETIONS: &str = r#""client": "http2", "mix": {"deletePod": 1}"#;
 
 /// A connection on which the test speaks HTTP/2 itself.
 pub struct Wire {
     pub stream: TlsStream<TcpStream>,
     seen: Vec<u8>,
-    /// Which of its server's connections this is, from 1.
+    /// The number of the connection at its server, from 1.
     pub number: usize,
 }
 
@@ -40,7 +40,7 @@ impl Wire {
         Some(())
     }
 
-    /// Reads the preface and says the first words.
+    /// Reads the preface and sends the settings.
     pub async fn welcome(&mut self) -> Option<()> {
         self.preface().await?;
         self.send(SETTINGS, 0, 0, &[]).await?;
@@ -70,7 +70,7 @@ impl Wire {
         }
     }
 
-    /// The next request that is complete: its stream and its uid.
+    /// The next complete request: its stream and its uid.
     pub async fn request(&mut self) -> Option<(u32, String)> {
         let mut bodies = std::collections::BTreeMap::<u32, Vec<u8>>::new();
         loop {
@@ -110,7 +110,7 @@ fn answer(stream: u32, uid: &str) -> Vec<u8> {
     [frame(HEADERS, END_HEADERS, stream, OK), frame(DATA, END_STREAM, stream, body.as_bytes())].concat()
 }
 
-/// A server whose connections, after the TLS handshake, are the handler's.
+/// A server that passes its connections to the handler, after the TLS handshake.
 pub struct Raw(server::Raw);
 
 impl Raw {

@@ -1,5 +1,5 @@
-//! Servers that never come to an end, or break off: each call ends in the right outcome, and what the client takes in
-//! is bounded. The bound is read at the server: how many bytes the client's side accepted before it hung up.
+//! Servers that never end an answer, or break off: each call ends in the right outcome, and the client's reading is
+//! bounded. The bound is measured at the server: the bytes that the client's side accepted before it hung up.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,14 +19,14 @@ use tokio_rustls::server::TlsStream;
 use crate::server::{Identity, Raw, Server};
 use crate::webhook::{self, plan, run, target};
 
-/// Calls of a test; each meets a connection of its own.
+/// Calls of a test; each gets a connection of its own.
 const CALLS: u64 = 4;
-/// What a client may accept in one call: its own cap of 4 MiB, and the kernel's buffers on both sides of a loopback
-/// connection (tcp(7): up to 6 MiB to receive, 4 MiB to send).
+/// The most bytes that a client may accept in one call: its own limit of 4 MiB, and the kernel's buffers on both sides
+/// of a loopback connection (tcp(7): up to 6 MiB to receive, 4 MiB to send).
 const ACCEPTED_BYTES_MAX: u64 = 16 << 20;
-/// Where a server gives up that should have been stopped long before.
+/// The bytes after which a server gives up, long after the client should have stopped it.
 const GIVE_UP_BYTES: u64 = 256 << 20;
-/// Deletions, which a webhook may simply allow.
+/// Deletions, which a webhook may allow without a patch.
 const DELETIONS: &str = r#""mix": {"deletePod": 1}"#;
 
 /// A TLS connection with the bytes that were written to it, counted over the whole server.
@@ -36,7 +36,7 @@ struct Wire {
 }
 
 impl Wire {
-    /// Reads one request and returns its uid; `None` when the client is gone.
+    /// Reads one request and returns its uid; `None` if the client is gone.
     async fn request(&mut self) -> Option<String> {
         let mut seen = Vec::new();
         let mut buffer = vec![0; 64 << 10];
@@ -53,7 +53,7 @@ impl Wire {
         }
     }
 
-    /// False when the client is gone.
+    /// False if the client is gone.
     async fn send(&mut self, bytes: &[u8]) -> bool {
         self.written.fetch_add(bytes.len() as u64, Ordering::SeqCst);
         self.stream.write_all(bytes).await.is_ok() && self.stream.flush().await.is_ok()
@@ -78,7 +78,7 @@ struct Hostile {
 }
 
 impl Hostile {
-    /// A server whose connections, after the TLS handshake, are the handler's.
+    /// A server that passes its connections to the handler, after the TLS handshake.
     async fn tls<H, F>(handler: H) -> Self
     where
         H: Fn(Wire) -> F + Clone + Send + Sync + 'static,
@@ -91,7 +91,7 @@ impl Hostile {
         Self { target: raw.target.clone(), written, _tasks: JoinSet::new(), _raw: Some(raw) }
     }
 
-    /// A server whose connections are the handler's from the first byte.
+    /// A server that passes its connections to the handler from the first byte.
     async fn tcp<H, F>(handler: H) -> Self
     where
         H: Fn(TcpStream) -> F + Send + Sync + 'static,
@@ -99,7 +99,7 @@ impl Hostile {
     {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("https://{}/mutate", listener.local_addr().unwrap());
-        // A certificate of somebody else.
+        // A certificate of another authority.
         let ca_pem = Identity::new().pem;
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
@@ -114,7 +114,7 @@ impl Hostile {
         Self { target, written: Arc::new(AtomicU64::new(0)), _tasks: tasks, _raw: None }
     }
 
-    /// So many deletions with a timeout of so many seconds.
+    /// [`CALLS`] deletions with a timeout of `timeout_s` seconds.
     async fn meets(&self, timeout_s: u64) -> Interval {
         run(plan(CALLS, &format!(r#"{DELETIONS}, "timeout": "{timeout_s}s""#)), &self.target).await
     }
@@ -210,7 +210,7 @@ async fn a_body_of_a_gibibyte_is_refused() {
     }
 }
 
-/// The same over HTTP/2, where flow control decides what a server can push.
+/// The same over HTTP/2, where flow control bounds the server's data.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_body_of_a_gibibyte_is_refused_on_http2() {
     const PIECE: usize = 64 << 10;
@@ -234,7 +234,7 @@ async fn a_body_of_a_gibibyte_is_refused_on_http2() {
     assert!(mib <= (CALLS * ACCEPTED_BYTES_MAX) >> 20, "{CALLS} calls took in {mib} MiB");
 }
 
-/// What goes on for ever but slowly, or says nothing, ends at the deadline and says how far it came.
+/// An exchange that goes on for ever but slowly, or is silent, ends at the deadline and names the step that it reached.
 #[tokio::test]
 async fn what_never_ends_is_a_timeout() {
     for (what, begin, byte, expected) in [

@@ -1,5 +1,5 @@
-//! HTTP/2 of the generator's own against servers that misbehave, frame by frame, and against another implementation.
-//! What a pure test can play stands beside the code; here is what needs a socket, a deadline or a pool.
+//! The generator's own HTTP/2 against misbehaving servers, frame by frame, and against another implementation. Tests of
+//! pure logic are beside the code; these need a socket, a deadline or a pool.
 
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use crate::frames::{
 use crate::server::{Identity, Server, until};
 use crate::webhook::{self, assert_accounts, plan, run, target};
 
-/// What never ends is a timeout that says how far it came. Its stream is reset and the connection goes on.
+/// An endless answer is a timeout that names the step that it reached. Its stream is reset and the connection goes on.
 #[tokio::test]
 #[ignore = "slow"]
 async fn what_never_ends_is_a_timeout_of_its_stream() {
@@ -58,7 +58,7 @@ async fn what_never_ends_is_a_timeout_of_its_stream() {
     }
 }
 
-/// A flood costs its call and its connection long before the deadline, and the server hears why, last of all.
+/// A flood ends its call and its connection long before the deadline, and the server gets the reason last of all.
 #[tokio::test]
 async fn a_flood_is_told_to_calm_down() {
     let (heard, mut last) = tokio::sync::mpsc::channel(1);
@@ -91,7 +91,7 @@ async fn a_flood_is_told_to_calm_down() {
     assert_eq!((kind, stream, &payload[..]), (GOAWAY, 0, &[0, 0, 0, 0, 0, 0, 0, 11][..]));
 }
 
-/// A server that never opens its windows gets as much of the request as it allows, and the timeout says so.
+/// A server that never opens its windows gets as much of the request as it allows, and the timeout names the window.
 #[tokio::test]
 async fn a_window_that_stays_shut_is_told() {
     let server = Raw::start(|mut wire| async move {
@@ -100,7 +100,7 @@ async fn a_window_that_stays_shut_is_told() {
         let mut received = 0;
         while let Some((kind, _, _, payload)) = wire.frame().await {
             received += if kind == DATA { payload.len() } else { 0 };
-            // Both windows are as large as they are at first.
+            // Both windows have their initial size.
             assert!(received <= 65_535, "{received}");
         }
         None
@@ -113,7 +113,7 @@ async fn a_window_that_stays_shut_is_told() {
     assert_example(&interval, "HTTP/2's flow control let only a part of the request through");
 }
 
-/// A server that goes away and comes back: the calls that it left are errors, the next ones go over a new connection.
+/// A server that goes away and comes back: its remaining calls are errors, the next ones go over a new connection.
 #[tokio::test]
 async fn a_connection_that_broke_is_replaced() {
     let server = Raw::start(|mut wire| async move {
@@ -133,7 +133,7 @@ async fn a_connection_that_broke_is_replaced() {
     assert_example(&interval, "the connection broke before an answer");
 }
 
-/// No listener, and one that never speaks TLS: every call that waits for the connection is told.
+/// No listener, and one that never speaks TLS: every call that waits for the connection fails.
 #[tokio::test]
 async fn what_never_opens_fails_every_call() {
     let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -148,7 +148,7 @@ async fn what_never_opens_fails_every_call() {
     assert_example(&interval, "Connection refused");
 }
 
-/// A closed loop never has more calls under way than the server allows, and none of them overflows.
+/// A closed loop never has more calls in flight than the server allows, and none of them overflows.
 #[tokio::test]
 async fn a_closed_loop_keeps_to_the_limit_of_streams() {
     let server = Server::start(&[b"h2"], |request: hyper::Request<Incoming>| async move {
@@ -174,13 +174,13 @@ struct Nghttpd(Child);
 
 impl Drop for Nghttpd {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The server may have ended by itself.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// nghttp2 as the server: it sends every request back, so every answer is the review that was asked about, whole.
+/// nghttp2 as the server: it sends every request back, so every answer is the whole review of its request.
 #[tokio::test]
 async fn nghttpd_takes_every_request() {
     let identity = Identity::new();

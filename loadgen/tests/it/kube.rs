@@ -25,13 +25,13 @@ pub struct State {
     /// `POST path` and so on, with the status answered.
     pub log: Vec<(String, u16)>,
     pub revision: u64,
-    /// New objects (no namespaces) get this finalizer; it is taken off after so many lists.
+    /// New objects (no namespaces) get this finalizer; it is removed after this many lists.
     pub finalizer: Option<usize>,
     pub fault: Option<Fault>,
-    /// How long each call takes.
+    /// The duration of each call.
     pub delay: Duration,
     busy: BTreeMap<String, usize>,
-    /// The most calls that were ever under way for one path, lists and creates apart.
+    /// The most calls that were ever in flight for one path, without lists and creates.
     pub most_at_once: usize,
     pub watches: Watches,
 }
@@ -91,7 +91,7 @@ async fn handle(state: &Arc<Mutex<State>>, request: Request<Incoming>) -> Respon
     let authorized = request.headers().get("authorization").is_some_and(|value| value == "Bearer secret");
     let body = request.into_body().collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
-    // A rehearsal changes nothing, and is in no log.
+    // A rehearsal changes nothing, and is not logged.
     if query.get("dryRun").is_some_and(|value| value == "All") || body["dryRun"].is_array() {
         return respond(200, "application/json", Bytes::from_static(b"{}"));
     }
@@ -201,7 +201,7 @@ impl State {
         self.objects.values().filter(|object| object["kind"] != "Namespace").cloned().collect()
     }
 
-    /// Does a call, as if somebody else had made it.
+    /// Makes a call as another client.
     pub fn call(&mut self, method: &str, path: &str, body: &Value) {
         let (status, answer) = self.apply(method, path, body);
         assert!(status < 300, "{method} {path}: {answer}");

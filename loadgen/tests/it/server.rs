@@ -24,7 +24,7 @@ use tokio_rustls::server::TlsStream;
 
 pub type Body = BoxBody<Bytes, std::io::Error>;
 
-/// What a server saw of its connections.
+/// The server's counts of its connections.
 #[derive(Debug, Default)]
 pub struct Connections {
     pub accepted: AtomicUsize,
@@ -66,7 +66,7 @@ impl Identity {
     }
 }
 
-/// A server whose connections, after the TLS handshake, are the handler's, which is told their numbers, from 1.
+/// A server that passes its connections to the handler after the TLS handshake, with their numbers, from 1.
 pub struct Raw {
     pub target: Target,
     accepted: Arc<AtomicUsize>,

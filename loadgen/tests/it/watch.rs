@@ -23,17 +23,17 @@ pub struct Watches {
     pub oldest: u64,
     /// Events that are never sent.
     pub swallowed: BTreeSet<u64>,
-    /// Each stream is cut after so many bytes, wherever that is.
+    /// The number of bytes after which each stream is cut, at any place.
     pub cut_after_bytes: Option<usize>,
     /// Watches opened so far.
     pub opened: usize,
     /// Raw lines that every stream sends next, once each.
     pub inject: Vec<String>,
-    /// So many streams consist of one line that is no event.
+    /// The number of streams that consist of one line that is no event.
     pub nonsense: usize,
-    /// A second page of a list gets 410 so many times.
+    /// How often a second page of a list gets 410.
     pub expired_pages: usize,
-    /// Sizes of the pages that were asked for.
+    /// The requested sizes of pages.
     pub limits: Vec<usize>,
     rest: BTreeMap<String, (u64, Vec<Value>)>,
     changed: Arc<Notify>,
@@ -47,7 +47,7 @@ impl Watches {
         }
     }
 
-    /// Wakes every stream, after something was injected.
+    /// Wakes every stream after a change of this state.
     pub fn wake(&self) {
         self.changed.notify_waiters();
     }
@@ -67,7 +67,7 @@ impl Watches {
         let rest = items.split_off(limit.min(items.len()));
         let mut metadata = json!({"resourceVersion": revision.to_string()});
         if !rest.is_empty() {
-            // With characters that a query cannot hold as they are.
+            // With characters that a query cannot contain unencoded.
             let token = format!("{revision}+&={}", rest.len());
             metadata["continue"] = json!(token);
             self.rest.insert(token, (revision, rest));
@@ -75,7 +75,7 @@ impl Watches {
         (200, json!({"metadata": metadata, "items": items}))
     }
 
-    /// What comes after the revision: the next line and its revision.
+    /// The next line after the revision, and its revision.
     fn after(&self, revision: u64) -> Option<(u64, String)> {
         let at = self.events.partition_point(|(each, _)| *each <= revision);
         let found = self.events[at..].iter().find(|(revision, _)| !self.swallowed.contains(revision));
@@ -98,7 +98,7 @@ pub fn query(request: &Request<Incoming>) -> BTreeMap<String, String> {
     query.split('&').filter_map(|pair| pair.split_once('=')).map(|(key, value)| (key.into(), decoded(value))).collect()
 }
 
-/// A stream of everything after the revision.
+/// A stream of every event after the revision.
 pub fn serve(shared: &Arc<Mutex<State>>, state: &mut State, revision: u64) -> Response<Body> {
     let watches = &mut state.watches;
     watches.opened += 1;

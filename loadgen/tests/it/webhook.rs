@@ -25,7 +25,7 @@ pub fn images() -> Vec<Image> {
     ]
 }
 
-/// A plan of so many requests, one each millisecond, with more keys as JSON.
+/// A plan of this many requests, one each millisecond, with further keys as JSON.
 pub fn plan(requests: u64, more: &str) -> Plan {
     let mut config = json!({"rate": "1000/s", "arrivals": "constant", "timeout": "20s"});
     json_patch::merge(&mut config, &serde_json::from_str(&format!("{{{more}}}")).unwrap());
@@ -71,10 +71,9 @@ pub async fn body(request: Request<Incoming>) -> Value {
     serde_json::from_slice(&bytes).unwrap_or_default()
 }
 
-/// The right answer.
 pub fn right(review: &Value) -> Value {
     let mut found = Vec::new();
-    // Kubernetes drops what else a report of status changes.
+    // Kubernetes ignores all other changes of a report of status.
     if review["request"]["subResource"] != "status" {
         find_images(&review["request"]["object"], "", &mut found);
     }

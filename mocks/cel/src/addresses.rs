@@ -1,4 +1,4 @@
-//! IP addresses and networks of expressions (Kubernetes documentation, "Kubernetes IP address library" and "CIDR
+//! The IP addresses and networks of expressions (Kubernetes documentation, "Kubernetes IP address library" and "CIDR
 //! library").
 //!
 //! Owns reading them as strictly as the real server does: no zones, no leading zeros, no IPv4 inside IPv6.
@@ -15,10 +15,9 @@ pub(super) struct Cidr {
 /// Why a text is no address or network.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// An address of IPv4 in the form of one of IPv6.
+    /// An IPv4 address written as an IPv6 one.
     #[error("IP Address {0:?} parse error during conversion from string: IPv4-mapped IPv6 address is not allowed")]
     Mapped(String),
-    /// An address with a zone.
     #[error("IP Address {0:?} parse error during conversion from string: IP address with zone value is not allowed")]
     Zone(String),
     /// No address at all.
@@ -78,7 +77,7 @@ impl Cidr {
     }
 }
 
-/// What `is…` says of an address.
+/// The result of `is…` for an address.
 pub(super) fn is(name: &str, address: IpAddr) -> Option<bool> {
     let link_local = match address {
         IpAddr::V4(address) => address.is_link_local(),

@@ -1,8 +1,8 @@
-//! What an expression will be, before it runs: names that nobody declared, fields that a request does not have, and
+//! The type check of an expression, before it runs. It finds undeclared names, fields that a request does not have, and
 //! operators and functions that do not fit.
 //!
-//! Owns what fits what, in the words of the real checker. The objects of a review are of the type `dyn`, as in a real server, so
-//! whatever touches them is found out when it runs; the value of a rule has the types of its schema.
+//! Owns the rules of types, in the words of the real checker. The objects of a review have the type `dyn`, as in a real
+//! server, so errors in their use are found only at run time. The value of a rule has the types of its schema.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -20,10 +20,10 @@ mod macros;
 
 /// Compiled patterns that an expression keeps; others are compiled when it runs, on its budget.
 const PATTERNS_MAX: usize = 8;
-/// Issues that are collected at most.
+/// Most issues that are collected.
 const ISSUES_MAX: usize = 10;
 
-/// What an expression may look at, with its type.
+/// The names that an expression may use, with their types.
 pub(super) enum Names<'d> {
     /// The objects of an admission review.
     Review,
@@ -33,32 +33,32 @@ pub(super) enum Names<'d> {
     Value { decl: &'d Arc<Decl>, optional_old: bool },
 }
 
-/// What the check found out.
+/// The result of the check.
 pub(super) struct Checked {
     pub answer: Type,
-    /// Some of the patterns that are written out, compiled.
+    /// Some of the literal patterns, compiled.
     pub patterns: HashMap<String, Arc<Pattern>>,
-    /// How many patterns were compiled.
+    /// Number of compiled patterns.
     pub compiled: usize,
-    /// `oldSelf` is looked at.
+    /// Whether the expression uses `oldSelf`.
     pub uses_old: bool,
 }
 
 /// Why an expression is refused.
 pub(super) enum Refused {
     Issues(Vec<Issue>),
-    /// The types are right, and it could not run.
+    /// The types are right, but the expression could not run.
     Unfit(re2::Refused),
 }
 
-/// Said about `authorizer`, which a real server has and this one does not.
+/// The message about `authorizer`, which a real server has and this one does not.
 const NO_AUTHORIZER: &str =
     "the variable 'authorizer' is not supported by this server: leave it out, or use a real control plane";
 
-/// Functions and macros that a real server has and this one does not, or not with so many arguments.
+/// Functions and macros that a real server has and this one does not, or not with this number of arguments.
 const ELSEWHERE: &[&str] = &["image", "isImage", "jsonpatch"];
 
-/// The type of an expression, or what is wrong with it.
+/// The type of an expression, or its errors.
 pub(super) fn check(root: &Node, names: &Names<'_>) -> Result<Checked, Refused> {
     let review = || vec![("object", Type::Dyn), ("oldObject", Type::Dyn), ("request", Type::Struct(REQUEST))];
     let scope = match names {
@@ -94,7 +94,7 @@ pub(super) fn check(root: &Node, names: &Names<'_>) -> Result<Checked, Refused> 
 }
 
 struct Checker<'a> {
-    /// Variables that are given and those of the macros around, the innermost last.
+    /// The given variables and those of the surrounding macros, the innermost last.
     scope: Vec<(&'a str, Type)>,
     given: usize,
     is_review: bool,
@@ -106,7 +106,7 @@ struct Checker<'a> {
 }
 
 impl<'a> Checker<'a> {
-    /// Notes what is wrong and goes on with what fits everywhere.
+    /// Notes an error and goes on with a type that fits everywhere.
     fn wrong(&mut self, at: usize, why: String) -> Type {
         if self.issues.len() < ISSUES_MAX {
             self.issues.push(Issue::at(at, why));
@@ -176,13 +176,13 @@ impl<'a> Checker<'a> {
                 if yes == no { yes } else { Type::Dyn }
             }
             Kind::List(_) | Kind::Map(_) => self.literal(node, false),
-            // Nowhere else than in a literal does one stand.
+            // It occurs only in a literal.
             Kind::Maybe(inner) => self.of(inner),
             Kind::Macro(inner) => self.in_macro(node.at, inner),
         }
     }
 
-    /// The type of a list or a map that is written out. Its parts are of one type, unless it is `mixed`, within a call of `format`.
+    /// The type of a list or map literal. Its parts have one type, unless it is `mixed`, inside a call of `format`.
     fn literal(&mut self, node: &'a Node, mixed: bool) -> Type {
         match &node.kind {
             Kind::List(items) => Type::list(self.common(items, mixed)),
@@ -195,7 +195,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The type of all parts of a literal.
+    /// The common type of all parts of a literal.
     fn common(&mut self, parts: impl IntoIterator<Item = &'a Node>, mixed: bool) -> Type {
         let mut common: Option<Type> = None;
         for part in parts {
@@ -210,7 +210,7 @@ impl<'a> Checker<'a> {
             let is_nothing = found == Type::Dyn && matches!(part.kind, Kind::Maybe(_));
             common = Some(match common {
                 None => found,
-                // No value has the type of the others.
+                // A part without a value has the type of the others.
                 Some(known) if known == found || is_nothing => known,
                 Some(known) if !mixed && !are_alike(&known, &found) => {
                     self.wrong(part.at, format!("expected type '{known}' but found '{found}'"))
@@ -288,7 +288,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// `'…'.format([…])`, where each item is looked at by its own verb.
+    /// `'…'.format([…])`: each item is checked against its own verb.
     fn format(&mut self, at: usize, written: &str, items: &'a [Node]) -> Type {
         let before = self.issues.len();
         let types: Vec<Type> = items.iter().map(|item| self.literal(item, true)).collect();
@@ -302,7 +302,7 @@ impl<'a> Checker<'a> {
         Type::Text
     }
 
-    /// Looks at arguments that are written out, which a real server does before anything runs; stops at one that is wrong.
+    /// Checks literal arguments, which a real server does before anything runs; stops at the first error.
     fn written_out(&mut self, name: &str, is_method: bool, arguments: &'a [Node]) -> ControlFlow<()> {
         match (name, is_method, arguments) {
             ("matches" | "find" | "findAll", true, [Node { kind: Kind::Text(written), at, .. }, ..])
@@ -326,7 +326,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Compiles a pattern. Only that of `matches` is a part of the check.
+    /// Compiles a pattern. Only the pattern of `matches` is a part of the check.
     fn pattern(&mut self, at: usize, written: &str, is_checked: bool) -> ControlFlow<()> {
         if self.patterns.contains_key(written) {
             return ControlFlow::Continue(());
@@ -357,7 +357,7 @@ fn list(types: &[Type]) -> String {
     types.iter().map(Type::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// What is in an optional, and whether it was one.
+/// The type inside an optional, and whether it was one.
 fn unwrapped(found: &Type) -> (&Type, bool) {
     match found {
         Type::Optional(inner) => (inner, true),
@@ -365,7 +365,7 @@ fn unwrapped(found: &Type) -> (&Type, bool) {
     }
 }
 
-/// Whether two parts of a literal are of one type. What is in a list without items, or in no optional value, fits everywhere.
+/// Whether two parts of a literal have one type. The item type of an empty list or an empty optional fits everywhere.
 fn are_alike(one: &Type, other: &Type) -> bool {
     let only_one_is = |of: &Type| (one == of) != (other == of);
     one.fits(other) && !only_one_is(&Type::Dyn) && !only_one_is(&Type::Null)
@@ -401,7 +401,7 @@ fn is_temporal(found: &Type) -> bool {
     *found == TIME || *found == DURATION
 }
 
-/// The sum or difference of times and spans; of one that is not known there may be two.
+/// The sum or difference of times and durations; if one type is unknown, there may be two results.
 fn temporal(sign: &str, left: &Type, right: &Type) -> Option<Type> {
     let answers =
         [(TIME, DURATION, TIME), (DURATION, TIME, TIME), (DURATION, DURATION, DURATION), (TIME, TIME, DURATION)];

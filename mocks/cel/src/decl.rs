@@ -1,5 +1,5 @@
-//! What a schema says about a value, as expressions see it (Kubernetes documentation, "Custom Resources: validation
-//! rules", "Type mapping" and "escaping").
+//! The declaration of a value by its schema, as expressions see it (Kubernetes documentation, "Custom Resources:
+//! validation rules", "Type mapping" and "escaping").
 //!
 //! Owns the declared types and the names of fields in expressions. The checker takes types from here, and values are
 //! read by the same declaration, so that both agree.
@@ -12,13 +12,11 @@ use super::names::is_reserved;
 /// The declared type of a value.
 #[derive(Debug)]
 pub enum Decl {
-    /// `x-kubernetes-int-or-string`: known when it is there.
+    /// `x-kubernetes-int-or-string`: the type is known at run time.
     Dyn,
-    /// `true` or `false`.
     Bool,
-    /// A whole number.
     Int,
-    /// A number.
+    /// A number with a fraction.
     Double,
     /// A text without a format.
     Text,
@@ -30,11 +28,9 @@ pub enum Decl {
     Date,
     /// `format: duration`.
     Duration,
-    /// A list.
     List {
-        /// What each item is.
         item: Arc<Decl>,
-        /// What two lists are compared and joined by.
+        /// How two lists are compared and joined.
         order: Order,
     },
     /// `additionalProperties`.
@@ -43,10 +39,10 @@ pub enum Decl {
     Object(Fields),
 }
 
-/// How the items of a list are told apart: `x-kubernetes-list-type`.
+/// How the items of a list are identified: `x-kubernetes-list-type`.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Order {
-    /// By place.
+    /// By index.
     Atomic,
     /// By value, in any order.
     Set,
@@ -59,7 +55,7 @@ pub enum Order {
 pub struct Fields(BTreeMap<String, (String, Arc<Decl>)>);
 
 impl Fields {
-    /// Adds a field by its own name; one that cannot be written in an expression is not there.
+    /// Adds a field by its own name; a field whose name cannot be written in an expression is left out.
     pub fn insert(&mut self, name: &str, decl: Arc<Decl>) {
         if let Some(escaped) = escape(name) {
             self.0.insert(escaped, (name.to_owned(), decl));
@@ -78,7 +74,7 @@ impl Fields {
     }
 }
 
-/// A name as expressions write it, or `None` for one that they cannot write.
+/// A name as expressions write it; `None` if they cannot write it.
 pub(super) fn escape(name: &str) -> Option<String> {
     if is_reserved(name) {
         return Some(format!("__{name}__"));

@@ -1,7 +1,7 @@
-//! Running a compiled expression.
+//! The evaluation of a compiled expression.
 //!
-//! Owns fields and calls; operators and macros have files of their own. `&&`, `||`, `all` and `exists` forgive an error where
-//! the other side decides, as the language says.
+//! Owns fields and calls; operators and macros have files of their own. `&&`, `||`, `all` and `exists` ignore an error
+//! if the other side decides, as the language demands.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -17,7 +17,7 @@ use super::{Failed, functions, library};
 mod macros;
 mod operators;
 
-/// Runs an expression that may look at the variables of `scope`.
+/// Runs an expression that may use the variables of `scope`.
 pub(super) fn run<'a>(
     root: &'a Node,
     written: &'a HashMap<String, Arc<Pattern>>,
@@ -96,13 +96,13 @@ impl<'a> Run<'a, '_> {
                 }
                 map_of(pairs)
             }
-            // Nowhere else does one stand.
+            // It occurs only in a literal.
             Kind::Maybe(inner) => self.of(inner),
             Kind::Macro(inner) => self.in_macro(inner),
         }
     }
 
-    /// A part of a list or a map, when it is there.
+    /// A part of a list or a map, if it is present.
     fn part(&mut self, node: &'a Node) -> Result<Option<Val<'a>>, Failed> {
         let Kind::Maybe(inner) = &node.kind else { return self.of(node).map(Some) };
         match self.of(inner)? {
@@ -138,7 +138,7 @@ impl<'a> Run<'a, '_> {
         }
     }
 
-    /// Looks for one that is `deciding`; an error counts only when none is.
+    /// Evaluates parts until one is `deciding`; an error counts only if none is.
     fn decide<T>(
         &mut self,
         deciding: bool,
@@ -166,7 +166,7 @@ impl<'a> Run<'a, '_> {
             return library::call(self, name, target.as_ref(), &values);
         }
         match (&target, &values[..]) {
-            // A name that both know.
+            // Both libraries know this name.
             (Some(Val::Thing(_) | Val::Time(_) | Val::Duration(_)), _) => {
                 library::call(self, name, target.as_ref(), &values)
             }
@@ -175,7 +175,7 @@ impl<'a> Run<'a, '_> {
     }
 }
 
-/// A value, unless it is not what its schema declares.
+/// A value, unless it differs from its schema's declaration.
 fn usable(value: Val<'_>) -> Found<'_> {
     match value {
         Val::Broken(expected) => Err(Failed::Data(expected)),
@@ -183,7 +183,7 @@ fn usable(value: Val<'_>) -> Found<'_> {
     }
 }
 
-/// The value at a key or an index, if it is there.
+/// The value at a key or an index, if there is one.
 fn lookup<'a>(of: &Val<'a>, key: &Val<'_>) -> Option<Val<'a>> {
     match of {
         Val::Map(map) => map.find(key),
@@ -198,7 +198,7 @@ fn lookup<'a>(of: &Val<'a>, key: &Val<'_>) -> Option<Val<'a>> {
     }
 }
 
-/// A real number as the place of an item.
+/// A real number as an index.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -1,32 +1,32 @@
-//! Why an expression that runs has no value, in kube-apiserver's words.
+//! The run-time errors of expressions, in kube-apiserver's words.
 
 use super::{addresses, re2, semver, url};
 
-/// Why an expression has no answer.
+/// Why an expression has no value.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Failed {
-    /// It costs too much.
+    /// The budget is used up.
     #[error("operation cancelled: actual cost limit exceeded")]
     Budget,
     /// No function or operator takes such values.
     #[error("no such overload")]
     Overload,
-    /// A name that means nothing here.
+    /// An unknown name.
     #[error("no such attribute(s): {0}")]
     Name(String),
-    /// A list has no such place.
+    /// An index outside the list.
     #[error("index out of bounds: {0}")]
     Index(String),
-    /// A map has no such key.
+    /// A key that the map does not have.
     #[error("no such key: {0}")]
     Key(String),
-    /// A value of this type is no key.
+    /// A value of this type cannot be a key.
     #[error("unsupported key type: {0}")]
     KeyType(&'static str),
-    /// A map would have a key twice.
+    /// A map would have a duplicate key.
     #[error("insert failed: key {0} already exists")]
     KeyTwice(String),
-    /// What stands in the object is not what its schema declares.
+    /// A value of the object differs from its schema's declaration.
     #[error("invalid data, expected {0}")]
     Data(&'static str),
     /// `1 / 0`.
@@ -38,15 +38,15 @@ pub enum Failed {
     /// A value of this type would be too large or too small.
     #[error("{0} overflow")]
     Overflow(&'static str),
-    /// A text has no such place.
+    /// A position outside the text.
     #[error("index out of range: {0}")]
     Place(i64),
-    /// A part of a text ends before it begins.
+    /// A range of a text ends before it begins.
     #[error("invalid substring range. start: {from}, end: {to}")]
     Range {
-        /// The first letter.
+        /// The position of the first letter.
         from: i64,
-        /// The one behind the last.
+        /// The position behind the last letter.
         to: i64,
     },
     /// This function needs an item.
@@ -55,10 +55,10 @@ pub enum Failed {
     /// A value of this type cannot be made.
     #[error("type conversion error to '{0}'")]
     Conversion(String),
-    /// Bytes that are no text.
+    /// Bytes that are not UTF-8.
     #[error("invalid UTF-8 in bytes, cannot convert to string")]
     Utf8,
-    /// The value of nothing.
+    /// The value of an empty optional.
     #[error("optional.none() dereference")]
     Nothing,
     /// A quantity that is no whole number.
@@ -67,13 +67,13 @@ pub enum Failed {
     /// A text that is no quantity.
     #[error("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")]
     Quantity,
-    /// No time zone has this name.
+    /// An unknown time zone.
     #[error("unknown time zone {0}")]
     Zone(String),
     /// A pattern that does not compile.
     #[error("error parsing regexp: {0}")]
     Pattern(#[from] re2::Refused),
-    /// A text that cannot be filled in.
+    /// A text that cannot be formatted.
     #[error(transparent)]
     Format(#[from] Unfilled),
     /// A text that is no URL.
@@ -87,35 +87,35 @@ pub enum Failed {
     Version(#[from] semver::Error),
 }
 
-/// Why a text cannot be filled in.
+/// Why a text cannot be formatted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unfilled {
-    /// There are fewer arguments than it takes.
+    /// There are fewer arguments than the text takes.
     #[error("index {index} out of range")]
     TooFew {
-        /// The first that is missing.
+        /// The index of the first missing argument.
         index: usize,
     },
-    /// There are more arguments than it takes.
+    /// There are more arguments than the text takes.
     #[error("too many arguments supplied to string.format (expected {taken}, got {given})")]
     TooMany {
-        /// How many it takes.
+        /// Number of used arguments.
         taken: usize,
-        /// How many there are.
+        /// Number of given arguments.
         given: usize,
     },
-    /// It ends with a sign.
+    /// The text ends with a percent sign.
     #[error("unexpected end of string")]
     End,
-    /// A verb that nobody knows.
+    /// An unknown verb.
     #[error("could not parse formatting clause: unrecognized formatting clause \"{0}\"")]
     Verb(char),
-    /// A number of places that nothing follows.
+    /// A precision without a verb behind it.
     #[error(
         "could not parse formatting clause: error while parsing precision: could not find end of precision specifier"
     )]
     PlacesEnd,
-    /// A number of places that is none, or too large.
+    /// A precision that is no number, or too large.
     #[error(
         "could not parse formatting clause: error while parsing precision: error while converting precision to integer: \
          {0:?}"
@@ -123,15 +123,10 @@ pub enum Unfilled {
     Places(String),
     /// A verb that does not take such a value.
     #[error("error during formatting: {}, was given {given}", takes(*.verb))]
-    Misfit {
-        /// The verb.
-        verb: char,
-        /// The type of the value.
-        given: String,
-    },
+    Misfit { verb: char, given: String },
 }
 
-/// What a verb says to a value of another type.
+/// The message of a verb for a value of another type.
 fn takes(verb: char) -> &'static str {
     match verb {
         'd' => "decimal clause can only be used on integers",
@@ -147,24 +142,23 @@ fn takes(verb: char) -> &'static str {
     }
 }
 
-/// Why a condition has no answer.
+/// Why a condition has no result.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("expression '{expression}' resulted in error: {why}")]
 pub struct Unanswered {
     /// The condition as it was written.
     pub expression: String,
-    /// What stopped it.
     #[source]
     pub why: Why,
 }
 
-/// What stopped a condition.
+/// The error of a condition.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Why {
-    /// It has no value.
+    /// The condition has no value.
     #[error(transparent)]
     Failed(#[from] Failed),
-    /// Its value is neither true nor false.
+    /// The value is neither true nor false.
     #[error("cel expression does not evaluate to bool")]
     NotBool,
 }

@@ -1,6 +1,7 @@
-//! Named formats of texts (Kubernetes documentation, "Kubernetes format library").
+//! The named formats of texts (Kubernetes documentation, "Kubernetes format library").
 //!
-//! Owns their names and what they say of a text that does not fit; the rules of Kubernetes' names are those of objects too. What a number or a time is, is known elsewhere.
+//! Owns their names and the messages for texts that do not fit; the rules of Kubernetes' names apply to objects too.
+//! Other modules decide about numbers and times.
 
 use base64::Engine as _;
 
@@ -26,22 +27,22 @@ const NAMES: &[&str] = &[
     "datetime",
 ];
 
-/// What is said of a text that is no label of DNS.
+/// The message for a text that is no DNS label.
 pub const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and \
                      end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is \
                      '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
-/// What is said of a text that is no subdomain of DNS.
+/// The message for a text that is no DNS subdomain.
 pub const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must \
                          start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
                          '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 const LABEL_1035: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic \
                           character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for \
                           validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
-/// What is said of a qualified name whose name is none.
+/// The message for a qualified name whose name part is invalid.
 pub const NAME_PART: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
                          alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
                          '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
-/// What is said of a text that is no value of a label.
+/// The message for a text that is no label value.
 pub const VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start \
                      and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for \
                      validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
@@ -51,7 +52,7 @@ impl Format {
         NAMES.iter().find(|known| **known == name).map(|name| Self(name))
     }
 
-    /// What is wrong with a text.
+    /// The errors in a text.
     pub(crate) fn check(self, text: &str) -> Vec<String> {
         let said = |right: bool, why: &str| if right { Vec::new() } else { vec![why.to_owned()] };
         match self.0 {
@@ -72,7 +73,7 @@ impl Format {
     }
 }
 
-/// The start of a name may end with a dash, which a generated name goes on from.
+/// The text with a dash at its end replaced: a prefix may end with one, because a generated name continues behind it.
 fn masked(text: &str) -> String {
     text.strip_suffix('-')
         .filter(|start| !start.is_empty())
@@ -83,7 +84,7 @@ fn bounded(text: &str, most: usize) -> Vec<String> {
     if text.len() <= most { Vec::new() } else { vec![format!("must be no more than {most} characters")] }
 }
 
-/// Whether a text is a label of DNS, of any length: small letters, digits and dashes, and no dash at an end.
+/// Whether a text is a DNS label of any length: lower-case letters, digits and dashes, and no dash at an end.
 pub fn is_label(text: &str) -> bool {
     let plain = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let bytes = text.as_bytes();
@@ -92,7 +93,7 @@ pub fn is_label(text: &str) -> bool {
         && bytes.iter().all(|byte| plain(byte) || *byte == b'-')
 }
 
-/// What is wrong with a text that must be a label of DNS.
+/// The errors in a text that must be a DNS label.
 pub fn label(text: &str) -> Vec<String> {
     let mut wrong = bounded(text, 63);
     if !is_label(text) {
@@ -101,7 +102,7 @@ pub fn label(text: &str) -> Vec<String> {
     wrong
 }
 
-/// What is wrong with a text that must be the value of a label.
+/// The errors in a text that must be a label value.
 pub fn label_value(text: &str) -> Vec<String> {
     let mut wrong = bounded(text, 63);
     if !text.is_empty() && !is_name(text) {
@@ -118,7 +119,7 @@ fn label_1035(text: &str) -> Vec<String> {
     wrong
 }
 
-/// What is wrong with a text that must be a subdomain of DNS.
+/// The errors in a text that must be a DNS subdomain.
 pub fn subdomain(text: &str) -> Vec<String> {
     let mut wrong = bounded(text, 253);
     if !text.split('.').all(is_label) {
@@ -127,7 +128,7 @@ pub fn subdomain(text: &str) -> Vec<String> {
     wrong
 }
 
-/// Whether a text is a name of letters, digits and `-_.` between letters and digits, of any length.
+/// Whether a text consists of letters, digits and `-_.`, begins and ends with a letter or digit, and is of any length.
 pub fn is_name(text: &str) -> bool {
     let edge = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
     let bytes = text.as_bytes();
@@ -136,7 +137,7 @@ pub fn is_name(text: &str) -> bool {
         && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
 }
 
-/// What is wrong with a text that must be a name with or without a domain before it, as the keys of labels.
+/// The errors in a text that must be a name with an optional domain before it, like the keys of labels.
 pub fn qualified_name(text: &str) -> Vec<String> {
     let parts: Vec<&str> = text.splitn(3, '/').collect();
     let (mut wrong, name) = match parts[..] {
@@ -160,8 +161,8 @@ pub fn qualified_name(text: &str) -> Vec<String> {
     wrong
 }
 
-/// Whether a text is a UUID, with all of its dashes or without some; of a version it has its digit, and from the fourth on the
-/// variant of RFC 9562.
+/// Whether a text is a UUID, with all, some or none of its dashes. If a version is given, the text must have its digit
+/// and, from version 4 on, the variant of RFC 9562.
 pub fn is_uuid(text: &str, version: Option<char>) -> bool {
     let mut rest = text;
     let mut groups = Vec::new();

@@ -1,8 +1,8 @@
-//! The functions that expressions may call: those of the language, and of its libraries those about texts, lists,
-//! patterns and optional values (Kubernetes documentation, "Common Expression Language in Kubernetes"). Those with values of
-//! their own are in `library`.
+//! The functions of the language, and of its libraries those about texts, lists, patterns and optional values
+//! (Kubernetes documentation, "Common Expression Language in Kubernetes"). Functions with value types of their own are
+//! in `library`.
 //!
-//! Owns their types and what they do. Every one pays for the bytes and items that it looks at.
+//! Owns their types and their evaluation. Every function pays for the bytes and items that it reads.
 
 use std::rc::Rc;
 
@@ -25,7 +25,7 @@ pub(super) fn is_known(name: &str) -> bool {
     KNOWN.split(' ').any(|known| known == name)
 }
 
-/// The type of a call, or `None` where no overload fits.
+/// The type of a call, or `None` if no overload fits.
 pub(super) fn answers(name: &str, target: Option<&Type>, arguments: &[Type]) -> Option<Type> {
     let any_list = Type::list(Type::Dyn);
     let is = |found: &Type, wanted: &Type| found.fits(wanted);
@@ -114,7 +114,7 @@ fn converts(found: &Type) -> bool {
     matches!(found, Type::Dyn | Type::Int | Type::Uint | Type::Double | Type::Text)
 }
 
-/// The list of what is in a list of optional values.
+/// The list of the values in a list of optionals.
 fn unwrapped(found: &Type) -> Option<Type> {
     match found {
         Type::List(item) => inside(item).map(Type::list),
@@ -131,7 +131,6 @@ fn inside(found: &Type) -> Option<Type> {
     }
 }
 
-/// Calls a function.
 pub(super) fn call<'a>(
     run: &mut Run<'a, '_>,
     name: &str,
@@ -165,7 +164,7 @@ pub(super) fn call<'a>(
     }
 }
 
-/// Whether a value is what its type is without anything.
+/// Whether a value is the zero value of its type.
 pub(super) fn is_zero(value: &Val<'_>) -> bool {
     match value {
         Val::Null | Val::Optional(None) => true,
@@ -182,7 +181,7 @@ pub(super) fn is_zero(value: &Val<'_>) -> bool {
     }
 }
 
-/// Whether the other list has everything that is in one.
+/// Whether the other list has all items of this one.
 fn is_subset<'a>(run: &mut Run<'a, '_>, one: &List<'a>, other: &List<'a>) -> Result<bool, Failed> {
     let within = Val::List(other.clone());
     for item in one.iter() {
@@ -233,7 +232,7 @@ fn convert<'a>(run: &mut Run<'a, '_>, name: &str, value: &Val<'a>) -> Found<'a> 
         | ("string", Val::Text(_))
         | ("bool", Val::Bool(_)) => Ok(value.clone()),
         ("int", Val::Uint(number)) => i64::try_from(*number).map_or_else(|_| range(), |number| Ok(Val::Int(number))),
-        // 2^63 and what is not a number do not fit.
+        // 2^63 and NaN do not fit.
         ("int", Val::Double(number)) if number.abs() < 9.223_372_036_854_776e18 => Ok(Val::Int(*number as i64)),
         ("int", Val::Text(text)) => text.parse().map_or_else(|_| impossible(), |number| Ok(Val::Int(number))),
         ("uint", Val::Int(number)) => u64::try_from(*number).map_or_else(|_| range(), |number| Ok(Val::Uint(number))),
@@ -243,11 +242,11 @@ fn convert<'a>(run: &mut Run<'a, '_>, name: &str, value: &Val<'a>) -> Found<'a> 
             Ok(Val::Uint(number))
         }
         ("int" | "uint", Val::Double(_)) => range(),
-        // Go takes a sign before an integer only.
+        // Go accepts a sign before a signed integer only.
         ("uint", Val::Text(text)) if text.starts_with('+') => impossible(),
         ("uint", Val::Text(text)) => text.parse().map_or_else(|_| impossible(), |number| Ok(Val::Uint(number))),
         ("double", Val::Text(text)) => match text.parse::<f64>() {
-            // A number that is too large is none, and infinity has a name.
+            // A number that is too large is invalid, and infinity has a name of its own.
             Ok(number) if number.is_infinite() && text.contains(|c: char| c.is_ascii_digit()) => impossible(),
             Ok(number) => Ok(Val::Double(number)),
             Err(_) => impossible(),

@@ -1,10 +1,10 @@
-//! The words of an expression (CEL language definition, "Syntax" and "String and Bytes Values").
+//! The tokens of an expression (CEL language definition, "Syntax" and "String and Bytes Values").
 //!
 //! Owns tokens, numbers and escapes. Offsets count bytes of the source.
 
 use super::Issue;
 
-/// One word and where it begins.
+/// One token and its start.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Token {
     pub at: usize,
@@ -14,7 +14,7 @@ pub(super) struct Token {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Word {
     Ident(String),
-    /// Without a sign; `9223372036854775808` exists only behind one.
+    /// Without a sign; `9223372036854775808` is valid only behind one.
     Int(u64),
     Uint(u64),
     Double(f64),
@@ -32,7 +32,7 @@ const SIGNS: &[&str] = &[
 ];
 
 impl Word {
-    /// The word as errors show it.
+    /// The token as errors show it.
     pub(crate) fn shown(&self) -> String {
         match self {
             Self::Ident(name) => name.clone(),
@@ -46,7 +46,7 @@ impl Word {
     }
 }
 
-/// Cuts an expression into words; the last one is `End`.
+/// Cuts an expression into tokens; the last one is `End`.
 pub(super) fn words(source: &str) -> Result<Vec<Token>, Issue> {
     let mut tokens = Vec::new();
     let mut at = 0;
@@ -91,9 +91,9 @@ fn word(rest: &str) -> Result<(Word, usize), String> {
         .ok_or_else(|| format!("Syntax error: token recognition error at: '{first}'"))
 }
 
-/// The letters in front of a quote, and what begins with the quote.
+/// The letters in front of a quote, and the text from the quote on.
 fn literal_start(rest: &str) -> Option<(&str, &str)> {
-    // Two letters at most; looking further would make the whole quadratic.
+    // Two letters at most; a longer search would make the lexer quadratic.
     let quote = rest.bytes().take(3).position(|byte| matches!(byte, b'"' | b'\''))?;
     let (prefix, quoted) = rest.split_at(quote);
     let lower = prefix.to_ascii_lowercase();
@@ -135,7 +135,7 @@ fn suffixed(value: u64, rest: &str, end: usize, before: usize) -> (Word, usize) 
     }
 }
 
-/// What stands between quotes, and its length with them. The escapes of `bytes` are bytes, those of texts letters.
+/// The text between quotes, and its length with them. Escapes in `bytes` are bytes, those in texts are letters.
 fn quoted_bytes(quoted: &str, raw: bool, bytes: bool) -> Result<(Vec<u8>, usize), String> {
     let long = quoted.starts_with("\"\"\"") || quoted.starts_with("'''");
     let quote = &quoted[..if long { 3 } else { 1 }];
@@ -172,7 +172,7 @@ fn push(letter: char, into: &mut Vec<u8>) {
     into.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes());
 }
 
-/// What stands behind a backslash: the letter and how much was read.
+/// The letter of an escape, and the number of bytes read.
 fn escape(rest: &str) -> Result<(char, usize), String> {
     let wrong = || "Syntax error: token recognition error: unknown escape sequence".to_owned();
     let coded = |from: usize, digits: usize, radix: u32| {

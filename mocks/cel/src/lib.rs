@@ -1,13 +1,13 @@
-//! Expressions in CEL, as conditions of webhooks and rules of custom resources need them (CEL language definition; KEP-3716,
-//! KEP-2876).
+//! Expressions in CEL, as conditions of webhooks and rules of custom resources need them (CEL language definition;
+//! KEP-3716, KEP-2876).
 //!
-//! Owns compiling an expression and running it on a budget. Words are read in `lex`, trees in `parse`, types in `check`,
-//! values live in `value`, what a schema declares in `decl`, and `eval` with `functions` and `library` evaluates. Nothing here
-//! does I/O, reads a clock or panics on outside data; the time of a run is bounded by its steps, and its memory by what the
-//! steps may copy.
+//! Owns compiling an expression and running it on a budget. `lex` reads tokens, `parse` builds trees, `check` finds
+//! types, `value` holds values, `decl` the declarations of schemas, and `eval` with `functions` and `library`
+//! evaluates. Nothing here does I/O, reads a clock or panics on outside data; the time of a run is bounded by its
+//! steps, and its memory by what the steps may copy.
 //!
-//! A library is not used: `cel` 0.15 has no check of types and no limit of the cost of an evaluation, both of which a
-//! real server's answers depend on (docs/decisions/009).
+//! No library is used: `cel` 0.15 has no check of types and no limit of the cost of an evaluation, and a real server's
+//! answers depend on both (docs/decisions/009).
 
 pub mod addresses;
 mod check;
@@ -51,9 +51,9 @@ pub use time::{read as read_time, read_date, read_duration};
 
 /// The longest expression. kube-apiserver bounds the cost only; conditions that people write stay below 1 KiB.
 const EXPRESSION_MAX_BYTES: usize = 16 * 1024;
-/// What the conditions of one webhook may cost together. A step costs one, and every ten bytes that are looked at or
-/// copied another one. kube-apiserver allows 2,500,000 of units that are a little smaller; here nothing else runs on
-/// the thread meanwhile, so it is less.
+/// Largest cost of the conditions of one webhook together. A step costs one, and every ten bytes that are read or
+/// copied another one. kube-apiserver allows 2,500,000 of slightly smaller units. Here it is less, because nothing else
+/// runs on the thread meanwhile.
 pub const BUDGET: u64 = 500_000;
 
 /// Whether a text is an absolute URL or path.
@@ -61,33 +61,33 @@ pub fn is_uri(text: &str) -> bool {
     url::Url::read(text).is_ok()
 }
 
-/// An expression that compiled.
+/// A compiled expression.
 #[derive(Debug)]
 pub struct Program {
     source: String,
     root: Node,
-    /// Some of the patterns that are written out in it.
+    /// Some of its literal patterns, compiled.
     patterns: HashMap<String, Arc<Pattern>>,
-    /// How many patterns it took to compile it.
+    /// Number of patterns that were compiled with it.
     pub compiled: usize,
-    /// It looks at `oldSelf`.
+    /// Whether it uses `oldSelf`.
     pub uses_old: bool,
 }
 
-/// A value with a schema, and what it was before.
+/// A value with a schema, and its old state.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'a> {
-    /// What its schema declares.
+    /// The declaration of its schema.
     pub decl: &'a Decl,
     /// `self`.
     pub value: &'a Value,
-    /// `oldSelf`; absent when there was none.
+    /// `oldSelf`; `None` if there is no old state.
     pub old: Option<&'a Value>,
-    /// `oldSelf` is there in any case, as an optional value.
+    /// Whether `oldSelf` is always present, as an optional value.
     pub optional_old: bool,
 }
 
-/// What a rule or its message may be.
+/// The type that an expression must have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
     /// `true` or `false`: a rule.
@@ -96,12 +96,12 @@ pub enum Wanted {
     Text,
 }
 
-/// What a condition may look at.
+/// The inputs of a condition.
 #[derive(Debug, Clone, Copy)]
 pub struct Input<'a> {
     /// The object as it would be stored.
     pub object: &'a Value,
-    /// The stored object; `null` when it is created.
+    /// The stored object; `null` for a creation.
     pub old_object: &'a Value,
     /// The `request` of the `AdmissionReview`.
     pub request: &'a Value,
@@ -220,7 +220,7 @@ impl Program {
         Ok((Self { source: source.to_owned(), root, patterns, compiled, uses_old }, answer))
     }
 
-    /// Runs a condition and takes what it cost from `budget`.
+    /// Runs a condition and subtracts its cost from `budget`.
     pub fn run(&self, input: &Input<'_>, budget: &mut u64) -> Result<bool, Unanswered> {
         let scope = vec![
             ("object", Val::of(input.object)),
@@ -235,7 +235,7 @@ impl Program {
         Err(Unanswered { expression: self.source.clone(), why })
     }
 
-    /// Runs a rule and takes what it cost from `budget`.
+    /// Runs a rule and subtracts its cost from `budget`.
     pub fn holds(&self, subject: &Subject<'_>, budget: &mut u64) -> Result<bool, Failed> {
         match self.answer(subject, budget)? {
             Val::Bool(answer) => Ok(answer),
@@ -243,7 +243,7 @@ impl Program {
         }
     }
 
-    /// Makes a text and takes what it cost from `budget`.
+    /// Makes a text and subtracts its cost from `budget`.
     pub fn text(&self, subject: &Subject<'_>, budget: &mut u64) -> Result<String, Failed> {
         match self.answer(subject, budget)? {
             Val::Text(text) => Ok(text.to_string()),

@@ -1,7 +1,8 @@
-//! The functions that make values of their own and work on them: amounts, addresses, URLs, versions, times and formats (Kubernetes
+//! The functions with value types of their own: quantities, addresses, URLs, versions, times and formats (Kubernetes
 //! documentation, "Common Expression Language in Kubernetes", "CEL options, language features, and libraries").
 //!
-//! Owns the table of their types. What the values are is known to `addresses`, `formats`, `semver`, `time`, `url` and to `object::Quantity`.
+//! Owns the table of their types. `addresses`, `formats`, `semver`, `time`, `url` and `object::Quantity` own the
+//! values.
 
 use std::cmp::Ordering;
 use std::rc::Rc;
@@ -25,7 +26,7 @@ const FORMAT: Type = Type::Struct("kubernetes.NamedFormat");
 const SEMVER: Type = Type::Struct("kubernetes.Semver");
 const GLOBAL: Option<Type> = None;
 
-/// `(names, target, arguments, answer)`; the names are separated by spaces.
+/// `(names, target, arguments, result)`; the names are separated by spaces.
 type Overload = (&'static str, Option<Type>, &'static [Type], Type);
 
 const OVERLOADS: &[Overload] = &[
@@ -79,7 +80,7 @@ const OVERLOADS: &[Overload] = &[
 ];
 const TIME_PARTS: &str = "getFullYear getMonth getDate getDayOfMonth getDayOfWeek getDayOfYear getHours getMinutes getSeconds \
                           getMilliseconds";
-/// Functions whose answers have types that a table cannot hold.
+/// Functions whose result types do not fit into the table.
 const OTHERS: &[&str] = &["getQuery", "format.named", "validate"];
 
 pub(super) fn is_known(name: &str) -> bool {
@@ -90,7 +91,7 @@ fn has(names: &str, name: &str) -> bool {
     names.split(' ').any(|known| known == name)
 }
 
-/// The type of a call, or `None` where no overload fits.
+/// The type of a call, or `None` if no overload fits.
 pub(super) fn answers(name: &str, target: Option<&Type>, arguments: &[Type]) -> Option<Type> {
     let texts = || Type::list(Type::Text);
     match (name, target, arguments) {
@@ -114,7 +115,6 @@ pub(super) fn answers(name: &str, target: Option<&Type>, arguments: &[Type]) -> 
     }
 }
 
-/// Calls a function.
 pub(super) fn call<'a>(
     run: &mut Run<'a, '_>,
     name: &str,
@@ -172,7 +172,7 @@ fn failed<'a>(why: impl Into<Failed>) -> Found<'a> {
     Err(why.into())
 }
 
-/// What a function makes of a text.
+/// The value that a function makes of a text.
 fn made_of<'a>(name: &str, text: &str) -> Found<'a> {
     let quantity = || Quantity::parse(text);
     match name {
@@ -201,7 +201,7 @@ fn made_of<'a>(name: &str, text: &str) -> Found<'a> {
     }
 }
 
-/// `semver(…)` and `isSemver(…)` of what was read.
+/// `semver(…)` and `isSemver(…)` for a parsed text.
 fn version<'a>(name: &str, read: Result<Semver, semver::Error>) -> Found<'a> {
     match name {
         "semver" => read.map_or_else(failed, |version| Ok(Val::thing(Thing::Semver(version)))),

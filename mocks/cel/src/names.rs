@@ -1,4 +1,4 @@
-//! Words that cannot be names.
+//! The words that cannot be names.
 
 /// Words that may not name a variable.
 pub(super) const RESERVED: &[&str] = &[
@@ -21,7 +21,7 @@ pub(super) const RESERVED: &[&str] = &[
     "while",
 ];
 
-/// Words that are something else than a name; fields of these names are escaped.
+/// Words with another meaning; fields with these names are escaped.
 const KEYWORDS: &[&str] = &["true", "false", "null", "in"];
 
 /// Whether a word cannot be a name.

@@ -1,7 +1,7 @@
-//! From words to a tree (CEL language definition, "Syntax"; macros as in its list of standard macros).
+//! The parser from tokens to a tree (CEL language definition, "Syntax"; macros as in its list of standard macros).
 //!
-//! Owns precedence and the bound on depth: every later pass recurses over the tree, so it must be shallow. Macros are in `calls`.
-//! Chains of `&&` and `||` are one node each, however long.
+//! Owns precedence and the bound on depth: every later pass recurses over the tree, so it must be shallow. Macros are
+//! in `calls`. Chains of `&&` and `||` are one node each, however long.
 
 use super::Issue;
 use super::lex::{Token, Word, words};
@@ -12,13 +12,13 @@ mod calls;
 pub(super) use calls::{Macro, MacroKind};
 use calls::{called, called_on};
 
-/// How deep a tree may be. kube-apiserver allows 250; the stacks of this server's threads are smaller, and conditions
-/// that people write stay below 20.
+/// Deepest tree. kube-apiserver allows 250; the stacks of this server's threads are smaller, and conditions that people
+/// write stay below 20.
 const DEPTH_MAX: usize = 64;
 
 #[derive(Debug)]
 pub(super) struct Node {
-    /// Where errors point to, in bytes.
+    /// The position for errors, in bytes.
     pub at: usize,
     pub kind: Kind,
     depth: usize,
@@ -64,7 +64,7 @@ pub(super) enum Kind {
     Ternary(Box<[Node; 3]>),
     List(Vec<Node>),
     Map(Vec<(Node, Node)>),
-    /// `?x` in a list, and the value of `?k: x` in a map: it is there when the optional value has one.
+    /// `?x` in a list, and the value of `?k: x` in a map: the entry exists only if the optional has a value.
     Maybe(Box<Node>),
     Macro(Box<Macro>),
 }
@@ -126,7 +126,7 @@ impl Parser {
         self.tokens[self.next].at
     }
 
-    /// Takes the next word; the end is never passed.
+    /// Takes the next token; the end is never passed.
     fn take(&mut self) -> Token {
         let token = self.tokens[self.next].clone();
         self.next = (self.next + 1).min(self.tokens.len() - 1);
@@ -152,7 +152,7 @@ impl Parser {
 
     /// `a ? b : c`, and everything that binds stronger.
     fn expression(&mut self) -> Result<Node, Issue> {
-        // The tree is bounded by its nodes; brackets make none, so the way down is bounded as well.
+        // The tree is bounded by its nodes. Brackets make no nodes, so the recursion is bounded as well.
         self.depth += 1;
         if self.depth > DEPTH_MAX {
             return Err(too_deep(self.at()));
@@ -233,7 +233,7 @@ impl Parser {
                 return Node::new(at, Kind::Int(number));
             }
             let inner = self.member()?;
-            // Two signs undo each other.
+            // Two signs cancel out.
             return if count.is_multiple_of(2) { Ok(inner) } else { Node::new(at, Kind::Unary(sign, Box::new(inner))) };
         }
         self.member()
@@ -311,7 +311,7 @@ impl Parser {
         Node::new(at, kind)
     }
 
-    /// What a function is called with, behind the bracket; nothing stands behind the last comma.
+    /// The arguments of a call, behind the bracket; a comma at the end is not allowed.
     fn arguments(&mut self) -> Result<Vec<Node>, Issue> {
         let mut list = Vec::new();
         if self.takes(")") {
@@ -344,7 +344,7 @@ impl Parser {
         })
     }
 
-    /// What is separated by commas; one may stand behind the last.
+    /// Items separated by commas; a comma at the end is allowed.
     fn until<T>(&mut self, close: &str, mut one: impl FnMut(&mut Self) -> Result<T, Issue>) -> Result<Vec<T>, Issue> {
         let mut list = Vec::new();
         while !self.takes(close) {

@@ -1,14 +1,14 @@
-//! Patterns, compiled within a bound. A text is looked at in linear time.
+//! Patterns, compiled within a bound. Matching takes time linear in the text.
 
 use regex::Regex;
 
 use super::re2::{self, Refused};
 
-/// Sizes of compiled patterns that are tried, with what each byte of a text costs then: a larger pattern may look at
-/// every byte more often.
+/// Size limits for compiling, each with the cost of one byte of a text: a larger pattern may read every byte more
+/// often.
 const PATTERN_SIZES: &[(usize, usize)] = &[(16 * 1024, 1), (64 * 1024, 4), (512 * 1024, 32)];
 
-/// A compiled pattern and what it costs for each byte.
+/// A compiled pattern and its cost for each byte.
 #[derive(Debug)]
 pub(super) struct Pattern {
     pub regex: Regex,
@@ -16,13 +16,13 @@ pub(super) struct Pattern {
 }
 
 impl Pattern {
-    /// Whether it is worth keeping for what it takes.
+    /// Whether the pattern is small enough to keep.
     pub(crate) fn is_small(&self) -> bool {
         self.weight == 1
     }
 }
 
-/// Compiles a pattern; the error says why not.
+/// Compiles a pattern; the error says why that is impossible.
 pub(super) fn compile(pattern: &str) -> Result<Pattern, Refused> {
     let pattern = re2::translate(pattern)?;
     let mut made = Err(Refused::TooLarge);

@@ -1,11 +1,11 @@
-//! Amounts of resources (`500m`, `1Gi`) in the form in which a real server gives them back, whatever form they came in.
+//! Quantities of resources (`500m`, `1Gi`) and the canonical form in which a real server returns them.
 //!
-//! Owns reading them and their canonical form ("Quantity" in the Kubernetes API reference): no fraction, no trailing zeros,
-//! the largest suffix that keeps the value, at most nine decimal places.
+//! Owns reading them and their canonical form ("Quantity" in the Kubernetes API reference): no fraction, no trailing
+//! zeros, the largest suffix that keeps the value, at most nine decimal places.
 
 /// Decimal places that are kept; smaller parts are rounded up.
 const PLACES: u32 = 9;
-/// The largest amount: 2^63 - 1.
+/// The largest quantity: 2^63 - 1.
 const MAX: i128 = i64::MAX as i128;
 const BINARY: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 const DECIMAL: [(&str, i32); 10] =
@@ -18,7 +18,7 @@ enum Form {
     Binary,
 }
 
-/// An amount, in billionths. Two are equal whatever their forms.
+/// A quantity, in billionths. Two are equal whatever their forms.
 #[derive(Debug, Clone, Copy)]
 pub struct Quantity {
     nano: i128,
@@ -46,7 +46,7 @@ impl Ord for Quantity {
 }
 
 impl Quantity {
-    /// Reads an amount; `None` when it is none.
+    /// Reads a quantity; `None` if the text is none.
     pub fn parse(text: &str) -> Option<Self> {
         let (negative, rest) = match text.as_bytes().first()? {
             b'-' => (true, &text[1..]),
@@ -64,18 +64,17 @@ impl Quantity {
         Some(Self { nano: if negative { -nano } else { nano }, form })
     }
 
-    /// A whole number.
     pub fn whole(number: i64) -> Self {
         Self { nano: i128::from(number) * 10_i128.pow(PLACES), form: Form::Exponent }
     }
 
-    /// The amount as a whole number, when it is one.
+    /// The quantity as a whole number, if it is one.
     pub fn as_whole(self) -> Option<i64> {
         let unit = 10_i128.pow(PLACES);
         if self.nano % unit == 0 { i64::try_from(self.nano / unit).ok() } else { None }
     }
 
-    /// The amount as a real number, as near as that comes.
+    /// The nearest real number.
     pub fn approximate(self) -> f64 {
         self.nano as f64 / 1e9
     }
@@ -101,7 +100,7 @@ impl Quantity {
         Self { nano: self.nano.saturating_sub(other.nano), form: self.form }
     }
 
-    /// The amount in whole thousandths, what is smaller rounded away from nothing.
+    /// The quantity in whole thousandths; smaller parts are rounded away from zero.
     #[must_use]
     pub fn in_thousandths(self) -> Self {
         let unit = 10_i128.pow(PLACES - 3);
@@ -110,11 +109,11 @@ impl Quantity {
         Self { nano, ..self }
     }
 
-    /// The form in which a server gives it back.
+    /// The form in which a server returns it.
     pub fn canonical(self) -> String {
         let unit = 10_i128.pow(PLACES);
         let whole = self.nano % unit == 0;
-        // Below 1,024 the suffixes of both forms say the same.
+        // Below 1,024 both forms have the same suffix.
         if self.form == Form::Binary && whole && (self.nano / unit).abs() >= 1024 {
             let (mut number, mut power) = (self.nano / unit, 0);
             while number % 1024 == 0 && power + 1 < BINARY.len() {
@@ -139,7 +138,7 @@ impl Quantity {
     }
 }
 
-/// What a suffix multiplies by: a power of ten, and one of 1,024.
+/// The factor of a suffix: a power of ten, and one of 1,024.
 fn scale(suffix: &str) -> Option<(Form, i32, u32)> {
     if let Some(power) = BINARY.iter().skip(1).position(|known| *known == suffix) {
         return Some((Form::Binary, 0, u32::try_from(power).ok()? + 1));
@@ -155,7 +154,7 @@ fn scale(suffix: &str) -> Option<(Form, i32, u32)> {
     Some((Form::Exponent, exponent.parse().ok()?, 0))
 }
 
-/// The amount in billionths, rounded away from zero and cut at the largest one.
+/// The quantity in billionths, rounded away from zero and capped at the largest one.
 fn nano(whole: &str, fraction: &str, ten: i32, binary: u32) -> Option<i128> {
     let max = MAX * 10_i128.pow(PLACES);
     let digits = format!("{whole}{fraction}");
@@ -163,7 +162,7 @@ fn nano(whole: &str, fraction: &str, ten: i32, binary: u32) -> Option<i128> {
     if digits.is_empty() {
         return Some(0);
     }
-    // More digits than the largest amount has are no more than that, wherever the point is.
+    // More digits than those of the largest quantity mean a larger one, wherever the point is.
     let places = i32::try_from(PLACES).ok()? + ten - i32::try_from(fraction.len()).ok()?;
     let length = i32::try_from(digits.len()).ok()?;
     if length + places > 38 {
@@ -197,7 +196,7 @@ mod tests {
         Quantity::parse(text).map(Quantity::canonical)
     }
 
-    /// What kube-apiserver 1.20.2 gives back.
+    /// The values that kube-apiserver 1.20.2 returns.
     #[test]
     fn the_form_that_comes_back() {
         for (given, back) in [
@@ -247,7 +246,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever comes, reading ends, and the canonical form is its own.
+        /// Reading any text ends, and the canonical form of a canonical form is itself.
         #[test]
         fn once_is_enough(text in "[+-]?[0-9]{0,40}[.]?[0-9]{0,40}(n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|e-?[0-9]{1,3})?") {
             if let Some(once) = canonical(&text) {

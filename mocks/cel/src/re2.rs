@@ -1,9 +1,9 @@
 //! Patterns as Go reads them.
 //!
-//! Owns what the crate `regex` reads otherwise than RE2 (<https://github.com/google/re2/wiki/Syntax>): classes and boundaries of words
-//! are ASCII there, a brace that counts nothing and a bracket within a class are themselves, `\<` is no boundary, `\Q…\E` is
-//! plain, and neither two operators nor a count above a thousand may repeat. What the two do not share otherwise stays an error or
-//! a special case of one of them.
+//! Owns the differences between the crate `regex` and RE2 (<https://github.com/google/re2/wiki/Syntax>). In RE2,
+//! classes and boundaries of words are ASCII, a brace without a count and a bracket within a class are literal, `\<` is
+//! no boundary, `\Q…\E` is literal, and neither double repetition operators nor counts above a thousand are allowed.
+//! Other differences stay an error or a special case of one of them.
 
 use std::iter::Peekable;
 use std::str::Chars;
@@ -17,35 +17,35 @@ const CLASSES: [&str; 14] = [
     "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space", "upper", "word",
     "xdigit",
 ];
-/// What a compiled pattern may take; the crate's own default.
+/// Largest size of a compiled pattern; the crate's own default.
 const SIZE_MAX: usize = 10 * 1024 * 1024;
 
 /// Why a pattern does not compile, in the words of Go where they are known.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Refused {
-    /// It would be larger than allowed.
+    /// The pattern would be larger than allowed.
     #[error("expression is too large")]
     TooLarge,
-    /// Two operators repeat the same.
+    /// A double repetition operator.
     #[error("invalid nested repetition operator: `{0}`")]
     Nested(String),
-    /// Something repeats too often, or at most less often than at least.
+    /// A count that is too large, or whose maximum is below its minimum.
     #[error("invalid repeat count: `{0}`")]
     Count(String),
-    /// A class of letters that nobody knows.
+    /// An unknown class of letters.
     #[error("invalid character class range: `[:{0}:]`")]
     Class(String),
-    /// The crate `regex` does not take it.
+    /// The crate `regex` refuses the pattern.
     #[error("{}", reason(.0))]
     Syntax(#[source] regex::Error),
 }
 
-/// The last line of an error, without those that show the translated pattern.
+/// The last line of an error, without the lines that show the translated pattern.
 fn reason(error: &regex::Error) -> String {
     error.to_string().lines().last().unwrap_or_default().replacen("error: ", "", 1)
 }
 
-/// A pattern of a schema. It is shown as it was written.
+/// A pattern of a schema, which is shown as it was written.
 #[derive(Debug, Clone)]
 pub struct Pattern {
     regex: Regex,
@@ -53,13 +53,13 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// Compiles a pattern; the error says why not.
+    /// Compiles a pattern; the error says why that is impossible.
     pub fn new(source: &str) -> Result<Self, Refused> {
         let regex = compile(&translate(source)?, SIZE_MAX)?;
         Ok(Self { regex, source: source.into() })
     }
 
-    /// Whether it matches anywhere in a text.
+    /// Whether the pattern matches anywhere in a text.
     pub fn is_match(&self, text: &str) -> bool {
         self.regex.is_match(text)
     }
@@ -70,7 +70,7 @@ impl Pattern {
     }
 }
 
-/// Compiles a translated pattern to at most so many bytes.
+/// Compiles a translated pattern to at most this many bytes.
 pub fn compile(pattern: &str, size_max: usize) -> Result<Regex, Refused> {
     RegexBuilder::new(pattern).size_limit(size_max).build().map_err(|error| match error {
         regex::Error::CompiledTooBig(_) => Refused::TooLarge,
@@ -82,7 +82,7 @@ pub fn compile(pattern: &str, size_max: usize) -> Result<Regex, Refused> {
 pub fn translate(pattern: &str) -> Result<String, Refused> {
     let out = String::with_capacity(pattern.len());
     let mut reader = Reader { rest: pattern.chars().peekable(), out, last: 1, groups: vec![1] };
-    // The repetition that was read last, when nothing is behind it.
+    // The last repetition, while nothing follows it.
     let mut repeated: Option<String> = None;
     while let Some(letter) = reader.rest.next() {
         let repetition = match letter {
@@ -118,16 +118,16 @@ pub fn translate(pattern: &str) -> Result<String, Refused> {
 struct Reader<'a> {
     rest: Peekable<Chars<'a>>,
     out: String,
-    /// How often what was read last may repeat, with what is in it.
+    /// How often the last element may repeat, including its content.
     last: u32,
-    /// The same for the most of each group that is open; the first is the whole pattern.
+    /// The largest such number in each open group; the first is the whole pattern.
     groups: Vec<u32>,
 }
 
 impl Reader<'_> {
     fn open(&mut self) {
         self.out.push('(');
-        // What follows is no repetition of the bracket.
+        // The question mark is no repetition of the bracket.
         self.out.extend(self.rest.next_if_eq(&'?'));
         self.groups.push(1);
     }
@@ -146,7 +146,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A count behind its `{`, or nothing where the brace is only a brace.
+    /// A count behind its `{`, or `None` if the brace is literal.
     fn count(&mut self) -> Result<Option<String>, Refused> {
         let mut ahead = self.rest.clone();
         let Some((least, most)) = counts(&mut ahead) else { return Ok(None) };
@@ -155,10 +155,10 @@ impl Reader<'_> {
             Some(most) => format!("{{{least},{most}}}"),
             None => format!("{{{least},}}"),
         };
-        // What is no number of 32 bits is more than the largest count.
+        // A number that does not fit 32 bits is above the largest count.
         let number = |digits: &String| digits.parse::<u32>().unwrap_or(u32::MAX);
         let (least, most) = (number(&least), most.as_ref().map(number));
-        // What is repeated may repeat itself.
+        // A repeated element may contain repetitions.
         self.last = self.last.saturating_mul(most.unwrap_or(least).max(1));
         if least > REPEAT_MAX || self.last > REPEAT_MAX || most.is_some_and(|most| most < least) {
             return Err(Refused::Count(shown));
@@ -168,10 +168,10 @@ impl Reader<'_> {
         Ok(Some(shown))
     }
 
-    /// What a backslash means.
+    /// Translates an escape.
     fn escape(&mut self, in_class: bool) {
         let Some(letter) = self.rest.next() else { return self.out.push('\\') };
-        // A class within a class is a part of it, so that this holds between brackets as well.
+        // A nested class is a part of its parent, so this also holds between brackets.
         let known = match letter {
             'd' => "[0-9]",
             'D' => "[^0-9]",
@@ -197,7 +197,7 @@ impl Reader<'_> {
         self.out.push_str(known);
     }
 
-    /// Everything up to `\E` is itself.
+    /// Everything up to `\E` is literal.
     fn plain(&mut self) {
         let mut text = String::new();
         while let Some(letter) = self.rest.next() {
@@ -229,7 +229,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `[:alpha:]` within a class; answers whether there is one.
+    /// `[:alpha:]` within a class; returns whether there is one.
     fn named(&mut self) -> Result<bool, Refused> {
         let mut ahead = self.rest.clone();
         ahead.next();
@@ -250,7 +250,7 @@ impl Reader<'_> {
         Ok(true)
     }
 
-    /// A letter of a class, or all from one to another.
+    /// A letter of a class, or a range of letters.
     fn range(&mut self) {
         self.member();
         let mut ahead = self.rest.clone();
@@ -261,7 +261,7 @@ impl Reader<'_> {
         }
     }
 
-    /// One letter of a class. What means something to the crate and nothing to Go is escaped.
+    /// One letter of a class. Letters with a meaning in the crate but not in Go are escaped.
     fn member(&mut self) {
         match self.rest.next() {
             Some('\\') => self.escape(true),
@@ -311,7 +311,7 @@ mod tests {
                 assert_eq!(is_match(&format!(r"^[^\{class}]$"), text), !expected, "[^{class}] {text}");
             }
         }
-        // The é is no part of a word.
+        // The é is no word character.
         assert!(is_match(r"^\bcaf\b", "café") && !is_match(r"^\bcaf\b", "cafe"));
     }
 
@@ -333,7 +333,7 @@ mod tests {
         assert!(is_match(r"^\\d$", r"\d"));
     }
 
-    /// What the crate refuses or takes for something else.
+    /// Patterns that the crate refuses or reads differently.
     #[test]
     fn what_only_go_reads() {
         for (pattern, right, wrong) in [
@@ -389,7 +389,7 @@ mod tests {
         }
     }
 
-    /// What a name is usually checked with.
+    /// Patterns that usually check names.
     #[test]
     fn counted_classes_stay_small() {
         let pattern = r"^[\w.-]{1,253}$";
@@ -398,7 +398,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is written, it is a pattern or refused; a plain text finds itself.
+        /// Any text is a pattern or refused; a quoted plain text finds itself.
         #[test]
         fn never_panics(pattern in r"[\[\](){}*+?|^$\\.,&~:a-c0-2QEdwb-]{0,24}", text in "[a-z{}&~-]{1,10}") {
             if let Ok(translated) = translate(&pattern) {

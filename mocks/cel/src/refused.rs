@@ -1,4 +1,4 @@
-//! Why an expression does not compile, in kube-apiserver's words.
+//! The compile errors of expressions, in kube-apiserver's words.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -7,33 +7,33 @@ use super::{EXPRESSION_MAX_BYTES, re2};
 /// Why an expression does not compile.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Refused {
-    /// It is too long.
+    /// The expression is too long.
     #[error("the expression has {bytes} bytes; this server takes {EXPRESSION_MAX_BYTES}")]
     TooLong {
-        /// How long it is.
+        /// Its length.
         bytes: usize,
     },
-    /// Its words or its types do not fit together.
+    /// Its syntax or its types are wrong.
     #[error("compilation failed: {0}")]
     Issues(Issues),
-    /// The types are right, and it could not run: a pattern in it does not compile.
+    /// The types are right, but it could not run: a pattern in it does not compile.
     #[error("program instantiation failed: error parsing regexp: {0}")]
     Pattern(#[source] re2::Refused),
-    /// A condition that is neither true nor false.
+    /// A condition that is not of type bool.
     #[error("must evaluate to bool")]
     Condition,
-    /// A rule that is neither true nor false.
+    /// A rule that is not of type bool.
     #[error("cel expression must evaluate to a bool")]
     Rule,
-    /// What is to make a message makes something else.
+    /// A message expression that is not of type string.
     #[error("must evaluate to a string")]
     Text,
-    /// What is to make the message of a rule is refused.
+    /// The message expression of a rule is refused.
     #[error("messageExpression {0}")]
     Message(#[source] Box<Refused>),
 }
 
-/// What is wrong with an expression.
+/// The errors in an expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Issues {
     /// The expression as it was written.
@@ -42,12 +42,11 @@ pub struct Issues {
     pub list: Vec<Issue>,
 }
 
-/// A place in bytes and what is wrong there.
+/// A position in bytes and the error there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Issue {
-    /// Where it is.
     pub at: usize,
-    /// What the compiler says about it.
+    /// The compiler's message.
     pub why: String,
 }
 
@@ -56,7 +55,7 @@ impl Issue {
         Self { at, why }
     }
 
-    /// As kube-apiserver shows it: the place, the line and a mark below it.
+    /// As kube-apiserver shows it: the position, the line and a mark below it.
     fn shown(&self, source: &str) -> String {
         let before = source.get(..self.at).unwrap_or(source);
         let line = before.matches('\n').count();

@@ -1,6 +1,6 @@
-//! What a run may still cost, and what it knows: its variables and the patterns that were compiled.
+//! The state of a run: its budget, its variables and its compiled patterns.
 //!
-//! Owns the count of steps; what is equal is in a file of its own. Nothing forgives an empty budget.
+//! Owns the count of steps; `equality` compares values. No operator ignores an empty budget.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,19 +11,19 @@ use super::value::{Map, Val};
 
 mod equality;
 
-/// Bytes that are looked at or copied for the price of one step, as in a real server.
+/// Bytes that are read or copied for the price of one step, as in a real server.
 const BYTES_PER_STEP: usize = 10;
 
 pub(super) type Found<'a> = Result<Val<'a>, Failed>;
 
-/// A run: what it may still cost, and what it knows.
+/// The state of a run.
 pub(super) struct Run<'a, 'b> {
     pub budget: &'b mut u64,
-    /// Variables that are given and those of the macros around, the innermost last.
+    /// The given variables and those of the surrounding macros, the innermost last.
     pub scope: Vec<(&'a str, Val<'a>)>,
-    /// Patterns that the expression writes out, compiled with it.
+    /// The literal patterns of the expression, compiled with it.
     pub written: &'a HashMap<String, Arc<Pattern>>,
-    /// Others that were compiled, so that a macro compiles one once.
+    /// Other compiled patterns, so that a macro compiles each one once.
     pub patterns: HashMap<String, Arc<Pattern>>,
 }
 
@@ -43,7 +43,7 @@ impl<'a> Run<'a, '_> {
         self.pay(bytes / BYTES_PER_STEP)
     }
 
-    /// Pays for what was taken out of an object: bytes were decoded for it.
+    /// Pays for a value taken from an object, whose bytes were decoded.
     pub(crate) fn pay_for(&mut self, value: &Val<'a>) -> Result<(), Failed> {
         match value {
             Val::Bytes(bytes) => self.pay_for_bytes(bytes.len()),
@@ -60,7 +60,7 @@ impl<'a> Run<'a, '_> {
     }
 }
 
-/// A map of what an expression made.
+/// A map of the pairs that an expression made.
 pub(super) fn map_of<'a>(pairs: Vec<(Val<'a>, Val<'a>)>) -> Found<'a> {
     match Map::own(pairs) {
         Ok(map) => Ok(Val::Map(map)),

@@ -1,10 +1,10 @@
-//! Versions of expressions (Kubernetes documentation, "Kubernetes Semver library"; Semantic Versioning 2.0.0).
+//! The versions of expressions (Kubernetes documentation, "Kubernetes Semver library"; Semantic Versioning 2.0.0).
 //!
-//! Owns reading and their order. What a version was built from says nothing about its order.
+//! Owns reading and ordering them. Build metadata has no influence on the order.
 
 use std::cmp::Ordering;
 
-/// A version without what stands behind `+`.
+/// A version without its build metadata.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Semver {
     /// Major, minor and patch.
@@ -12,7 +12,7 @@ pub(super) struct Semver {
     before: Vec<Identifier>,
 }
 
-/// A part of what stands behind `-`. Numbers come before words.
+/// A part of the pre-release. Numbers come before words.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Identifier {
     Number(u64),
@@ -22,45 +22,41 @@ enum Identifier {
 /// Why a text is no version.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// There is none.
+    /// The text is empty.
     #[error("Version string empty")]
     Empty,
-    /// It has less than three parts.
+    /// There are less than three numbers.
     #[error("No Major.Minor.Patch elements found")]
     Short,
-    /// It has less than three parts, and what may only follow three.
+    /// There are less than three numbers before a pre-release or build metadata.
     #[error("short version cannot contain PreRelease/Build meta data")]
     ShortWithMore,
-    /// A part is empty.
     #[error("{0} is empty")]
     EmptyPart(&'static str),
-    /// A part has letters that it must not have.
+    /// A part with invalid letters.
     #[error("Invalid character(s) found in {of} {text:?}")]
     Letters {
-        /// Which part.
+        /// The name of the part.
         of: &'static str,
-        /// What it is.
         text: String,
     },
     /// A number begins with a zero.
     #[error("{of} must not contain leading zeroes {text:?}")]
     Zeroes {
-        /// Which number.
+        /// The name of the number.
         of: &'static str,
-        /// What it is.
         text: String,
     },
     /// A number has more than 64 bits.
     #[error("{of} number is too large: {text:?}")]
     TooLarge {
-        /// Which number.
+        /// The name of the number.
         of: &'static str,
-        /// What it is.
         text: String,
     },
 }
 
-/// How errors name a number: by its part, when its letters are wrong, and when its zeros are.
+/// The names of a number in errors: one for wrong letters, one for leading zeros.
 struct Named {
     part: &'static str,
     letters: &'static str,
@@ -79,7 +75,7 @@ impl PartialOrd for Semver {
 
 impl Ord for Semver {
     fn cmp(&self, other: &Self) -> Ordering {
-        // Without identifiers it is the release that the others come before.
+        // Without identifiers it is the release, which comes after its pre-releases.
         let released = self.before.is_empty().cmp(&other.before.is_empty());
         self.numbers.cmp(&other.numbers).then(released).then_with(|| self.before.cmp(&other.before))
     }
@@ -105,7 +101,7 @@ impl Semver {
         Ok(Self { numbers, before: before? })
     }
 
-    /// The same of a text that says less or more than it should: `v1`, `1.2`, `01.02.03`.
+    /// Reads a text that is too short or has additions: `v1`, `1.2`, `01.02.03`.
     pub(crate) fn read_loosely(text: &str) -> Result<Self, Error> {
         let text = text.strip_prefix('v').unwrap_or(text);
         let mut parts: Vec<String> = text.splitn(3, '.').map(without_zeros).collect();

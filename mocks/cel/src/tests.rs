@@ -1,4 +1,4 @@
-//! What expressions mean, what is refused, and that none of them takes for ever.
+//! Tests of expressions: their values, their refusals, and that each of them ends.
 
 use std::time::Instant;
 
@@ -63,7 +63,7 @@ fn what_is_true() {
         "optional.of(1).value() == 1 && optional.none().orValue(2) == 2",
         "int('7') == 7 && string(7) == '7' && double(1) == 1.0 && bool('true') && uint(3) == 3u && int(2.9) == 2",
         "dyn(1) == 1.0 && dyn(1) != 'a' && {'a': 1}.a == 1 && {'a': [1]} == {'a': [1]}",
-        // An error counts only where it decides.
+        // An error counts only if it decides.
         "object.nothing.here == 1 || true",
         "!(object.nothing.here == 1 && false)",
         "[0, 1].exists(x, 1 / x == 1)",
@@ -77,14 +77,14 @@ fn what_is_true() {
         "1.5 + 1.0 == 2.5 && 1.5 - 1.0 == 0.5 && 1.5 * 2.0 == 3.0 && 3.0 / 2.0 == 1.5",
         "5u - 2u == 3u && 2u * 3u == 6u && 7u / 2u == 3u && 7u % 2u == 1u && 2u + 3u == 5u",
         "!(0.0 / 0.0 < 1.0) && !(0.0 / 0.0 >= 1.0) && 0.0 / 0.0 != 0.0 / 0.0 && 1.0 / 0.0 > 1.0",
-        // Whole numbers are compared as such: as doubles these two are the same.
+        // Whole numbers are compared as such: as doubles these two are equal.
         "9007199254740993 > 9007199254740992 && 9007199254740993 != 9007199254740992",
         "dyn(1) == 1u && dyn(-1) != 18446744073709551615u && dyn(1u) < 2 && dyn(2) > 1.5",
         "null == null && optional.none() == optional.none() && optional.of(1) == optional.of(1)",
         "optional.none() != optional.of(1) && optional.of(1) != optional.of(2)",
         "![1, 1].exists_one(x, x == 1) && ![2].exists_one(x, x == 1) && [1, 2].existsOne(x, x == 1)",
         "has(object.empty) && object.empty == null && oldObject == null && !(request.kind == null)",
-        // What is in the brackets of a macro is known there only, the innermost first.
+        // The variable of a macro exists only inside it, and the innermost one counts.
         "[1].all(object, object == 1) && object.spec.replicas == 3 && [2].all(x, [3].all(x, x == 3) && x == 2)",
         "[dyn(1), dyn('a')][1] == 'a' && {'a': dyn(1), 'b': dyn('x')}['b'] == 'x' && {1: 'one'}[1] == 'one'",
         "{1: 'a'}[dyn(1u)] == 'a' && {1: 'a'}[dyn(1.0)] == 'a' && !has({'b': 1}.a) && {true: 1}[true] == 1",
@@ -119,7 +119,7 @@ fn what_is_true() {
         "{'a': 'x'}.transformMapEntry(k, v, {v: k}) == {'x': 'a'} && ['a', 'b'].transformMapEntry(i, v, {v: i})['b'] == 1",
         "object.metadata.labels.transformMap(k, v, k == 'app', v + '!') == {'app': 'web!'}",
         "['a', 'b'].transformList(i, v, ['x'].transformList(i, w, v + w)[0])[1] == 'bx' && [[1]].all(i, l, l.all(v, v > i))",
-        // What may be there.
+        // Optional values.
         "[1, ?optional.of(2), ?optional.none()] == [1, 2] && [?object.?nothing.x, ?object.?spec.replicas] == [3]",
         "{'a': 1, ?'b': optional.of(2), ?'c': optional.none()} == {'a': 1, 'b': 2}",
         "[optional.of(1), optional.none()].unwrapOpt() == [1] && optional.unwrap([optional.of(1)]) == [1]",
@@ -291,7 +291,7 @@ fn what_is_refused() {
     assert!(refused.ends_with("\n |  bar\n | .^"), "{refused}");
 }
 
-/// Nothing that is deep or long takes a stack or a second.
+/// No deep or long expression overflows the stack or takes a second.
 #[test]
 fn what_is_too_deep_or_too_long() {
     for source in [
@@ -306,7 +306,7 @@ fn what_is_too_deep_or_too_long() {
     ] {
         assert!(Program::compile(&source).is_err(), "{}", &source[..40]);
     }
-    // The last that is taken, and the first that is not: brackets, fields, signs, and signs inside an index.
+    // The last accepted depth, and the first refused one: brackets, fields, signs, and signs inside an index.
     let deep = |levels: usize| {
         let sum = format!("1{}", "+1".repeat(levels));
         [
@@ -331,7 +331,7 @@ fn what_is_too_deep_or_too_long() {
     assert_eq!(run(&format!("{}true", "!".repeat(10_000))), Ok(true));
 }
 
-/// Expressions made to take for ever end with an empty budget.
+/// Expressions that would run for very long end with an empty budget.
 #[test]
 fn what_would_never_end() {
     let items: Vec<u32> = (0..1_000).collect();
@@ -348,7 +348,7 @@ fn what_would_never_end() {
         "object.items.all(a, (object.items + object.items).size() > 0)".to_owned(),
         "object.items.all(a, 5000 in object.items || true)".to_owned(),
         "object.items.all(a, object.items.max() > 0)".to_owned(),
-        // An empty budget is not forgiven where an error would be.
+        // An empty budget is not ignored where another error would be.
         format!("{} || true", loops("a + b + c >= 0")),
         "object.items.all(a, object.text.matches('(a?){200}b'))".to_owned(),
         "object.items.all(a, object.text.contains('b') || true)".to_owned(),
@@ -360,7 +360,7 @@ fn what_would_never_end() {
         "object.items.all(a, sets.contains(object.items, object.items))".to_owned(),
         "object.items.all(a, bytes(object.text) + bytes(object.text) != b'')".to_owned(),
         "object.items.all(a, url('/?' + object.text).getQuery().size() > 5 || true)".to_owned(),
-        // Maps that an expression makes are compared in a time that fits their size.
+        // Maps that an expression makes are compared in time proportional to their size.
         "[object.items.transformMap(i, v, v)].all(m, object.items.all(i, m == m))".to_owned(),
         "[url('/?' + object.pairs).getQuery()].all(q, object.items.all(i, q == q))".to_owned(),
         "object.items.all(i, object.long == object.long)".to_owned(),
@@ -380,7 +380,7 @@ fn what_would_never_end() {
     }
 }
 
-/// Pieces that an expression may be put together from, so that many of them parse.
+/// Pieces of expressions, so that many combinations parse.
 fn source() -> impl Strategy<Value = String> {
     let words: Vec<_> = "object~request~oldObject~.~a~(~)~[~]~{~}~==~&&~||~!~-~+~1~2u~1.5~'x'~\"\\n\"~.all(x,~.map(x,~\
         x~has(~?~:~,~in~.size()~true~null~.?a~[?'a']~.orValue(1)~optional.of(~'\u{e9}'~%~/~\n~r'\\'~'''~\
@@ -393,7 +393,7 @@ fn source() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// Whatever is written, it is refused, or it runs and ends.
+    /// Any source is refused, or it runs and ends.
     #[test]
     fn never_panics(source in source(), text in "\\PC{0,40}") {
         for source in [source, text] {

@@ -1,6 +1,7 @@
-//! Times and spans (CEL language definition, "Timestamp" and "Duration"; spans are written as Go writes them).
+//! Times and durations (CEL language definition, "Timestamp" and "Duration"; durations are written as Go writes them).
 //!
-//! Owns reading, showing and taking apart. A span is a count of nanoseconds in 64 bits, as in the real server.
+//! Owns reading them, showing them and taking parts of them. A duration is a count of nanoseconds in 64 bits, as in the
+//! real server.
 
 use jiff::Timestamp;
 use jiff::tz::{Offset, TimeZone};
@@ -19,13 +20,13 @@ const UNITS: [(&str, i64); 8] = [
     ("h", 3_600 * SECOND),
 ];
 
-/// The longest text of a time or a span: one with more places than this says no more.
+/// The longest text of a time or a duration: more digits add nothing.
 const TEXT_MAX_BYTES: usize = 128;
-/// The first and the last second of the years 1 to 9999 (CEL language definition, "Timestamp"). The crate knows no time of the last
-/// 26 hours, as they are in the year 10000 somewhere.
+/// The first and the last second of the years 1 to 9999 (CEL language definition, "Timestamp"). The crate cannot
+/// represent the last 26 hours, because in some zones they are in the year 10000.
 const SECONDS: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
 
-/// The units of spans in words; what begins with the last name is meant too.
+/// The units of durations in words; a word that begins with the last name also counts.
 const WORDS: &[(&[&str], i64)] = &[
     (&["ns", "nano"], 1),
     (&["us", "\u{b5}s", "micro"], 1_000),
@@ -56,7 +57,7 @@ pub fn read(text: &str) -> Option<Timestamp> {
     };
     let has_point = rest.len() > zone.len();
     let zoned = zone == "Z" || shape(zone, "+00:00") || shape(zone, "-00:00");
-    // The crate takes a leap second for the one before it.
+    // The crate reads a leap second as the second before it.
     if !zoned || (has_point && fraction.is_empty()) || &text[17..19] == "60" {
         return None;
     }
@@ -71,23 +72,23 @@ pub(super) fn from_second(seconds: i64) -> Option<Timestamp> {
 }
 
 fn in_range(time: Timestamp) -> Option<Timestamp> {
-    // What is below a second belongs to the second before.
+    // Before 1970 a fraction belongs to the second before.
     let seconds = time.as_nanosecond().div_euclid(i128::from(SECOND));
     i64::try_from(seconds).is_ok_and(|seconds| SECONDS.contains(&seconds)).then_some(time)
 }
 
-/// Reads a day; it is its first moment.
+/// Reads a day; the result is its first moment.
 pub fn read_date(text: &str) -> Option<Timestamp> {
     let date: jiff::civil::Date = if text.len() == 10 { text.parse().ok()? } else { return None };
     Some(date.to_zoned(TimeZone::UTC).ok()?.timestamp())
 }
 
-/// Reads a span of a schema's `format: duration`, which may be in words too: `3 days`, `2 weeks 1h`.
+/// Reads a duration of a schema's `format: duration`, which may be in words too: `3 days`, `2 weeks 1h`.
 pub fn read_duration(text: &str) -> Option<i64> {
     read_span(text).or_else(|| read_words(text))
 }
 
-/// Numbers with units wherever they are in a text; the library of the real server jumps over everything else.
+/// Numbers with units anywhere in a text; the library of the real server skips everything else.
 fn read_words(text: &str) -> Option<i64> {
     let (mut total, mut rest) = (None, text);
     if text.len() > TEXT_MAX_BYTES {
@@ -101,7 +102,7 @@ fn read_words(text: &str) -> Option<i64> {
             continue;
         }
         let unit = unit.to_ascii_lowercase();
-        // The last of the names may go on: `minutes`.
+        // The last of the names may have an ending: `minutes`.
         let is = |names: &&(&[&str], i64)| {
             names.0.iter().any(|name| *name == unit) || names.0.last().is_some_and(|last| unit.starts_with(last))
         };
@@ -117,7 +118,7 @@ fn cut(text: &str, of: impl Fn(char) -> bool) -> (&str, &str) {
     text.split_at(text.find(|c| !of(c)).unwrap_or(text.len()))
 }
 
-/// Reads a span: `1h30m`, `-1.5s`, `0`.
+/// Reads a duration: `1h30m`, `-1.5s`, `0`.
 pub(super) fn read_span(text: &str) -> Option<i64> {
     if text.len() > TEXT_MAX_BYTES {
         return None;
@@ -145,7 +146,7 @@ pub(super) fn read_span(text: &str) -> Option<i64> {
         }
         let digits = |text: &str| -> Option<i128> { if text.is_empty() { Some(0) } else { text.parse().ok() } };
         total = total.checked_add(digits(whole)?.checked_mul(i128::from(*factor))?)?;
-        // More places than nanoseconds have say nothing.
+        // Digits below a nanosecond add nothing.
         let fraction = &fraction[..fraction.len().min(18)];
         let scale = 10_i128.pow(u32::try_from(fraction.len()).ok()?);
         total = total.checked_add(digits(fraction)? * i128::from(*factor) / scale)?;
@@ -154,7 +155,7 @@ pub(super) fn read_span(text: &str) -> Option<i64> {
     i64::try_from(if negative { -total } else { total }).ok()
 }
 
-/// A span in seconds, as the language shows it: `3600s`, `1.5s`.
+/// A duration in seconds, as the language shows it: `3600s`, `1.5s`.
 pub(super) fn show_span(nanos: i64) -> String {
     let sign = if nanos < 0 { "-" } else { "" };
     let (whole, part) = (nanos.unsigned_abs() / 1_000_000_000, nanos.unsigned_abs() % 1_000_000_000);
@@ -165,17 +166,17 @@ pub(super) fn show_span(nanos: i64) -> String {
     format!("{sign}{whole}.{}s", part.trim_end_matches('0'))
 }
 
-/// What a time and a span make, if it is a time.
+/// The sum of a time and a duration, if it is a valid time.
 pub(super) fn shift(time: Timestamp, nanos: i64) -> Option<Timestamp> {
     in_range(Timestamp::from_nanosecond(time.as_nanosecond().checked_add(i128::from(nanos))?).ok()?)
 }
 
-/// How much later `one` is than `other`.
+/// The duration from `other` to `one`.
 pub(super) fn between(one: Timestamp, other: Timestamp) -> Option<i64> {
     i64::try_from(one.as_nanosecond() - other.as_nanosecond()).ok()
 }
 
-/// A part of a span: the whole span in that unit.
+/// The whole duration in one unit.
 pub(super) fn of_span(name: &str, nanos: i64) -> Option<i64> {
     match name {
         "getHours" => Some(nanos / (3_600 * SECOND)),
@@ -186,7 +187,7 @@ pub(super) fn of_span(name: &str, nanos: i64) -> Option<i64> {
     }
 }
 
-/// A part of a time in a zone: `UTC` or a difference to it like `+02:00`.
+/// A part of a time in a zone: `UTC` or an offset such as `+02:00`.
 pub(super) fn of_time(name: &str, time: Timestamp, zone: &str) -> Result<i64, Failed> {
     let zone = read_zone(zone).ok_or_else(|| Failed::Zone(zone.to_owned()))?;
     let local = zone.to_datetime(time);

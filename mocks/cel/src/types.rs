@@ -1,6 +1,7 @@
 //! The types of expressions.
 //!
-//! Owns their names, what fits where, and the fields of a request. The type of an object with a schema is the place of the schema.
+//! Owns their names, their compatibility, and the fields of a request. The type of an object with a schema is the place
+//! of the schema.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ pub(super) enum Type {
     Double,
     Text,
     Bytes,
-    /// What `type(…)` answers.
+    /// The type of `type(…)`.
     Meta,
     List(Rc<Type>),
     Map(Rc<Type>, Rc<Type>),
@@ -28,7 +29,7 @@ pub(super) enum Type {
     Object(Declared),
 }
 
-/// Two objects are of one type when the same place of a schema declares them.
+/// Two objects have one type if the same place of a schema declares them.
 #[derive(Debug, Clone)]
 pub(super) struct Declared(Arc<Decl>);
 
@@ -119,13 +120,13 @@ impl Type {
         }
     }
 
-    /// Whether a value of this type may stand where `wanted` is asked for.
+    /// Whether a value of this type is accepted as `wanted`.
     pub(crate) fn fits(&self, wanted: &Self) -> bool {
         match (self, wanted) {
             (Self::List(a), Self::List(b)) | (Self::Optional(a), Self::Optional(b)) => a.fits(b),
             (Self::Map(a, b), Self::Map(c, d)) => a.fits(c) && b.fits(d),
             (Self::Dyn, _) | (_, Self::Dyn) => true,
-            // What may be absent may be compared with nothing.
+            // A type that may be absent may be compared with null.
             (Self::Null, other) | (other, Self::Null) => {
                 matches!(other, Self::Null | Self::Struct(_) | Self::Optional(_) | Self::Object(_))
             }

@@ -1,4 +1,5 @@
-//! URLs of expressions (Kubernetes documentation, "Kubernetes URL library"; RFC 3986): absolute ones, and absolute paths.
+//! The URLs of expressions (Kubernetes documentation, "Kubernetes URL library"; RFC 3986): absolute ones, and absolute
+//! paths.
 //!
 //! Owns cutting a URL into its parts. It must not resolve anything.
 
@@ -20,9 +21,7 @@ pub(super) struct Url {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("URL parse error during conversion from string: parse {text:?}: {why}")]
 pub struct Error {
-    /// The text.
     pub text: String,
-    /// Why it is none.
     #[source]
     pub why: Why,
 }
@@ -30,10 +29,10 @@ pub struct Error {
 /// Why a text is no URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Why {
-    /// There is none.
+    /// The text is empty.
     #[error("empty url")]
     Empty,
-    /// A letter that nobody sees.
+    /// A control character.
     #[error("net/url: invalid control character in URL")]
     Control,
     /// Neither a scheme nor a path from the root.
@@ -42,10 +41,10 @@ pub enum Why {
     /// A percent sign without two digits.
     #[error("invalid URL escape")]
     Escape,
-    /// A colon and nothing before it.
+    /// A colon without a scheme before it.
     #[error("missing protocol scheme")]
     NoScheme,
-    /// A colon behind what is no scheme.
+    /// A colon behind an invalid scheme.
     #[error("first path segment in URL cannot contain colon")]
     Colon,
     /// A bracket that is not closed.
@@ -54,7 +53,7 @@ pub enum Why {
     /// A port that is no number.
     #[error("invalid port after host")]
     Port,
-    /// A letter that no host has.
+    /// A character that is not allowed in a host.
     #[error("invalid character in host name")]
     Host,
 }
@@ -79,7 +78,7 @@ impl Url {
             query: query.to_owned(),
         };
         if !rest.starts_with('/') {
-            // Behind a scheme it is one opaque word, `mailto:a@b`.
+            // Behind a scheme the rest is one opaque word, as in `mailto:a@b`.
             return if scheme.is_empty() { Err(wrong(Why::Relative)) } else { Ok(url) };
         }
         let mut path = rest;
@@ -111,7 +110,7 @@ impl Url {
         }
     }
 
-    /// The path with what must be escaped.
+    /// The path, escaped.
     pub(crate) fn escaped_path(&self) -> String {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~$&+,/:;=@%!'()*[]".contains(&byte);
         self.path
@@ -120,7 +119,6 @@ impl Url {
             .collect()
     }
 
-    /// The keys of the query with their values.
     pub(crate) fn query(&self) -> BTreeMap<String, Vec<String>> {
         let mut pairs: BTreeMap<String, Vec<String>> = BTreeMap::new();
         let decoded = |text: &str| percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned();

@@ -1,7 +1,8 @@
-//! What expressions compute with.
+//! The values of expressions.
 //!
-//! Owns values: those of a JSON object are borrowed from it, those that an expression makes are shared. Without a schema numbers
-//! that have no fraction are `int`, as in the unstructured objects of a real server; with one, a value is what it declares.
+//! Owns values: those of a JSON object are borrowed from it, those that an expression makes are shared. Without a
+//! schema, numbers without a fraction are `int`, as in the unstructured objects of a real server. With a schema, a
+//! value has its declared type.
 
 use std::cmp::Ordering;
 use std::net::IpAddr;
@@ -38,7 +39,7 @@ pub(super) enum Val<'a> {
     /// The name of a type.
     Type(&'static str),
     Thing(Rc<Thing>),
-    /// What stands in the object is not what its schema declares; the error comes when it is used.
+    /// A value of the object that differs from its schema's declaration; its use is an error.
     Broken(&'static str),
 }
 
@@ -63,7 +64,7 @@ pub(super) enum Text<'a> {
 pub(super) enum List<'a> {
     Json(&'a [Value]),
     Typed(&'a [Value], &'a Decl, &'a Order),
-    /// What is added to a set is a set.
+    /// A set stays a set after an addition.
     Own(Rc<Vec<Val<'a>>>, &'a Order),
 }
 
@@ -71,7 +72,7 @@ pub(super) enum List<'a> {
 pub(super) enum Map<'a> {
     Json(&'a JsonMap<String, Value>),
     Typed(&'a JsonMap<String, Value>, &'a Decl),
-    /// Sorted by the keys, each of them once.
+    /// Sorted by the keys; each key occurs once.
     Own(Rc<Vec<(Val<'a>, Val<'a>)>>),
 }
 
@@ -175,7 +176,7 @@ impl<'a> Val<'a> {
         Self::Thing(Rc::new(thing))
     }
 
-    /// How two numbers, texts, times or truths compare; `None`: they do not.
+    /// The order of two numbers, texts, times or booleans; `None` for other pairs.
     pub(crate) fn compare(&self, other: &Self) -> Option<Ordering> {
         match (self, other) {
             (Self::Text(a), Self::Text(b)) => Some(a.deref().cmp(b)),
@@ -219,7 +220,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// What `type(…)` says.
+    /// The name of the type, for `type(…)`.
     pub(crate) fn type_name(&self) -> &'static str {
         match self {
             Self::Null => "null_type",
@@ -241,7 +242,7 @@ impl<'a> Val<'a> {
     }
 }
 
-/// Where the type of a key stands among the others; `None` is no key.
+/// The rank of a key's type among key types; `None` if the type cannot be a key.
 fn rank(key: &Val<'_>) -> Option<u8> {
     match key {
         Val::Bool(_) => Some(0),
@@ -251,7 +252,7 @@ fn rank(key: &Val<'_>) -> Option<u8> {
     }
 }
 
-/// The order of keys in a map. A real number stands where the same whole number would.
+/// The order of keys in a map. A real number equals the same whole number.
 fn order_of_keys(one: &Val<'_>, other: &Val<'_>) -> Ordering {
     let place = |key: &Val<'_>| if matches!(key, Val::Double(_)) { Some(1) } else { rank(key) };
     place(one).cmp(&place(other)).then_with(|| one.compare(other).unwrap_or(Ordering::Less))
@@ -288,7 +289,7 @@ impl<'a> List<'a> {
         (0..self.len()).filter_map(|index| self.at(index))
     }
 
-    /// How long the texts are that must be decoded to look at its items.
+    /// The length of the texts that must be decoded to compare its items.
     pub(crate) fn bytes_to_decode(&self) -> usize {
         match self {
             Self::Typed(items, Decl::Bytes, _) => items.iter().filter_map(Value::as_str).map(str::len).sum(),
@@ -296,7 +297,7 @@ impl<'a> List<'a> {
         }
     }
 
-    /// The sum of no items, which has their type where a schema declares it.
+    /// The sum of no items, which has their type if a schema declares it.
     pub(crate) fn zero(&self) -> Val<'a> {
         match self {
             Self::Typed(_, Decl::Double, _) => Val::Double(0.0),
@@ -305,7 +306,7 @@ impl<'a> List<'a> {
         }
     }
 
-    /// How its items are told apart.
+    /// How the items are identified.
     pub(crate) fn order(&self) -> &'a Order {
         match self {
             Self::Typed(_, _, order) | Self::Own(_, order) => order,
@@ -315,19 +316,19 @@ impl<'a> List<'a> {
 }
 
 impl<'a> Map<'a> {
-    /// A map of these entries; of those with one key the last one counts. The error is a key that cannot be one.
+    /// A map of these entries; of those with one key the last one counts. The error is a value that cannot be a key.
     pub(crate) fn own(mut entries: Vec<(Val<'a>, Val<'a>)>) -> Result<Self, Val<'a>> {
         if let Some(wrong) = entries.iter().position(|(key, _)| rank(key).is_none()) {
             return Err(entries.swap_remove(wrong).0);
         }
-        // A later one comes first, and the others go.
+        // A later entry comes first, and the others are dropped.
         entries.reverse();
         entries.sort_by(|(one, _), (other, _)| order_of_keys(one, other));
         entries.dedup_by(|(later, _), (kept, _)| order_of_keys(later, kept) == Ordering::Equal);
         Ok(Self::Own(Rc::new(entries)))
     }
 
-    /// A map of entries whose keys are keys; the error is one that is there twice.
+    /// A map of entries with valid keys; the error is a duplicate key.
     pub(crate) fn own_once(mut entries: Vec<(Val<'a>, Val<'a>)>) -> Result<Self, Val<'a>> {
         entries.sort_by(|(one, _), (other, _)| order_of_keys(one, other));
         let twice = entries.windows(2).find(|pair| order_of_keys(&pair[0].0, &pair[1].0) == Ordering::Equal);
@@ -344,7 +345,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// The value of a key; the fields of an object go by their names in expressions.
+    /// The value of a key; the fields of an object have their names in expressions.
     pub(crate) fn find(&self, key: &Val<'_>) -> Option<Val<'a>> {
         match (self, key) {
             (Self::Typed(map, Decl::Object(fields)), Val::Text(text)) => {
@@ -363,7 +364,7 @@ impl<'a> Map<'a> {
             (Self::Json(_) | Self::Typed(..), _) => None,
             (Self::Own(entries), key) => {
                 let found = entries.binary_search_by(|(known, _)| order_of_keys(known, key)).ok()?;
-                // Numbers of two types may be one key, and what is not a number is none.
+                // Numbers of two types may be the same key; NaN is none.
                 let (known, value) = &entries[found];
                 (known.compare(key) == Some(Ordering::Equal)).then(|| value.clone())
             }

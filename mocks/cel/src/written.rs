@@ -1,6 +1,6 @@
-//! `'…'.format([…])` and what a value looks like in a text (CEL string extensions, version 2, as Kubernetes has them: "Format").
+//! `'…'.format([…])` and the text form of values (CEL string extensions, version 2, as Kubernetes has them: "Format").
 //!
-//! Owns the verbs, what each takes, and how numbers look in English. A text that is made is paid for as it grows.
+//! Owns the verbs, their argument types, and the English form of numbers. A text is paid for as it grows.
 
 use std::fmt::Write as _;
 
@@ -10,27 +10,27 @@ use super::time;
 use super::types::{DURATION, TIME, Type};
 use super::value::{List, Map, Val};
 
-/// Decimal places where a verb does not say how many.
+/// Default number of decimal places.
 const PLACES: usize = 6;
-/// Decimal places at most; a number has no more that mean something.
+/// Most decimal places; a number has no further significant ones.
 const PLACES_MAX: usize = 100;
-/// What `%f` and `%e` take instead of a number.
+/// Texts that `%f` and `%e` accept instead of a number.
 const NUMBER_WORDS: [&str; 3] = ["NaN", "Infinity", "-Infinity"];
 
-/// A verb, with what stands between it and its sign.
+/// A verb, with its precision.
 #[derive(Debug, Clone, Copy)]
 struct Clause {
     verb: char,
     places: Option<usize>,
 }
 
-/// A part of a text that is to be filled in.
+/// A part of a format text.
 enum Part<'t> {
     Plain(&'t str),
     Clause(Clause),
 }
 
-/// Cuts a text into its parts, `given` being the number of arguments.
+/// Cuts a text into its parts; `given` is the number of arguments.
 struct Parts<'t> {
     rest: &'t str,
     next: usize,
@@ -74,7 +74,7 @@ impl<'t> Parts<'t> {
     }
 }
 
-/// `.3` in front of a verb.
+/// The precision in front of a verb, such as `.3`.
 fn precision(rest: &str) -> Result<(Option<usize>, &str), Unfilled> {
     let Some(digits) = rest.strip_prefix('.') else { return Ok((None, rest)) };
     let end = digits.find(|c: char| !c.is_ascii_digit()).ok_or(Unfilled::PlacesEnd)?;
@@ -88,7 +88,7 @@ fn misfit(verb: char, given: impl Into<String>) -> Unfilled {
     Unfilled::Misfit { verb, given: given.into() }
 }
 
-/// What is wrong with a text that is written out and the types of its arguments; the number is that of an argument.
+/// The error in a literal text and the types of its arguments; the number is the index of an argument.
 pub(super) fn check(text: &str, types: &[Type]) -> Result<(), (Option<usize>, Unfilled)> {
     let mut parts = Parts::new(text, types.len());
     while let Some(part) = parts.part().map_err(|why| (None, why))? {
@@ -117,7 +117,7 @@ fn fits(verb: char, given: &Type) -> bool {
     }
 }
 
-/// Puts arguments into a text.
+/// Formats a text with arguments.
 pub(super) fn format<'a>(run: &mut Run<'a, '_>, text: &str, arguments: &List<'a>) -> Found<'a> {
     let mut out = String::new();
     let mut parts = Parts::new(text, arguments.len());
@@ -148,7 +148,7 @@ fn made<'a>(run: &mut Run<'a, '_>, clause: Clause, value: &Val<'a>) -> Result<St
         }
         ('d', Val::Int(_) | Val::Uint(_)) => Ok(value.shown()),
         ('f', Val::Double(number)) => Ok(fixed(*number, places.unwrap_or(PLACES))),
-        // Here the number of places is a width, in the real server too.
+        // Here the precision is a width, as in the real server.
         ('e', Val::Double(number)) => Ok(format!("{:>width$}", scientific(*number), width = places.unwrap_or(PLACES))),
         ('f' | 'e', Val::Text(word)) if NUMBER_WORDS.contains(&&**word) => {
             made(run, clause, &Val::Double(word.parse().unwrap_or(f64::NAN)))
@@ -180,7 +180,7 @@ fn hex(run: &mut Run<'_, '_>, bytes: &[u8], verb: char) -> Result<String, Failed
     Ok(bytes.iter().map(shown).collect())
 }
 
-/// `-1,234.50`: as English writes it.
+/// An English number such as `-1,234.50`.
 fn fixed(number: f64, places: usize) -> String {
     if !number.is_finite() {
         return endless(number);
@@ -198,7 +198,7 @@ fn fixed(number: f64, places: usize) -> String {
     out + part
 }
 
-/// `1.500000 × 10⁰³`, with narrow spaces.
+/// A number such as `1.500000 × 10⁰³`, with narrow spaces.
 fn scientific(number: f64) -> String {
     if !number.is_finite() {
         return endless(number);
@@ -276,7 +276,7 @@ fn show<'a>(run: &mut Run<'a, '_>, value: &Val<'a>, out: &mut String) -> Result<
     Ok(())
 }
 
-/// Writes what is in a list or a map, so that an expression could read it.
+/// Writes a value inside a list or a map in the form of an expression.
 fn show_inside<'a>(run: &mut Run<'a, '_>, value: &Val<'a>, out: &mut String) -> Result<(), Failed> {
     let (before, after) = match value {
         Val::Double(number) if number.is_finite() => {
@@ -306,7 +306,7 @@ fn show_map<'a>(run: &mut Run<'a, '_>, map: &Map<'a>, out: &mut String) -> Resul
         show_inside(run, &value, &mut shown_value)?;
         pairs.push((shown_key, shown_value));
     }
-    // No order of a map can be told apart.
+    // The order of a map must not be visible.
     pairs.sort();
     let pairs: Vec<String> = pairs.into_iter().map(|(key, value)| format!("{key}:{value}")).collect();
     out.push('{');

@@ -1,7 +1,7 @@
-//! What a faster clock costs: a time read, a wait with a limit, and the processor time of a busy program of Go.
+//! A benchmark of a faster clock: a time read, a wait with a limit, and the CPU time of a busy Go program.
 //!
-//! `cargo bench -p mock-clock`. Prints a table; docs/measured/clock.md has the figures. Nothing here is judged: a machine that does other things
-//! tells other figures.
+//! `cargo bench -p mock-clock`. Prints a table; docs/measured/clock.md has the figures. Nothing here is judged: a
+//! machine with other work gives other figures.
 
 #![expect(clippy::unwrap_used, reason = "a measurement that cannot go on must fail where it stands")]
 
@@ -12,15 +12,15 @@ use std::time::{Duration, Instant};
 
 const READS: u32 = 1_000_000;
 const WAITS: u32 = 20_000;
-/// The best of so many: others disturb.
+/// The best of this many runs counts, because other processes disturb.
 const TRIES: usize = 5;
 const CLOCK: &str = env!("CARGO_BIN_EXE_longhaul-clock");
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/busy");
 
 fn main() {
-    // Its own clock at rate 1 is the machine's, so that figures of both can be compared.
+    // At rate 1 its own clock is the machine's, so that figures of both can be compared.
     if std::env::args().nth(1).as_deref() == Some("measure") {
-        // Both with the same slack: by itself a timer may come the twentieth of a millisecond later.
+        // Both with the same slack: by default a timer may come a twentieth of a millisecond late.
         rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1)).unwrap();
         println!(
             "{} {}",
@@ -57,14 +57,14 @@ fn under(program: &Path, summary: Option<&Path>) -> Command {
     command
 }
 
-/// Nanoseconds for each of so many.
+/// Nanoseconds for each of `count` calls.
 fn per(count: u32, mut what: impl FnMut()) -> u128 {
     let began = Instant::now();
     (0..count).for_each(|_| what());
     began.elapsed().as_nanos() / u128::from(count)
 }
 
-/// Processor time of the program and of its tracer.
+/// CPU time of the program and of its tracer.
 fn busy() {
     let folder = tempfile::tempdir().unwrap();
     let (program, summary) = (folder.path().join("busy"), folder.path().join("summary"));
@@ -78,7 +78,7 @@ fn busy() {
     for _ in 0..TRIES {
         without = without.min(processor_time(&mut Command::new(&program)));
         let program_alone = processor_time(&mut under(&program, Some(&summary)));
-        // The tracer is nobody's child and says its own; it writes that when all have ended.
+        // The tracer is no child of this process and reports its own time, after all processes have ended.
         let end = Instant::now() + Duration::from_secs(5);
         let said = loop {
             match std::fs::read_to_string(&summary) {
@@ -97,7 +97,7 @@ fn busy() {
     );
 }
 
-/// Of a program until it ends: what the kernel adds to its parent's children.
+/// The CPU time of a program until it ends, which the kernel adds to that of its parent's children.
 fn processor_time(command: &mut Command) -> Duration {
     let of_children = || {
         let text = std::fs::read_to_string("/proc/self/stat").unwrap();
@@ -110,7 +110,7 @@ fn processor_time(command: &mut Command) -> Duration {
             .take(2)
             .map(|field| field.parse().unwrap())
             .collect();
-        // Hundredths of a second, as `/proc` counts everywhere.
+        // Hundredths of a second, the unit of `/proc` on every machine.
         Duration::from_millis((fields[0] + fields[1]) * 10)
     };
     let before = of_children();

@@ -1,100 +1,99 @@
-//! Every system call in which a program says or is told a time: which argument has it, and what it means.
+//! The table of system calls with times: the argument with the time, and its meaning.
 //!
-//! Owns the table. A call that is not in it is none of our business: it runs without a stop.
+//! Owns the table. A call that is not in it runs without a stop.
 
 use crate::forms::Form;
 
 /// One system call with a time in it.
 #[derive(Debug, Clone, Copy)]
 pub struct Call {
-    /// As the C library names it.
+    /// The C library's name.
     #[cfg_attr(not(test), expect(dead_code, reason = "the table is read by people, and by tests"))]
     pub name: &'static str,
     pub number: i64,
     pub kind: Kind,
 }
 
-/// Where the time of a call is.
+/// The place of the time in a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "only older processors have such calls"))]
 pub enum Kind {
-    /// It waits, and `limit` points to how long.
+    /// A wait; `limit` points to its length.
     Wait {
         limit: usize,
         form: Form,
         meaning: Meaning,
         rest: Rest,
     },
-    /// It waits for milliseconds in a register: another call, which waits for nanoseconds, is made in its place.
+    /// A wait for milliseconds in a register. It is replaced by another call, which waits for nanoseconds.
     Millis {
         limit: usize,
         finer: Finer,
     },
-    /// It sets a timer: a period and the first time, and is told what was set before.
+    /// Sets a timer: a period and the first time; returns the old setting.
     Arm {
         new: usize,
         old: usize,
         form: Form,
         timer: Timer,
     },
-    /// It asks what is left of a timer.
+    /// Returns the rest of a timer.
     Left {
         out: usize,
         form: Form,
         timer: Timer,
     },
-    /// `alarm`: seconds in a register, and those left of the one before as result.
+    /// `alarm`: seconds in a register; the result is the seconds left of the old one.
     Alarm,
-    /// It asks a clock: `clock_gettime`, `gettimeofday`; of `None` the wall clock.
+    /// Reads a clock: `clock_gettime`, `gettimeofday`; `None` means the wall clock.
     Read {
         clock: Option<usize>,
         out: usize,
         form: Form,
     },
-    /// `time`: seconds as result, and where it points to.
+    /// `time`: seconds as the result, and at the address in its argument.
     Seconds,
     /// `clock_getres`.
     Resolution,
-    /// `timer_create`: the clock of a timer is remembered.
+    /// `timer_create`: the clock of the timer is remembered.
     Create,
     /// `setsockopt` and `getsockopt`.
     SetOption,
     GetOption,
     /// `restart_syscall`: the kernel goes on with a wait that a signal interrupted.
     Restart,
-    /// It is not allowed, with this error, since its times cannot be seen or are the machine's.
+    /// Refused with this error, because its times cannot be seen or are the machine's.
     Refused {
         error: i32,
         why: &'static str,
     },
 }
 
-/// What the limit of a wait counts from.
+/// The reference point of a wait's limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Meaning {
-    /// From now on.
     Relative,
     /// An instant of the wall clock.
     WallClock,
     /// An instant of the clock whose number is in that argument.
     ClockIn(usize),
-    /// `clock_nanosleep`: a clock in the first argument, and a flag whether it is an instant.
+    /// `clock_nanosleep`: a clock in the first argument, and a flag that selects an instant.
     Flagged,
     /// `futex`: the operation decides.
     Futex,
 }
 
-/// Whether and where the kernel writes what was left of the limit.
+/// Where the kernel writes the rest of the limit, if it does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rest {
     Nowhere,
-    /// Where the limit was.
+    /// In the place of the limit.
     InPlace,
-    /// Where that argument points to, when a signal came.
+    /// At the address in that argument, after a signal.
     At(usize),
 }
 
-/// The call with nanoseconds that takes the place of one with milliseconds.
+/// The call with nanoseconds that replaces one with milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "only older processors have such calls"))]
 pub enum Finer {
@@ -104,28 +103,29 @@ pub enum Finer {
     EpollPwait,
 }
 
-/// A kind of timer: how its clock is found.
+/// How the clock of a timer is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Timer {
     /// `setitimer`: only the first kind counts real time.
     Process,
     /// `timerfd`: the first argument is the file.
     File,
-    /// `timer_settime`: the first argument is its number.
+    /// `timer_settime`: the first argument is the timer's number.
     Posix,
 }
 
-/// Operations of `futex` whose fourth argument is a limit: [`libc::FUTEX_WAIT`] counts from now, the others wait for an instant.
+/// Operations of `futex` whose fourth argument is a limit: [`libc::FUTEX_WAIT`] counts from now, the others wait for an
+/// instant.
 pub const FUTEX_WAITS: [i32; 5] =
     [libc::FUTEX_WAIT, libc::FUTEX_WAIT_BITSET, libc::FUTEX_LOCK_PI, libc::FUTEX_LOCK_PI2, libc::FUTEX_WAIT_REQUEUE_PI];
-/// The rest of a futex' operation are flags.
+/// The mask of a futex operation; the other bits are flags.
 pub const FUTEX_OPERATION: u64 = 127;
 
-/// Options of a socket with a time, of the level and of that name.
+/// Socket options with a time: level, name and unit.
 pub const SOCKET_OPTIONS: &[(i32, i32, OptionUnit)] = &[
     (libc::SOL_SOCKET, libc::SO_RCVTIMEO, OptionUnit::Time),
     (libc::SOL_SOCKET, libc::SO_SNDTIMEO, OptionUnit::Time),
-    // As programs with 64 bits of time on 32-bit processors name them; the kernel takes them everywhere.
+    // Named for programs with 64-bit times on 32-bit CPUs; the kernel accepts them everywhere.
     (libc::SOL_SOCKET, 66, OptionUnit::Time),
     (libc::SOL_SOCKET, 67, OptionUnit::Time),
     (libc::IPPROTO_TCP, libc::TCP_KEEPIDLE, OptionUnit::Whole),
@@ -150,9 +150,9 @@ const fn wait(name: &'static str, number: i64, limit: usize, meaning: Meaning, r
     call(name, number, Kind::Wait { limit, form: Form::Nanos, meaning, rest })
 }
 
-/// The bit in the number of a call of x32, an ABI of x86-64 with pointers of 32 bits.
+/// The bit in the call number of x32, an ABI of x86-64 with pointers of 32 bits.
 pub const SHORT_WORDS: u32 = 0x4000_0000;
-/// What becomes of such a call.
+/// The treatment of x32 calls.
 pub const NO_SHORT_WORDS: Kind = Kind::Refused {
     error: libc::ENOSYS,
     why: "calls of x32 are refused, since their times have another form: the program is told that the kernel has none; build it for x86-64",
@@ -161,7 +161,7 @@ pub const NO_SHORT_WORDS: Kind = Kind::Refused {
 const IO_URING: &str = "io_uring is refused, since its limits of time cannot be seen from outside: the program is told that the kernel has none";
 const SETTING: &str = "the machine's clock is not to be set by a program whose own goes faster";
 
-/// Calls that every processor has. Numbers that not every C library names are the kernel's, which are the same everywhere from 424 on.
+/// Calls of every CPU. Some C libraries lack names for numbers from 424 on; those numbers are the same on every CPU.
 const EVERYWHERE: &[Call] = {
     use Meaning::{ClockIn, Flagged, Futex, Relative, WallClock};
     &[
@@ -200,7 +200,7 @@ const EVERYWHERE: &[Call] = {
     ]
 };
 
-/// Calls of older processors, which newer ones do by the C library.
+/// Calls of older CPUs, which the C library emulates on newer ones.
 #[cfg(target_arch = "x86_64")]
 const HERE: &[Call] = &[
     call("poll", libc::SYS_poll, Kind::Millis { limit: 2, finer: Finer::Ppoll }),
@@ -216,7 +216,7 @@ const HERE: &[Call] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const HERE: &[Call] = &[];
 
-/// `io_pgetevents`, which not every C library names.
+/// `io_pgetevents`, which some C libraries do not name.
 #[cfg(target_arch = "x86_64")]
 const IO_PGETEVENTS: i64 = 333;
 #[cfg(not(target_arch = "x86_64"))]
@@ -232,12 +232,12 @@ const fn left(out: usize, form: Form, timer: Timer) -> Kind {
     Kind::Left { out, form, timer }
 }
 
-/// All calls with a time on this processor.
+/// All calls with a time on this CPU.
 pub fn all() -> impl Iterator<Item = &'static Call> {
     EVERYWHERE.iter().chain(HERE)
 }
 
-/// The call of that number.
+/// The call with that number.
 pub fn of(number: i64) -> Option<&'static Call> {
     all().find(|call| call.number == number)
 }

@@ -1,18 +1,18 @@
-//! What a plan says: how a call is made otherwise, and what is done after it.
+//! The plan for a call: how it is changed, and which step follows it.
 //!
-//! Owns these types, and what a plan may look at.
+//! Owns these types, and the inputs of a plan.
 
 use crate::clock::Clock;
 use crate::forms::{Form, bytes, words};
 
-/// Where in a thread's scratch what was set before is written, if the call is ours.
+/// The offset in a thread's scratch memory for a timer's old setting, if the call is the tracer's own.
 pub const SCRATCH_OLD: u64 = 32;
-/// Bytes of a thread's scratch: two `struct itimerspec`.
+/// Bytes of a thread's scratch memory: two `struct itimerspec`.
 pub const SCRATCH_BYTES: u64 = 64;
 
-/// The memory of a stopped thread, and what the kernel says of its timers.
+/// The memory of a stopped thread, and the kernel's facts about its timers.
 pub trait Memory {
-    /// Reads from an address; `None` where there is nothing.
+    /// Reads from an address; `None` if it is not mapped.
     fn read(&self, address: u64, into: &mut [u8]) -> Option<()>;
     /// Writes to an address.
     fn write(&self, address: u64, bytes: &[u8]) -> Option<()>;
@@ -21,19 +21,18 @@ pub trait Memory {
     /// The clock of a POSIX timer.
     fn clock_of_timer(&self, timer: i32) -> Option<i32>;
 
-    /// Two words.
+    /// Reads two words.
     fn time(&self, address: u64) -> Option<[i64; 2]> {
         let mut buffer = [0; 16];
         self.read(address, &mut buffer)?;
         Some(words(buffer))
     }
 
-    /// Writes two words.
     fn set_time(&self, address: u64, time: [i64; 2]) -> Option<()> {
         self.write(address, &bytes(time))
     }
 
-    /// An `int`.
+    /// Reads an `int`.
     fn int(&self, address: u64) -> Option<i32> {
         let mut buffer = [0; 4];
         self.read(address, &mut buffer)?;
@@ -41,67 +40,68 @@ pub trait Memory {
     }
 }
 
-/// What becomes of a call.
+/// The treatment of a call.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Plan {
-    /// It is made as it is.
+    /// The call is made unchanged.
     Pass,
-    /// It fails with an error.
+    /// The call fails with an error.
     Refuse { error: i32, why: &'static str },
-    /// It is made otherwise, or something is changed after it.
+    /// The call is changed, or a step follows it.
     Change(Change),
 }
 
-/// How a call is made otherwise.
+/// A change of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Change {
-    /// Another call in its place.
+    /// The number of a replacing call.
     pub number: Option<i64>,
-    /// Other arguments.
+    /// Replaced arguments.
     pub arguments: [Option<u64>; 6],
-    /// What is done after it.
+    /// The step after the call.
     pub then: Then,
-    /// How long it waits at most, in real nanoseconds.
+    /// The longest wait, in real nanoseconds.
     pub waits_ns: Option<i128>,
 }
 
-/// What is done after a call, beside putting back its arguments.
+/// The step after a call, beside restoring its arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Then {
     Nothing,
-    /// The rest of a wait is put where the program had its limit, unless the kernel left alone what was written for it.
+    /// Writes the rest of a wait into the place of the program's limit, unless the kernel left the tracer's copy
+    /// unchanged.
     Rest {
         from: u64,
         written: [i64; 2],
         to: u64,
         form: Form,
     },
-    /// The rest of an interrupted sleep is multiplied where it is.
+    /// Multiplies the rest of an interrupted sleep in place.
     Interrupted {
         at: u64,
         form: Form,
     },
-    /// A `poll` was made as another call: when the kernel makes it again, only its rest is waited for.
+    /// A `poll` was made as another call: if the kernel makes it again, only its rest is waited for.
     Polled {
         from: u64,
     },
-    /// A length is multiplied where it is.
+    /// Multiplies a length in place.
     Longer {
         at: u64,
         form: Form,
     },
-    /// A period and a rest are multiplied where they are.
+    /// Multiplies a period and a rest in place.
     LongerTimer {
         at: u64,
         form: Form,
     },
-    /// An instant is moved where it is.
+    /// Converts an instant in place.
     Own {
         at: u64,
         form: Form,
         clock: i32,
     },
-    /// The wall clock of this moment is written, and is the result if it is asked for in seconds.
+    /// Writes the program's current wall clock, and returns it if it is wanted in seconds.
     Now {
         at: u64,
         form: Form,
@@ -109,40 +109,40 @@ pub enum Then {
     NowSeconds {
         at: u64,
     },
-    /// The seconds that an alarm had left are the result.
+    /// Returns the seconds that an alarm had left.
     Alarm {
         old: u64,
     },
-    /// A timer has this clock.
+    /// Remembers the clock of a new timer.
     Created {
         at: u64,
         clock: i32,
     },
-    /// A number is multiplied where it is.
+    /// Multiplies a number in place.
     LongerInt {
         at: u64,
     },
 }
 
-/// What a thread has to offer to a plan.
+/// The state of a thread, for a plan.
 #[derive(Debug, Clone, Copy)]
 pub struct Situation<'a> {
     pub clock: &'a Clock,
-    /// [`SCRATCH_BYTES`] of its memory that nobody else uses.
+    /// [`SCRATCH_BYTES`] of its memory that no other code uses.
     pub scratch: u64,
     /// Whether `epoll_pwait2` works here.
     pub has_fine_epoll: bool,
-    /// The call is made again by the kernel, and so many real nanoseconds were left.
+    /// The rest in real nanoseconds, if the kernel makes the call again.
     pub rest_ns: Option<i128>,
 }
 
 impl Change {
-    /// Nothing but what is done after it.
+    /// A change that consists only of the step after the call.
     pub fn then(then: Then) -> Self {
         Self { number: None, arguments: [None; 6], then, waits_ns: None }
     }
 
-    /// With another argument.
+    /// Replaces one more argument.
     pub fn with(mut self, index: usize, value: u64) -> Self {
         self.arguments[index] = Some(value);
         self

@@ -1,36 +1,39 @@
-//! A clock that goes faster: what the kernel's times mean to the program, and back.
+//! A faster clock: the conversion between the kernel's times and the program's.
 //!
-//! Pure but for the start. Each of the kernel's clocks has an origin, its reading at some instant, and what the program was shown then; from
-//! there on it goes at the speed, and up to there it went at the speed of before. What is done to it later, [`crate::shift`], is another clock.
+//! Pure but for the start. Each of the kernel's clocks has an origin, its reading at some instant, and the program's
+//! time at that instant. After the origin the clock runs at the new speed, before it at the former speed. A later
+//! change, [`crate::shift`], makes another clock.
 
 use crate::forms::SECOND;
 use crate::sys;
 
 /// The kernel's clocks have numbers up to this one; those above it are devices' and processes'.
 pub const CLOCKS: usize = 12;
-/// `CLOCK_REALTIME`, which also `gettimeofday`, `time` and absolute limits of `futex` and `mq_timedsend` mean.
+/// `CLOCK_REALTIME`, which also `gettimeofday`, `time` and absolute limits of `futex` and `mq_timedsend` use.
 pub const REALTIME: i32 = libc::CLOCK_REALTIME;
-/// Bits of a speed behind its point.
+/// Fractional bits of a speed.
 pub const SPEED_BITS: u32 = 32;
-/// Words of a clock as programs have it: its speed, its origins, what they were shown, and the speed of before.
+/// Words of a clock in a program's memory: its speed, its origins, the times shown there, and the former speed.
 pub const WORDS: usize = 2 + 2 * CLOCKS;
 
 /// The clock of a tree of programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Clock {
     rate: u32,
-    /// Nanoseconds of the program for one real nanosecond, with [`SPEED_BITS`] behind the point.
+    /// Nanoseconds of the program for one real nanosecond, with [`SPEED_BITS`] fractional bits.
     pub(crate) speed: u64,
-    /// Likewise up to the origins: a thread may have read the kernel's time before the clock was changed, and ask only then what it means.
+    /// The speed before the origins. A thread may read the kernel's time before the clock is changed, and convert it
+    /// only afterwards.
     pub(crate) before: u64,
-    /// By the kernel's number, in nanoseconds; 0 for a clock that stays as it is (of processors, and what the kernel does not know).
+    /// By the kernel's number, in nanoseconds; 0 for a clock that stays unchanged (those of CPUs, and unknown ones).
     pub(crate) origins: [i64; CLOCKS],
-    /// What the program is shown at the origin.
+    /// The program's time at the origin.
     pub(crate) shown: [i64; CLOCKS],
 }
 
 impl Clock {
-    /// A clock that goes `rate` times as fast from an instant of the monotonic clock on: it may be long ago, when another program began.
+    /// A clock that runs `rate` times as fast from an instant of the monotonic clock on. The instant may be long ago,
+    /// when another program began.
     pub fn starting(rate: u32, since_ns: i64) -> Self {
         let mut origins = [0; CLOCKS];
         let ago = crate::now() - since_ns;
@@ -42,7 +45,7 @@ impl Clock {
         set(&[libc::CLOCK_MONOTONIC, libc::CLOCK_MONOTONIC_COARSE], now(libc::CLOCK_MONOTONIC));
         set(&[libc::CLOCK_MONOTONIC_RAW], now(libc::CLOCK_MONOTONIC_RAW));
         set(&[libc::CLOCK_BOOTTIME, libc::CLOCK_BOOTTIME_ALARM], now(libc::CLOCK_BOOTTIME));
-        // Ahead of real time by whole seconds, which are not to be multiplied.
+        // Ahead of real time by whole seconds, which must not be multiplied.
         set(&[libc::CLOCK_TAI], now(libc::CLOCK_TAI));
         let speed = u64::from(rate) << SPEED_BITS;
         Self { rate, speed, before: speed, origins, shown: origins }
@@ -59,12 +62,12 @@ impl Clock {
         Self { rate, speed, before: speed, origins, shown: origins }
     }
 
-    /// How many times as fast, as long as it does not drift.
+    /// The rate, while the clock does not drift.
     pub fn rate(&self) -> u32 {
         self.rate
     }
 
-    /// As the code in programs reads it.
+    /// The form that the code in programs reads.
     pub fn words(&self) -> [u64; WORDS] {
         let mut words = [0; WORDS];
         let all = self.origins.iter().chain(&self.shown).map(|reading| reading.cast_unsigned());
@@ -74,33 +77,33 @@ impl Clock {
         words
     }
 
-    /// The place of a clock that is the program's own; `None` for one that stays as it is.
+    /// The index of a clock that is converted; `None` for one that stays unchanged.
     fn place(&self, id: i32) -> Option<usize> {
         usize::try_from(id).ok().filter(|place| self.origins.get(*place).is_some_and(|origin| *origin != 0))
     }
 
-    /// Whether a clock is the program's own.
+    /// Whether a clock is converted.
     pub fn is_own(&self, id: i32) -> bool {
         self.place(id).is_some()
     }
 
-    /// The clock's numbers whose time is the program's own.
+    /// The numbers of the converted clocks.
     pub fn own_ids(&self) -> impl Iterator<Item = i32> {
         (0..).zip(&self.origins).filter(|(_, origin)| **origin != 0).map(|(id, _)| id)
     }
 
-    /// A length of the program's time, in real time; rounded up, so that no wait ends early.
+    /// A length of the program's time as real time; rounded up, so that no wait ends early.
     pub fn shorter(&self, own_ns: i128) -> i128 {
         div_up(own_ns << SPEED_BITS, i128::from(self.speed))
     }
 
-    /// A length of real time, in the program's.
+    /// A length of real time as the program's time.
     pub fn longer(&self, real_ns: i128) -> i128 {
         real_ns.saturating_mul(i128::from(self.speed)) >> SPEED_BITS
     }
 
-    /// An instant of the program's time, in the kernel's; rounded up, and never before the kernel's epoch. `None` of a clock that stays as
-    /// it is.
+    /// An instant of the program's time as the kernel's; rounded up, and never before the kernel's epoch. `None` for a
+    /// clock that stays unchanged.
     pub fn real(&self, id: i32, own_ns: i128) -> Option<i128> {
         let place = self.place(id)?;
         let passed = (own_ns - i128::from(self.shown[place])) << SPEED_BITS;
@@ -108,7 +111,7 @@ impl Clock {
         Some(real.max(0))
     }
 
-    /// An instant of the kernel's time, in the program's; as it is of a clock that stays.
+    /// An instant of the kernel's time as the program's; the same for a clock that stays unchanged.
     pub fn own(&self, id: i32, real_ns: i128) -> i128 {
         match self.place(id) {
             Some(place) => {
@@ -119,18 +122,18 @@ impl Clock {
         }
     }
 
-    /// The same, if it had always gone so fast and went on so.
+    /// The same clock, as if it always had this speed.
     pub(crate) fn going(&self, speed: u64) -> Self {
         Self { speed, before: speed, ..*self }
     }
 
-    /// How fast it goes so long after the origin, or before it.
+    /// The speed at this distance after the origin, or before it.
     pub(crate) fn speed_at(&self, passed: i128) -> u64 {
         if passed < 0 { self.before } else { self.speed }
     }
 
-    /// A period that was shortened, as long as the program said it: what division lost is at most a real nanosecond's worth, and periods are
-    /// whole microseconds.
+    /// The program's original period of a shortened one: division loses at most a real nanosecond's worth, and periods
+    /// are whole microseconds.
     pub fn period(&self, real_ns: i128) -> i128 {
         let long = self.longer(real_ns);
         let whole = long - long.rem_euclid(1000);
@@ -157,7 +160,7 @@ mod tests {
             prop_assert!(back >= i128::from(own) && back < i128::from(own) + i128::from(rate));
         }
 
-        /// An instant that is waited for is reached when the clock shows it.
+        /// An awaited instant is reached when the clock shows it.
         #[test]
         fn an_instant_is_reached_when_the_clock_shows_it(rate in 1_u32..1000, origin in 1_i64..1 << 60, own in 0_i64..1 << 62) {
             let clock = Clock::of_test(rate, origin);
@@ -167,7 +170,7 @@ mod tests {
             prop_assert!(real == 0 || clock.own(1, real - 1) < i128::from(own));
         }
 
-        /// A later reading is never smaller, and the first is the kernel's own.
+        /// A later reading is never smaller, and the first equals the kernel's.
         #[test]
         fn time_does_not_go_back(rate in 1_u32..1000, first in 1_i64..1 << 60, step in 0_i64..1 << 40) {
             let clock = Clock::of_test(rate, 1 << 50);
@@ -176,7 +179,7 @@ mod tests {
             prop_assert_eq!(own(1 << 50), 1 << 50);
         }
 
-        /// A period is told back as it was said.
+        /// A period is returned as it was set.
         #[test]
         fn periods_come_back(rate in 1_u32..1000, micros in 1_i64..1 << 40) {
             let clock = Clock::of_test(rate, 1);

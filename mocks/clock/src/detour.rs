@@ -1,28 +1,28 @@
-//! Waits that need no stop: the place in a program where one was seen is rewritten, so that from then on the program itself shortens its
-//! limit and makes the call.
+//! Waits that need no stop. The code around a system call that waited is rewritten, so that from then on the program
+//! itself shortens its limit and makes the call.
 //!
-//! Pure. Owns where the code and the places of threads are in each program, and what is written. The code is `detour/x86_64.s`; another
-//! processor has none, and every wait stops.
+//! Pure. Owns the addresses of the code and of the threads' places in each program, and the bytes that are written. The
+//! code is `detour/x86_64.s`; other CPUs have none, and there every wait stops.
 
 use crate::room::{CODE, CODE_BYTES};
 use crate::sys;
 
-/// Where the places of threads are: one more than [`crate::places::PLACES`], for those that have none.
+/// The address of the threads' places: one more than [`crate::places::PLACES`], for threads without one of their own.
 pub const PLACES: u64 = CODE + CODE_BYTES;
 pub const PLACE_BYTES: u64 = 4096;
 pub const PLACES_BYTES: u64 = PLACE_BYTES * (crate::places::PLACES + 1);
-/// Where in a place is what `detour/x86_64.s` says.
+/// The offset of the head in a place, as in `detour/x86_64.s`.
 pub const HEAD: u64 = 2048;
 pub const COUNTS: u64 = 2072;
-/// Sites of one program that are rewritten; of more the rest stops.
+/// Most rewritten sites of one program; further ones stop.
 pub const SITES_MAX: u64 = 512;
 
 const TABLE: u64 = CODE + 0x1000;
 const STUBS: u64 = CODE + 0x2000;
 const STUB_BYTES: u64 = 64;
-/// The same, as arrays count.
+/// The size of a stub as `usize`.
 const STUB_SIZE: usize = 64;
-/// Where in a stub is what follows the instruction that was before the call, and its two addresses.
+/// The offset in a stub behind the moved instruction, and those of its two addresses.
 const AFTER_MOVE: u64 = BEFORE_BYTES as u64;
 const ADDRESSES: usize = 40;
 const PLAIN: u64 = 17;
@@ -30,46 +30,47 @@ const PLAIN: u64 = 17;
 const SYSTEM_CALL: [u8; 2] = [0x0f, 0x05];
 /// `mov eax, …`, five bytes with its number.
 const MOVE_NUMBER: u8 = 0xb8;
-/// `mov r9, [rsp + 8]`, before the call of the C library's `syscall`.
+/// `mov r9, [rsp + 8]`, before the call in the C library's `syscall`.
 const MOVE_SIXTH: [u8; BEFORE_BYTES] = [0x4c, 0x8b, 0x4c, 0x24, 0x08];
 const BEFORE_BYTES: usize = 5;
-/// `int3`, which is also what a Go program has between functions.
+/// `int3`, which a Go program also has between functions.
 const BREAK: u8 = 0xcc;
 /// `nop`
 const NOTHING: u8 = 0x90;
 /// `jmp [ADDRESS]`
 const JUMP: [u8; 3] = [0xff, 0x24, 0x25];
 const JUMP_BYTES: usize = 7;
-/// How far a jump of two bytes reaches.
+/// The reach of a jump of two bytes.
 pub const REACH: u64 = 128;
 
 /// The code as it is in every program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Detour {
     pub bytes: Vec<u8>,
-    /// The one instruction that the filter knows: its call does not stop.
+    /// The one instruction that the filter lets pass: its call does not stop.
     pub call: u64,
-    /// Where a thread goes on that could not write what was left of its limit.
+    /// Where a thread continues that could not write the rest of its limit.
     pub done: u64,
     end: u64,
 }
 
-/// How a site is rewritten.
+/// The rewriting of a site.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rewrite {
-    /// What is written into the code's own memory.
+    /// The bytes for the code's own memory.
     pub stub: (u64, [u8; STUB_SIZE]),
     pub table: (u64, u64),
-    /// Bytes between functions, which nobody runs.
+    /// Bytes between functions, which never run.
     pub padding: Option<(u64, [u8; JUMP_BYTES])>,
-    /// The program's instructions; they are written last, from the first byte, that becomes a break, on.
+    /// The program's instructions. They are written last, beginning behind the first byte, which is a break until the
+    /// end.
     pub site: (u64, Vec<u8>),
-    /// Where a thread goes that stopped at one of these addresses meanwhile.
+    /// Where a thread continues that stopped at one of these addresses meanwhile.
     pub astray: Vec<(u64, u64)>,
 }
 
 impl Detour {
-    /// The code; `None` on a processor for which there is none.
+    /// The code; `None` for a CPU without one.
     pub fn of(has_fine_epoll: bool) -> Option<Self> {
         let code = sys::detour_code()?;
         let mut bytes = code.bytes;
@@ -78,8 +79,8 @@ impl Detour {
         Some(Self { bytes, call: CODE + code.call as u64, done: CODE + code.done as u64, end })
     }
 
-    /// Where a thread goes on whose own memory was not there: as without a detour, of which the address is where its third register says,
-    /// or behind what was to be written. `None` if it is elsewhere.
+    /// Where a thread continues after its own memory was not mapped: without a detour at the address in its third
+    /// register, or behind the failed write. `None` if it was elsewhere.
     pub fn after_fault(&self, instruction: u64) -> Option<Fault> {
         let is_before = (CODE..self.call).contains(&instruction);
         let is_after = (self.call..self.end).contains(&instruction);
@@ -87,7 +88,7 @@ impl Detour {
     }
 }
 
-/// Where a thread was when its memory was not there.
+/// The position of a thread when its memory was not mapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     Before,
@@ -99,7 +100,7 @@ pub fn is_within(instruction: u64) -> bool {
     (CODE..CODE + CODE_BYTES).contains(&instruction)
 }
 
-/// Whether the code knows this call.
+/// Whether the code handles this call.
 pub fn knows(number: i64) -> bool {
     #[cfg(target_arch = "x86_64")]
     let old = [libc::SYS_epoll_wait, libc::SYS_poll];
@@ -116,8 +117,8 @@ pub fn knows(number: i64) -> bool {
     known.contains(&number) || old.contains(&number)
 }
 
-/// How the system call at `site` is rewritten, as the `index`th of its program; `around` are bytes of it from `from` on. `None` if there is
-/// neither room near it nor an instruction before it that can be moved.
+/// The rewriting of the system call at `site`, the `index`th of its program; `around` holds its bytes from `from` on.
+/// `None` if there is neither room near it nor an instruction before it that can be moved.
 pub fn rewrite(site: u64, index: u64, from: u64, around: &[u8]) -> Option<Rewrite> {
     let at = usize::try_from(site.checked_sub(from)?).ok()?;
     if index >= SITES_MAX || around.get(at..at + 2)? != SYSTEM_CALL {
@@ -149,11 +150,11 @@ pub fn rewrite(site: u64, index: u64, from: u64, around: &[u8]) -> Option<Rewrit
     })
 }
 
-/// Room for a jump between functions that a jump of two bytes reaches.
+/// Room for a jump between functions, within the reach of a jump of two bytes.
 fn padding(site: u64, from: u64, around: &[u8]) -> Option<u64> {
     let runs = around.windows(JUMP_BYTES + 1).zip(from..);
     runs.filter(|(window, _)| window.iter().all(|byte| *byte == BREAK))
-        // The first byte of padding may be the last one of a function that does not return.
+        // The first byte of padding may be the last byte of a function that does not return.
         .map(|(_, at)| at + 1)
         .find(|at| i8::try_from(at.cast_signed() - site.cast_signed() - 2).is_ok())
 }
@@ -166,7 +167,7 @@ fn jump(entry: u64) -> Option<[u8; JUMP_BYTES]> {
     Some(bytes)
 }
 
-/// What is run for one site: what was written over, the addresses for the code, and the call as it was.
+/// The code for one site: the overwritten instruction, the addresses for the shared code, and the original call.
 fn stub(at: u64, before: [u8; BEFORE_BYTES], goes_on: u64) -> [u8; STUB_SIZE] {
     let mut bytes = [BREAK; STUB_SIZE];
     let mut put = |index: usize, with: &[u8]| bytes[index..index + with.len()].copy_from_slice(with);

@@ -1,6 +1,6 @@
-//! Which calls stop: a filter of the kernel, made from the table of calls.
+//! The kernel filter that decides which calls stop, made from the table of calls.
 //!
-//! Owns the conditions: a wait without a limit, a futex that wakes, another processor's clock run without a stop.
+//! Owns the conditions: a wait without a limit, a futex that wakes, and another CPU clock run without a stop.
 
 use std::collections::BTreeMap;
 
@@ -12,14 +12,15 @@ use seccompiler::{
 use crate::calls::{self, Call, FUTEX_OPERATION, FUTEX_WAITS, Kind, Meaning, SOCKET_OPTIONS, Timer};
 use crate::clock::Clock;
 
-/// The argument in which the page says that a call is its own: no call that reads a clock has so many.
+/// The argument by which the page marks its own calls: calls that read a clock have fewer arguments.
 pub const NONCE_ARGUMENT: u8 = 5;
-/// Where in `struct seccomp_data` the instruction is, whose lower half comes first.
+/// The offset of the instruction pointer in `struct seccomp_data`; the lower half comes first.
 const INSTRUCTION_OFFSET: u32 = 8;
-/// Bytes of a system call on the only processor that has such an instruction.
+/// Bytes of a system call on the only CPU with such an instruction.
 const CALL_BYTES: u64 = 2;
 
-/// The filter; calls with `nonce` in their sixth argument are the page's own, and the one that is made at `passes` has its limit already.
+/// The filter. Calls with `nonce` in their sixth argument are the page's own, and the call at `passes` has its
+/// shortened limit already.
 pub fn filter(clock: &Clock, nonce: u64, passes: Option<u64>) -> Result<BpfProgram, Error> {
     let target = TargetArch::try_from(std::env::consts::ARCH)?;
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
@@ -32,7 +33,7 @@ pub fn filter(clock: &Clock, nonce: u64, passes: Option<u64>) -> Result<BpfProgr
     Ok(short_words().into_iter().chain(passes).chain(filter).collect())
 }
 
-/// Stops calls of x32, whose times are of another form: they have this bit in their number. The crate knows no condition for it.
+/// Stops calls of x32, whose times have another form: their numbers have this bit. The crate has no condition for it.
 fn short_words() -> BpfProgram {
     if !cfg!(target_arch = "x86_64") {
         return Vec::new();
@@ -43,12 +44,12 @@ fn short_words() -> BpfProgram {
     vec![line(load, 0, 0), line(least, calls::SHORT_WORDS, 1), line(end, libc::SECCOMP_RET_TRACE, 0)]
 }
 
-/// Lets calls of one instruction pass. The crate knows no condition for it, so this is written as the kernel reads it.
+/// Lets the calls of one instruction pass. The crate has no condition for it, so this is written in the kernel's form.
 fn passing(instruction: u64) -> BpfProgram {
     let [load, equal, end] = [libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, libc::BPF_JMP | libc::BPF_JEQ, libc::BPF_RET]
         .map(|code| u16::try_from(code).unwrap_or(0));
     let line = |code, k, jf| sock_filter { code, jt: 0, jf, k };
-    // What the kernel says is the instruction after the call.
+    // The kernel reports the instruction after the call.
     let after = instruction + CALL_BYTES;
     let [low, high] = [after, after >> 32].map(|half| u32::try_from(half & u64::from(u32::MAX)).unwrap_or(0));
     vec![
@@ -60,7 +61,7 @@ fn passing(instruction: u64) -> BpfProgram {
     ]
 }
 
-/// When a call stops: any of these; always, if there are none.
+/// The conditions of which any stops a call; an empty list means always.
 fn conditions(call: &Call, clock: &Clock, nonce: u64) -> Result<Vec<SeccompRule>, Error> {
     let is = |argument: usize, size: Size, operator: Is, value: u64| {
         SeccompCondition::new(u8::try_from(argument).unwrap_or(u8::MAX), size, operator, value)

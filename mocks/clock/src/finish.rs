@@ -1,4 +1,4 @@
-//! What is changed after a call: times that the kernel wrote become the program's own.
+//! The step after a call: times that the kernel wrote become the program's own.
 //!
 //! Pure but for the memory of the thread, which is behind [`Memory`].
 
@@ -7,33 +7,33 @@ use crate::clock::{Clock, REALTIME};
 use crate::forms::{Form, SECOND};
 use crate::sys;
 
-/// `ERESTARTNOHAND`: the kernel makes the call again if no handler runs, and with one it ends with [`libc::EINTR`].
+/// `ERESTARTNOHAND`: the kernel makes the call again if no handler runs; with a handler it ends with [`libc::EINTR`].
 pub const RESTART_WITHOUT_HANDLER: i64 = -514;
-/// `ERESTART_RESTARTBLOCK`: likewise, but by `restart_syscall` and with the end that it remembers.
+/// `ERESTART_RESTARTBLOCK`: the same, but by `restart_syscall` and with the end that the kernel remembers.
 pub const RESTART_BY_BLOCK: i64 = -516;
 const INTERRUPTED: i64 = -(libc::EINTR as i64);
 
-/// What came of a call beside its result.
+/// The results of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Outcome {
-    /// Another result.
+    /// A replaced result.
     pub result: Option<i64>,
-    /// A timer was made: its number and its clock.
+    /// The number and the clock of a new timer.
     pub timer: Option<(i32, i32)>,
-    /// So many real nanoseconds were left when the kernel decided to make the call again.
+    /// The rest in real nanoseconds when the kernel decided to make the call again.
     pub rest_ns: Option<i128>,
-    /// The kernel goes on with the same wait, and writes a rest once more.
+    /// Whether the kernel goes on with the same wait, and writes a rest once more.
     pub goes_on: bool,
 }
 
-/// Does what is to be done after a call.
+/// Does the step after a call.
 pub fn finish(then: Then, result: i64, clock: &Clock, memory: &impl Memory) -> Outcome {
     let mut outcome = Outcome { goes_on: result == RESTART_BY_BLOCK, ..Outcome::default() };
     match then {
         Then::Nothing => {}
         Then::Rest { from, written, to, form } => {
             if let Some(rest) = memory.time(from).filter(|rest| *rest != written) {
-                // What cannot be written the kernel leaves alone as well.
+                // Memory that cannot be written is left unchanged, as by the kernel.
                 let _ = longer(rest, form, clock).and_then(|rest| memory.set_time(to, rest));
             }
         }
@@ -47,7 +47,7 @@ pub fn finish(then: Then, result: i64, clock: &Clock, memory: &impl Memory) -> O
                 outcome.rest_ns = memory.time(from).and_then(|rest| Form::Nanos.nanos(rest));
             }
         }
-        // Whatever else is there is told only where the call went well.
+        // All other steps apply only if the call succeeded.
         _ if result < 0 => {}
         Then::Longer { at, form } => multiply(at, form, clock, memory),
         Then::LongerTimer { at, form } => {
@@ -86,13 +86,14 @@ pub fn finish(then: Then, result: i64, clock: &Clock, memory: &impl Memory) -> O
     outcome
 }
 
-/// The program's wall clock. Read anew: what the kernel wrote in seconds or microseconds is coarser than its multiple may be.
+/// The program's wall clock. It is read anew, because the kernel's seconds or microseconds become too coarse when
+/// multiplied.
 fn wall_clock(clock: &Clock) -> i128 {
     let real = sys::reading(REALTIME).and_then(|now| Form::Nanos.nanos(now)).unwrap_or(0);
     clock.own(REALTIME, real)
 }
 
-/// Whole seconds as `alarm` rounds them: never 0 while there is something left.
+/// Whole seconds, rounded like `alarm`: never 0 while time is left.
 fn alarm_seconds(left_ns: i128) -> i64 {
     let second = i128::from(SECOND);
     let rounded = (left_ns + second / 2) / second;

@@ -1,13 +1,11 @@
 //! The forms in which programs and the kernel write times into memory.
 //!
-//! Pure. On both processors that are known a time is two words of 64 bits.
+//! Pure. On both supported CPUs a time is two words of 64 bits.
 
-/// Nanoseconds of a second.
 pub const SECOND: i64 = 1_000_000_000;
-/// Nanoseconds of a millisecond.
 pub const MILLISECOND: i128 = 1_000_000;
 
-/// Seconds and a part of one.
+/// Seconds and a fraction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// `struct timespec`: nanoseconds.
@@ -17,7 +15,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// Nanoseconds of its part.
+    /// Nanoseconds of one unit of the fraction.
     fn unit(self) -> i64 {
         match self {
             Self::Nanos => 1,
@@ -25,13 +23,13 @@ impl Form {
         }
     }
 
-    /// A time in nanoseconds; `None` of what the kernel refuses.
+    /// A time in nanoseconds; `None` for a value that the kernel refuses.
     pub fn nanos(self, [seconds, part]: [i64; 2]) -> Option<i128> {
         let is_valid = seconds >= 0 && (0..SECOND / self.unit()).contains(&part);
         is_valid.then(|| i128::from(seconds) * i128::from(SECOND) + i128::from(part * self.unit()))
     }
 
-    /// Nanoseconds in this form, rounded down; what is beyond all times becomes the last one.
+    /// Nanoseconds in this form, rounded down; values beyond the last time become the last one.
     pub fn words(self, nanos: i128) -> [i64; 2] {
         let second = i128::from(SECOND);
         let seconds = i64::try_from(nanos.div_euclid(second)).unwrap_or(i64::MAX);
@@ -39,7 +37,7 @@ impl Form {
         [seconds, part]
     }
 
-    /// Nanoseconds in this form, rounded up: a limit is never shorter than what was asked for.
+    /// Nanoseconds in this form, rounded up: a limit is never shorter than requested.
     pub fn words_up(self, nanos: i128) -> [i64; 2] {
         self.words(nanos + i128::from(self.unit() - 1))
     }
@@ -59,7 +57,7 @@ pub fn bytes(words: [i64; 2]) -> [u8; 16] {
     bytes
 }
 
-/// What the kernel takes as an `int` from a register, whose upper half may be anything.
+/// The `int` in a register, whose upper half may have any value.
 pub fn lower_half(register: u64) -> i32 {
     let [first, second, third, fourth, ..] = register.to_le_bytes();
     i32::from_le_bytes([first, second, third, fourth])

@@ -1,6 +1,7 @@
-//! How a program gets its tracer: this process becomes the program, and a copy of it, which is nobody's child, traces it.
+//! The start of a program with its tracer. This process becomes the program. A copy of it, which is not its child,
+//! traces it.
 //!
-//! So the program has the number, the files, the group and the parent that it has without; whoever started it sees its own end.
+//! So the program has the same number, files, group and parent as without a tracer, and its starter sees its own end.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -34,12 +35,12 @@ pub enum Error {
     /// The kernel did not start the program.
     #[error("the program {program} could not be started: {source}")]
     Start {
-        /// As it was named.
+        /// The name as given.
         program: String,
         /// The kernel's reason.
         source: std::io::Error,
     },
-    /// Processes may not watch others.
+    /// Processes may not trace others.
     #[error(
         "a faster clock needs ptrace, which is forbidden here ({0}): in a container give `--cap-add SYS_PTRACE`, under a debugger or \
          tracer start without it, and see that /proc/sys/kernel/yama/ptrace_scope is at most 1; or leave the faster clock out"
@@ -48,10 +49,10 @@ pub enum Error {
     /// Processes may not have filters.
     #[error("a faster clock needs a filter of system calls, which is forbidden here: {0}")]
     Filter(seccompiler::Error),
-    /// The kernel's page is not as known.
+    /// The kernel's page has an unknown layout.
     #[error(transparent)]
     Page(#[from] page::Error),
-    /// Something else that is needed failed.
+    /// Another required operation failed.
     #[error("a faster clock needs {0}: {1}")]
     Machine(&'static str, std::io::Error),
     /// A process of several threads cannot be copied.
@@ -93,8 +94,9 @@ fn prepare(settings: &Settings, program: &OsStr) -> Result<(), Error> {
         let nothing = File::open("/dev/null").map_err(|error| Error::Machine("/dev/null", error))?;
         rustix::stdio::dup2_stdin(&nothing).map_err(|error| Error::Machine("/dev/null", error.into()))?;
     }
-    // Waits end up to the twentieth of a millisecond late, so that several end at once: of the program's time, as all else. Without any, a
-    // scheduler that naps between two looks would look more often than it does.
+    // Waits end up to a twentieth of a millisecond late, so that several end at once. This slack is in the program's
+    // time, like all other times. Without any slack, a scheduler that naps between two looks would look more often than
+    // normal.
     if let Ok(slack_ns) = rustix::thread::current_timer_slack() {
         let own = (slack_ns / u64::from(settings.rate)).max(1);
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(own));
@@ -108,9 +110,9 @@ fn nonce() -> u64 {
     std::hash::RandomState::new().build_hasher().finish() | 1
 }
 
-/// Whether epoll takes nanoseconds: since Linux 5.11, and if no filter of a container is older.
+/// Whether epoll takes nanoseconds: since Linux 5.11, unless a container's filter is older.
 fn has_fine_epoll() -> bool {
-    // Of no file, it fails with EBADF where it is known.
+    // With an invalid file the call fails with EBADF if it exists.
     sys::epoll_pwait2_of_nothing() == Some(libc::EBADF)
 }
 
@@ -122,7 +124,7 @@ fn start_tracer(mut tracer: Tracer, live: Arc<Live>, settings: &Settings) -> Res
         (true, Some(parent)) => Some(pidfd_open(parent, PidfdFlags::empty()).map_err(machine("pidfd_open"))?),
         _ => None,
     };
-    // Where only parents may trace their children; other kernels refuse, and need none.
+    // Needed where only parents may trace their children; other kernels refuse the call and do not need it.
     let _ = set_ptracer(PTracer::Any);
     match sys::fork().map_err(|error| Error::Machine("fork", error))? {
         Side::Parent(between) => {
@@ -130,7 +132,7 @@ fn start_tracer(mut tracer: Tracer, live: Arc<Live>, settings: &Settings) -> Res
             let _ = rustix::process::waitpid(Pid::from_raw(between), rustix::process::WaitOptions::empty());
         }
         Side::Child => {
-            // The one between is gone at once, so that the program has no child that it does not know.
+            // The process between ends at once, so that the program has no child that it does not know.
             if !matches!(sys::fork(), Ok(Side::Child)) {
                 sys::exit_at_once(0);
             }
@@ -155,7 +157,7 @@ fn start_tracer(mut tracer: Tracer, live: Arc<Live>, settings: &Settings) -> Res
     }
 }
 
-/// The life of the tracer.
+/// The tracer's main function.
 fn trace(
     tracer: &mut Tracer,
     live: Option<Arc<Live>>,
@@ -163,7 +165,7 @@ fn trace(
     say: OwnedFd,
     parent: Option<OwnedFd>,
 ) -> Option<Summary> {
-    // Signals of a terminal are the program's.
+    // Signals of a terminal are for the program.
     let _ = setsid();
     let _ = rustix::process::chdir("/");
     let parent = keep_two(&say, parent, live.is_some());
@@ -178,7 +180,7 @@ fn trace(
         std::thread::spawn(move || live.serve(&File::from(line)));
     }
     if let Some(parent) = parent {
-        // Its end is the tracer's, and that is everybody's.
+        // When the parent ends, the tracer ends, and so do all programs.
         std::thread::spawn(move || {
             let mut files = [PollFd::new(&parent, PollFlags::IN)];
             let _ = poll(&mut files, None);
@@ -188,7 +190,7 @@ fn trace(
     Some(tracer.trace())
 }
 
-/// Closes what the program has open, so that its ends are seen; standard error stays, for what the tracer has to say.
+/// Closes the program's open files, so that readers see their ends; standard error stays, for the tracer's messages.
 fn keep_two(say: &OwnedFd, parent: Option<OwnedFd>, listens: bool) -> Option<OwnedFd> {
     let last = parent.as_ref().map_or_else(|| say.as_fd(), |parent| parent.as_fd());
     sys::close_from(last);

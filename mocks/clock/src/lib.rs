@@ -1,9 +1,9 @@
 //! A faster clock for any Linux program, unmodified: dynamic or static, of C, Go, Java, Node or Python.
 //!
-//! The program is started under `ptrace`. In each new program the time functions of the kernel's page are made to tell a time that goes
-//! faster, and a filter of the kernel stops only those calls in which a time is said: their limits are divided, and what the kernel writes
-//! back is multiplied. The mechanism is in `docs/decisions/028-a-faster-clock.md`, what stays real in `docs/clock.md`. This crate knows
-//! nothing of the harness.
+//! The program is started under `ptrace`. In each new program the time functions of the kernel's page are changed to
+//! return a faster time. A kernel filter stops only the calls with a time argument: their limits are divided, and the
+//! times that the kernel writes back are multiplied. The mechanism is in `docs/decisions/028-a-faster-clock.md`, the
+//! parts that stay real in `docs/clock.md`. This crate must not know the harness.
 
 mod calls;
 mod change;
@@ -36,36 +36,37 @@ pub use launch::Error;
 pub use shift::{DRIFT_PPM_MAX, JUMP_NS_MAX, Shift, Told, Which};
 pub use summary::Summary;
 
-/// The highest rate. At it a second of the program is a millisecond, which is what waking a thread takes on a busy machine.
+/// The highest rate. At it a second of the program is a millisecond, which is the time to wake a thread on a busy
+/// machine.
 pub const RATE_MAX: u32 = 1000;
-/// Wrong usage, or a program that cannot have another clock; as `sysexits.h` numbers it.
+/// Wrong usage, or a program that cannot have another clock; numbered as in `sysexits.h`.
 const USAGE: u8 = 64;
-/// The machine does not allow it.
+/// The machine does not allow tracing.
 const UNAVAILABLE: u8 = 69;
-/// A program that is not there, as shells number it.
+/// A missing program, numbered as by shells.
 const MISSING: u8 = 127;
 const HOW: &str = "usage: longhaul-clock --rate N [--since NANOSECONDS] [--shift LINE]… [--control] [--with-parent] [--summary FILE] -- PROGRAM [ARGUMENT…]";
 
-/// How a program is started.
+/// The settings of a start.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Settings {
-    /// How many times as fast its clock goes, from 1 to [`RATE_MAX`].
+    /// The rate, from 1 to [`RATE_MAX`].
     pub rate: u32,
-    /// Since which reading of [`now`] it goes so fast: programs that were started one after the other have one clock. Without one, from its
-    /// start on.
+    /// The reading of [`now`] since which the clock is faster, so that programs that start one after the other have one
+    /// clock. If absent, the start counts.
     pub since_ns: Option<i64>,
-    /// What was done to the clock since then.
+    /// The changes of the clock since then.
     pub shifts: Vec<Told>,
-    /// Standard input is a socket by which the clock is told of more: a line for each, which is answered by `ok` or why not. The program has
-    /// nothing to read then.
+    /// Whether standard input is a socket for changes of the clock. Each line is a change, answered by `ok` or an
+    /// error. The program then has no input.
     pub control: bool,
-    /// It is killed when the process that started it ends.
+    /// Whether the program is killed when its starter ends.
     pub with_parent: bool,
-    /// A file for the [`Summary`], written when everything has ended.
+    /// A file for the [`Summary`], written when all programs have ended.
     pub summary: Option<PathBuf>,
 }
 
-/// Says why a program cannot have another clock, if that can be told from its file.
+/// Checks whether a program can have another clock, as far as its file shows that.
 pub fn check(program: &OsStr) -> Result<(), Error> {
     Ok(program::check(program)?)
 }
@@ -75,14 +76,14 @@ pub fn now() -> i64 {
     sys::reading(libc::CLOCK_MONOTONIC).map_or(0, |[seconds, nanos]| seconds * forms::SECOND + nanos)
 }
 
-/// Becomes the program, under a faster clock: it has the number of this process, its files and its parent. Returns only if that fails.
+/// Becomes the program, under a faster clock: it has this process's number, files and parent. Returns only on failure.
 ///
-/// The caller has one thread, since this process is copied.
+/// The caller must have one thread, because this process is copied.
 pub fn run(settings: &Settings, program: &OsStr, arguments: &[OsString]) -> Error {
     launch::run(settings, program, arguments)
 }
 
-/// A whole program: becomes the program of a command line, or says why not.
+/// A whole program: becomes the program of a command line, or prints an error.
 pub fn command_line(words: impl Iterator<Item = OsString>) -> ExitCode {
     let (settings, command) = match parse(words) {
         Ok(parsed) => parsed,
@@ -125,7 +126,7 @@ fn parse(mut words: impl Iterator<Item = OsString>) -> Result<(Settings, Vec<OsS
             Some("--with-parent") => settings.with_parent = true,
             Some("--summary") => {
                 let file = words.next().ok_or("`--summary` needs a file")?;
-                // The tracer is somewhere else, so that it keeps no folder busy.
+                // The tracer runs in another folder, so that it keeps none busy.
                 settings.summary = Some(std::path::absolute(file).map_err(|error| format!("`--summary`: {error}"))?);
             }
             Some("--") => break,

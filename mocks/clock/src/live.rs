@@ -1,7 +1,7 @@
-//! The clock of a tree of programs while it runs, and the programs that have room for another one.
+//! The current clock of a tree of programs, and the programs that can take a new one.
 //!
-//! Owns how they are told: the new clock is written beside the old one into each, and one byte then says which counts. None of them stops for
-//! it. The tracer asks here for the clock that counts now.
+//! Owns the update of programs: the new clock is written beside the old one into each, and then one byte selects it. No
+//! program stops for it. The tracer gets the current clock here.
 
 use std::collections::HashSet;
 use std::io::{BufRead as _, BufReader, Read, Write as _};
@@ -13,21 +13,21 @@ use crate::shift::Told;
 use crate::sys::{self, Tid};
 
 const _: () = assert!(WORDS * 8 <= 256 && SET_BYTES == 256);
-/// A line that is longer is none.
+/// Longest line; a longer one is refused.
 const LINE_BYTES_MAX: u64 = 256;
 
-/// The clock that counts.
+/// The current clock.
 #[derive(Debug)]
 pub struct Live(Mutex<State>);
 
 #[derive(Debug)]
 struct State {
     clock: Clock,
-    /// The set that counts.
+    /// The selected set.
     which: u8,
-    /// Threads of programs with room.
+    /// Threads of programs that can take a new clock.
     told: HashSet<Tid>,
-    /// Those of programs without.
+    /// Threads of programs that cannot.
     untold: HashSet<Tid>,
 }
 
@@ -36,12 +36,11 @@ impl Live {
         Self(Mutex::new(State { clock, which: 0, told: HashSet::new(), untold: HashSet::new() }))
     }
 
-    /// The clock that counts now.
     pub fn clock(&self) -> Clock {
         self.state().clock
     }
 
-    /// A thread that has not run yet is told the clock.
+    /// Adds a thread that has not run yet, and writes the clock into its program.
     pub fn add(&self, tid: Tid, has_room: bool) {
         let mut state = self.state();
         let (threads, others) = if has_room { (&mut state.told, false) } else { (&mut state.untold, true) };
@@ -51,14 +50,14 @@ impl Live {
         }
     }
 
-    /// A thread has ended, or its program.
+    /// Removes a thread after its end, or after that of its program.
     pub fn remove(&self, tid: Tid) {
         let mut state = self.state();
         state.told.remove(&tid);
         state.untold.remove(&tid);
     }
 
-    /// Changes the clock of all programs. An error says of how many threads it did not.
+    /// Changes the clock of all programs. An error names the number of threads whose clock could not be changed.
     pub fn shift(&self, told: Told) -> Result<(), String> {
         let mut state = self.state();
         if !state.untold.is_empty() {
@@ -73,7 +72,7 @@ impl Live {
         Ok(())
     }
 
-    /// Shifts for each line that comes, and answers `ok` or why not, until nothing comes any more.
+    /// Changes the clock for each line, and answers `ok` or an error, until the input ends.
     pub fn serve(&self, line: &std::fs::File) {
         let mut reader = BufReader::new(line);
         loop {
@@ -95,13 +94,13 @@ impl Live {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing of it is ever half done.
+        // The state is never half changed.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl State {
-    /// Writes the clock into a program, then the byte that says that it counts. A program that is gone needs none.
+    /// Writes the clock into a program, then the byte that selects it. A program that has ended needs none.
     fn tell(&self, tid: Tid) {
         let bytes: Vec<u8> = self.clock.words().into_iter().flat_map(u64::to_ne_bytes).collect();
         let _ = sys::write(tid, set(self.which), &bytes).and_then(|()| sys::write(tid, WHICH, &[self.which]));

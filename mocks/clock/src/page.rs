@@ -1,7 +1,8 @@
-//! The kernel's page with its time functions (vDSO): what is written into each program's copy of it, so that they tell the program's time.
+//! The changes to the kernel's page of time functions (vDSO) in each program, so that they return the program's time.
 //!
-//! Owns the layout. The names of the functions are pointed at code of ours behind the page's own, which calls the kernel's function and
-//! moves what it says. A time read so costs no system call, unless the machine's clock can only be read by one.
+//! Owns the layout. The names of the functions are pointed at added code behind the page's own, which calls the
+//! kernel's function and converts the result. Such a read costs no system call, unless the machine's clock can only be
+//! read by one.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
@@ -14,28 +15,28 @@ use object::{Endianness, LittleEndian};
 use crate::clock::Clock;
 use crate::sys::{self, Code};
 
-/// Clock sources that the kernel's page can read. Of others the system call is made, which the page would make as well.
+/// Clock sources that the kernel's page can read. For others the added code makes the system call, as the page would.
 const READABLE: [&str; 4] = ["tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter"];
 const SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
-/// The kernel's has two pages.
+/// The kernel's page has two memory pages.
 const IMAGE_BYTES_MAX: u64 = 1 << 18;
-/// Where a symbol of an ELF file has its value.
+/// The offset of the value in an ELF symbol.
 const VALUE_OFFSET: u64 = 8;
-/// Where in the data is what is not known before there is a program.
+/// The offset of the word that is set only when a program exists.
 const HAS_ROOM_OFFSET: u64 = 24;
 /// `syscall` of x86-64.
 const SYSTEM_CALL: [u8; 2] = [0x0f, 0x05];
 
-/// What is written into the page of each program.
+/// The changes to the page of each program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Patch {
-    /// Words of 8 bytes and where they go, from the page's start.
+    /// Words of 8 bytes and their offsets from the page's start.
     pub words: Vec<(u64, u64)>,
-    /// Bytes of the page.
+    /// Length of the page.
     pub length: u64,
-    /// Where in it is an instruction that makes a system call.
+    /// The offset of an instruction that makes a system call.
     pub call: Option<u64>,
-    /// Where in it is the word that says whether the program has room for other clocks.
+    /// The offset of the word that says whether the program can take other clocks.
     pub has_room: u64,
 }
 
@@ -61,7 +62,7 @@ enum Function {
     Getres,
 }
 
-/// Functions and their names, on both processors.
+/// The names of the functions, on both CPUs.
 const NAMES: [(&str, Function); 10] = [
     ("clock_gettime", Function::Gettime),
     ("__vdso_clock_gettime", Function::Gettime),
@@ -77,14 +78,14 @@ const NAMES: [(&str, Function); 10] = [
 const KERNEL_GETRES: &str = "__kernel_clock_getres";
 
 impl Patch {
-    /// What is to be written on this machine.
+    /// The changes for this machine.
     pub fn of_this_machine(clock: &Clock, nonce: u64) -> Result<Self, Error> {
         let source = std::fs::read_to_string(SOURCE).unwrap_or_default();
         let mark = if READABLE.contains(&source.trim()) { 0 } else { nonce };
         Self::of_image(&image()?, &sys::code(), clock, mark)
     }
 
-    /// What is to be written into a page like that; with a mark its own functions are not called.
+    /// The changes for such a page; with a mark its own functions are not called.
     fn of_image(image: &[u8], code: &Code, clock: &Clock, mark: u64) -> Result<Self, Error> {
         let header = FileHeader64::<Endianness>::parse(image)?;
         let endian = header.endian()?;
@@ -129,7 +130,7 @@ impl Patch {
     }
 }
 
-/// Where there is room: behind everything, or in place of what only debuggers read.
+/// A place for the code: behind everything, or instead of sections that only debuggers read.
 fn place(header: &FileHeader64<Endianness>, endian: Endianness, image: &[u8], needed: usize) -> Result<u64, Error> {
     use object::read::elf::ProgramHeader as _;
 
@@ -150,7 +151,7 @@ fn place(header: &FileHeader64<Endianness>, endian: Endianness, image: &[u8], ne
 /// The code with its data.
 fn filled(code: &Code, clock: &Clock, mark: u64, gettime: u64, getres: u64) -> Vec<u8> {
     let mut bytes = code.bytes.clone();
-    // No room yet for what becomes of the clock later.
+    // No room for later clocks yet.
     let data = [gettime, getres, mark, 0].into_iter().chain(clock.words());
     for (to, value) in bytes[code.data..].chunks_exact_mut(8).zip(data) {
         to.copy_from_slice(&value.to_ne_bytes());
@@ -164,7 +165,7 @@ fn word(chunk: &[u8]) -> u64 {
     u64::from_ne_bytes(bytes)
 }
 
-/// The page as this process has it, which is the same for every program.
+/// The page in this process, which is the same in every program.
 fn image() -> Result<Vec<u8>, Error> {
     let maps = BufReader::new(File::open("/proc/self/maps")?);
     for line in maps.lines() {

@@ -1,25 +1,25 @@
-//! Numbers of places in memory, one for each thread of a tree of programs.
+//! The places in memory for the threads of a tree of programs, one for each thread.
 //!
-//! Pure. Owns how many there are; what is in one is said by [`crate::stack`] and [`crate::detour`].
+//! Pure. Owns their numbers; [`crate::stack`] and [`crate::detour`] own their content.
 
-/// As many as there is room for in a program's first stack.
+/// As many as fit into a program's first stack.
 pub const PLACES: u64 = 1023;
 
 /// The place of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
     pub index: u64,
-    /// No other thread has it. Of more threads than there are places, two may share one: what is there for a moment only, the kernel has
-    /// read before the other thread writes.
+    /// Whether no other thread has the place. If there are more threads than places, two may share one. Short-lived
+    /// content is read by the kernel before the other thread writes.
     pub is_own: bool,
 }
 
 impl Place {
-    /// That of the program's first thread.
+    /// The place of a program's first thread.
     pub const FIRST: Self = Self { index: 0, is_own: true };
 }
 
-/// Which places are taken.
+/// The free places.
 #[derive(Debug)]
 pub struct Places {
     next: u64,
@@ -31,7 +31,7 @@ impl Places {
         Self { next: 1, free: Vec::new() }
     }
 
-    /// A place for a new thread.
+    /// Takes a place for a new thread.
     pub fn take(&mut self) -> Place {
         if let Some(index) = self.free.pop() {
             return Place { index, is_own: true };
@@ -40,7 +40,7 @@ impl Places {
         Place { index: (self.next - 1) % PLACES, is_own: self.next <= PLACES }
     }
 
-    /// The thread has ended.
+    /// Frees the place of a thread that has ended.
     pub fn give_back(&mut self, place: Place) {
         if place.is_own && place != Place::FIRST {
             self.free.push(place.index);

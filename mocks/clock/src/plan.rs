@@ -1,4 +1,4 @@
-//! What is changed of a call before it is made: its limit becomes shorter, and what is to be put back after it is noted.
+//! The changes of a call before it is made: its limit becomes shorter, and the step after the call is planned.
 //!
 //! Pure but for the memory of the thread, which is behind [`Memory`].
 
@@ -7,12 +7,12 @@ use crate::change::{Change, Memory, Plan, SCRATCH_OLD, Situation, Then};
 use crate::clock::{Clock, REALTIME};
 use crate::forms::{Form, MILLISECOND, lower_half};
 
-/// `TFD_TIMER_ABSTIME` and `TIMER_ABSTIME`: the first time of a timer, the end of a sleep is an instant.
+/// `TFD_TIMER_ABSTIME` and `TIMER_ABSTIME`: the first time of a timer, or the end of a sleep, is an instant.
 const ABSOLUTE: u64 = 1;
-/// `ITIMER_REAL`: the others count the time of processors.
+/// `ITIMER_REAL`: the others count CPU time.
 const ITIMER_REAL: u64 = 0;
 
-/// What becomes of a call with these arguments.
+/// The plan for a call with these arguments.
 pub fn plan(kind: Kind, arguments: [u64; 6], situation: &Situation<'_>, memory: &impl Memory) -> Plan {
     if let Kind::Refused { error, why } = kind {
         return Plan::Refuse { error, why };
@@ -20,7 +20,7 @@ pub fn plan(kind: Kind, arguments: [u64; 6], situation: &Situation<'_>, memory: 
     changed(kind, arguments, situation, memory).map_or(Plan::Pass, Plan::Change)
 }
 
-/// `None` for a call that is none of our business or that the kernel refuses anyway.
+/// `None` for a call that stays unchanged or that the kernel refuses anyway.
 fn changed(kind: Kind, arguments: [u64; 6], situation: &Situation<'_>, memory: &impl Memory) -> Option<Change> {
     let clock = situation.clock;
     match kind {
@@ -136,11 +136,11 @@ fn millis(
     })
 }
 
-/// Whether a timer counts the program's own time, and by which clock its instants are meant.
+/// `Some` if a timer counts the program's own time.
 fn is_own_timer(timer: Timer, arguments: [u64; 6], clock: &Clock, memory: &impl Memory) -> Option<()> {
     match timer {
         Timer::Process => (arguments[0] == ITIMER_REAL).then_some(()),
-        // The kernel makes none of a processor's clock.
+        // The kernel has none for a CPU clock.
         Timer::File => Some(()),
         Timer::Posix => clock.is_own(memory.clock_of_timer(int(arguments[0]))?).then_some(()),
     }
@@ -167,7 +167,7 @@ fn arm(
         Timer::Posix => Some(memory.clock_of_timer(int(arguments[0]))?),
     };
     let first = match instant {
-        // It stops the timer, whatever the flags say.
+        // A first time of 0 stops the timer, whatever the flags are.
         _ if first == 0 => 0,
         None => clock.shorter(first),
         Some(id) => clock.real(id, first)?,
@@ -188,7 +188,7 @@ fn alarm(arguments: [u64; 6], situation: &Situation<'_>, memory: &impl Memory) -
     Some(change.with(0, ITIMER_REAL).with(1, new).with(2, old))
 }
 
-/// How a socket's option writes its time; `None` for one that has none.
+/// How a socket option writes its time; `None` for an option without one.
 fn option(arguments: [u64; 6]) -> Option<OptionUnit> {
     let (level, name) = (int(arguments[1]), int(arguments[2]));
     let (_, _, unit) = SOCKET_OPTIONS.iter().find(|option| (option.0, option.1) == (level, name))?;
@@ -216,7 +216,7 @@ fn some_address(address: u64) -> Option<u64> {
     (address != 0).then_some(address)
 }
 
-/// An argument that the kernel takes as an `int`: its upper half may be anything.
+/// An argument that the kernel reads as an `int`: its upper half may have any value.
 fn int(argument: u64) -> i32 {
     lower_half(argument)
 }

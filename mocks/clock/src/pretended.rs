@@ -1,11 +1,10 @@
-//! Memory of tests.
+//! The simulated memory of tests.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use crate::change::Memory;
 
-/// Memory that is only pretended.
 #[derive(Default)]
 pub struct Pretended(RefCell<BTreeMap<u64, u8>>);
 

@@ -1,4 +1,4 @@
-//! Whether a program can be given another clock, and a sentence if it cannot.
+//! The check whether a program can have another clock, with a message if it cannot.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 /// `SUID` and `SGID` of a file's mode.
 const SET_USER: u32 = 0o4000;
 const SET_GROUP: u32 = 0o2010;
-/// The kernel looks at as many bytes of a script's first line.
+/// The number of bytes of a script's first line that the kernel reads.
 const FIRST_LINE_BYTES: u64 = 256;
-/// As many scripts of scripts the kernel follows.
+/// The number of nested script interpreters that the kernel follows.
 const INTERPRETERS_MAX: usize = 5;
 
-/// Why a program cannot be given another clock.
+/// Why a program cannot have another clock.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("the program {} is not there: check its path, or `$PATH`", .0.display())]
@@ -52,7 +52,7 @@ pub fn find(name: &OsStr) -> Result<PathBuf, Error> {
     std::env::split_paths(&folders).map(|folder| folder.join(name)).find(is_program).ok_or_else(missing)
 }
 
-/// Sees to it that a program, and of a script its interpreter, can be given another clock.
+/// Checks that a program, and the interpreter of a script, can have another clock.
 pub fn check(name: &OsStr) -> Result<(), Error> {
     let mut program = find(name)?;
     for _ in 0..=INTERPRETERS_MAX {
@@ -77,19 +77,19 @@ pub fn check(name: &OsStr) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether a file runs as another user than the one who starts it.
+/// Whether a file runs as another user than its starter.
 pub fn is_set_user(file: &std::fs::Metadata) -> bool {
     file.mode() & SET_USER != 0 || file.mode() & SET_GROUP == SET_GROUP
 }
 
 /// Whether a program file has capabilities. Under a filter of system calls the kernel ignores them without an error.
 fn is_capable(path: &Path) -> bool {
-    // As large as the largest form of it (`struct vfs_ns_cap_data`).
+    // The largest form of the attribute (`struct vfs_ns_cap_data`).
     let mut value = [0_u8; 24];
     rustix::fs::getxattr(path, "security.capability", &mut value).is_ok_and(|bytes| bytes > 0)
 }
 
-/// Of a file that is no ELF file nothing is said here: a shell may read it as a script.
+/// Refuses an ELF file for another machine. Other files pass: a shell may read them as scripts.
 fn is_of_this_machine(program: PathBuf, first: &[u8]) -> Result<(), Error> {
     let machine = if cfg!(target_arch = "aarch64") { object::elf::EM_AARCH64 } else { object::elf::EM_X86_64 };
     match first {
@@ -101,7 +101,7 @@ fn is_of_this_machine(program: PathBuf, first: &[u8]) -> Result<(), Error> {
     }
 }
 
-/// The program that a process runs, as the kernel names it.
+/// The program of a process, as the kernel names it.
 pub fn of_process(pid: i32) -> PathBuf {
     std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_else(|_| Path::new("a program").to_owned())
 }

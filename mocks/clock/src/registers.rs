@@ -1,10 +1,10 @@
-//! The registers of a stopped thread, as `PTRACE_GETREGSET` writes them, and where arguments are in them.
+//! The registers of a stopped thread, as `PTRACE_GETREGSET` writes them, and the positions of arguments in them.
 //!
-//! Pure. Both processors are known to both, so that one machine checks the tables of the other.
+//! Pure. Both CPUs are known on both, so that one machine checks the tables of the other.
 
 use crate::forms::lower_half;
 
-/// Words that are enough for every processor.
+/// Words that are enough for every CPU.
 pub const WORDS: usize = 34;
 
 /// The registers of a thread.
@@ -13,12 +13,12 @@ pub struct Registers {
     pub words: [u64; WORDS],
 }
 
-/// Where a processor keeps what.
+/// The positions of registers on a CPU.
 #[derive(Debug, Clone, Copy)]
 pub struct Layout {
-    /// Words of its set.
+    /// Words of the register set.
     pub words: usize,
-    /// The number of the call; while a thread is stopped at one.
+    /// The number of the call, while a thread is stopped at one.
     pub number: usize,
     pub arguments: [usize; 6],
     pub result: usize,
@@ -35,18 +35,18 @@ pub const X86_64: Layout =
 pub const AARCH64: Layout =
     Layout { words: 34, number: 8, arguments: [0, 1, 2, 3, 4, 5], result: 0, instruction: 32, stack: 31 };
 
-/// The processor that this is built for.
+/// The layout of the CPU that this is built for.
 #[cfg(target_arch = "x86_64")]
 pub const HERE: Layout = X86_64;
 #[cfg(target_arch = "aarch64")]
 pub const HERE: Layout = AARCH64;
 
-/// `rcx` and `gs_base`, which only that processor's code of waits knows.
+/// `rcx` and `gs_base`, which only that CPU's code of waits uses.
 const X86_64_SITE: usize = 11;
 const X86_64_PLACE: usize = 22;
 
 impl Registers {
-    /// The number of the call. On arm64 another one is set beside the registers.
+    /// The number of the call. On arm64 a new number is set beside the registers.
     pub fn number(&self) -> i64 {
         i64::from(lower_half(self.words[HERE.number]))
     }
@@ -87,12 +87,12 @@ impl Registers {
         self.words[HERE.instruction] = instruction;
     }
 
-    /// What the code of waits is told of its site.
+    /// The site that the code of waits is called for.
     pub fn site(&self) -> u64 {
         self.words[X86_64_SITE]
     }
 
-    /// Sets the base of the segment in which a thread has its place.
+    /// Sets the base of the segment that holds the thread's place.
     pub fn set_place(&mut self, address: u64) {
         self.words[X86_64_PLACE] = address;
     }
@@ -108,7 +108,7 @@ mod tests {
 
     use super::*;
 
-    /// A word is one thing; only arm64 has the first argument and the result in one.
+    /// A word has one use; only arm64 has the first argument and the result in one.
     #[test]
     fn no_register_is_two_things() {
         for (layout, shared) in [(X86_64, 0), (AARCH64, 1)] {

@@ -1,34 +1,35 @@
-//! What is done to a clock while it runs: it jumps, or it drifts.
+//! The changes of a running clock: it jumps, or it drifts.
 //!
-//! Pure. A shift is told with its instant, so that programs that begin later are where the others are. The monotonic clock of a process never goes back:
-//! what is slower begins a little later, what is faster at once, and only the wall clock jumps back.
+//! Pure. A shift has an instant, so that programs that begin later agree with the others. The monotonic clock of a
+//! process never goes back: a slower speed begins a little later, a faster one at once, and only the wall clock jumps
+//! back.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::clock::{CLOCKS, Clock, SPEED_BITS};
 
-/// The most that a clock jumps at once: ten years.
+/// The longest jump: ten years.
 pub const JUMP_NS_MAX: i64 = 10 * 365 * 86_400 * 1_000_000_000;
-/// The most that it drifts, in millionths: it goes half as fast, or half as fast again.
+/// The largest drift, in millionths: half as fast, or half as fast again.
 pub const DRIFT_PPM_MAX: i32 = 500_000;
-/// A slower clock begins so much later: until then every program has been told.
+/// A slower speed begins this much later: until then every program has got it.
 const SLOWER_AFTER_NS: i64 = 250_000_000;
 const MILLION: i128 = 1_000_000;
 
 /// A change of a clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shift {
-    /// So many nanoseconds of the program are added at once.
+    /// Nanoseconds of the program are added at once.
     Jump {
-        /// Which clocks jump.
+        /// The clocks that jump.
         of: Which,
-        /// How far; below 0 only for [`Which::Wall`].
+        /// The length; negative only for [`Which::Wall`].
         by_ns: i64,
     },
-    /// It goes so many millionths faster than its rate, or slower.
+    /// The clock runs this many millionths faster than its rate, or slower.
     Drift {
-        /// 0: at its rate again.
+        /// 0 returns to the rate.
         ppm: i32,
     },
 }
@@ -36,20 +37,18 @@ pub enum Shift {
 /// Clocks that jump together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Which {
-    /// The wall clock: somebody set it.
+    /// The wall clock, as after somebody set it.
     Wall,
-    /// The wall clock and that since boot, while the monotonic clock stands: the machine was suspended.
+    /// The wall clock and the boot-time clock, but not the monotonic clock, as after the machine was suspended.
     Suspended,
-    /// All of them: a virtual machine was stopped, and caught up.
+    /// All of them, as after a virtual machine was stopped and caught up.
     All,
 }
 
 /// A shift and the reading of the machine's monotonic clock at which it was made, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Told {
-    /// When.
     pub at_ns: i64,
-    /// What.
     pub shift: Shift,
 }
 
@@ -115,21 +114,21 @@ impl FromStr for Told {
 }
 
 impl Clock {
-    /// The clock after a shift. Its origins are as long ago as that of the monotonic clock.
+    /// The clock after a shift. All origins have the same age as that of the monotonic clock.
     pub fn shifted(&self, told: Told) -> Self {
         let mut shifted = *self;
         match told.shift {
             Shift::Jump { of, by_ns } => {
                 for id in self.own_ids().filter(|id| of.has(*id)) {
                     let shown = &mut shifted.shown[place(id)];
-                    // The wall clock of ten years ago is after the epoch; where it would not be, it stays there.
+                    // The wall clock never goes before the epoch.
                     *shown = shown.saturating_add(by_ns).max(1);
                 }
             }
             Shift::Drift { ppm } => {
                 let speed = (i128::from(self.rate()) << SPEED_BITS) * (MILLION + i128::from(ppm)) / MILLION;
                 shifted.speed = u64::try_from(speed).unwrap_or(self.speed);
-                // A slower speed that was told and has not begun never does: what counts is how fast the programs go now.
+                // A slower speed that has not begun never begins: the present speed of the programs counts.
                 let since = told.at_ns - self.origins[place(libc::CLOCK_MONOTONIC)];
                 let now = self.speed_at(i128::from(since));
                 let unchanged = self.going(now);
@@ -138,7 +137,7 @@ impl Clock {
                 for id in self.own_ids() {
                     let origin = self.origins[place(id)] + passed;
                     shifted.origins[place(id)] = origin;
-                    // A nanosecond for what rounding takes away.
+                    // A nanosecond makes up for rounding.
                     shifted.shown[place(id)] =
                         i64::try_from(unchanged.own(id, i128::from(origin)) + 1).unwrap_or(i64::MAX);
                 }
@@ -209,15 +208,15 @@ mod tests {
         let at = START + 1_000_000_000;
         let back = shifted(&fast, &format!("{at} drift 0"));
         let ahead = |after_ns: i128| back.own(1, second + after_ns) - clock.own(1, second + after_ns);
-        // What it is ahead it keeps.
+        // The lead stays.
         assert_eq!(ahead(1_000_000_000), ahead(3_000_000_000));
         assert!(ahead(1_000_000_000) >= 10_000_000);
     }
 
     proptest! {
-        /// Whatever is done to a clock, and in whichever order threads read the old one and the new one around it: the monotonic clock does
-        /// not go back, as long as every program is told in time. The change before may not have begun. A thread may read the kernel's
-        /// time, be held up while the clock is changed, and ask the new one.
+        /// For any shifts, and any order in which threads read the old clock and the new one around them, the monotonic
+        /// clock does not go back, as long as every program is updated in time. The change before may not have begun. A
+        /// thread may read the kernel's time, be delayed while the clock is changed, and use the new one.
         #[test]
         fn the_monotonic_clock_never_goes_back(
             rate in 1_u32..1000, from in -500_000_i32..500_000, to in -500_000_i32..500_000, jump in 0_i64..1 << 50,

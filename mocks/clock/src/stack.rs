@@ -1,7 +1,8 @@
-//! Room in a program's own memory for the times that the kernel is to read instead of the program's.
+//! Room in a program's own memory for the times that the kernel reads instead of the program's.
 //!
-//! The program's words would be changed for all its threads at once, and may be in memory that cannot be written. So the first stack of a
-//! program is moved down a little before it starts, which needs no call in its name, and the hole is ours.
+//! A change of the program's own words would be visible to all its threads at once, and they may be in read-only
+//! memory. So the first stack of a program is moved down a little before it starts, which needs no call in its name,
+//! and the gap is free for the tracer.
 
 use crate::change::{Memory, SCRATCH_BYTES};
 use crate::places::PLACES;
@@ -9,24 +10,25 @@ use crate::places::PLACES;
 /// The kernel maps 128 KiB below the arguments.
 const HOLE_BYTES: u64 = 64 << 10;
 const _: () = assert!(PLACES < HOLE_BYTES / SCRATCH_BYTES, "every thread has its own place in the hole");
-/// Arguments and variables are pointers here; a command line of 2 MiB has at most so many words.
+/// Arguments and variables are pointers here; a command line of 2 MiB has at most this many words.
 const WORDS_MAX: usize = 1 << 18;
 const CHUNK_WORDS: usize = 128;
 /// `AT_SYSINFO_EHDR`, under which a program finds the kernel's page.
 const PAGE: u64 = 33;
 
-/// The start of a program, after its stack was moved.
+/// The start of a program after its stack was moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moved {
-    /// Where its stack begins now.
+    /// The new beginning of the stack.
     pub stack: u64,
-    /// The first place.
+    /// The address of the first place.
     pub hole: u64,
-    /// Where it has the kernel's page; 0 if it has none.
+    /// The address of the kernel's page; 0 if there is none.
     pub page: u64,
 }
 
-/// Moves what the kernel put on a new program's stack down; `None` if it is not as known, or there is no room.
+/// Moves down the data that the kernel put on a new program's stack; `None` if its layout is unknown, or there is no
+/// room.
 pub fn make_room(stack: u64, memory: &impl Memory) -> Option<Moved> {
     let words = first_words(stack, memory)?;
     let page = page(&words)?;
@@ -37,7 +39,8 @@ pub fn make_room(stack: u64, memory: &impl Memory) -> Option<Moved> {
     Some(Moved { stack: below, hole, page })
 }
 
-/// The number of arguments, they, a zero, the variables, a zero, and pairs of what the kernel says, up to a pair of zero.
+/// The number of arguments, the arguments, a zero, the variables, a zero, and the kernel's pairs, up to a pair of
+/// zeros.
 fn first_words(stack: u64, memory: &impl Memory) -> Option<Vec<u64>> {
     let mut words: Vec<u64> = Vec::new();
     let mut ends = End::default();
@@ -57,10 +60,10 @@ fn first_words(stack: u64, memory: &impl Memory) -> Option<Vec<u64>> {
     None
 }
 
-/// How far the reader is.
+/// The progress of the reader.
 #[derive(Default)]
 struct End {
-    /// Where the pairs begin, once the variables have ended.
+    /// The beginning of the pairs, once the variables have ended.
     pairs: Option<usize>,
 }
 
@@ -93,7 +96,7 @@ mod tests {
     fn what_is_on_the_stack_is_moved_whole() {
         let memory = Pretended::default();
         let top = 0x7fff_0000;
-        // Two arguments, of which one is at address 0 by mistake; one variable; the page and the end.
+        // Two arguments, one of them at address 0 by mistake; one variable; the page and the end.
         let words = [2_u64, 11, 0, 0, 13, 0, 33, 0x1000, 6, 4096, 0, 0];
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
         memory.write(top, &bytes).unwrap();
@@ -105,7 +108,7 @@ mod tests {
         assert_eq!(copy, bytes);
         assert!(moved.hole >= moved.stack + bytes.len() as u64);
         assert!(moved.hole + PLACES * SCRATCH_BYTES <= top + bytes.len() as u64);
-        // Nothing is written where the program reads on.
+        // Nothing is written below the program's data.
         assert_eq!(make_room(0x10, &Pretended::default()), None);
     }
 }

@@ -1,42 +1,41 @@
-//! What a tracer has to say at the end: how often it was asked, and whether the rate was higher than this machine bears.
+//! The final report of a tracer: its counts, and whether the rate was higher than this machine can follow.
 
 use std::path::Path;
 
-/// Waking a thread takes about so long on a machine that is not idle: waits that became shorter take longer than their share.
+/// The time to wake a thread on a machine that is not idle: waits shorter than this take longer than their share.
 pub const RESOLUTION_NS: i128 = 60_000;
 
-/// Of so many waits the rate is judged.
+/// The rate is judged from this many waits on.
 const WAITS_TO_JUDGE: u64 = 1000;
 
-/// Counts of a whole run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Summary {
-    /// Times that a thread stopped.
+    /// Stops of threads.
     pub stops: u64,
     /// Waits whose limit was shortened.
     pub waits: u64,
-    /// Of those, how many became shorter than the scheduler keeps.
+    /// The number of those that became shorter than the time to wake a thread.
     pub too_short: u64,
-    /// Programs that were given the clock.
+    /// Programs with the changed clock.
     pub programs: u64,
-    /// Processor time of the tracer.
+    /// CPU time of the tracer.
     pub cpu_ms: u64,
 }
 
 impl Summary {
-    /// Counts waits of which the threads themselves kept the number.
+    /// Adds waits that the threads themselves counted.
     pub(crate) fn add(&mut self, waits: u64, too_short: u64) {
         self.waits += waits;
         self.too_short += too_short;
     }
 
-    /// Counts a wait of so many real nanoseconds, that the program meant to be as long as `own_ns`.
+    /// Counts a wait of `real_ns`, which the program meant to last `own_ns`.
     pub(crate) fn count(&mut self, real_ns: i128, own_ns: i128) {
         self.waits += 1;
         self.too_short += u64::from(real_ns < RESOLUTION_NS && own_ns >= RESOLUTION_NS);
     }
 
-    /// Whether the rate is too high: most waits are not as short as they should be.
+    /// Whether the rate is too high: most waits are longer than they should be.
     pub(crate) fn is_too_fast(&self) -> bool {
         self.waits >= WAITS_TO_JUDGE && self.too_short > self.waits / 2
     }
@@ -63,7 +62,7 @@ mod tests {
             summary.is_too_fast()
         };
         assert_eq!((said(10_000), said(100_000)), (true, false));
-        // The program itself meant them to be so short.
+        // The program itself wanted such short waits.
         assert!(!said(500));
         let mut summary = Summary::default();
         summary.add(1023, 900);

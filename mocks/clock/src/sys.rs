@@ -1,6 +1,7 @@
-//! What the kernel offers to a tracer and no safe crate passes on whole.
+//! The kernel's functions for a tracer that no safe crate offers completely.
 //!
-//! The only file of this crate with `unsafe`. `nix` knows no real-time signals, which a tracer must pass on, and `rustix` no `ptrace`.
+//! The only file of this crate with `unsafe`. `nix` has no real-time signals, which a tracer must pass on, and `rustix`
+//! no `ptrace`.
 
 #![expect(unsafe_code, reason = "ptrace, fork and the memory of another process; the reason is beside each")]
 
@@ -17,28 +18,28 @@ const GENERAL: libc::c_int = 1;
 #[cfg(target_arch = "aarch64")]
 const SYSTEM_CALL: libc::c_int = 0x404;
 
-/// A thread or process.
+/// The number of a thread or process.
 pub type Tid = i32;
 
 /// How a stopped thread goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Go {
-    /// Until something happens.
+    /// Until its next stop.
     On,
     /// Until the next call begins or ends.
     ToCall,
 }
 
-/// What a thread reported.
+/// The report of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Report {
-    /// It is gone.
+    /// The thread has ended.
     Gone,
-    /// It stopped: the signal, and the event or 0.
+    /// The thread stopped: the signal, and the event or 0.
     Stopped { signal: i32, event: i32 },
 }
 
-/// Both sides of [`fork`].
+/// The side of [`fork`] on which the caller is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     Parent(Tid),
@@ -75,7 +76,7 @@ unsafe extern "C" {
     static longhaul_clock_detour_end: u8;
 }
 
-/// The code of waits that need no stop, and where in it things are.
+/// The code of waits that need no stop, and offsets in it.
 #[derive(Debug, Clone)]
 pub struct DetourCode {
     pub bytes: Vec<u8>,
@@ -84,7 +85,7 @@ pub struct DetourCode {
     pub data: usize,
 }
 
-/// The code of waits that need no stop; `None` on a processor that has none.
+/// The code of waits that need no stop; `None` on a CPU without it.
 #[cfg(target_arch = "x86_64")]
 #[expect(clippy::unnecessary_wraps, reason = "arm64 has none")]
 pub fn detour_code() -> Option<DetourCode> {
@@ -102,13 +103,13 @@ pub fn detour_code() -> Option<DetourCode> {
     Some(DetourCode { bytes, call, done, data })
 }
 
-/// The code of waits that need no stop; `None` on a processor that has none.
+/// The code of waits that need no stop; `None` on a CPU without it.
 #[cfg(not(target_arch = "x86_64"))]
 pub fn detour_code() -> Option<DetourCode> {
     None
 }
 
-/// The code of the page as it was built, and where in it things are.
+/// The code of the page as it was built, and offsets in it.
 #[derive(Debug, Clone)]
 pub struct Code {
     pub bytes: Vec<u8>,
@@ -118,7 +119,6 @@ pub struct Code {
     pub data: usize,
 }
 
-/// The code of the page.
 pub fn code() -> Code {
     let start = &raw const longhaul_clock_page;
     let at = |label: *const u8| label.addr() - start.addr();
@@ -134,7 +134,7 @@ pub fn code() -> Code {
     }
 }
 
-/// Makes a copy of this process. The caller sees to it that it has one thread.
+/// Makes a copy of this process. The caller must make sure that it has one thread.
 pub fn fork() -> Result<Side> {
     // SAFETY: with one thread no lock can be held by another, so that the child may do whatever this process may.
     match unsafe { libc::fork() } {
@@ -147,8 +147,8 @@ pub fn fork() -> Result<Side> {
 /// Closes every file from that number on.
 pub fn close_from(first: BorrowedFd<'_>) {
     let after = first.as_raw_fd().cast_unsigned() + 1;
-    // SAFETY: the caller owns none of them any more: it is a copy that was made to trace, and opens its own afterwards. Before
-    // Linux 5.9 they stay open, until this process ends.
+    // SAFETY: the caller owns none of them any more: it is a copy that was made to trace, and opens its own afterwards.
+    // Before Linux 5.9 they stay open until this process ends.
     let _ = unsafe { libc::syscall(libc::SYS_close_range, after, u32::MAX, 0) };
 }
 
@@ -158,8 +158,8 @@ pub fn exit_at_once(code: i32) -> ! {
     unsafe { libc::_exit(code) }
 }
 
-/// Waits for the next report of any thread that is traced; `None` without `block` if there is none. An error means that there is no such
-/// thread any more.
+/// Waits for the next report of any traced thread; `None` without `block` if there is none. An error means that there
+/// is no such thread any more.
 pub fn wait(block: bool) -> Result<Option<(Tid, Report)>> {
     wait_for(-1, block)
 }
@@ -187,12 +187,12 @@ fn wait_for(whom: Tid, block: bool) -> Result<Option<(Tid, Report)>> {
     }
 }
 
-/// Begins to trace a process that runs, with these `PTRACE_O_` options.
+/// Begins to trace a running process, with these `PTRACE_O_` options.
 pub fn seize(pid: Tid, options: libc::c_int) -> Result<()> {
     request(libc::PTRACE_SEIZE, pid, 0, usize::try_from(options).unwrap_or(0))
 }
 
-/// Lets a stopped thread go on, and gives it a signal if that is not 0.
+/// Lets a stopped thread go on, and delivers a signal if that is not 0.
 pub fn go(tid: Tid, how: Go, signal: i32) -> Result<()> {
     let kind = match how {
         Go::On => libc::PTRACE_CONT,
@@ -201,19 +201,19 @@ pub fn go(tid: Tid, how: Go, signal: i32) -> Result<()> {
     request(kind, tid, 0, usize::try_from(signal).unwrap_or(0))
 }
 
-/// Leaves a process stopped as it was told to be, until somebody continues it.
+/// Leaves a process in its group stop until it is continued.
 pub fn listen(tid: Tid) -> Result<()> {
     request(libc::PTRACE_LISTEN, tid, 0, 0)
 }
 
-/// What belongs to an event: a new thread's number, the former one of a thread that runs a new program.
+/// The message of an event: a new thread's number, or the former one of a thread that runs a new program.
 pub fn message(tid: Tid) -> Result<u64> {
     let mut message: libc::c_ulong = 0;
     request(libc::PTRACE_GETEVENTMSG, tid, 0, (&raw mut message).addr())?;
     Ok(message)
 }
 
-/// The registers of a stopped thread; `None` if it is one of 32 bits.
+/// The registers of a stopped thread; `None` for a 32-bit one.
 pub fn registers(tid: Tid) -> Result<Option<Registers>> {
     let mut registers = Registers { words: [0; WORDS] };
     let mut vector = libc::iovec { iov_base: registers.words.as_mut_ptr().cast(), iov_len: WORDS * 8 };
@@ -228,7 +228,7 @@ pub fn set_registers(tid: Tid, registers: &Registers) -> Result<()> {
     request(libc::PTRACE_SETREGSET, tid, usize::try_from(GENERAL).unwrap_or(0), (&raw mut vector).addr())
 }
 
-/// Makes another call of the one that a thread is about to make; -1 for none.
+/// Replaces the call that a thread is about to make; -1 for none.
 #[cfg(target_arch = "aarch64")]
 pub fn set_call(tid: Tid, number: i64) -> Result<()> {
     let mut number = i32::try_from(number).unwrap_or(-1);
@@ -236,14 +236,15 @@ pub fn set_call(tid: Tid, number: i64) -> Result<()> {
     request(libc::PTRACE_SETREGSET, tid, usize::try_from(SYSTEM_CALL).unwrap_or(0), (&raw mut vector).addr())
 }
 
-/// The number is one of the registers.
+/// Here the number is one of the registers.
 #[cfg(not(target_arch = "aarch64"))]
 #[expect(clippy::unnecessary_wraps, reason = "arm64 asks the kernel")]
 pub fn set_call(_tid: Tid, _number: i64) -> Result<()> {
     Ok(())
 }
 
-/// Writes a word where the program itself may not write: into code that it shares with all others, of which it gets its own copy.
+/// Writes a word into memory that the program itself may not write, such as shared code, of which the program gets its
+/// own copy.
 pub fn poke(tid: Tid, address: u64, word: u64) -> Result<()> {
     let [address, word] = [address, word].map(|value| usize::try_from(value).unwrap_or(usize::MAX));
     request(libc::PTRACE_POKEDATA, tid, address, word)
@@ -253,8 +254,9 @@ fn request(kind: libc::c_uint, tid: Tid, address: usize, data: usize) -> Result<
     // musl declares the kind as `int`.
     #[cfg(target_env = "musl")]
     let kind = kind.cast_signed();
-    // SAFETY: the kernel touches memory of this process only through the `iovec` and the word that callers above own for the length of
-    // the call; everything else concerns a traced thread, and of one that is not it returns an error.
+    // SAFETY: the kernel touches memory of this process only through the `iovec` and the word that callers above own
+    // for the length of the call. Everything else concerns a traced thread; for one that is not traced the kernel
+    // returns an error.
     match unsafe { libc::ptrace(kind, tid, address, data) } {
         -1 => Err(Error::last_os_error()),
         _ => Ok(()),
@@ -265,23 +267,23 @@ fn request(kind: libc::c_uint, tid: Tid, address: usize, data: usize) -> Result<
 pub fn read(tid: Tid, address: u64, into: &mut [u8]) -> Option<()> {
     let here = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
     let there = libc::iovec { iov_base: std::ptr::without_provenance_mut(usize::try_from(address).ok()?), ..here };
-    // SAFETY: the kernel writes at most as many bytes as the slice has; the other address is only the other process'.
+    // SAFETY: the kernel writes at most as many bytes as the slice has; the other address belongs to the other process.
     let count = unsafe { libc::process_vm_readv(tid, &raw const here, 1, &raw const there, 1, 0) };
     (usize::try_from(count) == Ok(into.len())).then_some(())
 }
 
-/// Writes memory of a process that it may write itself.
+/// Writes memory that the process may write itself.
 pub fn write(tid: Tid, address: u64, bytes: &[u8]) -> Option<()> {
     let here = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
     let there = libc::iovec { iov_base: std::ptr::without_provenance_mut(usize::try_from(address).ok()?), ..here };
-    // SAFETY: the kernel only reads the slice; the other address is only the other process'.
+    // SAFETY: the kernel only reads the slice; the other address belongs to the other process.
     let count = unsafe { libc::process_vm_writev(tid, &raw const here, 1, &raw const there, 1, 0) };
     (usize::try_from(count) == Ok(bytes.len())).then_some(())
 }
 
-/// The error of `epoll_pwait2` of no file.
+/// The error of `epoll_pwait2` with an invalid file.
 pub fn epoll_pwait2_of_nothing() -> Option<i32> {
-    // SAFETY: it has no file, room for no event and no time: the kernel writes nothing.
+    // SAFETY: the file is invalid, and there is room for no event and no time: the kernel writes nothing.
     let result = unsafe { libc::syscall(crate::calls::EPOLL_PWAIT2, -1, 0, 1, 0, 0, 0) };
     (result == -1).then(|| Error::last_os_error().raw_os_error()).flatten()
 }

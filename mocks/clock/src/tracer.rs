@@ -1,6 +1,7 @@
-//! The tracer: one loop over what threads report.
+//! The tracer: one loop over the reports of threads.
 //!
-//! Owns which thread is where in a call. What becomes of a call is decided by [`crate::plan`], what after it by [`crate::finish`].
+//! Owns the state of each thread during a call. [`crate::plan`] decides the change of a call, [`crate::finish`] the
+//! step after it.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -28,7 +29,7 @@ mod thread;
 
 use thread::{Again, Pending, Process, Seen, Thread};
 
-/// Everything is followed, and killed with the tracer.
+/// Every descendant is followed, and killed with the tracer.
 pub const OPTIONS: libc::c_int = libc::PTRACE_O_EXITKILL
     | libc::PTRACE_O_TRACESYSGOOD
     | libc::PTRACE_O_TRACEEXEC
@@ -36,33 +37,33 @@ pub const OPTIONS: libc::c_int = libc::PTRACE_O_EXITKILL
     | libc::PTRACE_O_TRACEFORK
     | libc::PTRACE_O_TRACEVFORK
     | libc::PTRACE_O_TRACESECCOMP;
-/// How a stop at a call is told from one by the signal.
+/// The signal that marks a stop at a call.
 const AT_CALL: i32 = libc::SIGTRAP | 0x80;
-/// How long processes may outlive the program that was started: long enough for a shell's children to end with it.
+/// How long processes may outlive the started program: long enough for a shell's children to end with it.
 const GRACE: Duration = Duration::from_secs(1);
-/// Said once.
+/// Printed once.
 const TOO_FAST: &str = "most waits have become shorter than waking a thread takes here: the program is not as fast as its clock, and a \
                         lower rate would tell as much in the same time";
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
-/// What every program is given on this machine.
+/// The parts that every program gets on this machine.
 #[derive(Debug)]
 pub struct Machine {
     pub patch: Patch,
-    /// Code for waits that need no stop, where there is one.
+    /// Code for waits that need no stop, if the CPU has it.
     pub detour: Option<Detour>,
     /// Whether `epoll_pwait2` works here.
     pub has_fine_epoll: bool,
 }
 
-/// All threads of a program and of those that it started.
+/// All threads of a program and of its descendants.
 pub struct Tracer {
     live: Arc<Live>,
     machine: Machine,
     /// The program that was started.
     root: Tid,
     threads: HashMap<Tid, Thread>,
-    /// New threads that stopped before the one that made them said so, and the signal of that stop.
+    /// New threads whose stop came before the report of their parent, and the signal of that stop.
     early: HashMap<Tid, i32>,
     places: Places,
     said: HashSet<&'static str>,
@@ -77,7 +78,7 @@ impl Tracer {
         Self { live, machine, root, threads, early, places, said, summary }
     }
 
-    /// Traces until everything has ended.
+    /// Traces until all programs have ended.
     pub fn trace(&mut self) -> Summary {
         let mut until: Option<Instant> = None;
         loop {
@@ -100,7 +101,7 @@ impl Tracer {
         }
     }
 
-    /// Kills what outlived the program.
+    /// Kills the processes that outlived the program.
     fn end_the_rest(&mut self) {
         let rest: Vec<Tid> = self.threads.keys().chain(self.early.keys()).copied().collect();
         if let Some(one) = rest.first() {
@@ -129,7 +130,7 @@ impl Tracer {
             return self.new_program(tid);
         }
         if !self.threads.contains_key(&tid) {
-            // Held until it is known whose memory it has.
+            // Held until it is known to which process it belongs.
             self.early.insert(tid, signal);
             return;
         }
@@ -138,7 +139,7 @@ impl Tracer {
             libc::PTRACE_EVENT_SECCOMP => self.before_call(tid),
             libc::PTRACE_EVENT_CLONE | libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK => self.new_thread(tid),
             libc::PTRACE_EVENT_STOP if is_stop(signal) => {
-                // Stopped for all, until somebody continues it.
+                // A group stop, until the process is continued.
                 let _ = sys::listen(tid);
             }
             0 if signal == AT_CALL => self.at_call(tid),
@@ -148,7 +149,7 @@ impl Tracer {
         }
     }
 
-    /// An error means that the thread was killed meanwhile, which is reported by itself.
+    /// An error means that the thread was killed meanwhile, which is reported separately.
     fn go(&mut self, tid: Tid, signal: i32) {
         let is_awaited =
             self.threads.get(&tid).is_some_and(|thread| thread.pending.is_some() || thread.again.is_some());
@@ -173,7 +174,7 @@ impl Tracer {
         self.go(parent, 0);
     }
 
-    /// A process runs a new program: it has one thread left, which has its number.
+    /// A process runs a new program: it has one thread left, which has the process's number.
     fn new_program(&mut self, pid: Tid) {
         let former = sys::message(pid).ok().and_then(|former| Tid::try_from(former).ok()).unwrap_or(pid);
         let place = self.threads.remove(&former).map_or(Place::FIRST, |thread| thread.place);
@@ -211,7 +212,7 @@ impl Tracer {
         }
     }
 
-    /// Gives a program that has not run yet its room and its page.
+    /// Prepares memory and page of a program that has not run yet.
     fn give_clock(&self, pid: Tid, mut registers: Registers) -> Result<Process, String> {
         let odd = |what: &str| format!("{} {what}", program::of_process(pid).display());
         let process = Process::default();
@@ -238,12 +239,12 @@ impl Tracer {
             if is_short { Some(calls::NO_SHORT_WORDS) } else { calls::of(registers.number()).map(|call| call.kind) };
         let Some(kind) = kind else { return self.go(tid, 0) };
         if kind == Kind::Restart {
-            // Its registers are as they were; what it writes at the end is to be multiplied once more.
+            // Its registers are unchanged; the rest that it writes at the end is to be multiplied once more.
             thread.pending = thread.interrupted.take();
             return self.go(tid, 0);
         }
         thread.interrupted = None;
-        // Our own code moves what the kernel's functions say.
+        // The added code converts the results of the kernel's functions itself.
         let is_ours = thread.process.page.contains(&registers.instruction());
         if thread.process.hole == 0 || is_ours {
             return self.go(tid, 0);
@@ -295,12 +296,12 @@ impl Tracer {
         self.go(tid, 0);
     }
 
-    /// A call that was changed has ended, or one begins after a poll that the kernel may make again.
+    /// A changed call has ended, or one begins after a poll that the kernel may make again.
     fn at_call(&mut self, tid: Tid) {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         let Ok(Some(now)) = sys::registers(tid) else { return self.go(tid, 0) };
         let Some(pending) = thread.pending.take() else {
-            // A handler ran, or another call is made: then it is not the same wait.
+            // If a handler ran, or another call is made, it is another wait.
             thread.again = thread.again.take().filter(|again| again.is(&now));
             let _ = sys::go(tid, Go::On, 0);
             return;
@@ -321,12 +322,11 @@ impl Tracer {
     }
 }
 
-/// Signals that stop a process.
 fn is_stop(signal: i32) -> bool {
     [libc::SIGSTOP, libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU].contains(&signal)
 }
 
 fn kill(tid: Tid) {
-    // Of any thread's number the kernel kills the whole process; one that is gone needs no more.
+    // For any thread's number the kernel kills the whole process; one that has ended needs no more.
     let _ = Pid::from_raw(tid).map(|pid| kill_process(pid, Signal::KILL));
 }

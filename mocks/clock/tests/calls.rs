@@ -1,4 +1,4 @@
-//! Every kind of call with a time in it, made by a program that knows nothing of it.
+//! Tests of every kind of call with a time in it, made by an unmodified program.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
 
@@ -11,14 +11,14 @@ mod support;
 
 use support::{compiled, under};
 
-/// Lower than in other tests: what programs are told to the second may then be late by a few tenths of a real one.
+/// Lower than in other tests: times in whole seconds may then be late by a few tenths of a real one.
 const RATE: u32 = 10;
 /// Calls at once: they mostly wait.
 const AT_ONCE: usize = 12;
-/// Ten seconds of the program's own are one; a call that was forgotten takes them all.
+/// Ten seconds of the program's time are one real second; a call that was forgotten takes ten real ones.
 const REAL_MAX: Duration = Duration::from_secs(8);
 
-/// The names that the program knows: those behind `IS("`.
+/// The names that the program accepts: those behind `IS("`.
 fn names() -> Vec<&'static str> {
     let source = include_str!("programs/calls.c");
     let mut names: Vec<_> = source.split("IS(\"").skip(1).filter_map(|text| text.split('"').next()).collect();
@@ -27,7 +27,7 @@ fn names() -> Vec<&'static str> {
     names
 }
 
-/// What is wrong with one call, if anything is.
+/// The error of one call, if there is one.
 fn played(name: &str, command: &mut Command) -> Option<String> {
     let began = Instant::now();
     let output = command.arg(name).output().unwrap();
@@ -40,7 +40,7 @@ fn played(name: &str, command: &mut Command) -> Option<String> {
     (!is_right).then(|| format!("{name}: {} after {took:?}: {said}", output.status))
 }
 
-/// All calls, some at a time.
+/// Runs all calls, several at a time.
 fn all_of(program: &Path) -> Vec<String> {
     let names = names();
     assert!(names.len() > 40, "{names:?}");
@@ -62,7 +62,7 @@ fn every_call_is_as_with_a_usual_clock() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Without a library to load, too.
+/// Also without shared libraries.
 #[test]
 fn every_call_of_a_static_program_is_as_with_a_usual_clock() {
     let folder = tempfile::tempdir().unwrap();
@@ -71,7 +71,7 @@ fn every_call_of_a_static_program_is_as_with_a_usual_clock() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// The test sees a call that was forgotten: without the clock every one of them takes its ten seconds.
+/// The test notices a forgotten call: without the clock every one of them takes its ten seconds.
 #[test]
 #[ignore = "slow"]
 fn a_call_that_was_forgotten_is_noticed() {

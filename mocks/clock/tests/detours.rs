@@ -1,4 +1,4 @@
-//! Waits that are made again and again at one place of a program need no stop, whatever else happens meanwhile.
+//! Tests that repeated waits at one site of a program need no stop, even under disturbances.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
 
@@ -10,7 +10,7 @@ mod support;
 
 use support::{PROGRAMS, RATE, compiled, under};
 
-/// A number of the summary that the tracer writes when everything has ended.
+/// A number of the summary that the tracer writes when all programs have ended.
 fn said(summary: &Path, key: &str) -> u64 {
     let end = Instant::now() + Duration::from_secs(10);
     let text = loop {
@@ -24,7 +24,7 @@ fn said(summary: &Path, key: &str) -> u64 {
     value.unwrap().parse().unwrap()
 }
 
-/// Runs one kind of the program; the stops that it took.
+/// Runs one kind of the program; returns the number of stops.
 fn stops(program: &Path, kind: &str) -> u64 {
     let folder = tempfile::tempdir().unwrap();
     let summary = folder.path().join("summary");
@@ -55,7 +55,8 @@ fn a_wait_that_was_seen_does_not_stop_again() {
     }
 }
 
-/// Handlers that wait and that leave, wrong addresses, stops, more threads than there are places, children that share memory.
+/// Handlers that wait and handlers that jump out, wrong addresses, stops, more threads than places, children that share
+/// memory.
 #[test]
 fn what_disturbs_a_wait_is_as_without_a_clock() {
     let folder = tempfile::tempdir().unwrap();
@@ -70,7 +71,7 @@ fn what_disturbs_a_wait_of_a_static_program_is_as_without_a_clock() {
     all_kinds(&program);
 }
 
-/// Timers of a program of Go, whose scheduler waits in one instruction for all its calls.
+/// Timers of a Go program, whose scheduler waits in one instruction for all its calls.
 #[cfg(target_arch = "x86_64")]
 #[test]
 #[ignore = "slow"]

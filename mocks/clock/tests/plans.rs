@@ -1,4 +1,5 @@
-//! Random programs of sleeps, timers, selects and threads: under a faster clock they take as long by their own clock as by the machine's.
+//! Tests of random programs of sleeps, timers, selects and threads: under a faster clock they take as long by their own
+//! clock as normally.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
 
@@ -17,13 +18,13 @@ use support::{compiled, under};
 
 /// Programs to try; with their lengths they take at most 15 s.
 const PROGRAMS: u32 = 25;
-/// What waking a thread may take on a busy machine, by the real clock, for each step; the stated error of a plan.
+/// The time to wake a thread on a busy machine, in real time, for each step: the stated error of a plan.
 const WAKING: Duration = Duration::from_millis(40);
-/// How often in all a program may be late, and is tried again: a machine that stands still makes one late now and then. A clock that is
-/// wrong makes each one late, and one that loses a wakening here and there more than these.
+/// Late runs that are allowed in all, each of which is repeated: a machine that stands still makes one late now and
+/// then. A wrong clock makes each run late, and a clock that loses a wakening now and then exceeds this number.
 const LATE: u32 = 2;
 
-/// A thread: which waits, and for how many milliseconds of its own.
+/// A thread: its waits, each with milliseconds of its own time.
 type Thread = Vec<(char, u64)>;
 
 fn programs() -> impl Strategy<Value = Vec<Thread>> {
@@ -31,7 +32,7 @@ fn programs() -> impl Strategy<Value = Vec<Thread>> {
     prop::collection::vec(prop::collection::vec(step, 1..5), 1..6)
 }
 
-/// As the program reads it: `s100,p20;t5`.
+/// The form that the program reads: `s100,p20;t5`.
 fn text(threads: &[Thread]) -> String {
     let thread = |thread: &Thread| thread.iter().map(|(kind, ms)| format!("{kind}{ms}")).collect::<Vec<_>>().join(",");
     threads.iter().map(thread).collect::<Vec<_>>().join(";")
@@ -44,8 +45,8 @@ fn own(command: &mut Command, text: &str) -> Duration {
     Duration::from_nanos(String::from_utf8(output.stdout).unwrap().trim().parse().unwrap())
 }
 
-/// For every program and rate: its own time is at least the plan's, at most that and the wakings' share, and its real time divided by the
-/// rate likewise.
+/// For every program and rate, its own time is at least the plan's and at most that plus the wakings' share. The same
+/// holds for its real time, divided by the rate.
 #[test]
 fn plans_take_their_own_time_at_every_rate() {
     let folder = tempfile::tempdir().unwrap();
@@ -55,7 +56,7 @@ fn plans_take_their_own_time_at_every_rate() {
     let outcome = runner.run(&(programs(), prop::sample::select(vec![1, 7, 30, 100])), |(threads, rate)| {
         let longest: u64 = threads.iter().map(|thread| thread.iter().map(|(_, ms)| ms).sum()).max().unwrap_or(0);
         let steps = threads.iter().map(Vec::len).max().unwrap_or(0);
-        // At the usual rate a tenth is enough.
+        // At the normal rate a tenth is enough.
         let threads =
             if rate == 1 { vec![threads[0].iter().map(|(kind, ms)| (*kind, ms / 10 + 1)).collect()] } else { threads };
         let plan = if rate == 1 { threads[0].iter().map(|(_, ms)| ms).sum() } else { longest };
@@ -77,7 +78,8 @@ fn plans_take_their_own_time_at_every_rate() {
     outcome.unwrap();
 }
 
-/// A clock that is not scaled at all is noticed: by its own clock the program takes as long, by the real one thirty times.
+/// A clock that is not scaled at all is noticed: the program takes as long by its own clock, and thirty times as long
+/// by the real one.
 #[test]
 fn a_clock_of_usual_speed_is_noticed() {
     let folder = tempfile::tempdir().unwrap();

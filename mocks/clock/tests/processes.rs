@@ -1,4 +1,4 @@
-//! Threads, processes, signals and ends are as without the clock.
+//! Tests that threads, processes, signals and ends are the same as without the clock.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
 
@@ -14,10 +14,10 @@ mod support;
 
 use support::{RATE, compiled, has, shell, under};
 
-/// Enough for a machine that does other things.
+/// Enough for a machine with other work.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Waits until something holds.
+/// Waits until a condition holds.
 fn until(what: &str, holds: impl Fn() -> bool) {
     let end = Instant::now() + PATIENCE;
     while !holds() {
@@ -36,14 +36,14 @@ fn state(pid: Pid) -> Option<char> {
     text.rsplit_once(')')?.1.trim_start().chars().next()
 }
 
-/// Who traces a process.
+/// The tracer of a process.
 fn tracer(pid: Pid) -> Option<Pid> {
     let text = std::fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("TracerPid:"))?;
     line.trim().parse().ok().and_then(Pid::from_raw)
 }
 
-/// A sleep of an hour under the clock, at the highest rate that leaves it two minutes.
+/// A sleep of an hour under the clock, at the highest rate that still leaves two real minutes.
 fn sleeping() -> Child {
     let child = under(RATE, Path::new("sleep")).arg("3600").process_group(0).spawn().unwrap();
     let pid = pid(&child);
@@ -77,10 +77,10 @@ fn ends_are_as_without() {
     assert_eq!(crashed.signal(), Some(11));
 }
 
-/// Its number, group, parent, files and arguments are those that it has without.
+/// Its number, group, parent, files and arguments are those without the clock.
 #[test]
 fn the_program_is_who_was_started() {
-    // Whatever this process was given is its own: the two lists are compared.
+    // The inherited files of this process count in both: the two lists are compared.
     let script = "echo $$; cat /proc/$$/stat; cat; ls /proc/self/fd | wc -l";
     let without = Command::new("sh").args(["-c", script]).stdin(Stdio::null()).output().unwrap();
     let mut command = shell(script);
@@ -105,7 +105,7 @@ fn a_killed_group_is_gone_and_so_is_its_tracer() {
     until("the tracer has ended", || state(tracer).is_none_or(|state| state == 'Z'));
 }
 
-/// Programs that are started one after the other have one clock, if they are told since when it goes.
+/// Programs that start one after the other have one clock if they get the same beginning.
 #[test]
 fn programs_that_begin_later_have_the_same_clock() {
     let since = mock_clock::now().to_string();
@@ -118,7 +118,7 @@ fn programs_that_begin_later_have_the_same_clock() {
     let (began, first) = (real(), told());
     let (between, second) = (real(), told());
     assert!(first - began > 1000, "{first} and {began}");
-    // Each as far ahead as the machine's clock since then times the rate.
+    // Each is ahead by the machine's time since the beginning, times the rate.
     assert!((second - first) >= (between - began) / 2 * 1000 / 2, "{first}, then {second}");
     assert!(second > first && second - first <= (real() - began) * 1000);
 }
@@ -135,7 +135,7 @@ fn a_stopped_program_stays_stopped_until_it_is_continued() {
     let mut child = sleeping();
     let pid = pid(&child);
     kill_process(pid, Signal::STOP).unwrap();
-    // A traced process that is stopped for all is shown as traced.
+    // A traced process in a group stop is shown as traced.
     until("it has stopped", || matches!(state(pid), Some('T' | 't')));
     kill_process(pid, Signal::CONT).unwrap();
     until("it goes on", || state(pid) == Some('S'));
@@ -143,7 +143,7 @@ fn a_stopped_program_stays_stopped_until_it_is_continued() {
     assert_eq!(child.wait().unwrap().signal(), Some(15));
 }
 
-/// The program dies with whoever started it, if that is asked for.
+/// The program dies with its starter, if that is requested.
 #[test]
 fn a_program_ends_with_its_parent() {
     let clock = env!("CARGO_BIN_EXE_longhaul-clock");
@@ -185,14 +185,15 @@ fn what_cannot_be_done_is_said() {
     let (code, text) = said(&mut under(RATE, Path::new("/etc/passwd")));
     assert_eq!(code, Some(64), "{text}");
     assert!(text.contains("the program /etc/passwd could not be started: Permission denied"), "{text}");
-    // Who is traced already cannot be traced once more: as under a debugger.
+    // A traced process cannot be traced once more, as under a debugger.
     let (code, text) =
         said(under(RATE, Path::new(env!("CARGO_BIN_EXE_longhaul-clock"))).args(["--rate", "2", "--", "true"]));
     assert_eq!(code, Some(69));
     assert!(text.contains("a faster clock needs ptrace, which is forbidden here"), "{text}");
 }
 
-/// A call of another ABI, whose times could not be read: the program is told that there is none, and its user by name.
+/// A call of another ABI, whose times cannot be read: the program gets "no such call", and the message for the user
+/// names the program.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn a_call_of_x32_is_refused_by_name() {
@@ -229,7 +230,7 @@ fn narrow() -> Vec<u8> {
     file
 }
 
-/// Whether it is started or a shell starts it later.
+/// Both if it is started directly and if a shell starts it later.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn a_program_of_32_bits_is_ended_by_name() {
@@ -251,7 +252,7 @@ fn a_program_of_32_bits_is_ended_by_name() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "137\n");
 }
 
-/// A program that is only started later, by a shell.
+/// A program that a shell starts later.
 #[test]
 fn a_set_user_id_program_is_ended_by_name() {
     use std::os::unix::fs::PermissionsExt as _;
@@ -265,8 +266,8 @@ fn a_set_user_id_program_is_ended_by_name() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "137\n");
 }
 
-/// A program that writes another one in its own place while it runs, and becomes it: whatever the file is then counts, and nothing stays behind.
-/// The output ends only when everybody who could write has ended.
+/// A program that writes another one in its own place while it runs, and becomes it: the file at that moment counts,
+/// and no process stays behind. The output ends only when all possible writers have ended.
 #[test]
 fn a_file_that_is_replaced_while_it_runs_is_what_it_is_then() {
     use std::os::unix::fs::PermissionsExt as _;
@@ -290,7 +291,7 @@ fn a_file_that_is_replaced_while_it_runs_is_what_it_is_then() {
     let (status, said) = becomes(&shell, 0o4755, "-c 'exit 7'");
     assert_eq!(status.signal(), Some(9));
     assert!(said.contains("program is a set-user-id program"), "{said}");
-    // Nobody's word but the shell's: the file is no program, or is not there for the kernel.
+    // Only the shell reports the error: the file is no program, or does not exist for the kernel.
     for (content, code) in [(&b"\x7fELF cut short"[..], 126), (&b"#!/no/such/interpreter\n"[..], 127)] {
         let (status, said) = becomes(content, 0o755, "");
         assert_eq!(status.code(), Some(code), "{said}");
@@ -302,7 +303,7 @@ fn a_file_that_is_replaced_while_it_runs_is_what_it_is_then() {
     }
 }
 
-/// Static, and with its own scheduler: what libraries between program and C library do not reach.
+/// A static program with its own scheduler: libraries between program and C library do not reach it.
 #[test]
 #[ignore = "slow"]
 fn a_static_program_of_go_keeps_its_plan() {

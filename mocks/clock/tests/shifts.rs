@@ -1,4 +1,5 @@
-//! A clock is changed while programs run: it jumps or drifts, in all of their threads and children, and in those that begin later.
+//! Tests of a clock that changes while programs run: it jumps or drifts, in all of their threads and children, and in
+//! later programs.
 
 #![cfg(target_arch = "x86_64")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
@@ -16,12 +17,12 @@ mod support;
 
 use support::compiled;
 
-/// Enough for a machine that does other things.
+/// Enough for a machine with other work.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Two readings after each other may be so far apart, of a thread that waited for a processor.
+/// Two consecutive readings may be this far apart, for a thread that waited for a CPU.
 const APART_MS: i64 = 2000;
 
-/// The program, its line, and what it says.
+/// The program, its control socket, and its output.
 struct Played {
     child: Child,
     line: UnixStream,
@@ -53,7 +54,7 @@ impl Played {
         String::from_utf8(answer).unwrap().trim().to_owned()
     }
 
-    /// What each process says once both have said something that holds.
+    /// The output of each process, once both have written a line for which `holds` is true.
     fn until(&self, holds: impl Fn([i64; 3]) -> bool) -> BTreeMap<String, [i64; 3]> {
         let mut found = BTreeMap::new();
         while found.len() < 2 {
@@ -100,8 +101,8 @@ fn clocks_jump_in_all_threads_and_children() {
     }
 }
 
-/// A hundred changes, more than there are places for them, while three threads of each process look. Processes are told of a jump one after
-/// the other, microseconds apart, so that it is a process whose clock does not go back.
+/// A hundred changes, more than there are sets for them, while three threads of each process look. Processes get a jump
+/// one after the other, microseconds apart, so only within a process the clock never goes back.
 #[test]
 fn the_monotonic_clock_never_goes_back() {
     let folder = tempfile::tempdir().unwrap();
@@ -113,7 +114,7 @@ fn the_monotonic_clock_never_goes_back() {
     }
 }
 
-/// What was done before it began counts for a program as for those that ran.
+/// Earlier changes count for a new program too.
 #[test]
 fn a_program_that_begins_later_has_the_same_clock() {
     let told = |shift: &str| {
@@ -126,7 +127,8 @@ fn a_program_that_begins_later_has_the_same_clock() {
     assert!((ahead - real - 7200).abs() < 20 && (back - real + 7200).abs() < 20, "{real}: {ahead} and {back}");
 }
 
-/// What is told and has not begun changes nothing yet: not what a clock shows, nor when a wait for an instant is over.
+/// A change that has not begun has no effect yet: neither on the clock's reading nor on the end of a wait for an
+/// instant.
 #[test]
 fn a_change_that_is_to_come_changes_nothing_yet() {
     let folder = tempfile::tempdir().unwrap();

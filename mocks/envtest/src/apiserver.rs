@@ -1,6 +1,8 @@
-//! The program called `kube-apiserver`: reads flags and files, orders its endpoint from the etcd beside it, and waits.
+//! The program named `kube-apiserver`: it reads flags and files, orders its endpoint from the etcd beside it, and
+//! waits.
 //!
-//! Owns the files that a real one reads or writes: `apiserver.crt` and `.key` in the folder of `--cert-dir`, the authorities of clients.
+//! Owns the files that a real one reads or writes: `apiserver.crt` and `.key` in the folder of `--cert-dir`, the
+//! authorities of clients.
 
 use std::io::{self, Write as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -21,7 +23,7 @@ use super::session::Session;
 use super::{help, parent};
 
 const PROGRAM: &str = "kube-apiserver";
-/// The flags that are heeded. Others are taken, and named once.
+/// The flags with an effect. Others are accepted, and named once.
 const HEEDED: [&str; 12] = [
     "authorization-mode",
     "bind-address",
@@ -36,7 +38,7 @@ const HEEDED: [&str; 12] = [
     "tls-private-key-file",
     "version",
 ];
-/// Those that mean nothing where there is nothing to allocate, run or connect to, and that every kit sets.
+/// Flags that every kit sets and that have no effect here, because there is nothing to allocate, run or connect to.
 const EXPECTED: [&str; 7] = [
     "advertise-address",
     "allow-privileged",
@@ -47,9 +49,9 @@ const EXPECTED: [&str; 7] = [
     "v",
 ];
 const SECURE_PORT: u16 = 6443;
-/// How long the etcd beside it may take to answer an order.
+/// Deadline for the etcd beside it to answer an order.
 const ORDER_WITHIN: Duration = Duration::from_secs(10);
-/// How long an endpoint gets to finish what is open.
+/// Time for an endpoint to finish open requests.
 const STOP_WITHIN: Duration = Duration::from_secs(5);
 
 pub(crate) fn main(arguments: &[String]) -> ExitCode {
@@ -87,16 +89,16 @@ async fn serve(flags: Flags) -> Result<(), String> {
         () = &mut gone => {}
         () = endpoint.lost() => return Err("the etcd beside it is gone".to_owned()),
     }
-    // Who asks twice is killed by the kit; an answer to what is open is all that is waited for.
+    // A kit kills the process after its second signal; open requests get only this time.
     let _ = tokio::time::timeout(STOP_WITHIN, endpoint.stop()).await;
     Ok(())
 }
 
-/// The endpoint, wherever it is.
+/// The endpoint and its place.
 enum Endpoint {
-    /// In the etcd beside it.
+    /// In the etcd process beside it.
     There(BufReader<TcpStream>),
-    /// Here, as what is at `--etcd-servers` keeps no state for us.
+    /// In this process, because the server at `--etcd-servers` keeps no state for it.
     Here(Box<(Plane, Replica)>),
 }
 
@@ -132,17 +134,17 @@ async fn open(flags: &Flags, order: &Order) -> Result<Endpoint, String> {
     let servers = flags.last("etcd-servers").unwrap_or_default();
     for server in servers.split(',') {
         let Some(place) = server.trim().strip_prefix("http://") else { continue };
-        // A kit may name the address that its etcd listens on, which is all of them.
+        // A kit may name the listening address of its etcd, which can be the wildcard.
         let place = place.trim_end_matches('/');
         let place = place.strip_prefix("0.0.0.0:").map_or_else(|| place.to_owned(), |port| format!("127.0.0.1:{port}"));
         let answered = tokio::time::timeout(ORDER_WITHIN, there(&place, order)).await;
         match answered {
             Ok(Ok(Some((Answer::Ready, stream)))) => return Ok(Endpoint::There(stream)),
             Ok(Ok(Some((Answer::Refused(why), _)))) => return Err(why),
-            // Not one of ours.
+            // Not an etcd of this program.
             Ok(Ok(None)) => {}
             Ok(Err(error)) => eprintln!("{PROGRAM}: failed to reach the etcd at {place}: {error}"),
-            // It may have opened the port meanwhile.
+            // The other program may have opened the port meanwhile.
             Err(_) => {
                 let within = ORDER_WITHIN.as_secs();
                 return Err(format!("the etcd at {place} did not answer within {within} s: look into what it wrote"));
@@ -155,7 +157,7 @@ async fn open(flags: &Flags, order: &Order) -> Result<Endpoint, String> {
     Ok(Endpoint::Here(Box::new((plane, replica))))
 }
 
-/// Posts an order; `None` when whoever is there does not know such.
+/// Posts an order; `None` if the server does not know orders.
 async fn there(place: &str, order: &Order) -> io::Result<Option<(Answer, BufReader<TcpStream>)>> {
     let mut stream = BufReader::new(TcpStream::connect(place).await?);
     let body = serde_json::to_vec(order).map_err(io::Error::other)?;
@@ -177,10 +179,10 @@ async fn there(place: &str, order: &Order) -> io::Result<Option<(Answer, BufRead
     Ok(serde_json::from_str(&line).ok().map(|answer| (answer, stream)))
 }
 
-/// What the flags and the files that they name ask for.
+/// The order that the flags and their files describe.
 fn order(flags: &Flags) -> Result<Order, String> {
     let ip = match flags.last("bind-address") {
-        // Who does not say gets what is safe: a real server would listen everywhere.
+        // The default is the safe one: a real server would listen on all addresses.
         None => IpAddr::V4(Ipv4Addr::LOCALHOST),
         Some(text) => text.parse().map_err(|_| format!("`--bind-address={text}` is not an address"))?,
     };
@@ -196,7 +198,7 @@ fn order(flags: &Flags) -> Result<Order, String> {
     Ok(Order { address: SocketAddr::new(ip, port), certificate, key, clients_ca, issuer, signing_key, rbac })
 }
 
-/// The serving pair: named, found in the folder, or made there.
+/// The serving pair: named by flags, found in the folder, or made there.
 fn pair(flags: &Flags) -> Result<(String, String), String> {
     if let (Some(certificate), Some(key)) = (flags.last("tls-cert-file"), flags.last("tls-private-key-file")) {
         return Ok((read(Path::new(certificate))?, read(Path::new(key))?));
@@ -222,7 +224,7 @@ fn pair(flags: &Flags) -> Result<(String, String), String> {
     Ok((certificates, pair.key_pem))
 }
 
-/// Writes a file with that mode, also where it was there with another one.
+/// Writes a file with that mode, even if it existed with another one.
 fn save(path: &Path, text: &str, mode: u32) -> io::Result<()> {
     let mut file = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(path)?;
     file.set_permissions(std::fs::Permissions::from_mode(mode))?;

@@ -1,8 +1,10 @@
-//! Faults that a correct suite survives, for one request at a time. Pure: the same seed gives the n-th watch of a kind the same faults.
+//! The faults that a correct suite survives, for one request at a time. Pure: the same seed gives the n-th watch of a
+//! kind the same faults.
 //!
-//! Owns what is gentle. Where the manager is not known, only the watches of caches and the lists that begin them are touched: a suite's own
-//! requests are never refused, and a watch that it opens by hand is left alone. Where the manager is known, its writes conflict and its
-//! requests are refused as well. Nothing here is bound to a time: a watch's faults come after so many of its events.
+//! Owns the definition of gentle faults. If the manager is not known, only the watches of caches and the lists that
+//! begin them are touched: a suite's own requests are never refused, and a watch that it opens by hand is left alone.
+//! If the manager is known, its writes conflict and its requests are refused as well. No fault is bound to a time: a
+//! watch's faults come after a number of its events.
 
 use std::time::Duration;
 
@@ -12,18 +14,19 @@ use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 use units::Span;
 
-/// Watches of caches carry this; a watch that a test opens by hand to see one event does not, and takes what comes first.
+/// The query parameter of caches' watches; a watch that a test opens by hand to see one event does not have it, and
+/// takes the first one.
 pub(crate) const CACHE: &str = "allowWatchBookmarks=true";
-/// Lists that begin an informer's cache carry one of these, and so do watches that begin with a list.
+/// Lists that begin an informer's cache have one of these, and so do watches that begin with a list.
 pub(crate) const REFLECTOR: [&str; 2] = ["resourceVersion=0", "sendInitialEvents=true"];
-/// Stretches of one watch's events that are drawn. They grow, so that the last one is some two hundred events away.
+/// Number of stretches of one watch's events. They grow, so that the last one is some two hundred events away.
 const STRETCHES: usize = 12;
-/// The chance that a request of a known manager is refused or slow.
+/// The probability that a request of a known manager is refused or slow.
 const HARSH: f64 = 0.12;
-/// What a leader needs to stay one: a correct manager that cannot renew its lease ends.
+/// The resource that a leader needs to stay one: a correct manager that cannot renew its lease ends.
 const LEASES: &str = "leases.coordination.k8s.io";
 
-/// What is drawn.
+/// The sorts of faults to draw.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Drawn {
@@ -31,36 +34,35 @@ pub struct Drawn {
     pub chaos: bool,
     /// Events of different kinds in another order than they were written.
     pub order: bool,
-    /// Caches so many versions behind.
+    /// Caches that are this many versions behind.
     pub stale: Option<u64>,
 }
 
 impl Drawn {
-    /// Whether anything is.
+    /// Whether any sort is drawn.
     pub fn is_any(self) -> bool {
         self.chaos || self.order || self.stale.is_some()
     }
 }
 
-/// A request, as far as faults are drawn for it.
+/// The facts about a request that decide its faults.
 #[derive(Debug, Clone, Copy)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a property of a request of its own")]
 pub(crate) struct Occasion<'a> {
     pub resource: &'a str,
     pub on: On,
-    /// The n-th of its kind on this resource, counted from 1.
+    /// The number among requests of its kind on this resource, from 1.
     pub number: u64,
-    /// It fills or follows a cache.
+    /// Whether it fills or follows a cache.
     pub is_of_a_cache: bool,
-    /// It goes on from a revision, instead of beginning anew.
+    /// Whether it goes on from a revision, instead of beginning anew.
     pub resumes: bool,
-    /// It is known to be the manager's.
+    /// Whether it is known to be the manager's.
     pub is_managers: bool,
-    /// Its watch may be ended: see [`super::draw`].
+    /// Whether its watch may be ended: see [`super::draw`].
     pub may_end: bool,
 }
 
-/// The faults of a request.
 pub(crate) fn drawn(seed: u64, drawn: Drawn, occasion: &Occasion<'_>) -> Vec<Fault> {
     let mut faults = Vec::new();
     if drawn.chaos {
@@ -77,7 +79,7 @@ pub(crate) fn drawn(seed: u64, drawn: Drawn, occasion: &Occasion<'_>) -> Vec<Fau
     faults.into_iter().map(|fault| Fault { nth: fault.nth.clone().or(Some(Nth::one(1))), ..only(fault) }).collect()
 }
 
-/// Numbers that this seed, this kind and this request have to themselves: that another kind was asked for first changes nothing.
+/// Random numbers for this seed, this kind and this request alone: earlier requests of other kinds change nothing.
 fn random(seed: u64, tag: u64, occasion: &Occasion<'_>) -> ChaCha8Rng {
     let mut mixed: u64 = 0xCBF2_9CE4_8422_2325;
     let mut mix = |byte: u8| mixed = (mixed ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3);
@@ -97,7 +99,7 @@ fn chaos(random: &mut ChaCha8Rng, occasion: &Occasion<'_>) -> Vec<Fault> {
     }
 }
 
-/// What meets a watch: at its beginning, and after so many of its events.
+/// The faults of a watch: at its beginning, and after a number of its events.
 fn watch(random: &mut ChaCha8Rng, occasion: &Occasion<'_>) -> Vec<Fault> {
     let mut faults = Vec::new();
     if occasion.resumes && occasion.number > 1 && occasion.may_end && random.random_bool(0.05) {
@@ -136,7 +138,7 @@ fn watch(random: &mut ChaCha8Rng, occasion: &Occasion<'_>) -> Vec<Fault> {
     faults
 }
 
-/// What meets a list that fills a cache.
+/// The faults of a list that fills a cache.
 fn list(random: &mut ChaCha8Rng) -> Vec<Fault> {
     let count = Some(1);
     match random.random_range(0..10) {
@@ -146,7 +148,7 @@ fn list(random: &mut ChaCha8Rng) -> Vec<Fault> {
     }
 }
 
-/// What meets a request of a manager that is known.
+/// The fault of a request of a known manager.
 fn harsh(random: &mut ChaCha8Rng, on: On) -> Fault {
     let times = random.random_range(1..=2);
     let refused = Fault { nth: Some(Nth::Range { from: 1, to: Some(times) }), ..Fault::armed(Name::HttpError) };
@@ -161,7 +163,7 @@ fn harsh(random: &mut ChaCha8Rng, on: On) -> Fault {
     }
 }
 
-/// Delivery across kinds in another order: each watch lags for some of its events, in its own turn, and keeps its order.
+/// Delivery across kinds in another order: each watch lags for some of its events, and keeps its own order.
 fn disorder(random: &mut ChaCha8Rng, occasion: &Occasion<'_>) -> Vec<Fault> {
     if occasion.on != On::Watch || !occasion.is_of_a_cache {
         return Vec::new();
@@ -172,8 +174,8 @@ fn disorder(random: &mut ChaCha8Rng, occasion: &Occasion<'_>) -> Vec<Fault> {
     stretches(random, 1..=5, 0..=4, stretch)
 }
 
-/// Caches that stand up to `versions` versions behind, by turns: open watches hold their newest events, and lists and watches that begin show an
-/// older state.
+/// Caches that are up to `versions` versions behind, in turns: open watches hold their newest events, and new lists and
+/// watches show an older state.
 fn lagging(random: &mut ChaCha8Rng, versions: u64, occasion: &Occasion<'_>) -> Vec<Fault> {
     let mut faults = Vec::new();
     let begins = matches!(occasion.on, On::Watch | On::List) && occasion.is_of_a_cache && !occasion.resumes;
@@ -227,7 +229,7 @@ mod tests {
         Occasion { resource, on, number, is_of_a_cache, resumes, is_managers: false, may_end: true }
     }
 
-    /// Every drawn fault is one that the mock plays, and the seed and the request alone decide which.
+    /// The mock plays every drawn fault, and the seed and the request alone decide which.
     #[test]
     fn a_seed_and_a_request_are_a_schedule() {
         let mut all = 0;
@@ -253,7 +255,7 @@ mod tests {
         assert_ne!(watch(1, "pods", 1), watch(1, "pods", 2));
     }
 
-    /// A suite's own requests and the watches that it opens by hand are nobody's but its own.
+    /// A suite's own requests and the watches that it opens by hand get no faults.
     #[test]
     fn without_a_known_manager_only_caches_are_touched() {
         for seed in 0..50 {
@@ -264,7 +266,7 @@ mod tests {
         }
     }
 
-    /// A client that waits longer each time is not kept away: where a watch may not end, nothing ends it.
+    /// A client that waits longer each time must not be locked out: while a watch may not end, no fault ends it.
     #[test]
     fn a_watch_that_may_not_end_does_not() {
         let ends = |fault: &Fault| matches!(fault.name, Name::WatchReset | Name::ErrorEvent | Name::HttpError);
@@ -276,7 +278,8 @@ mod tests {
         assert_eq!(count(false), 0);
     }
 
-    /// A suite of a few objects has its share: with nearly each seed some watch is touched within its first two events.
+    /// A suite of a few objects gets faults too: with nearly each seed some watch is touched within its first two
+    /// events.
     #[test]
     fn faults_begin_early() {
         const CHAOS: Drawn = Drawn { chaos: true, order: false, stale: None };

@@ -1,7 +1,7 @@
-//! Which request is the n-th of its kind, what is drawn for it, and when that is over.
+//! The drawing of faults for requests: the number of a request among its kind, its faults, and their ends.
 //!
-//! Owns the count of requests and the faults that were begun for them. A drawn fault ends when it has had its effects, or so long after the first of
-//! them as it lasts; of very many the oldest end.
+//! Owns the count of requests and the faults that were begun for them. A drawn fault ends when it has had its effects,
+//! or when its duration since the first of them is over; beyond the limit the oldest end.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -14,12 +14,13 @@ use units::Span;
 use super::chaos::{CACHE, Drawn, Occasion, REFLECTOR, drawn};
 use super::session::Manager;
 
-/// client-go waits before it lists again, twice as long each time, until nothing failed for two minutes: 0.8 to 1.6 s, then 1.6 to 3.2 s, and after
-/// the sixth time half a minute. More ends of the watches of a kind than these would be a test of that alone.
+/// client-go waits before it lists again, twice as long each time, until nothing failed for two minutes: 0.8 to 1.6 s,
+/// then 1.6 to 3.2 s, and after the sixth time half a minute. More ends of a kind's watches than these would test only
+/// that.
 const ENDS_MAX: usize = 2;
-/// Within so long.
+/// The period for [`ENDS_MAX`].
 const ENDS_WITHIN: Duration = Duration::from_secs(130);
-/// Faults that wait or act at a time: each request looks at all of them.
+/// Faults that wait or act at a time: each request checks all of them.
 const OPEN_MAX: usize = 1000;
 /// Kinds of requests that are counted: verbs times resources.
 const KINDS_MAX: usize = 4096;
@@ -33,13 +34,13 @@ struct Inner {
     seed: u64,
     drawn: Drawn,
     manager: Manager,
-    /// The next fault's number; those that somebody wrote come before it.
+    /// The next fault's number; the numbers of written faults come before it.
     next: u32,
     numbers: BTreeMap<(On, String), u64>,
-    /// When watches of a kind were given an end.
+    /// When watches of a kind were ended.
     ends: BTreeMap<String, VecDeque<Instant>>,
     open: VecDeque<Open>,
-    /// The name of each fault, by its number less `first`.
+    /// The name of each fault, by its number minus `first`.
     names: Vec<Name>,
     first: u32,
 }
@@ -47,18 +48,18 @@ struct Inner {
 #[derive(Debug)]
 struct Open {
     id: FaultId,
-    /// How long it lasts, from its beginning or, where it waits for events, from its first hit on.
+    /// The duration, from the beginning or, if the fault waits for events, from its first hit.
     lasts: Option<Duration>,
     waits: bool,
-    /// Effects that it may still have.
+    /// Number of effects left.
     left: u64,
-    /// When it is over.
+    /// When the fault is over.
     ends: Option<Instant>,
-    /// What it holds back goes so long after the last effect.
+    /// How long withheld data may stay after the last effect.
     lingers: Duration,
 }
 
-/// What faults are called, by number.
+/// The names of faults, by number.
 #[derive(Clone)]
 pub(crate) struct Names {
     written: Vec<&'static str>,
@@ -88,7 +89,7 @@ impl Drawing {
         usize::try_from(id.0.checked_sub(inner.first)?).ok().and_then(|index| inner.names.get(index).copied())
     }
 
-    /// A fault had an effect.
+    /// Notes an effect of a fault.
     pub fn hit(&self, hit: &Hit, now: Instant) {
         let mut inner = self.0.lock();
         let Some(open) = inner.open.iter_mut().find(|open| open.id == hit.fault) else { return };
@@ -101,7 +102,7 @@ impl Drawing {
         }
     }
 
-    /// The faults that are over.
+    /// Takes the faults that are over.
     pub fn over(&self, now: Instant) -> Vec<FaultId> {
         let mut inner = self.0.lock();
         let too_many = inner.open.len().saturating_sub(OPEN_MAX);
@@ -120,7 +121,7 @@ impl Names {
         Self { written, drawing }
     }
 
-    /// A fault that was drawn had an effect.
+    /// Notes an effect of a drawn fault.
     pub fn note(&self, hit: &Hit) {
         if let Some(drawing) = &self.drawing {
             drawing.hit(hit, Instant::now());
@@ -159,7 +160,7 @@ impl Inner {
             may_end: self.may_end(asked.resource, now),
         };
         let faults = drawn(self.seed, self.drawn, &occasion);
-        // A watch that is refused makes its client list again, as one that ends does.
+        // A refused watch makes its client list again, like one that ends.
         let is_end = |fault: &Fault| {
             matches!(fault.name, Name::WatchReset | Name::ErrorEvent)
                 || fault.name == Name::HttpError && asked.on == On::Watch
@@ -177,7 +178,7 @@ impl Inner {
         self.manager.is_known() && has_agent && is_user
     }
 
-    /// Which one of its kind a request is.
+    /// The number of a request among its kind.
     fn number(&mut self, asked: &Asked<'_>) -> Option<u64> {
         let kind = (asked.on, asked.resource.to_string());
         if self.numbers.len() >= KINDS_MAX && !self.numbers.contains_key(&kind) {
@@ -211,13 +212,13 @@ impl Inner {
             ends: lasts.filter(|_| !waits).map(|lasts| now + lasts),
             lingers: delay_of(&fault),
         });
-        // The request itself, as far as it can be told from others.
+        // Chooses the request itself, as far as it can be distinguished from others.
         let query = REFLECTOR.into_iter().chain([CACHE]).find(|sign| asked.query.contains(sign));
         let fault = Fault {
             resource: Some(asked.resource.to_string()),
             user_agent: Some(asked.user_agent.to_string()).filter(|agent| !agent.is_empty()),
             query: query.map(str::to_owned),
-            // Its end comes with its hits.
+            // Its end depends on its hits.
             lasts: None,
             ..fault
         };
@@ -234,7 +235,7 @@ fn is_of_a_cache(asked: &Asked<'_>) -> bool {
     }
 }
 
-/// How long a fault holds something back.
+/// How long a fault withholds data.
 fn delay_of(fault: &Fault) -> Duration {
     let keys = serde_json::to_value(fault).unwrap_or_default();
     keys["delay"].as_str().and_then(|text| text.parse::<Span>().ok()).map_or(Duration::ZERO, |span| span.0)
@@ -262,7 +263,7 @@ mod tests {
         ask(drawing, WATCH, resource, Instant::now())
     }
 
-    /// In whatever order kinds are asked for, the n-th watch of each has the same faults.
+    /// For any order of requests of other kinds, the n-th watch of each kind has the same faults.
     #[test]
     fn the_nth_watch_of_a_kind_has_the_same_faults() {
         let faults = |order: &[&str]| {
@@ -294,7 +295,7 @@ mod tests {
         assert!(asks(&drawing, WATCH));
     }
 
-    /// The watches of a kind end twice in two minutes, and no more often.
+    /// The watches of a kind end at most twice in two minutes.
     #[test]
     fn watches_end_twice_in_two_minutes_at_most() {
         let drawing = Drawing::new(3, CHAOS, Manager::default(), 0);
@@ -311,7 +312,7 @@ mod tests {
         assert!(at.len() >= 4 && at.windows(3).all(|three| three[2] - three[0] >= 130), "{at:?}");
     }
 
-    /// What was drawn is over with its effects: nothing is looked at for ever.
+    /// A drawn fault is over after its effects, so that the list of faults stays short.
     #[test]
     fn what_has_had_its_effects_is_over() {
         let drawing = Drawing::new(7, Drawn { order: true, ..Drawn::default() }, Manager::default(), 3);

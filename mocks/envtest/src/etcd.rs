@@ -1,7 +1,7 @@
-//! The program called `etcd`: a port with etcd's health, where the state of the API server lives.
+//! The program named `etcd`: a port with etcd's health, and the state of the API server.
 //!
-//! Owns the port: heads of requests, the orders of API servers (`order`), and the end. It is no database: a client that speaks etcd's own
-//! protocol is turned away.
+//! Owns the port: heads of requests, the orders of API servers (`order`), and the end. It is no database: a client that
+//! uses etcd's own protocol is refused.
 
 use std::io;
 use std::process::ExitCode;
@@ -20,11 +20,11 @@ use super::session::Session;
 use super::{help, parent};
 
 const PROGRAM: &str = "etcd";
-/// Where etcd listens when nobody says.
+/// The default address of etcd.
 const DEFAULT: &str = "http://localhost:2379";
 /// The largest head of a request.
 const HEAD_MAX_BYTES: u64 = 16 * 1024;
-/// How long a request may take to arrive.
+/// Longest time for a request to arrive.
 const REQUEST_WITHIN: Duration = Duration::from_secs(10);
 /// Connections at a time: a kit's probes, and its API servers.
 const CONNECTIONS_MAX: usize = 256;
@@ -61,7 +61,7 @@ async fn serve(flags: Flags) -> Result<(), String> {
     Ok(())
 }
 
-/// Listens at `http://127.0.0.1:2379`.
+/// Listens at a URL such as `http://127.0.0.1:2379`.
 async fn listen(url: &str) -> Result<TcpListener, String> {
     let wrong = || {
         format!(
@@ -82,18 +82,18 @@ async fn accept(listener: TcpListener, plane: Arc<Plane>) {
             Ok((stream, _)) if open.len() < CONNECTIONS_MAX => {
                 let plane = plane.clone();
                 open.spawn(async move {
-                    // Whoever breaks off says so by it.
+                    // A client that breaks off needs no answer.
                     let _ = connection(stream, &plane).await;
                 });
             }
             Ok(_) => {}
-            // Out of descriptors, mostly: clients wait in the kernel.
+            // Usually no descriptors are left: clients wait in the kernel.
             Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
         }
     }
 }
 
-/// One request after the other; an order keeps its connection.
+/// Handles one request after the other; an order keeps its connection.
 async fn connection(stream: TcpStream, plane: &Plane) -> io::Result<()> {
     let _ = stream.set_nodelay(true);
     let mut stream = BufReader::new(stream);
@@ -124,7 +124,7 @@ struct Head {
     length: usize,
 }
 
-/// The head of a request; `None` at the end, or for what is no HTTP/1.
+/// The head of a request; `None` at the end, or if it is no HTTP/1.
 async fn head<S: tokio::io::AsyncBufRead + Unpin>(stream: &mut S) -> io::Result<Option<Head>> {
     let mut stream = stream.take(HEAD_MAX_BYTES);
     let mut line = Vec::new();
@@ -154,7 +154,7 @@ async fn head<S: tokio::io::AsyncBufRead + Unpin>(stream: &mut S) -> io::Result<
     }
 }
 
-/// Opens an endpoint for as long as its connection lasts.
+/// Opens an endpoint for the duration of its connection.
 async fn order(mut stream: BufReader<TcpStream>, length: usize, plane: &Plane) -> io::Result<()> {
     if length > ORDER_MAX_BYTES {
         return stream.write_all(b"HTTP/1.1 413 Content Too Large\r\nconnection: close\r\n\r\n").await;
@@ -179,7 +179,7 @@ async fn order(mut stream: BufReader<TcpStream>, length: usize, plane: &Plane) -
         plane.write_records();
         return stream.write_all(format!("{STOPPED}\n").as_bytes()).await;
     }
-    // Killed: nobody waits for anything to be finished.
+    // The API server was killed: no open request is awaited.
     drop(endpoint);
     plane.write_records();
     Ok(())

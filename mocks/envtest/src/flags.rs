@@ -1,14 +1,15 @@
 //! Flags as test kits write them. Pure.
 //!
-//! Owns reading `--key=value`, `--key value`, `-key value` and bare switches; whatever comes is accepted, as suites append flags of every
-//! version.
+//! Owns reading `--key=value`, `--key value`, `-key value` and bare switches. Every flag is accepted, because suites
+//! add flags of every version.
 
 /// The flags of one call, in order.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Flags(Vec<(String, String)>);
 
 impl Flags {
-    /// Reads arguments. A flag without `=` takes the next word as its value unless that is a flag too; alone it is `true`.
+    /// Reads arguments. A flag without `=` takes the next word as its value unless that is a flag too; alone it is
+    /// `true`.
     pub fn parse(arguments: &[String]) -> Self {
         let mut flags = Vec::new();
         let mut words = arguments.iter().peekable();
@@ -24,7 +25,7 @@ impl Flags {
         Self(flags)
     }
 
-    /// The last value of a flag; an empty one is none.
+    /// The last value of a flag; an empty one counts as absent.
     pub fn last(&self, key: &str) -> Option<&str> {
         let found = self.0.iter().rev().find(|(known, _)| known == key);
         found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
@@ -35,7 +36,7 @@ impl Flags {
         self.last(key).is_some_and(|value| value == "true")
     }
 
-    /// Those that nobody here reads, each once.
+    /// The flags that are not in `known`, each once.
     pub fn beside<'a>(&'a self, known: &[&str]) -> Vec<&'a str> {
         let mut others: Vec<&str> = self.0.iter().map(|(key, _)| key.as_str()).collect();
         others.retain(|key| !known.contains(key));

@@ -1,9 +1,9 @@
-//! The help texts that test kits look into before they start a program.
+//! The help texts that test kits read before they start a program.
 //!
-//! controller-runtime greps etcd's for `--unsafe-no-fsync`, and kube-apiserver's for a line that begins with `--insecure-port`, which only
-//! servers before 1.20 have (`pkg/internal/testing/controlplane`).
+//! controller-runtime greps etcd's for `--unsafe-no-fsync`, and kube-apiserver's for a line that begins with
+//! `--insecure-port`, which only servers before 1.20 have (`pkg/internal/testing/controlplane`).
 
-/// What `kube-apiserver --help` says.
+/// The output of `kube-apiserver --help`.
 pub(crate) const API_SERVER: &str = "\
 kube-apiserver of Longhaul: an API server for test-suites. It takes every flag of the real one and heeds these:
 
@@ -24,7 +24,7 @@ Flags:
       --version                                print the version
 ";
 
-/// What `etcd --help` says.
+/// The output of `etcd --help`.
 pub(crate) const ETCD: &str = "\
 etcd of Longhaul: where the state of an API server for test-suites lives, in memory. It takes every flag of the real one and heeds these:
 
@@ -43,7 +43,7 @@ Unsafe feature:
     Taken; nothing is written at all.
 ";
 
-/// What `etcd --version` says; kits read the first line.
+/// The output of `etcd --version`; kits read the first line.
 pub(crate) const ETCD_VERSION: &str =
     "etcd Version: 3.6.4\nGit SHA: longhaul\nGo Version: none\nGo OS/Arch: linux/amd64\n";
 

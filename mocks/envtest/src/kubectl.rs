@@ -1,6 +1,7 @@
-//! The program called `kubectl`: the real one, where there is one.
+//! The program named `kubectl`: it runs the real one, if there is one.
 //!
-//! Owns finding it. Kits need it to know that a cluster is there (fabric8 asks for the namespace `default`), suites for everything else.
+//! Owns finding it. Kits need it to check that a cluster is up (fabric8 asks for the namespace `default`), suites for
+//! other work.
 
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use super::session::Session;
 
 const PROGRAM: &str = "kubectl";
 
-/// What was run as the real one, so that it knows itself again where it is another copy of this program.
+/// Set to the path that was run as the real one, so that another copy of this program recognises itself.
 const CALLED: &str = "LONGHAUL_ENVTEST_KUBECTL";
 
 pub(crate) fn main(arguments: &[String]) -> ExitCode {

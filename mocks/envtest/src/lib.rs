@@ -1,8 +1,9 @@
-//! A control plane for test-suites: one program that is `kube-apiserver`, `etcd` and `kubectl` by the name that it is called by.
+//! A control plane for test suites: one program that is `kube-apiserver`, `etcd` or `kubectl`, depending on its name.
 //!
-//! Owns what envtest and its kin expect of these three programs: flags, help texts, files, health, signals. The state lives in the
-//! process that is called `etcd`, and so does the server; what is called `kube-apiserver` hands its flags over and waits, so
-//! that it can be stopped and started again while the state stays. What the API server does is `mock-kube`'s business.
+//! Owns the interface that envtest and similar kits expect of these three programs: flags, help texts, files, health,
+//! signals. The state and the server live in the process named `etcd`. The process named `kube-apiserver` passes its
+//! flags on and waits, so that it can be stopped and started again while the state stays. `mock-kube` is the API
+//! server.
 
 mod apiserver;
 mod chaos;
@@ -33,16 +34,13 @@ pub const PROGRAMS: [&str; 3] = ["kube-apiserver", "etcd", "kubectl"];
 /// One of the programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Program {
-    /// `kube-apiserver`.
     ApiServer,
-    /// `etcd`.
     Etcd,
-    /// `kubectl`.
     Kubectl,
 }
 
 impl Program {
-    /// Which one a file name says.
+    /// The program with this file name.
     pub fn called(path: &OsStr) -> Option<Self> {
         match Path::new(path).file_name()?.to_str()? {
             "kube-apiserver" => Some(Self::ApiServer),
@@ -52,7 +50,7 @@ impl Program {
         }
     }
 
-    /// Runs it to its end.
+    /// Runs the program to its end.
     pub fn run(self, arguments: &[String]) -> ExitCode {
         match self {
             Self::ApiServer => apiserver::main(arguments),
@@ -62,7 +60,7 @@ impl Program {
     }
 }
 
-/// The `main` of a program that is these three and nothing else; the name may be its first argument instead.
+/// The `main` of a binary that is only these three programs; the name may be its first argument instead.
 pub fn main() -> ExitCode {
     let mut words = std::env::args_os();
     let mut called = words.next().as_deref().and_then(Program::called);
@@ -79,7 +77,7 @@ pub fn main() -> ExitCode {
     ExitCode::from(64)
 }
 
-/// A runtime for one of the programs: two threads, as the machine of a suite has other work to do.
+/// A runtime for one of the programs: two threads, because a suite's machine has other work.
 fn block_on(program: &str, work: impl Future<Output = Result<(), String>>) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
         Ok(runtime) => runtime,

@@ -1,4 +1,4 @@
-//! `longhaul-envtest`: the programs of a test control plane and nothing else. Everything is in the library.
+//! `longhaul-envtest`: the programs of a test control plane and nothing else. The library has all code.
 
 fn main() -> std::process::ExitCode {
     mock_envtest::main()

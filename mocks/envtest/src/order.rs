@@ -1,45 +1,47 @@
-//! What the process called `kube-apiserver` asks of the one called `etcd`, on etcd's own port.
+//! The protocol between the processes named `kube-apiserver` and `etcd`, on etcd's own port.
 //!
-//! Owns the words between the two: an HTTP POST with an [`Order`], answered by one line, [`Answer`]; then the connection stays open. `stop`
-//! ends the endpoint politely and is answered by `stopped`; a connection that ends without it ends the endpoint at once.
+//! Owns its messages: an HTTP POST with an [`Order`], answered by one line, [`Answer`]; then the connection stays open.
+//! `stop` ends the endpoint gracefully and is answered by `stopped`. If the connection ends without it, the endpoint
+//! ends at once.
 
 use serde::{Deserialize, Serialize};
 
-/// Where an order is posted.
+/// The path of an order.
 pub(crate) const PATH: &str = "/longhaul/apiserver";
 /// The largest order: certificates are a few KiB.
 pub(crate) const ORDER_MAX_BYTES: usize = 1024 * 1024;
-/// Ends an endpoint politely.
+/// Ends an endpoint gracefully.
 pub(crate) const STOP: &str = "stop";
 /// The answer to [`STOP`].
 pub(crate) const STOPPED: &str = "stopped";
 
-/// An endpoint that is wanted.
+/// A request for an endpoint.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct Order {
-    /// `127.0.0.1:6443`.
+    /// For example `127.0.0.1:6443`.
     pub address: std::net::SocketAddr,
-    /// The certificate that is shown, PEM.
+    /// The server certificate, PEM.
     pub certificate: String,
     /// Its key, PEM.
     pub key: String,
     /// The authorities of client certificates, PEM.
     pub clients_ca: Option<String>,
-    /// Who issues the tokens of service accounts. Of this and what follows the first order decides for the whole life of the state.
+    /// The issuer of service account tokens. For this and the following fields the first order counts for the whole
+    /// life of the state.
     pub issuer: Option<String>,
-    /// What they are signed with, PEM.
+    /// The signing key of these tokens, PEM.
     pub signing_key: Option<String>,
-    /// Whether roles decide.
+    /// Whether RBAC decides.
     pub rbac: bool,
 }
 
-/// What became of an order.
+/// The answer to an order.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Answer {
-    /// It listens.
+    /// The endpoint listens.
     Ready,
-    /// It does not, and why.
+    /// The endpoint could not be opened, and why.
     Refused(String),
 }

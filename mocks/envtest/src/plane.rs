@@ -1,7 +1,7 @@
 //! The state of one control plane, and the endpoints in front of it.
 //!
-//! Owns the server: it is made for the first order, which says whether roles decide, and lives until the process ends. The server's own
-//! listener is not told to anybody; every API server of a suite is an endpoint beside it.
+//! Owns the server. It is made for the first order, which decides whether RBAC is used, and lives until the process
+//! ends. The server's own listener is kept secret; every API server of a suite is an endpoint beside it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -16,9 +16,9 @@ use super::play::Play;
 use super::record::Recorder;
 use super::session::Session;
 
-/// The common name of the authority that nobody asks for.
+/// The common name of the authority for that listener.
 const AUTHORITY: &str = "longhaul-envtest";
-/// Requests that are remembered between two looks of the recorder.
+/// Requests that are remembered between two polls of the recorder.
 const REQUESTS_MAX: usize = 16_384;
 
 pub(crate) struct Plane {
@@ -33,7 +33,7 @@ struct Running {
 }
 
 impl Plane {
-    /// Without a state.
+    /// A control plane without a state.
     pub fn new(session: Session) -> Self {
         Self { session, running: Mutex::default(), recorder: Arc::default() }
     }
@@ -74,14 +74,14 @@ impl Plane {
         Ok((Arc::new(server), began))
     }
 
-    /// Writes what is not written yet.
+    /// Writes the new records.
     pub fn write_records(&self) {
         if let Some(recorder) = &mut *self.recorder.lock() {
             recorder.write();
         }
     }
 
-    /// Ends everything.
+    /// Ends the server and its tasks.
     pub async fn end(&self) {
         self.write_records();
         if let Some(running) = self.running.lock().await.take() {

@@ -1,7 +1,7 @@
-//! Begins and ends faults, and writes the records meanwhile.
+//! The player of faults beside a server, which also writes the records.
 //!
-//! Owns one task beside a server. Written faults begin and end at their times; drawn faults begin with requests and end here. With a manager's
-//! user, faults touch its requests alone; without one, those of all users.
+//! Owns one task. Written faults begin and end at their times; drawn faults begin with requests and end here. If the
+//! manager's user is known, faults touch its requests alone; otherwise those of all users.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,23 +14,23 @@ use super::draw::{Drawing, Names};
 use super::record::Recorder;
 use super::session::{Manager, Session};
 
-/// How often it looks what is due.
+/// Interval of checks for due steps.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
-/// How often records are written: what a SIGKILL may cost.
+/// Interval of writing records: the most that a SIGKILL loses.
 const WRITE_EVERY: Duration = Duration::from_millis(250);
 
 /// The faults of one control plane.
 pub(crate) struct Play {
     server: Arc<Server>,
     faults: Vec<Fault>,
-    /// None where the faults are no schedule; `longhaul envtest` checks them before it writes a session.
+    /// `None` if the faults are no valid schedule; `longhaul envtest` checks them before it writes a session.
     schedule: Option<Schedule>,
     drawing: Option<Drawing>,
     recorder: Arc<Mutex<Option<Recorder>>>,
 }
 
 impl Play {
-    /// From here on requests meet faults: the first one of a suite must not come before that.
+    /// From this call on requests meet faults, so it must come before the suite's first request.
     pub fn new(server: &Arc<Server>, session: &Session, recorder: Arc<Mutex<Option<Recorder>>>) -> Self {
         let narrow = |fault: &Fault| narrowed(fault.clone(), &session.manager);
         let faults: Vec<Fault> = session.faults.iter().map(narrow).collect();
@@ -75,7 +75,7 @@ impl Play {
         }
     }
 
-    /// Takes what was hit, and begins and ends what is due.
+    /// Takes the hits, and begins and ends the due faults.
     fn look(&self, schedule: &mut Schedule, start: Instant) {
         let faults = self.server.faults();
         let now = Instant::now();
@@ -110,7 +110,7 @@ impl Play {
     }
 }
 
-/// A fault is about the manager, unless it says about whom it is.
+/// Limits a fault to the manager, unless the fault names a client itself.
 fn narrowed(mut fault: Fault, manager: &Manager) -> Fault {
     if fault.user_agent.is_none() {
         fault.user_agent.clone_from(&manager.agent);

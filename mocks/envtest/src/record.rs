@@ -1,7 +1,7 @@
-//! What one control plane leaves behind: lines as they happen, and a summary that is written anew each time.
+//! The records of one control plane: lines as they happen, and a summary that is rewritten each time.
 //!
-//! Owns the files `plane-PID.{summary.json, requests.jsonl, commits.jsonl, shown.jsonl, hits.jsonl}` of a run's folder. A control plane may be killed at any
-//! moment, so that nothing is kept for its end. Every file is bounded.
+//! Owns the files `plane-PID.{summary.json, requests.jsonl, commits.jsonl, shown.jsonl, hits.jsonl}` of a run's folder.
+//! A control plane may be killed at any moment, so nothing is kept for its end. Every file is bounded.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
@@ -20,7 +20,6 @@ const LINES_MAX: u64 = 500_000;
 /// Commits read at a time.
 const BATCH: usize = 4096;
 
-/// A request that was answered.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RequestLine {
@@ -28,42 +27,35 @@ pub struct RequestLine {
     pub at_us: u64,
     /// `GET`, `POST`, …
     pub method: String,
-    /// The path.
     pub path: String,
-    /// The query.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub query: String,
-    /// Who asked.
     pub user: String,
-    /// With which program.
     pub user_agent: String,
     /// The status of the answer.
     pub status: u16,
-    /// The revision of the object, or of the list, that was answered.
+    /// The revision of the returned object or list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<u64>,
 }
 
-/// What a cache was shown.
+/// A change of a cache's view.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ShownLine {
     /// Microseconds since 1970.
     pub at_us: u64,
-    /// Whose cache it is.
     pub user: String,
-    /// Of which program.
     pub user_agent: String,
     /// The number of the watch.
     pub watch: u64,
     /// Full resource name.
     pub resource: String,
-    /// The namespace that it follows; none where it follows all.
+    /// The watched namespace; `None` means all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
     /// Everything up to this revision was shown.
     pub through: u64,
-    /// How that came about.
     pub by: ShownBy,
 }
 
@@ -73,56 +65,51 @@ pub struct ShownLine {
 pub struct CommitLine {
     /// Microseconds since 1970.
     pub at_us: u64,
-    /// Its revision.
     pub revision: u64,
     /// `added`, `modified`, `deleted`.
     pub change: String,
-    /// `pods`, `packages.longhaul.dev`.
+    /// For example `pods` or `packages.longhaul.dev`.
     pub resource: String,
     /// Empty for objects of the cluster.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub namespace: String,
-    /// The object's name.
     pub name: String,
 }
 
-/// A fault that had an effect.
+/// An effect of a fault.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HitLine {
     /// Microseconds since 1970.
     pub at_us: u64,
-    /// Which of the faults, from 0.
+    /// The number of the fault, from 0.
     pub number: u32,
-    /// Its name.
     pub fault: String,
-    /// What happened.
     pub detail: String,
 }
 
-/// A control plane at the moment of the last writing.
+/// The control plane at the last writing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Summary {
-    /// When its state was made, microseconds since 1970.
+    /// When its state was made, in microseconds since 1970.
     pub began_us: u64,
     /// When this was written.
     pub written_us: u64,
-    /// Objects that exist.
+    /// Number of existing objects.
     pub objects: u64,
-    /// Commits so far.
+    /// Number of commits so far.
     pub revision: u64,
-    /// Watches that are open, by user.
+    /// Open watches by user.
     pub watches_open: Vec<(String, u64)>,
-    /// The least that everybody needs, as YAML.
+    /// The minimal roles for all users, as YAML.
     pub roles: String,
-    /// Access that roles did not allow: user, verb, group, resource, namespace and how often.
+    /// Refused access, with its count: user, verb, group, resource and namespace.
     pub denied: Vec<(String, String, u64)>,
-    /// Lines that were not written as there were too many.
+    /// Lines that were dropped because of the limit.
     pub lines_lost: u64,
 }
 
-/// The files of one control plane.
 pub(crate) struct Recorder {
     server: Arc<Server>,
     names: Names,
@@ -132,7 +119,7 @@ pub(crate) struct Recorder {
     commits: Lines,
     shown: Lines,
     hits: Lines,
-    /// So many requests were looked at.
+    /// Number of requests read so far.
     seen: u64,
     summary: PathBuf,
 }
@@ -163,7 +150,7 @@ impl Recorder {
         })
     }
 
-    /// Adds a hit, which the server tells once only.
+    /// Adds a hit, which the server returns only once.
     pub fn hit(&mut self, hit: &Hit) {
         self.hits.add(&HitLine {
             at_us: self.began_us + hit.at_us,
@@ -173,7 +160,7 @@ impl Recorder {
         });
     }
 
-    /// Writes what is new. A disk that is full loses lines and nothing else: the suite goes on.
+    /// Writes the new lines. A full disk loses lines and nothing else: the suite goes on.
     pub fn write(&mut self) {
         for hit in self.server.faults().take_hits() {
             self.names.note(&hit);

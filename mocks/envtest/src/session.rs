@@ -1,4 +1,4 @@
-//! What `longhaul envtest` tells the programs that the suite starts.
+//! The settings that `longhaul envtest` passes to the programs that the suite starts.
 //!
 //! Owns the file that the variable [`SESSION`] names. Without it a control plane has no faults and keeps no record.
 
@@ -12,28 +12,28 @@ use super::chaos::Drawn;
 /// The variable with the file's path.
 pub const SESSION: &str = "LONGHAUL_ENVTEST";
 
-/// One call of a suite.
+/// One run of a suite.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Session {
-    /// The folder that every control plane writes its records into.
+    /// The folder for the records of every control plane.
     pub runs: Option<PathBuf>,
     /// The faults; times count from the moment at which the API server is ready.
     pub faults: Vec<Fault>,
-    /// What is drawn beside them, request by request.
+    /// The faults that are drawn beside them, request by request.
     #[serde(default)]
     pub drawn: Drawn,
-    /// Decides what is drawn, and probabilities.
+    /// Decides draws and probabilities.
     pub seed: u64,
-    /// Whom they may touch.
+    /// The manager whose requests faults may touch.
     pub manager: Manager,
-    /// After how many milliseconds workloads become ready; absent, they do not, as with a real envtest.
+    /// Milliseconds until workloads become ready; if absent they never do, as in a real envtest.
     pub workloads_ms: Option<u64>,
-    /// The real kubectl, for everything that ours does not do.
+    /// The real kubectl, for all commands that this one does not have.
     pub kubectl: Option<PathBuf>,
 }
 
-/// How the requests of the manager under test are told from those of the suite.
+/// How the requests of the manager under test are distinguished from those of the suite.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Manager {
@@ -44,14 +44,14 @@ pub struct Manager {
 }
 
 impl Manager {
-    /// Whether it is told apart at all.
+    /// Whether the manager can be distinguished.
     pub fn is_known(&self) -> bool {
         self.agent.is_some() || self.user.is_some()
     }
 }
 
 impl Session {
-    /// The session of this process; the default one where no variable names a file.
+    /// The session of this process; the default one if no variable names a file.
     pub(crate) fn of_environment() -> Result<Self, String> {
         let Some(path) = std::env::var_os(SESSION).filter(|path| !path.is_empty()) else { return Ok(Self::default()) };
         let path = PathBuf::from(path);

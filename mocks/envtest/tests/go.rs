@@ -1,4 +1,5 @@
-//! A suite of controller-runtime's own envtest, unchanged: a manager, a controller, forty objects, a user; without faults and with them.
+//! Tests of a suite with controller-runtime's own envtest, unchanged: a manager, a controller, forty objects, a user;
+//! without and with faults.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
 
@@ -9,10 +10,10 @@ use mock_envtest::{Drawn, HitLine, Manager, SESSION, Session, Summary};
 
 const SOURCE: &str = include_str!("suite/main.go");
 const MODULE: &str = include_str!("suite/go.mod");
-/// Gentle faults, without which the test of them would test nothing.
+/// A seed with gentle faults, without which the test of them would prove nothing.
 const SEED: u64 = 3;
 
-/// Runs the suite with the faults of a session; the folder of its records, `None` where Go is missing.
+/// Runs the suite with the faults of a session; returns the folder of its records, `None` if Go is missing.
 fn suite(session: &Session) -> Option<tempfile::TempDir> {
     let program = match installer::go_program("envtest-suite", SOURCE, MODULE) {
         Ok(program) => program,
@@ -62,7 +63,7 @@ fn a_correct_suite_survives_chaos_for_its_manager() {
     assert!(requests.lines().any(|line| line.contains("suite-manager")), "the manager is told apart by its user agent");
 }
 
-/// The same seed gives the n-th watch of a kind the same faults in each run, whatever the machine does meanwhile.
+/// The same seed gives the n-th watch of a kind the same faults in each run, whatever else the machine does.
 #[test]
 #[ignore = "slow: Go builds controller-runtime the first time"]
 fn a_seed_hits_the_same_watches_again() {
@@ -73,7 +74,8 @@ fn a_seed_hits_the_same_watches_again() {
         let file = files.into_iter().find(|file| file.to_string_lossy().ends_with("hits.jsonl")).unwrap();
         let text = std::fs::read_to_string(file).unwrap();
         let hits = text.lines().map(|line| serde_json::from_str::<HitLine>(line).unwrap());
-        // What was hit, and on which kind: numbers of watches and revisions are the server's, which others write to as well.
+        // The faults and kinds of the hits: the numbers of watches and revisions differ, because other clients write
+        // too.
         let kind = |detail: &str| Some(detail.split(" of ").nth(1)?.split(' ').next()?.to_owned());
         Some(hits.map(|hit| (hit.fault, kind(&hit.detail).unwrap_or_default())).collect())
     };

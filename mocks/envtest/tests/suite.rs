@@ -1,5 +1,5 @@
-//! The pair as controller-runtime drives it: `etcd`, then `kube-apiserver` with its flags and files, health without a certificate, an
-//! administrator's certificate, a restart of the API server alone, the end.
+//! Tests of the pair as controller-runtime drives it: `etcd`, then `kube-apiserver` with its flags and files, health
+//! without a certificate, an administrator's certificate, a restart of the API server alone, the end.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
 
@@ -37,7 +37,7 @@ impl Drop for Running {
 }
 
 impl Running {
-    /// Ends it as a kit does.
+    /// Stops it as a kit does.
     fn stop(mut self) {
         let pid = Pid::from_raw(i32::try_from(self.0.id()).unwrap()).unwrap();
         kill_process(pid, Signal::TERM).unwrap();
@@ -104,7 +104,7 @@ impl Kit {
         running
     }
 
-    /// An answer over TLS; `None` when nobody is there.
+    /// An answer over TLS; `None` if no server listens.
     fn ask(&self, pair: Option<&Pair>, method: &str, path: &str, body: &str) -> Option<(u16, String)> {
         let config = mock_pki::client_config(self.serving.ca_pem(), pair, &[]).unwrap();
         let connection = ClientConnection::new(Arc::clone(&config), "localhost".try_into().unwrap()).unwrap();
@@ -123,7 +123,7 @@ impl Kit {
     }
 }
 
-/// A port that nobody has.
+/// A free port.
 fn free() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
@@ -166,7 +166,7 @@ fn a_kit_starts_stops_and_restarts_it() {
     assert_eq!(kit.ask(Some(&admin), "GET", "/api/v1/namespaces/default", "").unwrap().0, 200);
     assert_eq!(kit.ask(Some(&admin), "POST", MAPS, MAP).unwrap().0, 201);
 
-    // A user of a certificate that nobody announced: roles decide, and those of a real server are there.
+    // The user of an unknown certificate: RBAC decides, with the roles of a real server.
     let jane = kit.clients.client("jane", &["viewers"]).unwrap();
     assert_eq!(kit.ask(Some(&jane), "GET", MAPS, "").unwrap().0, 403);
     let binding = r#"{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"jane"},
@@ -189,7 +189,7 @@ fn a_kit_starts_stops_and_restarts_it() {
     etcd.stop();
 }
 
-/// No daemon stays behind a suite that was killed: its programs watch who started them.
+/// No process outlives a killed suite: its programs watch their starter.
 #[test]
 fn they_end_with_whoever_started_them() {
     let kit = Kit::new();
@@ -203,7 +203,7 @@ fn they_end_with_whoever_started_them() {
     until("etcd has ended too", || plain(kit.etcd, "/health").is_none());
 }
 
-/// What kits look at before they start anything.
+/// The texts that kits check before they start a program.
 #[test]
 fn the_help_is_what_kits_look_for() {
     let folder = tempfile::tempdir().unwrap();

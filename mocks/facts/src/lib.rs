@@ -1,7 +1,7 @@
-//! What all rooms speak of: a version of an object that was committed, and proof that somebody saw it.
+//! The facts that all parts of the harness share: a committed version of an object, and proof that a client saw it.
 //!
-//! Owns the types and their spelling, so that no room has a copy of its own and none can take one for the other. It does no I/O and
-//! reads no clock: a time is added by whoever has one.
+//! Owns the types and their spelling, so that no part has a copy of its own and none can mix them up. It does no I/O
+//! and reads no clock: callers add times.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -14,7 +14,7 @@ mod looks;
 
 pub use looks::{Looks, number, seek};
 
-/// What happened to an object.
+/// The kind of a change of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Change {
@@ -44,28 +44,29 @@ impl fmt::Display for Change {
     }
 }
 
-/// `metadata.uid`: which object, whatever its name.
+/// `metadata.uid`: identifies an object independently of its name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "String", into = "String")]
 #[schemars(with = "String")]
 pub struct Uid(Arc<str>);
 
-/// `metadata.resourceVersion`: which version. It is compared for equality and nothing else: a version tells no order.
+/// `metadata.resourceVersion`: identifies a version. It is only compared for equality, because versions have no order.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "String", into = "String")]
 #[schemars(with = "String")]
 pub struct Revision(Arc<str>);
 
-/// The place of a commit among all that the harness followed, rising.
+/// The place of a commit among all commits that the harness followed, ascending.
 ///
-/// It never comes from a resourceVersion, which a restored control plane hands out again and which on a real one has gaps:
+/// A place never comes from a resourceVersion, because a restored control plane reuses those and a real one has gaps
+/// between them:
 ///
 /// ```compile_fail
 /// let version = facts::Revision::from("17");
 /// let place: facts::Order = version.into();
 /// ```
 ///
-/// Only for a source whose revisions *are* the places by its own promise there is [`Order::of_numbered`].
+/// [`Order::of_numbered`] is only for a source that promises that its revisions *are* the places.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 #[schemars(inline)]
@@ -75,7 +76,7 @@ pub struct Order(u64);
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Commit {
-    /// The order of commits, rising.
+    /// The place of the commit in the order of commits.
     pub order: Order,
     /// The resource, such as `packages.longhaul.dev`.
     #[serde(with = "text")]
@@ -91,7 +92,7 @@ pub struct Commit {
     pub name: Arc<str>,
     /// The object's uid.
     pub uid: Uid,
-    /// The version's resourceVersion. For a deletion: that of the deletion.
+    /// The version's resourceVersion; for a deletion, that of the deletion.
     pub revision: Revision,
     /// The kind of change.
     pub change: Change,
@@ -101,32 +102,32 @@ pub struct Commit {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Observation {
-    /// When the harness learned of it, in milliseconds of the run.
+    /// The time at which the harness received it, in milliseconds of the run.
     pub t_ms: u64,
-    /// The object's uid, as the subject said it.
+    /// The object's uid, as the subject reported it.
     pub uid: Uid,
-    /// The version's resourceVersion, as the subject said it.
+    /// The version's resourceVersion, as the subject reported it.
     pub revision: Revision,
-    /// The kind of change that the subject took it for.
+    /// The kind of change that the subject reported.
     pub change: Change,
 }
 
-/// How far whoever acts on an object has come with it: see [`Looks`].
+/// The progress of an object's controller: see [`Looks`].
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// `metadata.generation`; 0 where the resource has none.
+    /// `metadata.generation`; 0 if the resource has none.
     pub generation: i64,
     /// The generation or version that the object repeats, if it does.
     pub observed: Option<i64>,
-    /// It has the finalizer that is looked for.
+    /// Whether the object has the wanted finalizer.
     pub held: bool,
-    /// Its deletion was asked for.
+    /// Whether its deletion was requested.
     pub leaving: bool,
-    /// It has a finalizer that is neither Kubernetes' nor one of the harness: somebody else has to let it go.
+    /// Whether the object has a finalizer of neither Kubernetes nor the harness: another controller has to remove it.
     pub guarded: bool,
 }
 
-/// A shared text in records.
+/// Serialization of shared texts in records.
 mod text {
     use std::sync::Arc;
 
@@ -141,11 +142,11 @@ mod text {
     }
 }
 
-/// A text with a meaning: made from texts, shown as one.
+/// Declares the conversions of a type that wraps a text.
 macro_rules! meaning {
     ($name:ident) => {
         impl $name {
-            /// As it was written.
+            /// The original text.
             #[inline]
             pub fn as_str(&self) -> &str {
                 &self.0
@@ -175,7 +176,7 @@ macro_rules! meaning {
 meaning!(Uid);
 meaning!(Revision);
 
-/// Maps by uid are asked with the text of one.
+/// Maps by uid accept a plain text as the key.
 impl Borrow<str> for Uid {
     fn borrow(&self) -> &str {
         &self.0
@@ -183,19 +184,19 @@ impl Borrow<str> for Uid {
 }
 
 impl Revision {
-    /// A revision of a store that counts.
+    /// The revision of a store with numbers.
     pub fn of_number(number: u64) -> Self {
         Self(number.to_string().into())
     }
 
-    /// The number, where the control plane's revisions are numbers. That one is higher says nothing on which came first.
+    /// The number, if the control plane's revisions are numbers. A higher number does not prove a later commit.
     pub fn number(&self) -> Option<u64> {
         self.0.parse().ok()
     }
 }
 
 impl Order {
-    /// The place of a commit whose source numbers them itself, each once and in their order.
+    /// The place of a commit whose source numbers commits itself, each once and in their order.
     pub const fn of_numbered(number: u64) -> Self {
         Self(number)
     }
@@ -206,7 +207,6 @@ impl Order {
         Self(self.0 + 1)
     }
 
-    /// The number of the place.
     pub const fn number(self) -> u64 {
         self.0
     }
@@ -216,7 +216,7 @@ impl Order {
 mod tests {
     use super::*;
 
-    /// Records of all ages are read: the spelling never changes.
+    /// Records of all ages must be readable: the spelling never changes.
     #[test]
     fn facts_are_spelled_as_in_records() {
         let commit = Commit {

@@ -1,20 +1,20 @@
-//! What is looked up in an object besides its identity: how far whoever acts on it has come. Pure.
+//! The places in an object that show its controller's progress. Pure.
 
 use serde_json::Value;
 
 use super::Progress;
 
-/// Where nearly every API keeps the generation that its controller has handled.
+/// The field in which nearly every API keeps the generation that its controller has handled.
 const OBSERVED_GENERATION: &str = "/status/observedGeneration";
 
-/// Where in each object a controller tells how far it has come.
+/// The places in each object that show its controller's progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Looks {
-    /// The path of the generation or version that it repeats, as for [`seek`].
+    /// The path of the repeated generation or version, as for [`seek`].
     pub observed: String,
-    /// The finalizer that it sets.
+    /// The controller's finalizer.
     pub finalizer: Option<String>,
-    /// Finalizers of the harness, which say nothing of it.
+    /// Finalizers of the harness, which prove nothing about the controller.
     pub own: Vec<String>,
 }
 
@@ -25,7 +25,7 @@ impl Default for Looks {
 }
 
 impl Looks {
-    /// What an object says.
+    /// The progress that an object shows.
     pub fn at(&self, object: &Value) -> Progress {
         let meta = &object["metadata"];
         let finalizers = || meta["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -41,13 +41,14 @@ impl Looks {
     }
 }
 
-/// Whether the control plane itself takes this finalizer away: those without a domain (`orphan`, `foregroundDeletion`), and
-/// `kubernetes.io/pvc-protection` and its like.
+/// Whether the control plane itself removes this finalizer: those without a domain (`orphan`, `foregroundDeletion`),
+/// and those such as `kubernetes.io/pvc-protection`.
 fn is_of_kubernetes(finalizer: &str) -> bool {
     finalizer.split_once('/').is_none_or(|(domain, _)| domain == "kubernetes.io" || domain.ends_with(".kubernetes.io"))
 }
 
-/// The value at a path: a JSON pointer (RFC 6901), in which a word such as `type=Ready` is the entry of a list whose `type` is `Ready`.
+/// The value at a path: a JSON pointer (RFC 6901), in which a word such as `type=Ready` is the entry of a list whose
+/// `type` is `Ready`.
 pub fn seek<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
     if path.is_empty() {
         return Some(value);
@@ -65,7 +66,7 @@ pub fn seek<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
     })
 }
 
-/// A generation or version: a number, also one that is written as text, as annotations and labels are.
+/// A generation or version: a number, also one in a text, as in annotations and labels.
 pub fn number(value: &Value) -> Option<i64> {
     value.as_i64().or_else(|| value.as_str()?.parse().ok())
 }
@@ -103,7 +104,7 @@ mod tests {
         assert_eq!(Looks::default().at(&json!({})), Progress::default());
     }
 
-    /// What Kubernetes or the harness takes away tells nothing of who acts on the object.
+    /// Finalizers that Kubernetes or the harness removes prove nothing about the object's controller.
     #[test]
     fn only_the_finalizers_of_others_guard_an_object() {
         let looks = Looks { own: vec!["longhaul.dev/hold".into()], ..Looks::default() };

@@ -1,6 +1,6 @@
-//! A hand on a fault, for effects that act after the engine has let go of it: on a stream, or while a request waits.
+//! The handle of a fault for effects that act later: on a stream, or while a request waits.
 //!
-//! Owns asking whether the fault still is, may still act, and saying that it did.
+//! Owns the questions whether the fault is still active and may still act, and the report that it did.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -9,21 +9,21 @@ use tokio_util::sync::CancellationToken;
 
 use super::FaultId;
 
-/// One fault that was begun.
 #[derive(Debug, Clone)]
 pub struct ActiveFault {
     id: FaultId,
-    /// Unlike the id never used twice.
+    /// Unlike the id, never reused.
     serial: u64,
     over: CancellationToken,
     counts: Arc<dyn Counts>,
 }
 
-/// Who counts the effects of faults, by serial number.
+/// The counter of effects, by serial number.
 pub(crate) trait Counts: Debug + Send + Sync {
     /// Whether the fault may have one more effect.
     fn may(&self, serial: u64) -> bool;
-    /// Counts one effect, unless the fault is spent or `by_chance` its chance is against it; `detail` is asked only then.
+    /// Counts one effect, unless the fault is spent or, with `by_chance`, its probability decides against it. `detail`
+    /// is called only for a counted effect.
     fn strike(&self, serial: u64, by_chance: bool, detail: &mut dyn FnMut() -> String) -> bool;
 }
 
@@ -32,7 +32,6 @@ impl ActiveFault {
         Self { id, serial, over: CancellationToken::new(), counts }
     }
 
-    /// Which fault it is.
     pub fn id(&self) -> FaultId {
         self.id
     }
@@ -41,7 +40,7 @@ impl ActiveFault {
         self.serial
     }
 
-    /// The fault has ended.
+    /// Whether the fault has ended.
     pub fn is_over(&self) -> bool {
         self.over.is_cancelled()
     }
@@ -55,17 +54,18 @@ impl ActiveFault {
         self.over.cancel();
     }
 
-    /// Whether the fault may have one more effect now; nothing is counted.
+    /// Whether the fault may have one more effect now; does not count one.
     pub fn may(&self) -> bool {
         !self.is_over() && self.counts.may(self.serial)
     }
 
-    /// Counts one effect if the fault is active, not spent, and its chance allows it: only then the effect may be had.
+    /// Counts one effect if the fault is active, not spent, and its probability allows it. Only then the effect may
+    /// happen.
     pub fn strike(&self, mut detail: impl FnMut() -> String) -> bool {
         !self.is_over() && self.counts.strike(self.serial, true, &mut detail)
     }
 
-    /// The same for an effect whose chance was taken before; also after the fault's end, which came in between.
+    /// Counts an effect whose probability was decided before, even if the fault has ended meanwhile.
     pub fn hit(&self, mut detail: impl FnMut() -> String) -> bool {
         self.counts.strike(self.serial, false, &mut detail)
     }

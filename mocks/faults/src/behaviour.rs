@@ -1,6 +1,6 @@
-//! What one fault can do, and what it may use.
+//! The hooks of a fault, and the tools that it may use.
 //!
-//! Owns the hooks. A fault implements those that it needs; every one has the harmless default.
+//! Owns the hooks. A fault implements those that it needs; the defaults do nothing.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,25 +12,25 @@ use super::handle::{Handle, Welcome};
 use super::table::Ring;
 use super::{ActiveFault, Asked, Fault, FaultId, Form, Injection, Newer, Row, Stream, Watches};
 
-/// What the engine needs of the server.
+/// The server, as the engine needs it.
 pub trait Host: Send + Sync + std::fmt::Debug {
     /// The time, in microseconds since the epoch.
     fn now_us(&self) -> u64;
-    /// Forgets the history but for the newest `keep` revisions; with 0 every revision handed out so far is too old to
-    /// resume from. Answers the floor before and after.
+    /// Compacts the history to the newest `keep` revisions; with 0 every revision handed out so far is too old to
+    /// resume from. Returns the floor before and after.
     fn compact(&self, keep: u64) -> (u64, u64);
-    /// Goes back in time; answers what was undone, `None` when nothing was.
+    /// Restores an older state; returns a description of the undone commits, `None` if there were none.
     fn restore(&self, restore: Restore) -> Option<String>;
-    /// What there is now, and the revision of `age` ago.
+    /// The present position, and the revision of `age` ago.
     fn moment(&self, age: Duration) -> Moment;
-    /// Gives a user another token and takes the old one for so long; answers what was done, `None` when there is no such user.
+    /// Gives a user a new token and keeps the old one valid for `stays`. Returns a description, or `None` if there is
+    /// no such user.
     fn rotate_token(&self, user: &str, stays: Duration) -> Option<String>;
 }
 
-/// Where the server stands.
+/// A position of the server.
 #[derive(Debug, Clone, Copy)]
 pub struct Moment {
-    /// The newest revision.
     pub revision: u64,
     /// The revision of that age.
     pub revision_then: u64,
@@ -38,27 +38,27 @@ pub struct Moment {
     pub next_connection: u64,
 }
 
-/// A backup that the store is restored from.
+/// A backup for a restore.
 #[derive(Debug, Clone, Copy)]
 pub struct Restore {
-    /// How old it is; at most as old as the history.
+    /// The age of the backup; at most as old as the history.
     pub age: Duration,
-    /// What a watch from beyond the backup gets.
+    /// How a watch is treated that resumes from a revision beyond the backup.
     pub newer: Newer,
-    /// What becomes of open watches.
+    /// How open watches are treated.
     pub watches: Watches,
 }
 
-/// One fault's mechanism. The engine has looked at `resource`, `on`, `nth` and the other keys that choose before it calls.
+/// One fault's mechanism. The engine checks `resource`, `on`, `nth` and the other choosing keys before a call.
 pub(crate) trait Behaviour: Send + Sync + std::fmt::Debug {
-    /// Before the fault begins: what is asked of the server itself. `targets` are the users it may touch.
+    /// Changes the server before the fault begins. `targets` are the users that the fault may touch.
     fn prepare(&mut self, _host: &dyn Host, _targets: &[Arc<str>]) {}
-    /// What is asked of the server once more when the fault has begun: events may have gone out between [`Behaviour::prepare`] and
-    /// [`Behaviour::begin`].
+    /// A second change of the server after the fault has begun, because events may have gone out between
+    /// [`Behaviour::prepare`] and [`Behaviour::begin`].
     fn once_begun(&self) -> Option<fn(&dyn Host)> {
         None
     }
-    /// The fault begins: `open` are the watches it applies to.
+    /// The fault begins: `open` holds the watches it applies to.
     fn begin(&mut self, open: &[Arc<Stream>], scene: &mut Scene<'_>) {
         for stream in open {
             self.opened(stream, scene);
@@ -66,52 +66,53 @@ pub(crate) trait Behaviour: Send + Sync + std::fmt::Debug {
     }
     /// The fault ends; the watches are woken afterwards.
     fn end(&mut self, _open: &[Arc<Stream>], _scene: &mut Scene<'_>) {}
-    /// A connection to an endpoint that faults may touch was accepted, and nobody knows yet whose it is.
+    /// A connection to a targeted endpoint was accepted; its user is not known yet.
     fn welcome(&mut self, _handle: &Handle, _welcome: &mut Welcome, _scene: &mut Scene<'_>) {}
     /// A matching watch opens while the fault is active, or has sent as many events as the fault waits for.
     fn opened(&mut self, _stream: &Arc<Stream>, _scene: &mut Scene<'_>) {}
     /// A matching request comes in while the fault is active.
     fn asked(&mut self, _asked: &Asked<'_>, _treatment: &mut Injection, _scene: &mut Scene<'_>) {}
-    /// An event could not be sent because the stream is silenced by this fault; also after the fault's end.
+    /// An event is withheld because this fault silences the stream; also called after the fault's end.
     fn withheld(&mut self, _stream: &Stream, _revision: u64, _scene: &mut Scene<'_>) {}
-    /// A watch asks for a revision that was compacted away: which form of 410 to answer. Also after the fault's end,
-    /// because clients resume later.
+    /// A watch asks for a compacted revision; returns the form of the 410. Also called after the fault's end, because
+    /// clients resume later.
     fn gone(&mut self, _stream: &Stream, _requested: u64, _scene: &mut Scene<'_>) -> Option<Form> {
         None
     }
-    /// A watch resumes from a revision that the store had and does not have any more; answers whether this fault is
-    /// why. Also after the fault's end.
+    /// A watch resumes from a revision that the store had and no longer has; returns whether this fault is the cause.
+    /// Also called after the fault's end.
     fn ahead(&mut self, _stream: &Stream, _requested: u64, _scene: &mut Scene<'_>) -> bool {
         false
     }
-    /// A request of a target gets as far as the store, whoever answers it then; also after the fault's end. Answers whether it meets what
-    /// this fault did to the server: then older faults of the same name are not asked.
+    /// A request of a target reaches the store, whatever answers it then; also called after the fault's end. Returns
+    /// whether the request meets this fault's change to the server: then older faults of the same name are not called.
     fn met(&mut self, _asked: &Asked<'_>, _scene: &mut Scene<'_>) -> bool {
         false
     }
-    /// Somebody came with a token that this fault took away. Also after the fault's end.
+    /// A token that this fault replaced was refused; returns whether this fault counts it. Also called after the
+    /// fault's end.
     fn old_token_refused(&mut self, _user: &str, _scene: &mut Scene<'_>) -> bool {
         false
     }
 }
 
-/// Makes what plays a fault.
+/// Makes the behaviour of a fault.
 pub(crate) type Play = fn(&Fault) -> Box<dyn Behaviour>;
 
-/// A row of a fault that the mock API server plays.
+/// The row of a fault that the mock API server plays.
 pub(crate) struct PlayedRow {
     pub row: Row,
     pub play: Play,
 }
 
 impl Row {
-    /// How it is played.
+    /// Adds the behaviour to a row.
     pub(crate) const fn played(self, play: Play) -> PlayedRow {
         PlayedRow { row: self, play }
     }
 }
 
-/// What a behaviour may use.
+/// The tools of a behaviour during a call.
 pub(crate) struct Scene<'a> {
     pub id: FaultId,
     pub fault: &'a Fault,
@@ -130,7 +131,7 @@ impl Scene<'_> {
         self.ring.push(self.active.id(), self.now_us, detail);
     }
 
-    /// True with the fault's probability; always when it has none.
+    /// True with the fault's probability; always if it has none.
     pub fn chance(&mut self) -> bool {
         self.fault.probability.is_none_or(|p| self.random.random_bool(p.clamp(0.0, 1.0)))
     }

@@ -1,5 +1,5 @@
-//! `bookmark-ahead`: an event is withheld, a bookmark with its revision is sent in its place, and the stream ends
-//! cleanly: who resumes from the bookmark never hears of the event. Only on watches that asked for bookmarks. A hit is one
+//! `bookmark-ahead`: an event is withheld, a bookmark with its revision is sent instead, and the stream ends cleanly. A
+//! client that resumes from the bookmark never gets the event. Only on watches that asked for bookmarks. A hit is one
 //! event.
 
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! The catalogue of faults: the names of all rows as a type.
 //!
-//! Owns how names are spelled and read. The list is in the crate's root, beside the modules; what a fault is and does is its
-//! own file's business.
+//! Owns how names are spelled and read. The list is in the crate's root, beside the modules. Each fault's own file owns
+//! its meaning and its behaviour.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::Name;
 
-/// A type with a value for each row: of those that the mock API server plays, and of those that are played elsewhere.
+/// Declares a type with a value for each row: first the rows that the mock API server plays, then the others.
 macro_rules! catalogue {
     (played { $($name:ident = $row:path,)* } elsewhere { $($other:ident = $other_row:path,)* }) => {
         /// The catalogue of faults.
@@ -27,7 +27,7 @@ macro_rules! catalogue {
             /// As scenarios spell them.
             pub(crate) const WORDS: &[&str] = &[$($row.row.name,)* $($other_row.name,)*];
 
-            /// What there is to say of the fault.
+            /// The row of the fault.
             pub fn row(self) -> &'static Row {
                 match self {
                     $(Self::$name => &$row.row,)*
@@ -35,7 +35,7 @@ macro_rules! catalogue {
                 }
             }
 
-            /// Makes what plays it, where the mock API server does.
+            /// Makes the fault's behaviour, if the mock API server plays it.
             pub(crate) fn play(self) -> Option<behaviour::Play> {
                 match self {
                     $(Self::$name => Some($row.play),)*

@@ -1,4 +1,4 @@
-//! Rows of the faults of the clock of a subject's process, which the harness plays through `mocks/clock`.
+//! Rows of the faults of a subject process's clock, which the harness plays through `mocks/clock`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,22 +8,22 @@ use super::settings::keys;
 use super::settings::{Family, Row};
 use super::{Error, Fault};
 
-/// How far it jumps where nobody says.
+/// The default jump.
 const AHEAD: Span = Span::from_secs(600);
-/// The most that a clock jumps at once: ten years.
+/// The longest jump: ten years.
 const JUMP_MAX: Span = Span::from_secs(10 * 365 * 86_400);
-/// A clock goes at least half as fast as it should, and at most half as fast again.
+/// A clock runs at least at half and at most at one and a half times the right rate.
 const PPM_MAX: i32 = 500_000;
 
 /// Clocks that jump together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum JumpOf {
-    /// The wall clock: somebody set it.
+    /// The wall clock, as after somebody set it.
     Wall,
-    /// The wall clock and that since boot, while the monotonic clock stands: the machine was suspended.
+    /// The wall clock and the boot-time clock, but not the monotonic clock, as after the machine was suspended.
     Suspended,
-    /// All of them: a virtual machine was stopped, and its clocks caught up.
+    /// All of them, as after a virtual machine was stopped and caught up.
     All,
 }
 
@@ -46,12 +46,12 @@ keys! {
 }
 
 impl JumpKeys {
-    /// Which clocks.
+    /// The clocks that jump.
     pub fn which(&self) -> JumpOf {
         self.of.unwrap_or(JumpOf::Wall)
     }
 
-    /// How far, in nanoseconds of the process; below 0 it is back.
+    /// The jump in nanoseconds of the process; negative is backwards.
     pub fn by_ns(&self) -> i64 {
         let nanos = |span: Option<Span>| i64::try_from(span.unwrap_or_default().0.as_nanos()).unwrap_or(i64::MAX);
         let ahead = self.ahead.or_else(|| self.back.is_none().then_some(AHEAD));
@@ -60,13 +60,13 @@ impl JumpKeys {
 }
 
 impl DriftKeys {
-    /// How many millionths faster.
+    /// How much faster the clock runs, in millionths.
     pub fn ppm(&self) -> i32 {
         self.ppm.unwrap_or(1000)
     }
 }
 
-/// The process that a fault of a clock is about; `None`: all of the subject.
+/// The process that a clock fault concerns; `None` means all of the subject.
 pub fn process_of(fault: &Fault) -> Option<String> {
     fault.keys::<JumpKeys>().process.or_else(|| fault.keys::<DriftKeys>().process)
 }

@@ -1,5 +1,6 @@
-//! `compact`: the history is forgotten, all of it or but for the newest revisions; open watches go on. A hit is each watch that wants to
-//! go on from a revision that this took away: 410, or what another fault makes of it. That nobody asks for what is forgotten is none.
+//! `compact`: the history is compacted, wholly or up to the newest revisions; open watches go on. A hit is each watch
+//! that wants to resume from a revision that this removed: it gets 410, or the answer of another fault. Without such a
+//! watch there is no hit.
 
 use std::sync::Arc;
 
@@ -7,7 +8,6 @@ use super::settings::keys;
 use super::{Asked, Behaviour, Fault, Form, Host, PlayedRow, Row, Scene, Stream};
 
 keys! {
-    /// The keys of `compact`.
     pub struct Keys {
         keep "keep": u64 = ("0", "so many newest revisions stay"),
     }
@@ -38,7 +38,7 @@ impl Behaviour for Compact {
         self.floor = (after > before).then_some(after);
     }
 
-    /// Open watches have what they had.
+    /// Open watches keep what they have.
     fn begin(&mut self, _open: &[Arc<Stream>], _scene: &mut Scene<'_>) {}
 
     fn opened(&mut self, _stream: &Arc<Stream>, _scene: &mut Scene<'_>) {}

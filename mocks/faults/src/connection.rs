@@ -1,8 +1,8 @@
 //! Faults of connections, below HTTP: each is one file below.
 //!
-//! Owns whose turn it is among connections. No fault here ever touches a connection of somebody who is not a target: a connection is
-//! found through a watch of a targeted user, or, before anybody is known on it, through an endpoint that was named in
-//! [`super::Faults::target_endpoints`].
+//! Owns the choice among connections. A fault here touches only connections of targets. It finds a connection through a
+//! watch of a targeted user. Before the user of a connection is known, it finds the connection through an endpoint
+//! named in [`super::Faults::target_endpoints`].
 
 pub(super) mod certificate;
 pub(super) mod freeze;
@@ -24,21 +24,21 @@ struct Turns {
 }
 
 impl Turns {
-    /// Whether the fault acts on one more connection that carries a watch: its count and its chance.
+    /// Whether the fault acts on one more connection that carries a watch: its count and its probability decide.
     fn take(&mut self, scene: &mut Scene<'_>) -> bool {
         let takes = scene.fault.count.is_none_or(|count| self.taken < count) && scene.chance();
         self.taken += u64::from(takes);
         takes
     }
 
-    /// The same for a new connection, of which also the n-th may be meant.
+    /// Whether the fault acts on one more new connection: here `nth` counts too.
     fn take_new(&mut self, scene: &mut Scene<'_>) -> bool {
         self.seen += 1;
         scene.fault.is_turn(self.seen) && self.take(scene)
     }
 }
 
-/// Drops the connections that are over, so that a list of them stays as short as there are open ones.
+/// Drops closed connections, so that the list is no longer than the number of open ones.
 fn forget_closed(handles: &mut Vec<Weak<Handle>>) {
     handles.retain(|handle| handle.strong_count() > 0);
 }

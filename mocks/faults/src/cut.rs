@@ -1,5 +1,6 @@
-//! `watch-reset`, `watch-end`, `watch-eof` and `error-event`: each matching watch ends, those that are open when the fault
-//! begins and those that open while it lasts, or once they have sent `afterEvents` events. A hit is one stream.
+//! `watch-reset`, `watch-end`, `watch-eof` and `error-event`: each matching watch ends. The fault applies to watches
+//! that are open when it begins and to those that open later, or once they have sent `afterEvents` events. A hit is one
+//! stream.
 
 use std::sync::Arc;
 
@@ -73,7 +74,7 @@ pub(super) const ERROR_EVENT: PlayedRow = Row::watches(
 .hit("a watch")
 .played(|fault| Box::new(Cut::new(fault)));
 
-/// What an `error-event` says when the fault does not: the one that watches meet most.
+/// The default code of `error-event`: the one that watches get most.
 const CODE: u16 = 410;
 
 #[derive(Debug)]
@@ -174,7 +175,7 @@ fn error_line(fault: &Fault) -> Bytes {
     Bytes::from(format!("{}\n", json!({"type": "ERROR", "object": status})))
 }
 
-/// An HTTP/2 error has a name.
+/// Requires an HTTP/2 error code, which has a name.
 pub(super) fn needs_a_word(code: Option<Code>) -> Result<(), Error> {
     match code {
         Some(Code::Status(status)) => {
@@ -185,7 +186,7 @@ pub(super) fn needs_a_word(code: Option<Code>) -> Result<(), Error> {
     }
 }
 
-/// A status is a number.
+/// Requires an HTTP status, which is a number.
 fn needs_a_status(fault: &Fault) -> Result<(), Error> {
     let wrong = |given, instead| Err(Error::Value { key: "code", given, instead });
     match fault.keys::<ErrorEventKeys>().code {

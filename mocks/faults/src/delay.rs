@@ -1,5 +1,5 @@
-//! `delay-answer` and `hold-headers`: an answer is late. A list is decided at once and sent later, so it shows the past; a
-//! watch begins later. With `hold-headers` a watch begins at once, and its head and events go out later, together. A hit
+//! `delay-answer` and `hold-headers`: an answer is late. A list is read at once and sent later, so it shows the past; a
+//! watch begins later. With `hold-headers` a watch begins at once, and its head and events go out together later. A hit
 //! is one request.
 
 use std::time::Duration;
@@ -43,7 +43,7 @@ pub(super) const HOLD_HEADERS: PlayedRow =
         .sees("headers and events of a watch arrive later, together")
         .played(|_| Box::new(Delay));
 
-/// When the fault does not say: longer than a list takes, shorter than clients wait.
+/// The default: longer than a list takes, shorter than clients wait.
 const DELAY: Duration = Duration::from_millis(400);
 const HOLD: Duration = Duration::from_secs(1);
 

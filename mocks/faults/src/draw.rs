@@ -1,13 +1,13 @@
-//! Faults that are drawn for single requests: bound to what is asked, not to a time.
+//! The hook for faults that are drawn for single requests: bound to the request, not to a time.
 //!
-//! Owns the hook. A time is met by another request in each run; the n-th watch of a kind is the same one.
+//! Owns the hook. At a given time each run has another request, but the n-th watch of a kind is the same in every run.
 
 use super::{Asked, Fault, FaultId};
 
-/// Draws the faults of a request when it comes in.
+/// Draws the faults of an incoming request.
 pub trait Draw: Send + Sync + std::fmt::Debug {
-    /// The faults that begin with this request, before any fault looks at it. Each must choose it by `resource`, `on`, `query` and `nth: 1`:
-    /// no other request is looked at meanwhile.
+    /// The faults that begin with this request, before any fault handles it. Each must choose the request by
+    /// `resource`, `on`, `query` and `nth: 1`: no other request is handled meanwhile.
     fn draw(&self, asked: &Asked<'_>) -> Vec<(FaultId, Fault)>;
 }
 
@@ -31,7 +31,7 @@ mod tests {
         }
     }
 
-    /// What is drawn for a request meets that request and none after it, of whatever user.
+    /// A fault drawn for a request applies to that request and to no later one, of any user.
     #[test]
     fn a_drawn_fault_meets_its_request() {
         let faults = Faults::new(1);

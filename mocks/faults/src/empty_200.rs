@@ -1,11 +1,10 @@
-//! `empty-200`: a watch is answered with 200 and ends at once; with `stale` only one from a revision that is compacted away,
-//! as real servers do for resources without a watch cache. A hit is one answer.
+//! `empty-200`: a watch is answered with 200 and ends at once. With `stale` this applies only to watches from a
+//! compacted revision, as in real servers for resources without a watch cache. A hit is one answer.
 
 use super::settings::keys;
 use super::{Asked, Behaviour, Injection, Instead, PlayedRow, Row, Scene};
 
 keys! {
-    /// The keys of `empty-200`.
     pub struct Keys {
         stale "stale": bool = ("false", "only for compacted revisions, where a healthy server answers 410"),
     }

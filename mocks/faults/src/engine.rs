@@ -1,7 +1,8 @@
-//! The engine: which faults there are, whom they concern, and what they did.
+//! The engine: the existing faults, their targets, and their effects.
 //!
-//! Owns the one lock of the faults of the API server, and what chooses there: targets, `on`, `resource`, `afterEvents` and the
-//! like. What it has in common with other engines is the [`Table`]'s. It must not know what a fault does.
+//! Owns the one lock of the faults of the API server, and the choice of requests and watches there: targets, `on`,
+//! `resource`, `afterEvents` and the like. The [`Table`] owns the parts that all engines share. It must not know the
+//! mechanisms of faults.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
@@ -20,9 +21,9 @@ use super::{
     Scene, Stream,
 };
 
-/// What was written before a connection is touched gets so long to leave, and at least one flush.
+/// Time for written bytes to leave before a connection is touched; at least one flush is awaited too.
 const SETTLES: Duration = Duration::from_millis(20);
-/// Then it goes without one: the client does not read.
+/// The longest wait for that flush: a client may not read.
 const SETTLES_MOST: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
@@ -34,7 +35,7 @@ pub(crate) struct Core {
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(super) targets: BTreeSet<Arc<str>>,
-    /// Every user is a target.
+    /// Whether every user is a target.
     pub(super) everybody: bool,
     pub(super) endpoints: BTreeSet<u32>,
     table: Table<Played>,
@@ -44,21 +45,21 @@ pub(crate) struct Inner {
 
 type Running = Entry<Played>;
 
-/// What plays one fault.
+/// The behaviour of one fault, with its state.
 #[derive(Debug)]
 struct Played {
     active: ActiveFault,
     behaviour: Box<dyn Behaviour>,
 }
 
-/// Waits on a stream until it has sent as many events as a fault wants.
+/// Waits on a stream until it has sent the number of events that a fault wants.
 #[derive(Debug)]
 struct AfterEvents {
     core: Arc<Core>,
     active: ActiveFault,
     events: u64,
     reached: bool,
-    /// The fault acts below HTTP, where the last event may still wait to be written.
+    /// Whether the fault acts below HTTP, where the last event may still wait to be written.
     settles: bool,
     settling: Option<Settling>,
 }
@@ -98,7 +99,7 @@ impl Core {
             inner.table.check_free(id)?;
             inner.targets.iter().cloned().collect()
         };
-        // The server has locks of its own, so it is asked before the engine's is taken.
+        // The server has locks of its own, so it is called before the engine's lock is taken.
         if let Some(host) = self.host.get() {
             behaviour.prepare(&**host, &targets);
         }
@@ -123,11 +124,11 @@ impl Core {
         let mut inner = self.inner.lock();
         let Some(index) = inner.table.end(id) else { return };
         inner.table.entries[index].played.active.finish();
-        // Also of a fault that chose by number: what it did to a watch ends with it.
+        // Also for a fault that chose by number: its effect on a watch ends with the fault.
         let running = &inner.table.entries[index];
         let open: Vec<_> = inner.streams.values().filter(|stream| inner.concerns(running, stream)).cloned().collect();
         inner.act(index, now_us, |behaviour, scene| behaviour.end(&open, scene));
-        // What was held back on them goes on.
+        // Their withheld events go on.
         for stream in inner.streams.values() {
             stream.wake();
         }
@@ -149,7 +150,7 @@ impl Core {
             let running = &mut inner.table.entries[index];
             let family = running.fault.name.row().family;
             let choosy = matches!(family, Family::Requests | Family::Watches | Family::Connections);
-            // A moment struck what was open when it came.
+            // A momentary fault acts only on watches that were open when it began.
             if !running.active || running.is_moment() || !choosy || !asked.concerns(&running.fault) {
                 continue;
             }
@@ -158,7 +159,7 @@ impl Core {
             }
             injection.matched.push(running.played.active.serial());
             inner.act(index, now_us, |behaviour, scene| {
-                // What happens to a watch takes its chances there.
+                // For an effect on a watch, the probability is decided there.
                 if family != Family::Requests || (!scene.spent() && scene.chance()) {
                     behaviour.asked(asked, &mut injection, scene);
                 }
@@ -180,7 +181,7 @@ impl Core {
             let matched = if serial < injection.known {
                 injection.matched.contains(&serial)
             } else {
-                // It began while the request was on its way.
+                // The fault began while the request was in progress.
                 !running.fault.counts_turns() && !running.is_moment() && inner.concerns(running, stream)
             };
             if running.active && matched && inner.is_due(index, stream, self) {
@@ -189,7 +190,7 @@ impl Core {
         }
     }
 
-    /// A stream has sent as many events as a fault waits for.
+    /// A stream has sent the number of events that a fault waits for.
     fn reached(self: &Arc<Self>, serial: u64, stream: &Arc<Stream>) {
         let now_us = self.now_us();
         let mut inner = self.inner.lock();
@@ -219,7 +220,7 @@ impl Core {
         }
     }
 
-    /// A connection was accepted, and nobody knows yet whose it is.
+    /// A connection was accepted, and its user is not known yet.
     pub(crate) fn welcome(&self, handle: &Handle) -> Welcome {
         let now_us = self.now_us();
         let mut inner = self.inner.lock();
@@ -237,7 +238,7 @@ impl Core {
         welcome
     }
 
-    /// Counts a hit of the newest fault with this id; also after its end, because what it froze stays frozen.
+    /// Counts a hit of the newest fault with this id, even after its end, because frozen connections stay frozen.
     pub(crate) fn note(&self, by: FaultId, detail: String) {
         let now_us = self.now_us();
         let mut inner = self.inner.lock();
@@ -307,7 +308,7 @@ impl Inner {
         self.everybody || self.targets.contains(user)
     }
 
-    /// Shows a request to what acted on the server itself, the newest fault of each name first.
+    /// Calls the faults that changed the server itself for a request, the newest fault of each name first.
     fn met(&mut self, asked: &Asked<'_>, now_us: u64) {
         let mut met: Vec<Name> = Vec::new();
         for index in (0..self.table.entries.len()).rev() {
@@ -324,7 +325,7 @@ impl Inner {
         }
     }
 
-    /// The hand on the newest fault with this id.
+    /// The handle of the newest fault with this id.
     #[cfg(test)]
     pub(crate) fn active_of(&self, id: FaultId) -> Option<ActiveFault> {
         self.table.newest(id).map(|index| self.table.entries[index].played.active.clone())
@@ -339,7 +340,7 @@ impl Inner {
             && running.fault.matches(&stream.resource, &stream.user_agent, &stream.query, stream.connection.endpoint)
     }
 
-    /// The open watches that a fault is about; none when it counts requests from its beginning on.
+    /// The open watches that a fault concerns; empty if the fault counts requests from its beginning on.
     fn concerned(&self, index: usize) -> Vec<Arc<Stream>> {
         let running = &self.table.entries[index];
         if running.fault.counts_turns() {
@@ -348,7 +349,7 @@ impl Inner {
         self.streams.values().filter(|stream| self.concerns(running, stream)).cloned().collect()
     }
 
-    /// Whether a stream has sent as many events as the fault waits for; if not, the stream says so when it has.
+    /// Whether a stream has sent the number of events that the fault waits for; if not, the stream reports it later.
     fn is_due(&self, index: usize, stream: &Stream, core: &Arc<Core>) -> bool {
         let running = &self.table.entries[index];
         let events = running.fault.after_events.unwrap_or(0);
@@ -396,7 +397,7 @@ impl Effect for AfterEvents {
         Some((settling.since + SETTLES).max(now + Duration::from_millis(1)))
     }
 
-    /// The next event would leave before the fault.
+    /// True, because otherwise the next event would leave before the fault.
     fn is_full(&self) -> bool {
         self.settling.is_some() && !self.reached
     }

@@ -1,6 +1,6 @@
-//! `event-delayed`: each event is sent so long after it could have been, in its order; bookmarks and the end of the
-//! stream wait behind it. What is held when the fault ends is sent at once, and the oldest when more are held than `events` allows. A
-//! hit is one event. What is held is told to be withheld, so that nobody takes the time that it was held for the client's.
+//! `event-delayed`: each event is sent after a delay, in its order; bookmarks and the end of the stream wait behind it.
+//! Held events are sent at once when the fault ends, and the oldest one is sent when more are held than `events`
+//! allows. A hit is one event. Held events are reported as withheld, so that the delay is not blamed on the client.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,7 +14,6 @@ use super::settings::keys;
 use super::{ActiveFault, Behaviour, Effect, Flow, Item, PlayedRow, Row, Scene, Stream};
 
 keys! {
-    /// The keys of `event-delayed`.
     pub struct Keys {
         delay "delay": Span = ("1s", ""),
         events "events": u64 = ("", "most events held for a watch; beyond it the oldest is sent. At 4096 the stream waits"),
@@ -29,9 +28,9 @@ pub(super) const ROW: PlayedRow =
         .hit("an event")
         .played(|_| Box::new(EventDelayed));
 
-/// When the fault does not say.
+/// The default delay.
 const DELAY: Duration = Duration::from_secs(1);
-/// Events held for one stream. Beyond them the stream does not read on; they stay in the history.
+/// Events held for one stream. Beyond them the stream does not read on; the events stay in the history.
 const HELD_MAX: usize = 4096;
 
 #[derive(Debug)]
@@ -50,7 +49,7 @@ impl Behaviour for EventDelayed {
 struct Delaying {
     active: ActiveFault,
     delay: Duration,
-    /// So many are held at most.
+    /// Most events to hold.
     most: usize,
     held: VecDeque<(Instant, Item)>,
 }

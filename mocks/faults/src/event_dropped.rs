@@ -1,6 +1,6 @@
-//! `event-dropped`: committed events are never sent on a stream, which goes on as if nothing had been. Without
-//! `count` and `probability` one event is dropped; with `probability` each event may be, up to `count`. A hit is one
-//! dropped event on one stream.
+//! `event-dropped`: committed events are never sent on a stream, which otherwise goes on normally. Without `count` and
+//! `probability` one event is dropped; with `probability` each event may be, up to `count`. A hit is one dropped event
+//! on one stream.
 
 use std::sync::Arc;
 
@@ -9,7 +9,6 @@ use super::{ActiveFault, Behaviour, Effect, Flow, Item, PlayedRow, Row, Scene, S
 use facts::Change;
 
 keys! {
-    /// The keys of `event-dropped`.
     pub struct Keys {
         change "change": Change = ("any", "`added`, `modified`, `deleted`"),
     }

@@ -1,6 +1,6 @@
-//! `event-edited`: fields of events are not what was committed, as after a broken cache or a proxy that rewrites. A value may be that of
-//! another object: `${other}` is what the newest event of another object on the same watch had there. An event that is no other afterwards
-//! is sent as it is and is no hit. A hit is one event.
+//! `event-edited`: fields of events differ from the committed ones, as after a broken cache or a proxy that rewrites. A
+//! value may come from another object: `${other}` is the value in the newest event of another object on the same watch.
+//! An event that stays equal is sent unchanged and is no hit. A hit is one event.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,6 @@ use super::{ActiveFault, Behaviour, Effect, Error, EventLine, Fault, Flow, Item,
 use facts::Change;
 
 keys! {
-    /// The keys of `event-edited`.
     pub struct Keys {
         set "set": BTreeMap<String, Value> = ("", "JSON pointers into the object with new values; `null` removes a field, `\"${other}\"` copies another object's"),
         change "change": Change = ("any", "`added`, `modified`, `deleted`"),
@@ -29,13 +28,13 @@ pub(super) const ROW: PlayedRow = Row::watches("event-edited", "Fields of events
     .hit("an event")
     .played(|fault| Box::new(EventEdited { set: Arc::new(fault.keys::<Keys>().set.unwrap_or_default()) }));
 
-/// Stands for the value of another object.
+/// The placeholder for the value of another object.
 const OTHER: &str = "${other}";
-/// Where an object says which one it is.
+/// The pointer to an object's identity.
 const UID: &str = "/metadata/uid";
-/// What is edited where the fault is drawn by its name: the revision is another object's.
+/// The edited field of a fault drawn by its name: the revision becomes another object's.
 const REVISION: &str = "/metadata/resourceVersion";
-/// Fields of one fault.
+/// Most fields of one fault.
 const FIELDS_MAX: usize = 20;
 
 #[derive(Debug)]
@@ -54,7 +53,7 @@ impl Behaviour for EventEdited {
     }
 }
 
-/// What the edited fields of one object were.
+/// The values of the edited fields in one object.
 #[derive(Debug)]
 struct Seen {
     uid: Value,
@@ -66,7 +65,7 @@ struct Editing {
     active: ActiveFault,
     change: Option<Change>,
     set: Arc<BTreeMap<String, Value>>,
-    /// The newest event of any object, and the newest one of another object than that.
+    /// The newest event of any object, and the newest one of a different object.
     last: Option<Seen>,
     before: Option<Seen>,
 }
@@ -104,7 +103,7 @@ impl Editing {
         }
     }
 
-    /// Whether the object is another one now. Where a value of another object is wanted and there was none, it stays as it is.
+    /// Edits an object and returns whether it changed. If there is no other object for a placeholder, the value stays.
     fn edit(&self, object: &mut Value) -> bool {
         let mut changed = false;
         for (at, value) in self.set.iter() {
@@ -134,7 +133,7 @@ impl Editing {
     }
 }
 
-/// Puts a value where a pointer leads, or takes away what is there; the object that holds it must exist. Whether that changed anything.
+/// Sets or removes the value at a pointer; the parent object must exist. Returns whether that changed anything.
 fn put(object: &mut Value, at: &str, value: &Value) -> bool {
     let Some((parent, key)) = at.rsplit_once('/') else { return false };
     let key = key.replace("~1", "/").replace("~0", "~");

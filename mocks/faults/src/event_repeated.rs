@@ -1,11 +1,10 @@
 //! `event-repeated`: a watch that resumes from a revision gets the last events up to it once more, then the new ones. A
-//! hit is one watch that had something repeated.
+//! hit is one watch with repeated events.
 
 use super::settings::{keys, not_zero};
 use super::{Asked, Behaviour, Injection, PlayedRow, Row, Scene};
 
 keys! {
-    /// The keys of `event-repeated`.
     pub struct Keys {
         events "events": u64 = ("1", ""),
     }
@@ -19,7 +18,7 @@ pub(super) const ROW: PlayedRow =
         .hit("a watch that resumes")
         .played(|_| Box::new(EventRepeated));
 
-/// When the fault does not say.
+/// The default number of events.
 const EVENTS: u64 = 1;
 
 #[derive(Debug)]

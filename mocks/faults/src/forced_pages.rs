@@ -1,11 +1,10 @@
-//! `forced-pages`: the server pages lists although the client set no limit, or a larger one. A hit is one page that has a
-//! successor.
+//! `forced-pages`: the server pages lists although the client set no limit, or a larger one. A hit is one page that has
+//! a successor.
 
 use super::settings::{keys, not_zero};
 use super::{Asked, Behaviour, Injection, On, PlayedRow, Row, Scene};
 
 keys! {
-    /// The keys of `forced-pages`.
     pub struct Keys {
         items "items": u64 = ("1", ""),
     }
@@ -19,7 +18,7 @@ pub(super) const ROW: PlayedRow =
         .sees("lists come in pages although the client sent no `limit`; counts pages with a successor")
         .played(|_| Box::new(ForcedPages));
 
-/// When the fault does not say.
+/// The default page size.
 const ITEMS: u64 = 1;
 
 #[derive(Debug)]

@@ -1,6 +1,7 @@
-//! The handle of one open connection: what is to become of it.
+//! The handle of one open connection: the effects that faults want on it.
 //!
-//! Owns that decision, the waker of whoever serves the connection, and what a new one meets. It must not know sockets, nor what a fault is.
+//! Owns these decisions, the waker of the connection's server task, and the effects on a new connection. It must not
+//! know sockets or single faults.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,10 +14,9 @@ use tokio::sync::Notify;
 
 use super::{FaultId, How, Kind};
 
-/// One open connection.
 #[derive(Debug)]
 pub struct Handle {
-    /// Its number, over all endpoints.
+    /// The number over all endpoints.
     pub id: u64,
     /// The number of the endpoint that accepted it, from 1.
     pub endpoint: u32,
@@ -24,10 +24,10 @@ pub struct Handle {
     pub flushes: Arc<AtomicU64>,
     /// 1 or 2; 0 until that is known.
     http_version: AtomicU8,
-    /// Fast path: nothing ever happened to it.
+    /// Fast path: false while no fault has acted on the connection.
     touched: AtomicBool,
     inner: Mutex<Inner>,
-    /// Everything on a connection is polled by one task.
+    /// One task polls both directions of a connection.
     waker: AtomicWaker,
     changed: Notify,
 }
@@ -35,9 +35,8 @@ pub struct Handle {
 /// An HTTP/2 GOAWAY.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Goaway {
-    /// The error code.
     pub code: u32,
-    /// Open streams go on.
+    /// Whether open streams go on.
     pub drain: bool,
 }
 
@@ -47,20 +46,20 @@ const POLITE: Goaway = Goaway { code: 0, drain: true };
 /// A direction of a connection, as the server sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
-    /// What the client sends.
+    /// Bytes from the client.
     In,
-    /// What the server sends.
+    /// Bytes to the client.
     Out,
 }
 
-/// What a new connection meets.
+/// The effects on a new connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Welcome {
-    /// It is not taken.
+    /// How the connection is refused, if it is.
     pub refused: Option<How>,
     /// The most HTTP/2 streams at a time.
     pub streams_max: Option<(FaultId, u32)>,
-    /// Another certificate.
+    /// The kind of another certificate.
     pub certificate: Option<(FaultId, Kind)>,
 }
 
@@ -71,15 +70,15 @@ struct Inner {
     ignores_pings: Option<FaultId>,
     goaway: Option<Goaway>,
     drains: bool,
-    /// A GOAWAY was asked for, in one way or the other.
+    /// Whether a GOAWAY was requested, in either form.
     leaving: bool,
     carries: Option<String>,
-    /// Faults whose first effect here was counted; bounded by the faults that are remembered.
+    /// Faults whose first effect here was counted; bounded by the number of remembered faults.
     counted: BTreeSet<FaultId>,
 }
 
 impl Handle {
-    /// A connection that nothing has happened to.
+    /// A connection without effects.
     pub fn new(id: u64, endpoint: u32) -> Self {
         Self {
             id,
@@ -93,7 +92,7 @@ impl Handle {
         }
     }
 
-    /// It is known now which HTTP it speaks, 1 or 2.
+    /// Sets the HTTP version, 1 or 2.
     pub fn speaks(&self, http_version: u8) {
         self.http_version.store(http_version, Ordering::Release);
     }
@@ -104,12 +103,12 @@ impl Handle {
         self.http_version.load(Ordering::Acquire)
     }
 
-    /// Whom to wake when something is decided. To be called before looking.
+    /// Sets the task to wake after a decision. Must be called before looking.
     pub fn wakes(&self, waker: &Waker) {
         self.waker.register(waker);
     }
 
-    /// Which fault stops this direction.
+    /// The fault that stops this direction.
     #[inline]
     pub fn frozen(&self, way: Way) -> Option<FaultId> {
         self.look(|inner| match way {
@@ -124,7 +123,7 @@ impl Handle {
         self.frozen(Way::In).or_else(|| self.frozen(Way::Out)).is_some()
     }
 
-    /// Which fault keeps PINGs from being answered.
+    /// The fault that keeps PINGs from being answered.
     #[inline]
     pub fn ignores_pings(&self) -> Option<FaultId> {
         self.look(|inner| inner.ignores_pings)
@@ -135,7 +134,7 @@ impl Handle {
         self.look(|inner| inner.goaway).is_some()
     }
 
-    /// The GOAWAY that is to be sent, once.
+    /// The GOAWAY to send; returned once.
     #[inline]
     pub fn take_goaway(&self) -> Option<Goaway> {
         if !self.touched.load(Ordering::Acquire) {
@@ -144,7 +143,7 @@ impl Handle {
         self.inner.lock().goaway.take()
     }
 
-    /// Waits until the connection is to be shut down politely: no new streams, open ones go on.
+    /// Waits for a graceful shutdown of the connection: no new streams, open ones go on.
     pub async fn drains(&self) {
         self.until(|inner| inner.drains).await;
     }
@@ -154,12 +153,12 @@ impl Handle {
         self.until(|inner| inner.frozen_in.is_none() && inner.frozen_out.is_none()).await;
     }
 
-    /// Whether a GOAWAY was asked for, sent or not.
+    /// Whether a GOAWAY was requested, sent or not.
     pub fn is_leaving(&self) -> bool {
         self.look(|inner| inner.leaving.then_some(())).is_some()
     }
 
-    /// `connection 7 (watch 3 of packages.longhaul.dev by subject)`.
+    /// For example `connection 7 (watch 3 of packages.longhaul.dev by subject)`.
     pub fn describe(&self) -> String {
         match &self.inner.lock().carries {
             Some(watch) => format!("connection {} ({watch})", self.id),
@@ -167,7 +166,7 @@ impl Handle {
         }
     }
 
-    /// Notes the watch because of which a fault chose the connection.
+    /// Notes the watch that led a fault to the connection.
     pub(super) fn carries(&self, watch: String) {
         self.inner.lock().carries.get_or_insert(watch);
     }
@@ -177,7 +176,7 @@ impl Handle {
         self.inner.lock().counted.insert(by)
     }
 
-    /// Stops a direction; false when it is stopped already.
+    /// Stops a direction; `false` if it is stopped already.
     pub fn freeze(&self, by: FaultId, way: Way) -> bool {
         self.decide(|inner| {
             let slot = inner.slot(way);
@@ -185,7 +184,7 @@ impl Handle {
         })
     }
 
-    /// Undoes what a fault did for a time.
+    /// Undoes the temporary effects of a fault.
     pub(super) fn release(&self, by: FaultId) {
         self.decide(|inner| {
             for way in [Way::In, Way::Out] {
@@ -197,12 +196,12 @@ impl Handle {
         });
     }
 
-    /// Keeps PINGs from being answered; false when a fault does so already.
+    /// Keeps PINGs from being answered; `false` if a fault does so already.
     pub fn ignore_pings(&self, by: FaultId) -> bool {
         self.decide(|inner| inner.ignores_pings.is_none() && inner.ignores_pings.replace(by).is_none())
     }
 
-    /// Sends a GOAWAY; false when one was sent or the connection has no such thing.
+    /// Sends a GOAWAY; `false` if one was sent or the connection is not HTTP/2.
     pub fn go_away(&self, goaway: Goaway) -> bool {
         if self.http_version() != 2 {
             return false;
@@ -211,7 +210,7 @@ impl Handle {
             if std::mem::replace(&mut inner.leaving, true) {
                 return false;
             }
-            // The polite one is the HTTP implementation's own: it also counts the streams down.
+            // The graceful GOAWAY is the HTTP implementation's own: it also counts the streams down.
             if goaway == POLITE {
                 inner.drains = true;
             } else {
@@ -240,7 +239,7 @@ impl Handle {
 
     async fn until(&self, holds: impl Fn(&Inner) -> bool) {
         loop {
-            // Registered before looking, so that what happens in between wakes.
+            // Registered before looking, so that a change in between wakes.
             let mut changed = std::pin::pin!(self.changed.notified());
             changed.as_mut().enable();
             if holds(&self.inner.lock()) {

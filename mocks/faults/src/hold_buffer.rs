@@ -1,5 +1,5 @@
-//! `hold-buffer`: nothing is sent before so many bytes are there, or the stream ends, as through the buffer of a proxy; with
-//! `headers` not even the head of the answer. A hit is one buffer that an event had to wait in.
+//! `hold-buffer`: nothing is sent until enough bytes are there or the stream ends, as through the buffer of a proxy;
+//! with `headers` not even the head of the answer. A hit is one buffer in which an event had to wait.
 
 use std::sync::Arc;
 
@@ -10,7 +10,6 @@ use super::stream::pipe::{Block, Rank};
 use super::{ActiveFault, Asked, Behaviour, Effect, Error, Flow, Injection, Item, PlayedRow, Row, Scene, Stream};
 
 keys! {
-    /// The keys of `hold-buffer`.
     pub struct Keys {
         bytes "bytes": Bytes = ("4KiB", "the size of the buffer"),
         headers "headers": bool = ("false", "the headers are buffered too"),
@@ -31,9 +30,9 @@ pub(super) const ROW: PlayedRow =
         .hit("a buffer with an event in it")
         .played(|_| Box::new(HoldBuffer));
 
-/// The largest buffer: what one stream may hold in memory.
+/// The largest buffer: the most memory of one stream.
 const BYTES_MAX: Bytes = Bytes(16 * 1024 * 1024);
-/// When the fault does not say: a page, as proxies buffer.
+/// The default: a page, as proxies buffer.
 const BYTES: u64 = 4096;
 
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! `http-error`: a request is answered with an HTTP error and nothing is done. A hit is one answer.
+//! `http-error`: a request is answered with an HTTP error and not carried out. A hit is one answer.
 
 use units::Span;
 
@@ -6,7 +6,6 @@ use super::settings::{error_status, keys};
 use super::{Asked, Behaviour, Error, ErrorBody, Injection, Instead, PlayedRow, Refusal, Row, Scene};
 
 keys! {
-    /// The keys of `http-error`.
     pub struct Keys {
         status "status": u16 = ("500", ""),
         retry_after "retryAfter": Span = ("none", "in whole seconds"),
@@ -29,7 +28,7 @@ pub(super) const ROW: PlayedRow = Row::requests("http-error", "Requests are answ
     .drawn(8, Some(20))
     .played(|_| Box::new(HttpError));
 
-/// When the fault does not say.
+/// The default status.
 const STATUS: u16 = 500;
 
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! `initial-end-missing` and `initial-end-held`: the bookmark that closes the initial events (KEP-3157) goes without its
+//! `initial-end-missing` and `initial-end-held`: the bookmark that closes the initial events (KEP-3157) lacks its
 //! annotation, or comes after a delay, behind the live events of that time. A hit is one such bookmark.
 
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub(super) const HELD: PlayedRow =
         .hit("such a bookmark")
         .played(|_| Box::new(InitialEnd));
 
-/// When the fault does not say.
+/// The default delay.
 const DELAY: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
@@ -91,7 +91,7 @@ impl Effect for Holding {
                 *through = (*through).max(event.revision);
                 out.push(Item::Event(event));
             }
-            // Another bookmark before the one that closes would be a second misbehaviour.
+            // Another bookmark before the closing one would be a second misbehaviour.
             (Some((_, through)), Item::Bookmark { revision, .. }) => *through = (*through).max(revision),
             (_, other) => out.push(other),
         }

@@ -1,10 +1,10 @@
-//! Faults of Pods and of programs, which are there only once a run has begun, and take the time that they take.
+//! The checks of faults of Pods and programs, which exist only once a run has begun and take their own time.
 //!
-//! Owns what all of them refuse.
+//! Owns the refusals that these faults share.
 
 use super::{Error, Fault, Lasting};
 
-/// It begins when there is something that it is done to.
+/// Requires a beginning during the run, when the target exists.
 pub(super) fn begins_later(fault: &Fault) -> Result<(), Error> {
     if fault.is_armed_before() {
         return Err(Error::Needs { fault: fault.name.as_str(), instead: "say when it begins: `at: 5s`" });
@@ -16,7 +16,7 @@ pub(super) fn begins_later(fault: &Fault) -> Result<(), Error> {
     Ok(())
 }
 
-/// Nobody would bring back what is to be judged.
+/// Refuses a fault without an end: the subject would not come back and could not be judged.
 pub(super) fn lasts(fault: &Fault) -> Result<(), Error> {
     begins_later(fault)?;
     if fault.lasting() == Lasting::ToTheEnd {

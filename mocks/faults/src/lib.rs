@@ -2,10 +2,10 @@
 //!
 //! Owns the configuration of a fault, the engine that begins and ends faults, and the record of their hits. One fault
 //! is one file with its row and one line in `catalogue!`. There are two hooks: a request, before it is answered
-//! (`Injection`), and a watch, where small effects stand between the log and the bytes that go out (`Effect`).
-//! Faults touch only requests of the users they are aimed at ([`Faults::target_users`]), so the harness's own clients
-//! always see a healthy server. The exceptions change the store itself: `watch-410` and `compact` its history, and
-//! `rewind` its present. This module must not know HTTP; it speaks of requests, streams and revisions.
+//! (`Injection`), and a watch, where small effects stand between the log and the outgoing bytes (`Effect`). Faults
+//! touch only requests of their target users ([`Faults::target_users`]), so the harness's own clients always see a
+//! healthy server. The exceptions change the store itself: `watch-410` and `compact` its history, and `rewind` its
+//! present. This module must not know HTTP; it handles requests, streams and revisions.
 
 mod active;
 mod asked;
@@ -176,27 +176,27 @@ pub struct FaultId(pub u32);
 /// Proof that a fault had an effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hit {
-    /// Which fault.
     pub fault: FaultId,
-    /// When, in microseconds since the epoch.
+    /// In microseconds since the epoch.
     pub at_us: u64,
-    /// What happened, for example `watch 7 of packages.longhaul.dev by subject on connection 3 reset`.
+    /// A description, for example `watch 7 of packages.longhaul.dev by subject on connection 3 reset`.
     pub detail: String,
 }
 
 /// The faults of one server.
 #[derive(Debug)]
 pub struct Faults {
-    /// Fast path: no fault was ever begun, and none is drawn.
+    /// Fast path: false while no fault was ever begun and none is drawn.
     any: AtomicBool,
     core: Arc<Core>,
     /// Draws faults for single requests.
     draw: OnceLock<Box<dyn Draw>>,
-    /// Held from the draw to the end of the look at the faults: what is drawn for a request meets that request and no other.
+    /// Held from the draw until the faults have handled the request, so that a drawn fault applies to that request and
+    /// no other.
     drawing: Mutex<()>,
 }
 
-/// What plays a fault; refused when somebody else does.
+/// Makes the behaviour of a fault; a fault of another player is refused.
 fn behaviour(fault: &Fault) -> Result<Box<dyn Behaviour>, Error> {
     let row = fault.name.row();
     let why = match row.family {
@@ -218,12 +218,12 @@ impl Faults {
         Self { any: AtomicBool::new(false), core: Arc::new(Core::new(seed)), draw, drawing }
     }
 
-    /// Connects the engine with the server it belongs to; once.
+    /// Connects the engine with its server; only the first call has an effect.
     pub fn attach(&self, host: Box<dyn Host>) {
         let _ = self.core.host.set(host);
     }
 
-    /// The users whose requests faults may touch. Nobody, until this is called.
+    /// Sets the users whose requests faults may touch. Before this call there are none.
     pub fn target_users<I: IntoIterator<Item = S>, S: AsRef<str>>(&self, users: I) {
         self.core.inner.lock().targets = users.into_iter().map(|user| Arc::from(user.as_ref())).collect();
     }
@@ -233,14 +233,14 @@ impl Faults {
         self.core.inner.lock().everybody = true;
     }
 
-    /// Draws faults for each request from now on; once. Ending them is the caller's business.
+    /// Draws faults for each request from now on; only the first call has an effect. The caller must end them.
     pub fn draw_by(&self, draw: Box<dyn Draw>) {
         let _ = self.draw.set(draw);
         self.any.store(true, Ordering::Release);
     }
 
-    /// The endpoints that faults may touch before it is known who comes: 0 is the server itself, see
-    /// the number of a replica. None, until this is called. Name only those that nobody but the subject uses.
+    /// Sets the endpoints whose connections faults may touch before the user is known: 0 is the server itself, see the
+    /// number of a replica. Before this call there are none. Name only endpoints that the subject alone uses.
     pub fn target_endpoints<I: IntoIterator<Item = u32>>(&self, endpoints: I) {
         self.core.inner.lock().endpoints = endpoints.into_iter().collect();
     }
@@ -258,7 +258,7 @@ impl Faults {
         self.core.end(id);
     }
 
-    /// How often a fault had a real effect. A fault with no hit proves nothing about the subject.
+    /// Number of real effects. A fault with no hit proves nothing about the subject.
     pub fn hits(&self, id: FaultId) -> u64 {
         self.core.inner.lock().hits_of(id)
     }
@@ -268,8 +268,8 @@ impl Faults {
         self.core.inner.lock().take_hits()
     }
 
-    /// Returns when something was hit since it returned last, which [`Faults::take_hits`] then knows, unless it was taken already.
-    /// For one who waits; dropping the future loses nothing.
+    /// Waits for a hit since its last return. [`Faults::take_hits`] then returns that hit, unless it was taken already.
+    /// For one waiting task; dropping the future loses nothing.
     pub async fn struck(&self) {
         let struck = self.core.inner.lock().struck();
         struck.notified().await;
@@ -285,13 +285,13 @@ impl Faults {
         self.core.inner.lock().streams.values().take(max).cloned().collect()
     }
 
-    /// Whether no fault was ever begun, so that nobody needs to be asked about anything.
+    /// Whether no fault was ever begun, so that calls for requests can be skipped.
     #[inline]
     pub fn never_any(&self) -> bool {
         !self.any.load(Ordering::Acquire)
     }
 
-    /// A request came in: what the faults want done with it.
+    /// The effects of the faults on an incoming request.
     #[inline]
     pub fn asked(&self, asked: &Asked<'_>) -> Injection {
         if self.never_any() {
@@ -301,14 +301,14 @@ impl Faults {
         let _drawing = self.drawing.lock();
         if self.core.touches(asked.user) {
             for (id, fault) in draw.draw(asked) {
-                // A fault that is refused is one that is not played: whoever draws it tests that there is none.
+                // A refused fault is not played; the tests of a draw make sure that it draws none.
                 let _ = self.begin(id, &fault);
             }
         }
         self.core.asked(asked)
     }
 
-    /// A watch was accepted; `injection` is what its request got.
+    /// A watch was accepted; `injection` is that of its request.
     pub fn opened(&self, stream: &Arc<Stream>, injection: &Injection) {
         self.core.opened(stream, injection);
     }
@@ -328,7 +328,7 @@ impl Faults {
         self.core.each(stream, act);
     }
 
-    /// A watch resumes from a revision that the store had before it went back in time.
+    /// A watch resumes from a revision that the store had before a restore.
     pub fn ahead(&self, stream: &Stream, requested: u64) {
         let mut counted = false;
         self.core.each_newest_first(stream, |behaviour, scene| {
@@ -336,19 +336,19 @@ impl Faults {
         });
     }
 
-    /// The faults of workloads under way that may have an effect, for the program that plays workloads.
+    /// The active faults of workloads that may have an effect, for the program that plays workloads.
     pub fn of_workloads(&self) -> Vec<(ActiveFault, Fault)> {
         if self.never_any() { Vec::new() } else { self.core.inner.lock().of_workloads() }
     }
 
-    /// Resets every open watch, whoever it belongs to: the server was restarted.
+    /// Resets every open watch of every user, as after a restart of the server.
     pub fn cut_all(&self) {
         for stream in self.open_streams(usize::MAX) {
             stream.decide(WatchState::Over(Ending::Reset(Http2Code::InternalError)));
         }
     }
 
-    /// Which form of 410 a watch from before the floor gets; `None` leaves it to the server.
+    /// The form of the 410 for a watch from before the floor; `None` leaves it to the server.
     #[inline]
     pub fn gone(&self, stream: &Stream, requested: u64) -> Option<Form> {
         if self.never_any() {
@@ -364,20 +364,20 @@ impl Faults {
         form
     }
 
-    /// What a connection meets that was just accepted.
+    /// The effects on a connection that was just accepted.
     #[inline]
     pub fn welcome(&self, handle: &Handle) -> Welcome {
         if self.never_any() { Welcome::default() } else { self.core.welcome(handle) }
     }
 
-    /// A fault had an effect on a connection: `each` time one hit, or only the first time.
+    /// Counts an effect on a connection: with `each` every time, otherwise only the first time.
     pub fn on_connection(&self, handle: &Handle, by: FaultId, what: &str, each: bool) {
         if each || handle.is_first(by) {
             self.core.note(by, format!("{}: {what}", handle.describe()));
         }
     }
 
-    /// A token was refused that had been this user's until it was rotated.
+    /// A former token of this user was refused.
     pub fn old_token_refused(&self, user: &str) {
         self.core.old_token_refused(user);
     }

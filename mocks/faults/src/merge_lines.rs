@@ -1,5 +1,5 @@
-//! `merge-lines`: several events go out as one chunk. Fewer than wanted are sent after a second. A hit is one chunk with
-//! more than one event.
+//! `merge-lines`: several events go out as one chunk. Fewer than wanted are sent after a second. A hit is one chunk
+//! with more than one event.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,6 @@ use super::stream::pipe::{Block, Rank};
 use super::{ActiveFault, Behaviour, Effect, Flow, Item, PlayedRow, Row, Scene, Stream};
 
 keys! {
-    /// The keys of `merge-lines`.
     pub struct Keys {
         events "events": u64 = ("3", ""),
     }
@@ -24,9 +23,9 @@ pub(super) const ROW: PlayedRow = Row::watches("merge-lines", "Several events go
     .hit("a piece of two or more events")
     .played(|_| Box::new(MergeLines));
 
-/// When the fault does not say.
+/// The default number of events.
 const EVENTS: u64 = 3;
-/// So long events wait for more.
+/// How long events wait for more.
 const WAITS: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! `no-bookmarks`: bookmarks that were asked for are not sent; the one that closes initial events is. A hit is one bookmark.
+//! `no-bookmarks`: requested bookmarks are not sent, except the one that closes initial events. A hit is one bookmark.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! `out-of-order`: an event waits until the next one is sent, and follows it. One that stays alone for a second is sent as
-//! it is. A hit is one pair.
+//! `out-of-order`: an event waits until the next one is sent, and follows it. After a second without a next event it is
+//! sent unchanged. A hit is one pair.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ pub(super) const ROW: PlayedRow = Row::watches("out-of-order", "Two neighbouring
     .hit("a pair")
     .played(|_| Box::new(OutOfOrder));
 
-/// So long an event waits for the next one.
+/// How long an event waits for the next one.
 const WAITS: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! Rows of what becomes of the programs of a real control plane, which whoever started them plays.
+//! Rows of the faults of a real control plane's programs, which the starter of these programs plays.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,9 +9,9 @@ use super::settings::keys;
 use super::settings::{Family, Row};
 use super::{Error, Fault};
 
-/// How long etcd stands still in each second.
+/// How long etcd is stopped in each period.
 pub const STALL: Span = Span::from_millis(800);
-/// Of which second.
+/// The period.
 pub const STALL_EVERY: Span = Span::from_secs(1);
 
 const fn row(name: &'static str, doc: &'static str) -> Row {
@@ -22,10 +22,10 @@ const fn row(name: &'static str, doc: &'static str) -> Row {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum EndBy {
-    /// SIGTERM, as for another version of it, and SIGKILL when it has not ended after ten seconds.
+    /// SIGTERM, as for an upgrade, and SIGKILL if the program has not ended after ten seconds.
     #[default]
     Term,
-    /// SIGKILL, as when it has too much memory.
+    /// SIGKILL, as for a program that uses too much memory.
     Kill,
 }
 

@@ -1,22 +1,22 @@
-//! Who plays faults: the API server, the network in front of it, the registry.
+//! The players of faults: the API server, the network in front of it, the registry.
 //!
-//! Owns what whoever holds a schedule needs of each of them, so that it need not know which one it has.
+//! Owns their common interface, so that a schedule's runner need not know which player it has.
 
 use super::{Error, Fault, FaultId, Hit};
 
-/// Somebody who plays faults of one [`Family`](super::Family), or of several.
+/// A player of the faults of one [`Family`](super::Family), or of several.
 pub trait Player: Sync {
-    /// Begins a fault. One whose settings contradict each other, or that belongs to somebody else, is refused.
+    /// Begins a fault. A fault with contradictory settings or of another player is refused.
     fn begin(&self, id: FaultId, fault: &Fault) -> Result<(), Error>;
     /// Ends a fault. Its hits stay readable; an unknown id is ignored.
     fn end(&self, id: FaultId);
-    /// How often a fault had a real effect.
+    /// Number of real effects.
     fn hits(&self, id: FaultId) -> u64;
     /// The hits since the last call, oldest first.
     fn take_hits(&self) -> Vec<Hit>;
 }
 
-/// Makes a [`Player`] of a type that has these methods itself, for those who know which one they have.
+/// Implements [`Player`] for a type that has these methods itself, for callers that know the type.
 #[macro_export]
 macro_rules! player {
     ($player:ty) => {

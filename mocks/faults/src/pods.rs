@@ -1,4 +1,4 @@
-//! Rows of what a cluster does to the Pods of a subject, which whoever deployed it plays.
+//! Rows of the faults that a cluster does to the Pods of a subject; the deployer of the Pods plays them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,11 +9,12 @@ use super::settings::keys;
 use super::settings::{Family, Row};
 use super::{Error, Fault};
 
-/// From the beginning of one to that of the next, where there are several.
+/// The default time between the beginnings of repeated effects.
 pub const PAUSE: Span = Span::from_secs(20);
-/// How long a certificate is valid that is about to end: a kubelet, told of it, has it in a Pod within seconds.
+/// The default remaining validity of an expiring certificate: a kubelet that is notified puts it into a Pod within
+/// seconds.
 pub const VALID: Span = Span::from_secs(30);
-/// Less is no time to bring one into a Pod, and the next one after it.
+/// The least validity that leaves time to put one certificate into a Pod, and the next one after it.
 const VALID_LEAST: Span = Span::from_secs(15);
 
 const fn row(name: &'static str, doc: &'static str) -> Row {
@@ -27,13 +28,13 @@ pub enum KillBy {
     /// SIGKILL to the first process of each container: the kubelet starts them again in the same Pod.
     #[default]
     Signal,
-    /// The Pod is deleted without a grace period: another one takes its place.
+    /// The Pod is deleted without a grace period, and another one replaces it.
     Delete,
-    /// The Pod is evicted, as `kubectl drain` does it: it is asked to end, and budgets of disruption are respected.
+    /// The Pod is evicted, as by `kubectl drain`: it is asked to end, and disruption budgets are respected.
     Evict,
 }
 
-/// What a container has of a processor where nobody says.
+/// The default share of a CPU for a container.
 const CPU: f64 = 0.2;
 
 keys! {
@@ -45,7 +46,7 @@ keys! {
 }
 
 keys! {
-    /// The keys of what is done several times.
+    /// The keys of repeated effects.
     pub struct PauseKeys {
         pause "pause": Span = ("20s", "from one start to the next, with `count`"),
     }
@@ -67,7 +68,7 @@ keys! {
 }
 
 impl NodePressureKeys {
-    /// How much of a processor each container may have, if less than before.
+    /// The share of a CPU for each container, if that is less than before.
     pub fn processor(&self) -> Option<f64> {
         self.cpu.or_else(|| self.memory.is_none().then_some(CPU))
     }

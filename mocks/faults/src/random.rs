@@ -1,6 +1,8 @@
-//! Faults that are drawn: from a rate and a list to a schedule. Pure: the same seed, list and window give the same schedule.
+//! The draw of random faults: from a rate and a list to a schedule. Pure: the same seed, list and window give the same
+//! schedule.
 //!
-//! Owns when which fault of the list strikes. What a fault is given that was only named stands in its row (`Row::drawn`).
+//! Owns the choice and the times of the faults. The row of a fault (`Row::drawn`) holds the arguments of one that is
+//! only named.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -15,23 +17,23 @@ use super::{Fault, Lasting, Name};
 
 /// A hundred hours with a fault a minute are 6,000.
 pub const DRAWN_MAX: u64 = 10_000;
-/// A fault that is one moment waits a second for something to hit; its canary after it comes another second later.
+/// A momentary fault waits up to a second for a target; its canary comes another second later.
 const MOMENT: Duration = Duration::from_secs(2);
-/// So long nothing happens between two drawn faults, so that the canaries of each are its own.
+/// The quiet time between two drawn faults, so that the canaries of each are its own.
 const BETWEEN: Duration = Duration::from_secs(2);
-/// With less to choose from, whole seconds would leave few moments of a short stretch.
+/// Below this slack, whole seconds would leave few moments in a short stretch.
 const SLACK_IN_SECONDS: Duration = Duration::from_secs(10);
-/// Keeps the numbers of the draw apart from those of load and churn, which have the same seed.
+/// Keeps the random numbers of the draw apart from those of load and churn, which have the same seed.
 const STREAM: u64 = 0xFA17;
 
 /// Faults that are drawn from a list, one in each stretch of `every`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Random {
-    /// One fault is drawn for each stretch of this length, and strikes somewhere in it.
+    /// The length of a stretch. One fault is drawn for each stretch, and begins somewhere in it.
     pub every: Span,
-    /// What is drawn: a name, which gets the arguments of its row, or a fault with arguments and without `at`. Each is drawn once
-    /// before any is drawn again.
+    /// The candidates: a name, which gets the arguments of its row, or a fault with arguments and without `at`. Each is
+    /// drawn once before any is drawn again.
     pub from: Vec<Candidate>,
 }
 
@@ -39,45 +41,41 @@ pub struct Random {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Candidate(pub Fault);
 
-/// What is drawn for.
+/// The bounds and defaults of a draw.
 #[derive(Debug, Clone, Copy)]
 pub struct Window<'a> {
     /// No fault begins earlier.
     pub from: Duration,
     /// Every fault is over by then.
     pub to: Duration,
-    /// What is hit by faults that can choose and do not say what.
+    /// The default resource for faults that can choose one.
     pub resource: Option<&'a str>,
-    /// The faults that have a time of their own; where one of known length is active, none is drawn.
+    /// The faults with a time of their own. While one of known length is active, no drawn fault is.
     pub planned: &'a [Fault],
 }
 
-/// Why nothing can be drawn.
+/// Why a draw is impossible.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// An empty list.
     #[error("`random.from` is empty: name what may be drawn, for example `from: [watch-reset, silent-watch]`")]
     Nothing,
-    /// An entry that says when it begins, or that others may wait for it.
+    /// An entry with a beginning or an id.
     #[error(
         "`random.from`: entry {number} (`{fault}`) has `{key}`, which the draw decides: leave it out, or plan it under `planned`"
     )]
     Timed {
-        /// Which entry, from 1.
+        /// The number of the entry, from 1.
         number: usize,
-        /// The fault.
         fault: &'static str,
-        /// The key.
         key: &'static str,
     },
-    /// An entry that is no sound fault.
+    /// An entry that is no valid fault.
     #[error("`random.from`: entry {number} (`{fault}`): {error}")]
     Unsound {
-        /// Which entry, from 1.
+        /// The number of the entry, from 1.
         number: usize,
-        /// The fault.
         fault: &'static str,
-        /// What is wrong with it.
         error: super::Error,
     },
     /// A fault does not fit between two others.
@@ -85,21 +83,21 @@ pub enum Error {
         "`random.every` is {every}, but `{fault}` takes {takes} with its canaries: write at least {takes}, or give it a shorter `for`"
     )]
     TooOften {
-        /// What was written.
+        /// The configured length.
         every: Span,
         /// The longest fault.
         fault: &'static str,
-        /// What it needs.
+        /// The time that it needs.
         takes: Span,
     },
     /// More than [`DRAWN_MAX`].
     #[error("`random.every: {every}` draws {count} faults, at most {DRAWN_MAX} are played: write at least {instead}")]
     TooMany {
-        /// What was written.
+        /// The configured length.
         every: Span,
-        /// How many that would be.
+        /// The resulting number.
         count: u64,
-        /// What fits.
+        /// The shortest length that fits.
         instead: Span,
     },
     /// Not one stretch fits.
@@ -109,17 +107,17 @@ pub enum Error {
     NoRoom {
         /// The beginning of the window.
         from: Span,
-        /// Its end.
+        /// The end of the window.
         to: Span,
-        /// What was written.
+        /// The configured length.
         every: Span,
-        /// What is missing, in whole seconds.
+        /// The missing time, in whole seconds.
         short: Span,
     },
 }
 
 impl Random {
-    /// Draws the schedule, in order of time. Faults do not overlap each other, and not the planned ones of known length.
+    /// Draws the schedule, in order of time. Faults overlap neither each other nor planned faults of known length.
     pub fn draw(&self, seed: u64, window: &Window<'_>) -> Result<Vec<Fault>, Error> {
         let candidates = self.candidates(window.resource)?;
         let every = self.every.0;
@@ -154,7 +152,7 @@ impl Random {
         Ok(drawn)
     }
 
-    /// The list with everything that the rows and the scenario add, checked.
+    /// The checked list, with the additions of the rows and the scenario.
     fn candidates(&self, resource: Option<&str>) -> Result<Vec<Fault>, Error> {
         if self.from.is_empty() {
             return Err(Error::Nothing);
@@ -179,7 +177,7 @@ impl Random {
     }
 }
 
-/// A fault with a length, and with something to hit.
+/// A fault with a length and a resource.
 fn complete(fault: &Fault, resource: Option<&str>) -> Fault {
     let row = fault.name.row();
     let mut fault = Fault { at: Some(Span::from_secs(0)), ..fault.clone() };
@@ -195,8 +193,8 @@ fn complete(fault: &Fault, resource: Option<&str>) -> Fault {
     fault
 }
 
-/// How late in its stretch a fault strikes: at a whole second where there are enough of them to choose from, because that is what people
-/// can read in a plan and write into a scenario.
+/// How late in its stretch a fault begins. If there are enough whole seconds to choose from, it is one of them, because
+/// people can read that in a plan and write it into a scenario.
 fn late(rng: &mut ChaCha8Rng, slack: Duration) -> Duration {
     let grain = if slack >= SLACK_IN_SECONDS { Duration::from_secs(1) } else { Duration::from_millis(1) };
     let grains = u32::try_from(slack.as_nanos() / grain.as_nanos()).unwrap_or(u32::MAX);
@@ -220,7 +218,8 @@ fn takes(fault: &Fault) -> Duration {
     active(fault).unwrap_or_default().saturating_add(BETWEEN)
 }
 
-/// Whether two faults are active at the same time. One that lasts to the end is meant to lie below others.
+/// Whether two faults are active at the same time. A planned fault that lasts to the end does not count: it may overlap
+/// others.
 fn meet(planned: &Fault, drawn: &Fault) -> bool {
     let span = |fault: &Fault| Some((fault.at?.0, fault.at?.0.saturating_add(active(fault)?).saturating_add(BETWEEN)));
     span(planned).zip(span(drawn)).is_some_and(|(a, b)| a.0 < b.1 && b.0 < a.1)

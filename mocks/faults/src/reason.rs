@@ -1,6 +1,6 @@
-//! What a refusal says as its reason when the fault does not.
+//! The default reason of a refusal.
 
-/// The `reason` that belongs to a status (`k8s.io/apimachinery/pkg/apis/meta/v1`, `StatusReason`); empty when none does.
+/// The `reason` of a status (`k8s.io/apimachinery/pkg/apis/meta/v1`, `StatusReason`); empty if there is none.
 pub fn reason_of(status: u16) -> &'static str {
     match status {
         400 => "BadRequest",

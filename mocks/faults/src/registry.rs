@@ -1,4 +1,4 @@
-//! Rows of the faults of the registry, which `mock_registry` plays: one file there, which does what its row here says.
+//! Rows of the faults of the registry, which `mock_registry` plays: each has a file there with its behaviour.
 
 use units::{Span, Throughput};
 

@@ -1,6 +1,6 @@
-//! `rewind`: the store goes back to what it was some time ago, as after a restore from an older backup, and its
-//! revisions are handed out again. If that undid something, a hit is the first list that shows it, and each watch from a revision
-//! that does not exist any more.
+//! `rewind`: the store is restored to an earlier state, as from an older backup, and its revisions are handed out
+//! again. If that undid a commit, a hit is the first list that shows it, and each watch from a revision that does not
+//! exist any more.
 
 use std::sync::Arc;
 
@@ -10,7 +10,6 @@ use super::settings::{Newer, Watches, keys};
 use super::{Asked, Behaviour, Fault, Host, On, PlayedRow, Restore, Row, Scene, Stream};
 
 keys! {
-    /// The keys of `rewind`.
     pub struct Keys {
         age "age": Span = ("10s", ""),
         newer "newer": Newer = ("`silent`", "`silent`, `gone`, `too-large`"),
@@ -29,13 +28,13 @@ pub(super) const ROW: PlayedRow = Row::server(
 .hit("the first list afterwards, and a watch from a revision that no longer exists")
 .played(|fault| Box::new(Rewind::new(fault)));
 
-/// How old the backup is when the fault does not say.
+/// The default age of the backup.
 const AGE_S: u64 = 10;
 
 #[derive(Debug)]
 pub(super) struct Rewind {
     restore: Restore,
-    /// What nobody has been shown yet.
+    /// A description of the undone commits, until a list has shown the restore.
     undone: Option<String>,
 }
 
@@ -56,11 +55,11 @@ impl Behaviour for Rewind {
         self.undone = host.restore(self.restore);
     }
 
-    /// Those that were cut tell nothing of the restore: any server may reset them.
+    /// Open watches that were cut prove nothing about the restore: any server may reset them.
     fn begin(&mut self, _open: &[Arc<Stream>], _scene: &mut Scene<'_>) {}
 
     fn met(&mut self, asked: &Asked<'_>, scene: &mut Scene<'_>) -> bool {
-        // A watch that goes on from somewhere is told what `newer` says, and not what there is.
+        // A resumed watch gets the answer of `newer`, not the present state.
         let shows = asked.on == On::List || (asked.on == On::Watch && asked.resumes_from().is_none());
         let Some(what) = self.undone.take_if(|_| shows) else { return false };
         scene.hit(format!("{what}: {}", asked.describe()));

@@ -1,26 +1,24 @@
-//! When which fault begins and ends. Pure: time and hits come in, steps come out.
+//! The times at which faults begin and end. Pure: time and hits come in, steps come out.
 //!
-//! Owns `at`, `when` and `for`. It must not begin anything itself: whoever holds the clock does.
+//! Owns `at`, `when` and `for`. It must not begin a fault itself: the owner of the clock does.
 
 use std::time::Duration;
 
 use super::settings::{self, Lasting};
 use super::{Error, Fault};
 
-/// What is to be done about fault number `index` of the list.
+/// A step for fault number `index` of the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
-    /// It begins.
     Begin(usize),
-    /// It ends.
     End(usize),
 }
 
-/// The steps that are still to come. Times count from the start of the warm-up.
+/// The remaining steps. Times count from the start of the warm-up.
 #[derive(Debug)]
 pub struct Schedule {
     entries: Vec<Entry>,
-    /// In order of time; of the same time in the order in which they became known.
+    /// In order of time; steps of the same time are in the order in which they became known.
     pending: Vec<(Duration, Step)>,
 }
 
@@ -35,7 +33,7 @@ struct Entry {
 }
 
 impl Schedule {
-    /// The steps of a list of faults, which is checked; the number of the wrong one comes with the error.
+    /// The steps of a list of faults, which is checked; an error comes with the number of the invalid fault.
     pub fn new(faults: &[Fault]) -> Result<Self, (usize, Error)> {
         settings::check_all(faults)?;
         let entry = |fault: &Fault| Entry {
@@ -68,7 +66,7 @@ impl Schedule {
         now
     }
 
-    /// Fault number `index` had a hit at `now`: those that wait for its first one are planned.
+    /// Fault number `index` had a hit at `now`: faults that wait for its first hit are now planned.
     pub fn hit(&mut self, index: usize, now: Duration) {
         let Some(entry) = self.entries.get_mut(index).filter(|entry| !entry.was_hit) else { return };
         entry.was_hit = true;
@@ -86,7 +84,7 @@ impl Schedule {
         }
     }
 
-    /// The next step that is due. After a `Begin` the `End` of the same fault is planned, if it has one.
+    /// The next due step. After a `Begin` the `End` of the same fault is planned, if it has one.
     pub fn due(&mut self, now: Duration) -> Option<Step> {
         if self.pending.first()?.0 > now {
             return None;
@@ -99,12 +97,13 @@ impl Schedule {
         Some(step)
     }
 
-    /// When the next step is due, as far as is known: a hit may bring an earlier one.
+    /// The time of the next known step; a hit may bring an earlier one.
     pub fn next(&self) -> Option<Duration> {
         self.pending.first().map(|(at, _)| *at)
     }
 
-    /// The load is over: the faults that have begun and not ended, in the order of the list. Nothing is due afterwards.
+    /// Ends the schedule with the load. Returns the faults that have begun and not ended, in the order of the list; no
+    /// step is due afterwards.
     pub fn finish(&mut self) -> Vec<usize> {
         self.pending.clear();
         let open: Vec<usize> =

@@ -1,7 +1,7 @@
 //! The configuration of a fault, as a scenario file writes it.
 //!
-//! Owns the keys that faults share, with their units, and whether a list of faults makes sense. Every other key belongs to the row of its
-//! fault, which declares it with its default. It must not do anything.
+//! Owns the keys that faults share, with their units, and the checks of a list of faults. Every other key belongs to
+//! the row of its fault, which declares it with its default. It must not act.
 
 mod described;
 mod error;
@@ -41,42 +41,46 @@ pub use values::{
 #[serde(deny_unknown_fields, rename_all = "camelCase", remote = "Self")]
 #[schemars(transform = described::describe)]
 pub struct Fault {
-    /// Which misbehaviour.
+    /// The fault's name.
     pub name: Name,
     /// A label, unique among the faults: another fault's `when` or a script's step may wait for this fault's first hit.
     pub id: Option<String>,
-    /// When it begins, counted from the start of the warm-up. Without `at` and `when` it begins before the subject starts.
+    /// The beginning, counted from the start of the warm-up. Without `at` and `when` the fault begins before the
+    /// subject starts.
     pub at: Option<Span>,
     /// Instead of `at`: begins after the first hit of another fault.
     pub when: Option<When>,
-    /// How long it lasts. Default: a fault that cuts, compacts or restores is one moment when it has `at` or `when`, and
-    /// neither `nth`, `every` nor `afterEvents`: it acts on what is open then and on nothing that opens later; every other one lasts until
-    /// the load ends.
+    /// How long the fault lasts. Default: a fault that cuts, compacts or restores is momentary if it has `at` or
+    /// `when`, and neither `nth`, `every` nor `afterEvents`: it acts on streams that are open then and on no later
+    /// ones. Every other fault lasts until the load ends.
     #[serde(rename = "for")]
     pub lasts: Option<Span>,
     /// Only requests and watches of this resource, or workloads of this kind: `pods`, `packages` or `packages.longhaul.dev`. Default: all of them.
     pub resource: Option<String>,
-    /// Which requests.
+    /// The kinds of requests that the fault concerns.
     pub on: Option<On>,
     /// Only requests whose query string, as it was sent, contains this: `sendInitialEvents=true`.
     pub query: Option<String>,
     /// Only clients whose `User-Agent` contains this.
     pub user_agent: Option<String>,
-    /// `registry-…` only: only requests about this repository, or about those that begin so when it ends in `*`. Default: all.
+    /// `registry-…` only: only requests for this repository, or for those with this prefix if it ends in `*`. Default:
+    /// all.
     pub repository: Option<String>,
-    /// Only this endpoint of the control plane: 0 is the first one, the further ones count from 1. Default: all of them.
+    /// Only this endpoint of the control plane: 0 is the first one, the further ones count from 1. Default: all of
+    /// them.
     pub endpoint: Option<u32>,
-    /// Only the n-th matching request since the fault began, counted from 1, a range `{from: 2, to: 7}`, or a list `[2, 4, 6]`; watches that
-    /// are open when it begins are not concerned then. For faults on new connections and on the network the n-th
-    /// connection. Default: all of them.
+    /// Only the n-th matching request since the fault began, counted from 1, a range `{from: 2, to: 7}`, or a list `[2,
+    /// 4, 6]`. Then watches that are open when it begins are not concerned. For faults on new connections and on the
+    /// network: the n-th connection. Default: all of them.
     pub nth: Option<Nth>,
-    /// Instead of `nth`: only each second, third, … matching request since the fault began, as `2nd`.
+    /// Instead of `nth`: only every second, third, … matching request since the fault began, as `2nd`.
     pub every: Option<Every>,
-    /// Acts on a watch once it has sent so many events, the initial ones included, bookmarks not. Default: 0, at once.
+    /// Acts on a watch once it has sent this many events, including the initial ones but not bookmarks. Default: 0, at
+    /// once.
     pub after_events: Option<u64>,
-    /// The most effects it may have.
+    /// The most effects of the fault.
     pub count: Option<u64>,
-    /// The chance of each single effect, 0 to 1, decided by the seed. Default: 1.
+    /// The probability of each single effect, 0 to 1, decided by the seed. Default: 1.
     pub probability: Option<f64>,
     /// The keys of its row.
     #[serde(skip, default = "Settings::none")]
@@ -86,11 +90,9 @@ pub struct Fault {
 /// How long a fault lasts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lasting {
-    /// It ends as soon as it has begun.
+    /// The fault ends as soon as it has begun.
     Moment,
-    /// So long.
     For(Span),
-    /// Until the load ends.
     ToTheEnd,
 }
 
@@ -123,12 +125,12 @@ impl Fault {
         }
     }
 
-    /// The keys of its row, of which nothing is told where it is another row's.
+    /// The keys of the fault's row; defaults if the type belongs to another row.
     pub fn keys<K: Keys>(&self) -> K {
         self.settings.get()
     }
 
-    /// Tells it a key of its row, as a scenario spells it; `check` refuses what its row does not take.
+    /// Sets a key of the fault's row, as a scenario spells it; `check` refuses a key that the row does not have.
     #[must_use]
     pub fn set<V: Serialize>(mut self, key: &str, value: V) -> Self {
         self.put(key, value);
@@ -155,23 +157,23 @@ impl Fault {
         self.at.is_none() && self.when.is_none()
     }
 
-    /// Whether it chooses by number, and so is about what comes after its beginning.
+    /// Whether the fault chooses by number, and so concerns only requests after its beginning.
     pub fn counts_turns(&self) -> bool {
         self.nth.is_some() || self.every.is_some()
     }
 
-    /// Whether number `number` of what it could act on, counted from 1 since it began, is one that it is about.
+    /// Whether the fault acts on target number `number`, counted from 1 since the fault began.
     pub fn is_turn(&self, number: u64) -> bool {
         self.nth.as_ref().is_none_or(|nth| nth.contains(number))
             && self.every.is_none_or(|every| every.contains(number))
     }
 
-    /// Whether it is there before what it is meant for.
+    /// Whether the fault begins before its targets exist.
     pub(super) fn waits(&self) -> bool {
         self.is_armed_before() || self.counts_turns() || self.after_events.is_some()
     }
 
-    /// How long it lasts, as `for` and its name say.
+    /// The duration, from `for` and the fault's name.
     pub fn lasting(&self) -> Lasting {
         match self.lasts {
             Some(span) => Lasting::For(span),
@@ -180,17 +182,17 @@ impl Fault {
         }
     }
 
-    /// The requests it is about.
+    /// The requests that the fault concerns.
     pub fn on(&self) -> On {
         self.on.unwrap_or(self.name.row().on)
     }
 
-    /// The most effects it may have; `None` is no limit.
+    /// The most effects; `None` means no limit.
     pub fn count_most(&self) -> Option<u64> {
         self.count.or_else(|| (self.name.row().once && self.probability.is_none()).then_some(1))
     }
 
-    /// Whether the fault is about such a request or stream; `resource` is the full name.
+    /// Whether the fault concerns such a request or stream; `resource` is the full name.
     pub(super) fn matches(&self, resource: &str, user_agent: &str, query: &str, endpoint: u32) -> bool {
         let plural = resource.split_once('.').map_or(resource, |(plural, _)| plural);
         self.resource.as_deref().is_none_or(|wanted| wanted == resource || wanted == plural)

@@ -1,5 +1,5 @@
 //! `silent-watch`: matching watches stay open and get no bytes, neither events nor bookmarks; on HTTP/2 the connection
-//! and its other streams go on. A hit is one stream that had at least one event withheld.
+//! and its other streams go on. A hit is one stream with at least one withheld event.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,7 +8,6 @@ use super::settings::keys;
 use super::{Behaviour, NewStreams, PlayedRow, Row, Scene, Stream, WatchState};
 
 keys! {
-    /// The keys of `silent-watch`.
     pub struct Keys {
         new_streams "newStreams": NewStreams = ("", "`healthy` or `silent`"),
         heals "heals": bool = ("false", ""),
@@ -24,7 +23,7 @@ pub(super) const ROW: PlayedRow = Row::watches("silent-watch", "Open watches sta
 #[derive(Debug, Default)]
 pub(super) struct SilentWatch {
     silenced: u64,
-    /// Streams that were hit; bounded by the number of streams that were silenced.
+    /// Streams that were hit; bounded by the number of silenced streams.
     hit: BTreeSet<u64>,
 }
 

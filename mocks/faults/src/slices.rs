@@ -1,6 +1,6 @@
-//! `split` and `slow-drip`: everything goes out in small pieces with pauses, so that each is a flush of its own: a chunk on
-//! HTTP/1.1, a DATA frame on HTTP/2, a TLS record. A hit is one event of `split`, one stream of `slow-drip`. What fits
-//! one piece goes out as it would have gone, and is none.
+//! `split` and `slow-drip`: everything goes out in small pieces with pauses, so that each is a flush of its own: a
+//! chunk on HTTP/1.1, a DATA frame on HTTP/2, a TLS record. A hit is one event of `split`, one stream of `slow-drip`.
+//! Bytes that fit one piece go out normally and are no hit.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,10 +41,10 @@ pub(super) const SLOW_DRIP: PlayedRow = Row::watches("slow-drip", "Bytes trickle
     .hit("a watch")
     .played(|_| Box::new(Slices));
 
-/// When `split` does not say.
+/// The default piece of `split`.
 const PIECE_BYTES: u64 = 1;
 const PAUSE: Duration = Duration::from_millis(1);
-/// When `slow-drip` does not say, in bytes a second.
+/// The default rate of `slow-drip`, in bytes a second.
 const RATE: u64 = 100;
 /// Drips in a second, at rates that allow it.
 const DRIPS_PER_SECOND: u64 = 20;

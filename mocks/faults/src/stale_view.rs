@@ -1,5 +1,5 @@
 //! `stale-view`: lists, gets and watches are answered from an old state, as by an API server that lags, until the fault
-//! ends. A hit is one answer that would have been another one, and one watch that was kept from an event.
+//! ends. A hit is one answer that differs from the current one, and one watch with a withheld event.
 
 use std::sync::Arc;
 
@@ -9,7 +9,6 @@ use super::{Asked, Behaviour, Connections, Error, Fault, Host, Injection, On, Pl
 use units::Span;
 
 keys! {
-    /// The keys of `stale-view`.
     pub struct Keys {
         behind "behind": u64 = ("0", "older by so many revisions"),
         age "age": Span = ("0s", "instead of `behind`: older by so much; at most the kept history"),

@@ -1,6 +1,6 @@
-//! The handle of one open watch: what it is, and what is to become of it.
+//! The handle of one open watch: its identity, and the effects that faults want on it.
 //!
-//! Owns the stream's state, the effects on their way to it, and the waker of whoever serves it. It must not know the
+//! Owns the stream's state, the effects on their way to it, and the waker of its server task. It must not know the
 //! server.
 
 pub(super) mod pipe;
@@ -17,51 +17,44 @@ use pipe::Effect;
 use super::handle::Handle;
 use super::{FaultId, Http2Code};
 
-/// One open watch.
 #[derive(Debug)]
 pub struct Stream {
-    /// Its number.
     pub id: u64,
-    /// Whose it is.
     pub user: Arc<str>,
     /// Full resource name.
     pub resource: Arc<str>,
-    /// Of the client.
+    /// The client's `User-Agent`.
     pub user_agent: Arc<str>,
-    /// Of the request, as it was sent.
+    /// The request's query, as it was sent.
     pub query: Arc<str>,
-    /// What carries it.
     pub connection: Arc<Handle>,
     /// Events that were written, initial ones included.
     sent: AtomicU64,
     inner: Mutex<Inner>,
 }
 
-/// What a stream is made of.
+/// The identity of a new stream.
 #[derive(Debug)]
 pub struct Streaming {
-    /// Its number.
     pub id: u64,
-    /// Whose it is.
     pub user: Arc<str>,
     /// Full resource name.
     pub resource: Arc<str>,
-    /// Of the client.
+    /// The client's `User-Agent`.
     pub user_agent: Arc<str>,
-    /// Of the request, as it was sent.
+    /// The request's query, as it was sent.
     pub query: Arc<str>,
-    /// What carries it.
     pub connection: Arc<Handle>,
 }
 
-/// What is to become of a watch.
+/// The fate of a watch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WatchState {
-    /// Nothing special.
+    /// Normal service.
     Served,
-    /// It ends.
+    /// The watch ends.
     Over(Ending),
-    /// Stays open without a byte.
+    /// The watch stays open without a byte.
     Silent(FaultId),
 }
 
@@ -76,9 +69,8 @@ pub enum Ending {
     Eof,
     /// A last line, then a clean end, or silence because of a fault.
     Error {
-        /// The line.
         line: Bytes,
-        /// The fault that keeps the stream open after it.
+        /// The fault that keeps the stream open after the line.
         hold: Option<FaultId>,
     },
 }
@@ -91,14 +83,14 @@ struct Inner {
 }
 
 impl Stream {
-    /// A watch that is served.
+    /// A watch in normal service.
     pub fn new(of: Streaming) -> Self {
         let Streaming { id, user, resource, user_agent, query, connection } = of;
         let inner = Mutex::new(Inner { watch_state: WatchState::Served, attached: Vec::new(), waker: None });
         Self { id, user, resource, user_agent, query, connection, sent: AtomicU64::new(0), inner }
     }
 
-    /// The state and the effects that are new, and whom to wake when either changes.
+    /// The state and the new effects; `waker` is woken when either changes.
     pub fn look(&self, waker: &Waker) -> (WatchState, Vec<Box<dyn Effect>>) {
         let mut inner = self.inner.lock();
         if !inner.waker.as_ref().is_some_and(|known| known.will_wake(waker)) {
@@ -107,12 +99,11 @@ impl Stream {
         (inner.watch_state.clone(), std::mem::take(&mut inner.attached))
     }
 
-    /// What is to become of it.
     pub fn watch_state(&self) -> WatchState {
         self.inner.lock().watch_state.clone()
     }
 
-    /// Decides; a stream that is over stays so.
+    /// Sets the state and returns whether it changed; a stream that is over stays so.
     pub fn decide(&self, watch_state: WatchState) -> bool {
         let mut inner = self.inner.lock();
         if matches!(inner.watch_state, WatchState::Over(_)) || inner.watch_state == watch_state {
@@ -138,7 +129,7 @@ impl Stream {
         self.wake();
     }
 
-    /// Lets whoever serves the stream look again.
+    /// Wakes the stream's server task.
     pub fn wake(&self) {
         let waker = self.inner.lock().waker.take();
         if let Some(waker) = waker {
@@ -146,24 +137,24 @@ impl Stream {
         }
     }
 
-    /// How many events were written.
+    /// The number of written events.
     #[inline]
     pub fn sent(&self) -> u64 {
         self.sent.load(Ordering::Acquire)
     }
 
-    /// So many more events were written.
+    /// Counts further written events.
     #[inline]
     pub fn add_sent(&self, events: usize) {
         self.sent.fetch_add(events as u64, Ordering::AcqRel);
     }
 
-    /// `watch 7 of packages.longhaul.dev by subject on connection 3`.
+    /// For example `watch 7 of packages.longhaul.dev by subject on connection 3`.
     pub fn describe(&self) -> String {
         format!("{} on connection {}", self.what(), self.connection.id)
     }
 
-    /// `watch 7 of packages.longhaul.dev by subject`.
+    /// For example `watch 7 of packages.longhaul.dev by subject`.
     pub fn what(&self) -> String {
         format!("watch {} of {} by {}", self.id, self.resource, self.user)
     }

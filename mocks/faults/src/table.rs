@@ -1,7 +1,8 @@
-//! The table that every engine keeps of its faults: which run, whose turn each one waits for, and what they hit.
+//! The table of faults in every engine: the running faults, their turns, and their hits.
 //!
-//! Owns what the API server, the network and the registry have in common: ids, `nth`, `count`, `probability`, hits and who
-//! waits for one. It must not know what a fault does, nor what it acts on: that is what an engine keeps beside each entry.
+//! Owns the common part of the API server, the network and the registry: ids, `nth`, `count`, `probability`, hits and
+//! the tasks that wait for one. It must not know the mechanisms or the targets of faults: the engine keeps those beside
+//! each entry.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,18 +13,17 @@ use tokio::sync::Notify;
 
 use super::{Error, Fault, FaultId, Hit, Lasting};
 
-/// How many hits are kept until somebody takes them; older ones are dropped, the counters go on.
+/// Most hits that are kept until they are taken; older ones are dropped, the counters go on.
 const HITS_MAX: usize = 8192;
-/// How many faults are remembered. Every request and every event looks through them, so that thousands would cost more than all else; a
-/// run of a hundred hours begins six thousand. Of one that ended so long ago nobody asks any more.
+/// Most faults that are remembered. Every request and every event searches them, so thousands would cost more than all
+/// other work. A run of a hundred hours begins six thousand. Faults that ended so long ago are not needed any more.
 const FAULTS_MAX: usize = 256;
 
-/// The faults of one engine, in the order in which they began. `P` is what the engine needs to play one.
+/// The faults of one engine, in the order in which they began. `P` is the engine's data to play a fault.
 #[derive(Debug)]
 pub struct Table<P> {
     /// In the order in which they began.
     pub entries: Vec<Entry<P>>,
-    /// What they hit.
     pub ring: Ring,
     /// Decides every probability.
     pub random: ChaCha8Rng,
@@ -34,21 +34,20 @@ pub struct Table<P> {
 pub struct Entry<P> {
     /// The caller's number.
     pub id: FaultId,
-    /// Its settings.
     pub fault: Fault,
-    /// It was not ended yet.
+    /// Whether the fault has not ended yet.
     pub active: bool,
-    /// How often it had a real effect.
+    /// Number of real effects.
     pub hits: u64,
-    /// What it could have acted on so far, for `nth` and `every`.
+    /// Number of possible targets so far, for `nth` and `every`.
     asked: u64,
-    /// What it was chosen for so far; its effect may come later.
+    /// Number of chosen targets so far; their effects may come later.
     chosen: u64,
-    /// What the engine needs to play it.
+    /// The engine's data to play it.
     pub played: P,
 }
 
-/// The newest hits, and who waits for one.
+/// The newest hits, and the notification of new ones.
 #[derive(Debug, Default)]
 pub struct Ring {
     hits: VecDeque<Hit>,
@@ -56,7 +55,7 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// Adds a hit; of very many the oldest goes.
+    /// Adds a hit; beyond the limit the oldest is dropped.
     pub fn push(&mut self, fault: FaultId, at_us: u64, detail: String) {
         if self.hits.len() == HITS_MAX {
             self.hits.pop_front();
@@ -67,18 +66,18 @@ impl Ring {
 }
 
 impl<P> Entry<P> {
-    /// Whether it is about the next one that it could act on; counts that one.
+    /// Counts the next possible target, and returns whether the fault acts on it.
     pub fn is_its_turn(&mut self) -> bool {
         self.asked += 1;
         self.fault.is_turn(self.asked)
     }
 
-    /// Whether it acts once, on what is there when it begins, and on nothing that comes later.
+    /// Whether the fault acts once, on the targets that exist when it begins, and on no later ones.
     pub fn is_moment(&self) -> bool {
         self.fault.lasting() == Lasting::Moment
     }
 
-    /// Whether it has used up its `count`.
+    /// Whether the fault has used up its `count`.
     pub fn is_spent(&self) -> bool {
         self.fault.count_most().is_some_and(|count| self.hits >= count)
     }
@@ -90,16 +89,16 @@ impl<P> Table<P> {
         Self { entries: Vec::new(), ring: Ring::default(), random: ChaCha8Rng::seed_from_u64(seed) }
     }
 
-    /// Refuses an id that runs.
+    /// Refuses an id whose fault is active.
     pub fn check_free(&self, id: FaultId) -> Result<(), Error> {
         let runs = self.entries.iter().any(|entry| entry.id == id && entry.active);
         if runs { Err(Error::AlreadyRunning { id: id.0 }) } else { Ok(()) }
     }
 
-    /// Enters a fault that begins, and says where it stands.
+    /// Enters a fault that begins, and returns its index.
     pub fn begin(&mut self, id: FaultId, fault: &Fault, played: P) -> Result<usize, Error> {
         self.check_free(id)?;
-        // An ended fault is kept for its hits; of very many the oldest go.
+        // An ended fault is kept for its hits; beyond the limit the oldest is dropped.
         if self.entries.len() >= FAULTS_MAX
             && let Some(oldest) = self.entries.iter().position(|entry| !entry.active)
         {
@@ -110,20 +109,20 @@ impl<P> Table<P> {
         Ok(self.entries.len() - 1)
     }
 
-    /// Ends a fault and says where it stands; an unknown or ended one is nowhere.
+    /// Ends a fault and returns its index; `None` for an unknown or ended one.
     pub fn end(&mut self, id: FaultId) -> Option<usize> {
         let index = self.entries.iter().position(|entry| entry.id == id && entry.active)?;
         self.entries[index].active = false;
         Some(index)
     }
 
-    /// True with the probability of a fault; always when it has none.
+    /// True with the probability of a fault; always if it has none.
     pub fn chance(&mut self, index: usize) -> bool {
         let probability = self.entries[index].fault.probability;
         probability.is_none_or(|p| self.random.random_bool(p.clamp(0.0, 1.0)))
     }
 
-    /// Whether a fault acts on one more connection: its turn, its count and its chance.
+    /// Whether a fault acts on one more connection: its turn, its count and its probability decide.
     pub fn picks(&mut self, index: usize) -> bool {
         let entry = &mut self.entries[index];
         let picked = entry.is_its_turn() && entry.fault.count_most().is_none_or(|count| entry.chosen < count);
@@ -139,12 +138,12 @@ impl<P> Table<P> {
         self.ring.push(entry.id, at_us, detail);
     }
 
-    /// The place of the newest fault with this id: of those that share one it is the one that runs.
+    /// The index of the newest fault with this id: if several share the id, that is the active one.
     pub fn newest(&self, id: FaultId) -> Option<usize> {
         self.entries.iter().rposition(|entry| entry.id == id)
     }
 
-    /// How often the faults with this id had an effect.
+    /// Number of effects of the faults with this id.
     pub fn hits_of(&self, id: FaultId) -> u64 {
         self.entries.iter().filter(|entry| entry.id == id).map(|entry| entry.hits).sum()
     }
@@ -190,7 +189,7 @@ mod tests {
         assert_eq!([0; 3].map(|_| never.picks(0)), [false; 3]);
     }
 
-    /// The oldest that has ended goes, never one that runs, and what is remembered keeps its hits.
+    /// The oldest ended fault is dropped, never an active one, and remembered faults keep their hits.
     #[test]
     fn thousands_of_faults_are_begun_and_few_are_remembered() {
         let fault = Fault::new(Name::NetReset, Span::from_secs(1));

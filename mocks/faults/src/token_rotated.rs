@@ -1,6 +1,6 @@
-//! `token-rotated`: the subject's token file has a new one, and the old one is refused with 401 at once, or when it has stayed as long
-//! as is said. Open streams live on. A hit is each request that is refused, and the first that surely comes with the new one: who asks
-//! for nothing has noticed nothing.
+//! `token-rotated`: the subject's token file gets a new token, and the old one is refused with 401 at once, or after a
+//! set time. Open streams live on. A hit is each refused request, and the first request that certainly carries the new
+//! token: a client that sends no request has noticed nothing.
 
 use std::sync::Arc;
 
@@ -32,15 +32,15 @@ pub(super) struct TokenRotated {
     rotated: Vec<Rotated>,
 }
 
-/// One user's token.
+/// One user's new token.
 #[derive(Debug)]
 struct Rotated {
     user: Arc<str>,
-    /// What was done.
+    /// A description for the hits.
     what: String,
-    /// Until then a request says nothing, since the old one is taken too.
+    /// Until then a request proves nothing, because the old token is accepted too.
     ends_us: u64,
-    /// The new one was used.
+    /// Whether the new token was used.
     is_known: bool,
 }
 
@@ -56,7 +56,7 @@ impl Behaviour for TokenRotated {
         let stays_us = u64::try_from(self.stays.as_micros()).unwrap_or(u64::MAX);
         let rotate = |user: &Arc<str>| {
             let what = host.rotate_token(user, self.stays)?;
-            // Taken afterwards: the old one is surely refused by then.
+            // Read afterwards, so that the old token is certainly refused by then.
             let ends_us = if stays_us == 0 { 0 } else { host.now_us().saturating_add(stays_us) };
             Some(Rotated { user: user.clone(), what, ends_us, is_known: false })
         };
@@ -66,7 +66,7 @@ impl Behaviour for TokenRotated {
     /// Open streams live on.
     fn begin(&mut self, _open: &[Arc<Stream>], _scene: &mut Scene<'_>) {}
 
-    /// With the old token nobody gets as far.
+    /// A request with the old token does not get here.
     fn met(&mut self, asked: &Asked<'_>, scene: &mut Scene<'_>) -> bool {
         let Some(its) = self.rotated.iter_mut().find(|its| its.user == *asked.user) else { return false };
         if scene.now_us < its.ends_us {

@@ -1,12 +1,11 @@
-//! `too-large`: a `resourceVersion` that the server, or the old state of a `stale-view`, has not reached is refused with 504,
-//! in the words of today's servers or of old ones. A hit is one refusal.
+//! `too-large`: a `resourceVersion` that the server, or the old state of a `stale-view`, has not reached is refused
+//! with 504, in the words of current servers or of old ones. A hit is one refusal.
 
 use super::asked::TooLargeRule;
 use super::settings::keys;
 use super::{Asked, Behaviour, Form, Injection, On, PlayedRow, Row, Scene};
 
 keys! {
-    /// The keys of `too-large`.
     pub struct Keys {
         form "form": Form = ("`modern`", "`modern` or `old`"),
         always "always": bool = ("false", "for every revision but 0"),

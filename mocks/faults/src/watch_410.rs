@@ -1,5 +1,5 @@
-//! `watch-410`: the history is compacted to now and the open matching watches end cleanly, so that resuming them
-//! answers 410, truthfully. A hit is one 410 that was answered.
+//! `watch-410`: the history is compacted to now and the open matching watches end cleanly, so that resuming them really
+//! needs a 410. A hit is one 410 that was answered.
 
 use std::sync::Arc;
 
@@ -7,7 +7,6 @@ use super::settings::keys;
 use super::{Behaviour, Ending, Fault, Form, Host, PlayedRow, Row, Scene, Stream, WatchState};
 
 keys! {
-    /// The keys of `watch-410`.
     pub struct Keys {
         form "form": Form = ("`both`", "`http`, `stream` or `both` in turn"),
     }
@@ -42,7 +41,7 @@ impl Behaviour for Watch410 {
         host.compact(0);
     }
 
-    /// Whoever was sent an event meanwhile would resume from a revision that is there.
+    /// A second compaction: a client that got an event meanwhile could otherwise resume from an existing revision.
     fn once_begun(&self) -> Option<fn(&dyn Host)> {
         Some(|host| {
             host.compact(0);
@@ -79,7 +78,7 @@ mod tests {
     use super::super::{Asked, FaultId, Faults, Moment, Name, On, Restore, Streaming};
     use super::*;
 
-    /// Notes of each compaction what the watch was like then.
+    /// Notes the state of the watch at each compaction.
     #[derive(Debug)]
     struct Server(Arc<Stream>, Arc<Mutex<Vec<WatchState>>>);
 
@@ -102,7 +101,8 @@ mod tests {
         }
     }
 
-    /// What was sent until the watch was over must be too old as well: else who resumes from there meets no 410.
+    /// Events sent until the watch was over must be too old as well: otherwise a client that resumes from there gets no
+    /// 410.
     #[test]
     fn history_ends_behind_the_last_event_of_the_watch() {
         let faults = Faults::new(1);

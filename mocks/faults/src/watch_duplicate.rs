@@ -1,5 +1,5 @@
-//! `watch-duplicate`: each event is sent twice, one right behind the other, with the same bytes. What is done with an event must
-//! be harmless when it is done again, and nothing may count events. A hit is one event.
+//! `watch-duplicate`: each event is sent twice in a row, with the same bytes. Handling an event must be harmless when
+//! it is repeated, and clients must not count events. A hit is one event.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ impl Effect for Doubling {
         if let Item::Event(EventLine { change, revision, initial: false, ref line, .. }) = item
             && self.active.strike(|| format!("revision {revision} sent twice on {}", flow.stream.describe()))
         {
-            // Everything up to it has been given with the second one only.
+            // Only the second one completes the delivery up to it.
             out.push(Item::Event(EventLine { change, revision, initial: false, line: line.clone(), through: None }));
         }
         out.push(item);

@@ -1,5 +1,5 @@
-//! `not-ready` and `flapping`: workloads that do not become ready, stop being so, or go up and down. The part of the mock API server that plays
-//! kubelet and controllers does it, and counts.
+//! `not-ready` and `flapping`: workloads that do not become ready, stop being ready, or alternate. The part of the mock
+//! API server that simulates kubelet and controllers plays them and counts.
 
 use units::Span;
 
@@ -7,7 +7,7 @@ use super::settings::keys;
 use super::settings::{Family, Row};
 use super::{Behaviour, Error, Fault, PlayedRow};
 
-/// How long what flaps is up, and how long it is down, when the fault does not say.
+/// The default time that a flapping workload is ready, and that it is not.
 pub const PERIOD: Span = Span::from_secs(2);
 /// A kubelet looks at its containers once a second.
 const PERIOD_LEAST: Span = Span::from_millis(100);
@@ -65,7 +65,7 @@ fn chosen(fault: &Fault, share: Option<f64>) -> Result<(), Error> {
     }
 }
 
-/// The player of workloads asks which of them are active.
+/// The player of workloads asks for the active faults itself.
 #[derive(Debug)]
 struct Held;
 

@@ -4,7 +4,6 @@ use super::settings::keys;
 use super::{Asked, Behaviour, Error, Injection, On, PlayedRow, Row, Scene};
 
 keys! {
-    /// The keys of `wrong-content-type`.
     pub struct Keys {
         content_type "contentType": String = ("`text/html`", ""),
     }
@@ -23,7 +22,7 @@ pub(super) const ROW: PlayedRow = Row::requests("wrong-content-type", "Answers c
     .sees("another `Content-Type`, the same body")
     .played(|_| Box::new(WrongContentType));
 
-/// When the fault does not say.
+/// The default media type.
 const MEDIA: &str = "text/html";
 
 #[derive(Debug)]

@@ -1,11 +1,12 @@
-//! Which answers of a webhook kube-apiserver believes, and what it reads in them.
+//! The rules by which kube-apiserver accepts a webhook's answers, and the verdicts that it reads in them.
 //!
-//! Who plays an API server and who judges a webhook decide alike because both ask here. The rules are those of k8s.io/apiserver v0.34.1
-//! (`VerifyAdmissionResponse`, the mutating dispatcher) and of what it reads answers with: client-go's REST client, which asks neither for
-//! a media type nor for a certain 2xx, and the decoder of Go's JSON, which lets pass what serde refuses and the other way round. Pure: no
-//! connection, no clock.
+//! A mock API server and a judge of webhooks decide alike because both use these rules. They are those of
+//! k8s.io/apiserver v0.34.1 (`VerifyAdmissionResponse`, the mutating dispatcher) and of its readers: client-go's REST
+//! client, which requires neither a media type nor a certain 2xx, and the decoder of Go's JSON, which accepts some
+//! texts that serde refuses and the other way round. Pure: no connection, no clock.
 //!
-//! Two things are narrower: protobuf is not read, which nobody answers who was asked for JSON, and a redirect is not followed.
+//! Two rules are narrower: protobuf is not read, because no webhook sends it when asked for JSON, and a redirect is not
+//! followed.
 
 mod gzip;
 mod media;
@@ -22,24 +23,22 @@ use json_patch::Patch;
 pub use gzip::{Problem as Unpacked, unpack};
 use parts::Parts;
 
-/// The 2xx that client-go believes.
+/// The 2xx that client-go accepts.
 const BELIEVED: std::ops::RangeInclusive<u16> = 200..=206;
 
 /// An answer, unpacked if it was compressed.
 #[derive(Debug, Clone, Copy)]
 pub struct Answer<'a> {
-    /// The status of HTTP.
+    /// The HTTP status.
     pub status: u16,
     /// The first `Content-Type`, if there is one.
     pub content_type: Option<&'a [u8]>,
-    /// The whole body.
     pub body: &'a [u8],
 }
 
-/// What an answer is held against.
+/// The request that an answer is checked against.
 #[derive(Debug, Clone, Copy)]
 pub struct Asked<'a> {
-    /// The uid of the request.
     pub uid: &'a [u8],
     /// Whether the webhook may change the object.
     pub mutating: bool,
@@ -47,7 +46,7 @@ pub struct Asked<'a> {
     pub version: Version,
 }
 
-/// The two forms of a review: the same fields, and other demands on the answer.
+/// The two forms of a review: the same fields, but other requirements for the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
     /// `admission.k8s.io/v1`.
@@ -56,103 +55,93 @@ pub enum Version {
     V1Beta1,
 }
 
-/// What a webhook said.
+/// The content of a valid answer.
 #[derive(Debug, Default)]
 pub struct Verdict {
-    /// Nothing said is a no.
+    /// An absent value means no.
     pub allowed: bool,
-    /// What to change; never an empty one, and none of a denial.
+    /// The changes; never an empty patch, and `None` for a denial.
     pub patch: Option<Patch>,
-    /// The code of a denial's status; 0 where it says none.
+    /// The code of a denial's status; 0 if it has none.
     pub code: i32,
-    /// Its reason, such as `Forbidden`.
+    /// For example `Forbidden`.
     pub reason: String,
-    /// Its message.
+    /// The message of a denial.
     pub message: String,
-    /// For the client.
+    /// Shown to the client.
     pub warnings: Vec<String>,
 }
 
-/// Why an answer is no verdict, where there is one in the real server's words.
+/// Why an answer is no verdict, in the real server's words if it has any.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
     /// A status that is no success.
     #[error("HTTP {status}: {body}")]
     Status {
-        /// The status.
         status: u16,
         /// The beginning of the body.
         body: String,
     },
     /// No body.
     #[error("0-length response with status code: {status} and content type: {content_type}")]
-    Empty {
-        /// The status.
-        status: u16,
-        /// The media type.
-        content_type: String,
-    },
-    /// A `Content-Type` that Go cannot read. Which one it is does not matter.
+    Empty { status: u16, content_type: String },
+    /// A `Content-Type` that Go cannot parse. The named type does not matter.
     #[error("the Content-Type is `{content_type}`, which cannot be read: {why}")]
     MediaType {
         /// As it was sent.
         content_type: String,
-        /// What is wrong about it.
         why: media::Problem,
     },
     /// Neither JSON nor YAML of a review.
     #[error("the body is no AdmissionReview ({why}): {body}")]
     Undecodable {
-        /// What is wrong about it.
         why: String,
-        /// Its beginning.
+        /// The beginning of the body.
         body: String,
     },
     /// A review without an answer.
     #[error("webhook response was absent")]
     Absent,
-    /// The answer to something else.
+    /// The answer to another request.
     #[error("expected response.uid=\"{expected}\", got \"{got}\"")]
     Uid {
-        /// What was asked.
+        /// The uid of the request.
         expected: String,
-        /// What was answered.
+        /// The uid of the answer.
         got: String,
     },
-    /// It is something else.
+    /// An object of another type.
     #[error("expected webhook response of {expected}, Kind=AdmissionReview, got {api_version}, Kind={kind}")]
     Type {
-        /// Its `apiVersion`.
         api_version: String,
-        /// Its `kind`.
         kind: String,
-        /// The `apiVersion` that it has to have.
+        /// The required `apiVersion`.
         expected: &'static str,
     },
-    /// A patch, or its type, of one that may only validate.
+    /// A patch, or a patch type, of a webhook that may only validate.
     #[error("validating webhook may not return response.{0}")]
     Validating(&'static str),
     /// A patch without its type, or a type without a patch.
     #[error("webhook returned response.{has} but not response.{lacks}")]
     Half {
-        /// What it has.
+        /// The present field.
         has: &'static str,
-        /// What it lacks.
+        /// The missing field.
         lacks: &'static str,
     },
-    /// A patch whose type is empty.
+    /// A patch with an empty type.
     #[error("webhook returned invalid response.patchType of \"{0}\"")]
     PatchType(String),
-    /// A patch of a type that does not exist.
+    /// A patch of an unknown type.
     #[error("unsupported patch type \"{0}\"")]
     Patch(String),
-    /// A patch that is none.
+    /// An invalid patch.
     #[error("received undecodable patch in webhook response: {0}")]
     NoPatch(String),
 }
 
 impl Version {
-    /// `v1` or `v1beta1`.
+    /// The version named `v1` or `v1beta1`.
     pub fn of(name: &str) -> Option<Self> {
         match name {
             "v1" => Some(Self::V1),
@@ -170,7 +159,7 @@ impl Version {
     }
 }
 
-/// What the answer says.
+/// The verdict of an answer.
 ///
 /// # Errors
 ///

@@ -1,7 +1,7 @@
-//! What TLS in Go decides otherwise than rustls: which cipher suites it wants, and which certificates it believes.
+//! The differences between TLS in Go and rustls: the preferred cipher suites, and the accepted certificates.
 //!
-//! kube-apiserver, registries and most webhooks are written in Go, so whoever plays one of them or judges one of them decides as Go
-//! does. Owns no connection and no key. Handshakes and all other checks stay rustls's.
+//! kube-apiserver, registries and most webhooks are written in Go, so mocks and judges of them decide as Go does. Owns
+//! no connection and no key. Handshakes and all other checks stay rustls's.
 
 mod leaf;
 mod pace;
@@ -15,8 +15,9 @@ use rustls::crypto::CryptoProvider;
 pub use pace::Pace;
 pub use trust::verifier;
 
-/// The crypto of this project with the cipher suites in Go's order, AES-128 first. Go's servers decide by their own order, whatever the
-/// client's is (<https://go.dev/blog/tls-cipher-suites>): there `ServerConfig::ignore_client_order` belongs to it.
+/// The crypto of this project with the cipher suites in Go's order, AES-128 first. Go's servers decide by their own
+/// order, whatever the client's is (<https://go.dev/blog/tls-cipher-suites>), so a server also needs
+/// `ServerConfig::ignore_client_order`.
 pub fn provider() -> Arc<CryptoProvider> {
     let mut provider = rustls::crypto::aws_lc_rs::default_provider();
     provider.cipher_suites.sort_by_key(|suite| {

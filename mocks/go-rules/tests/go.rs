@@ -1,4 +1,4 @@
-//! Our decisions beside those of Go itself, which verifies the same certificates.
+//! Tests of these rules against Go itself, which verifies the same certificates.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
 
@@ -11,7 +11,7 @@ use rcgen::{BasicConstraints, CertificateParams, CustomExtension, ExtendedKeyUsa
 use rustls::pki_types::{CertificateDer, UnixTime};
 use serde_json::{Value, json};
 
-/// Prints for each case whether `Certificate.Verify` believes it.
+/// Prints for each case whether `Certificate.Verify` accepts it.
 const PROGRAM: &str = r#"package main
 
 import (

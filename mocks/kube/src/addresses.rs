@@ -1,7 +1,7 @@
-//! The addresses and node ports of services, which the real server itself gives out, after admission.
+//! The cluster IPs and node ports of services, which the real server itself assigns after admission.
 //!
-//! Owns which ones are free: that is read from the services that exist, so that a deletion or a restored store needs no
-//! audit, and from the writes that are still being admitted. It must not do I/O.
+//! Owns the sets of free addresses and ports. They are computed from the existing services, so that a deletion or a
+//! restored store needs no audit, and from the writes that are still being admitted. It must not do I/O.
 
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
@@ -21,26 +21,26 @@ const RANGE: &str = "10.96.0.0/12";
 /// The default of kube-apiserver's `--service-node-port-range`.
 const PORTS: std::ops::RangeInclusive<u16> = 30_000..=32_767;
 
-/// What is being given out.
 #[derive(Debug, Default)]
 pub(crate) struct Addresses(Mutex<AuditLog>);
 
 #[derive(Debug, Default)]
 struct AuditLog {
     next: Next,
-    /// What writes have that are not committed yet, by their number.
+    /// Reserved by writes that are not committed yet, by the number of the write.
     held: HashMap<u64, Taken>,
     writes: u64,
 }
 
-/// Where the next search for a free address begins, behind the one given last, so that an address rests for a while.
+/// Where the next search for a free address begins: behind the address given last, so that a freed address rests for a
+/// while.
 #[derive(Debug, Default)]
 struct Next {
     address: u32,
     port: u16,
 }
 
-/// What one write was given: nobody else is given it before this is dropped.
+/// The addresses and ports of one write. No other write gets them before this is dropped.
 #[derive(Debug)]
 pub(crate) struct Reservation<'a> {
     of: &'a Addresses,
@@ -53,12 +53,12 @@ impl Drop for Reservation<'_> {
     }
 }
 
-/// Whether the objects of a resource are given addresses.
+/// Whether the server assigns addresses to the objects of a resource.
 pub(crate) fn concerns(resource: &Resource) -> bool {
     resource.rules.meaning == Meaning::Service
 }
 
-/// Keeps what an update leaves out and what it may not take away: the address, and the node ports of ports that stay.
+/// Keeps the address and the node ports of remaining ports in an update: an update may omit them but not remove them.
 pub(crate) fn carry_over(value: &mut Value, old: &Value) {
     let (kind, before) = (kind(value).to_owned(), kind(old).to_owned());
     let Some(spec) = value.get_mut("spec").filter(|spec| spec.is_object()) else { return };
@@ -85,8 +85,9 @@ pub(crate) fn carry_over(value: &mut Value, old: &Value) {
 }
 
 impl Addresses {
-    /// Gives a service what it has a right to and has not, and takes what it may not have any more. The reservation must
-    /// live until the commit: it keeps others from taking the same. `services` reads those that there are.
+    /// Assigns the addresses and ports that a service needs and lacks, and removes those that its type does not allow.
+    /// The reservation must live until the commit: it keeps other writes from taking the same ones. `services` lists
+    /// the existing services.
     pub fn give(
         &self,
         services: impl FnOnce() -> Vec<Arc<Version>>,
@@ -96,7 +97,7 @@ impl Addresses {
         let mut audit = self.0.lock();
         let mut taken = Taken::by_others(services(), resource, service);
         for held in audit.held.values() {
-            // Two writes of one service share what it has: the slower one is made again.
+            // Another write of the same service does not count: both share its addresses; the slower one is repeated.
             if held.uid != mock_objects::object::meta(service, "uid") {
                 taken.addresses.extend(held.addresses.iter().cloned());
                 taken.ports.extend(&held.ports);
@@ -114,10 +115,10 @@ impl Addresses {
     }
 }
 
-/// What services have.
+/// Addresses and ports in use.
 #[derive(Debug, Default)]
 struct Taken {
-    /// Whose it is, when it is one's.
+    /// The service's uid, if the set belongs to one service.
     uid: String,
     addresses: std::collections::HashSet<String>,
     ports: std::collections::HashSet<u16>,
@@ -136,7 +137,7 @@ impl Taken {
             }
             let field = |index: Option<usize>| index.and_then(|index| version.facts().fields.get(index));
             taken.addresses.extend(field(address).map(ToString::to_string));
-            // Only these have node ports, and only they are unpacked.
+            // Only these types have node ports, so only these services are unpacked.
             if field(kind).is_some_and(|kind| has_ports(kind)) {
                 taken.ports.extend(ports_of(&version.value()));
             }

@@ -1,6 +1,6 @@
 //! The server's own endpoints: `/metrics`, and `/longhaul/…` for faults, history and statistics.
 //!
-//! Owns what somebody without the Rust API needs to drive faults by hand and to look into the server. Only members of
+//! Owns the HTTP access to faults and to the server's state, for users without the Rust API. Only members of
 //! `system:masters` may use `/longhaul`. It must not do anything that the API of [`super::Server`] cannot.
 //! `docs/mock-kube.md` describes every endpoint.
 
@@ -22,7 +22,7 @@ use super::path;
 use super::rbac;
 use super::users::Who;
 
-/// Rows of an answer when the query does not say how many.
+/// Rows of an answer if the query names no limit.
 const LIMIT: usize = 100;
 /// Most rows of one answer.
 const LIMIT_MAX: usize = 10_000;
@@ -32,7 +32,7 @@ const LIMIT_MAX: usize = 10_000;
 #[serde(deny_unknown_fields)]
 struct Begin {
     id: u32,
-    /// Users whose watches are touched; those of before when it is left out.
+    /// Users whose watches are touched; if absent, the earlier ones stay.
     #[serde(default)]
     users: Option<Vec<String>>,
     fault: Fault,
@@ -56,10 +56,9 @@ struct Back {
     watches: Option<Watches>,
 }
 
-/// What a query narrows an answer down to.
+/// The conditions of a query that narrow an answer down.
 struct Filter(Vec<(String, String)>);
 
-/// Whether a path is answered here.
 pub(super) fn is_admin(path: &str) -> bool {
     path == "/metrics" || path.starts_with("/longhaul/")
 }
@@ -134,7 +133,7 @@ pub(super) fn answer(
     }
 }
 
-/// The least that everybody needs who came, as YAML.
+/// The minimal roles for all users seen so far, as YAML.
 pub(super) fn least_roles(cluster: &Cluster) -> String {
     roles::yaml(cluster, None, None).unwrap_or_default()
 }
@@ -148,7 +147,7 @@ fn faults(cluster: &Cluster) -> Value {
 }
 
 impl Filter {
-    /// Reads a query. A key that the endpoint does not know is refused, because ignoring it would answer too much.
+    /// Reads a query. A key that the endpoint does not know is refused, because ignoring it would return too much.
     fn parse(raw: &str, known: &[&str]) -> Result<Self, Failure> {
         let pairs = path::pairs(raw);
         if let Some((key, _)) = pairs.iter().find(|(key, _)| !known.contains(&key.as_str())) {
@@ -168,7 +167,7 @@ impl Filter {
         self.0.iter().find(|(known, _)| known == key).map(|(_, value)| value.as_str())
     }
 
-    /// At most `LIMIT_MAX` rows, `LIMIT` when the query does not say.
+    /// At most `LIMIT_MAX` rows; `LIMIT` if the query names no limit.
     fn limit(&self) -> usize {
         self.text("limit").and_then(|limit| limit.parse().ok()).unwrap_or(LIMIT).min(LIMIT_MAX)
     }

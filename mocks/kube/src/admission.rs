@@ -1,6 +1,6 @@
 //! Admission webhooks, called as kube-apiserver calls them (Kubernetes documentation, "Dynamic Admission Control").
 //!
-//! Owns which hooks a request meets, their order, failure policies, reinvocation and the checks of their answers.
+//! Owns the choice of hooks for a request, their order, failure policies, reinvocation and the checks of their answers.
 //! Configurations and connections are in `webhooks`. It must not write objects.
 
 mod form;
@@ -26,10 +26,9 @@ use super::reach::Nowhere;
 use super::webhooks::{FailurePolicy, Hook, Hooks, Opinion, Policies, client, judge};
 use form::{Form, Seen};
 
-/// So much of an answer that is no verdict is shown.
+/// Bytes of an invalid answer that an error message quotes.
 const SHOWN_BYTES: usize = 256;
 
-/// What a request wants to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Operation {
     Create,
@@ -55,16 +54,16 @@ impl Operation {
     }
 }
 
-/// What came of asking the webhooks.
+/// The result of the webhooks.
 #[derive(Debug, Default)]
 pub(crate) struct Admitted {
-    /// For the client.
+    /// Shown to the client.
     pub warnings: Vec<String>,
-    /// Whether a webhook changed the object, which then has to be looked at again.
+    /// Whether a webhook changed the object; then it has to be checked again.
     pub changed: bool,
 }
 
-/// Who is asked about one request, as it was configured when the request came.
+/// The hooks for one request, as configured when the request came.
 #[derive(Debug)]
 pub(crate) struct Chain(Option<Arc<Hooks>>, Option<Arc<Policies>>);
 
@@ -75,7 +74,6 @@ impl Chain {
         Self(sees.then_some(hooks), policies)
     }
 
-    /// Nobody is.
     pub fn is_empty(&self) -> bool {
         self.0.is_none() && self.1.is_none()
     }
@@ -87,7 +85,7 @@ impl Chain {
             .is_some_and(|hooks| hooks.mutating.iter().any(|hook| hook.matches.form(attempt, object).is_some()))
     }
 
-    /// Whether anybody could refuse the request at its end.
+    /// Whether a validating hook sees requests like this one.
     pub fn validates(&self) -> bool {
         self.1.is_some() || self.0.as_ref().is_some_and(|hooks| !hooks.validating.is_empty())
     }
@@ -96,13 +94,13 @@ impl Chain {
     pub async fn mutate(&self, attempt: &Attempt<'_>, object: &mut Value) -> Result<Admitted, Failure> {
         plugins::mutate(attempt, object)?;
         match &self.0 {
-            // Boxed, because every write has room for it and few ask a webhook.
+            // Boxed, because every write reserves the room and few call a webhook.
             Some(hooks) if !hooks.mutating.is_empty() => Box::pin(ask_mutating(attempt, &hooks.mutating, object)).await,
             _ => Ok(Admitted::default()),
         }
     }
 
-    /// Lets the policies and then the validating hooks refuse `object`; answers their warnings.
+    /// Lets the policies and then the validating hooks refuse `object`; returns their warnings.
     pub async fn validate(&self, attempt: &Attempt<'_>, object: &Value) -> Result<Vec<String>, Failure> {
         let mut warnings = match &self.1 {
             Some(policies) => Box::pin(policies::ask(attempt, policies, object)).await?,
@@ -115,7 +113,7 @@ impl Chain {
     }
 }
 
-/// Lets the plugins change `object`, where no webhook may.
+/// Lets the plugins change `object` of a request that no webhook may see.
 pub(crate) fn complete(attempt: &Attempt<'_>, object: &mut Value) -> Result<(), Failure> {
     plugins::mutate(attempt, object).map(drop)
 }
@@ -144,10 +142,10 @@ async fn ask_validating(attempt: &Attempt<'_>, hooks: &[Hook], object: &Value) -
 
 async fn ask_mutating(attempt: &Attempt<'_>, hooks: &[Hook], object: &mut Value) -> Result<Admitted, Failure> {
     let mut admitted = Admitted::default();
-    // Which hooks were called, and whether something changed after them.
+    // The called hooks, and whether the object changed after each call.
     let mut called: Vec<(usize, bool)> = Vec::new();
     for round in 0..2 {
-        // What the plugins make of a changed object is news to the hooks as well.
+        // A plugin's change to the object also makes the earlier calls of hooks stale.
         if round == 1 && admitted.changed && plugins::mutate(attempt, object)? {
             for (_, stale) in &mut called {
                 *stale = true;
@@ -171,7 +169,8 @@ async fn ask_mutating(attempt: &Attempt<'_>, hooks: &[Hook], object: &mut Value)
                     settle(attempt, &mut next)?;
                     *object = next;
                     admitted.changed = true;
-                    // Those before this one; it is not among them yet, and in the second round nobody comes after that.
+                    // The hooks called before this one. This one is not in the list yet, and in the second round no
+                    // further round follows.
                     for (_, stale) in &mut called {
                         *stale = true;
                     }
@@ -185,12 +184,12 @@ async fn ask_mutating(attempt: &Attempt<'_>, hooks: &[Hook], object: &mut Value)
     Ok(admitted)
 }
 
-/// Makes of what a webhook left an object of its type, with its defaults: the next webhook sees no less.
+/// Gives the object that a webhook returned its type and defaults, so that the next webhook sees a complete object.
 fn settle(attempt: &Attempt<'_>, object: &mut Value) -> Result<(), Failure> {
     let (call, now) = (attempt.call, Timestamp::now());
     let whole = call.target.subresource.is_none();
     if !whole && call.target.subresource.as_deref() != Some("status") {
-        // It is of a type of its own, which the subresource knows.
+        // The object has a type of its own, which the subresource checks.
         return Ok(());
     }
     object::drop_unknown(object, &call.resource);
@@ -207,7 +206,7 @@ fn settle(attempt: &Attempt<'_>, object: &mut Value) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The hooks that want to see a request, and how.
+/// The hooks that match a request, each with the object it is shown.
 async fn matching<'a>(
     attempt: &Attempt<'a>,
     hooks: &'a [Hook],
@@ -222,7 +221,8 @@ async fn matching<'a>(
     Ok(found)
 }
 
-/// What a hook is to be shown, if it is to be called. Dry runs are no exception: a hook with side effects cannot be configured.
+/// The object that a hook is shown, if the hook is to be called. Dry runs are no exception: a hook with side effects
+/// cannot be configured.
 async fn seen_by<'a>(attempt: &Attempt<'a>, hook: &Hook, object: &'a Value) -> Result<Option<Seen<'a>>, Failure> {
     let Some(form) = hook.matches.form(attempt, object) else { return Ok(None) };
     let seen = Seen::new(attempt, object, form).await?;
@@ -232,7 +232,7 @@ async fn seen_by<'a>(attempt: &Attempt<'a>, hook: &Hook, object: &'a Value) -> R
     Ok(Some(seen))
 }
 
-/// Whether a hook's conditions let it see the request.
+/// Whether a hook's match conditions accept the request.
 async fn meets_conditions(attempt: &Attempt<'_>, hook: &Hook, seen: &Seen<'_>) -> Result<bool, Failure> {
     if hook.conditions.is_empty() {
         return Ok(true);
@@ -240,7 +240,7 @@ async fn meets_conditions(attempt: &Attempt<'_>, hook: &Hook, seen: &Seen<'_>) -
     let (request, none) = (review::request(attempt, &seen.form), Value::Null);
     let input = Input { object: &seen.object, old_object: seen.old.as_deref().unwrap_or(&none), request: &request };
     let opinion = judge(&hook.conditions, &input, hook.failure_policy);
-    // The conditions of the next webhook have a budget of their own; other requests go in between.
+    // The conditions of the next webhook have a budget of their own; other requests run in between.
     tokio::task::yield_now().await;
     match opinion {
         Opinion::Call => Ok(true),
@@ -249,7 +249,7 @@ async fn meets_conditions(attempt: &Attempt<'_>, hook: &Hook, seen: &Seen<'_>) -
     }
 }
 
-/// Why there is no verdict of a webhook, in the real server's words.
+/// Why a webhook gave no verdict, in the real server's wording.
 #[derive(Debug, thiserror::Error)]
 enum Unanswered {
     #[error("failed to call webhook: {0}")]
@@ -268,7 +268,7 @@ enum Unanswered {
     Deadline { url: String },
 }
 
-/// Calls one hook. `None`: it failed and may be ignored.
+/// Calls one hook. `None` means that the call failed and the failure policy ignores it.
 async fn call_hook(attempt: &Attempt<'_>, hook: &Hook, seen: &Seen<'_>) -> Result<Option<Verdict>, Failure> {
     let webhooks = &attempt.call.cluster().webhooks;
     let uid = attempt.call.cluster().fresh().uid;
@@ -276,7 +276,7 @@ async fn call_hook(attempt: &Attempt<'_>, hook: &Hook, seen: &Seen<'_>) -> Resul
     let began = tokio::time::Instant::now();
     let path_and_query = hook.path_and_query();
     let target = hook.target(attempt.call.cluster());
-    // Boxed, because every write has room for it and few ask a webhook.
+    // Boxed, because every write reserves the room and few call a webhook.
     let called = Box::pin(async {
         let target = target?;
         let reply = webhooks.client.post(&target, &path_and_query, request).await?;
@@ -309,7 +309,7 @@ async fn call_hook(attempt: &Attempt<'_>, hook: &Hook, seen: &Seen<'_>) -> Resul
     }
 }
 
-/// What the real server says of an answer that it does not believe.
+/// The real server's message for an answer that it rejects.
 fn unanswered(refusal: Refusal, reply: &client::Reply) -> Unanswered {
     match refusal {
         Refusal::Status { status, .. } => {
@@ -324,7 +324,7 @@ fn unanswered(refusal: Refusal, reply: &client::Reply) -> Unanswered {
     }
 }
 
-/// A refusal: a status below 400 becomes 400, and the webhook's name is put in front.
+/// A refusal: a status below 400 becomes 400, and the webhook's name is prefixed.
 fn denied(hook: &Hook, verdict: &Verdict) -> Failure {
     let why = if verdict.message.is_empty() {
         format!("admission webhook \"{}\" denied the request without explanation", hook.name)
@@ -346,7 +346,7 @@ fn denied(hook: &Hook, verdict: &Verdict) -> Failure {
     Failure::new(code, reason, why)
 }
 
-/// The hooks as they are configured now; parsed again only when a configuration has changed.
+/// The hooks as configured now; parsed again only after a configuration has changed.
 fn hooks(call: &Call) -> Arc<Hooks> {
     let cluster = call.cluster();
     let catalogue = cluster.catalogue();
@@ -363,17 +363,16 @@ fn hooks(call: &Call) -> Arc<Hooks> {
     hooks
 }
 
-/// What stands for the object in rules and selectors when there is no new one.
+/// The object for rules and selectors: the old one if there is no new one.
 pub(crate) fn subject_of<'a>(attempt: &Attempt<'a>, object: &'a Value) -> &'a Value {
     if object.is_null() { attempt.old.unwrap_or(object) } else { object }
 }
 
-/// The labels of an object.
 pub(crate) fn label<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
     object["metadata"]["labels"].get(key).and_then(Value::as_str)
 }
 
-/// The namespace that a namespace selector looks at.
+/// The namespace that a namespace selector matches against.
 pub(crate) fn namespace_of<'a>(attempt: &'a Attempt<'_>, object: &'a Value) -> Option<&'a str> {
     if attempt.call.resource.rules.meaning == Meaning::Namespace {
         return Some(object::meta(subject_of(attempt, object), "name"));

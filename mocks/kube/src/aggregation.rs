@@ -1,4 +1,4 @@
-//! Cluster roles that are made of others: `aggregationRule` ("Using RBAC Authorization", aggregated `ClusterRoles`).
+//! Aggregated cluster roles: `aggregationRule` ("Using RBAC Authorization", aggregated `ClusterRoles`).
 //!
 //! Owns writing the rules of such a role, as the controller of a real cluster does. It runs in the janitor's task.
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::cluster::Cluster;
 
-/// Rewrites the rules of every aggregated role that does not hold what it should.
+/// Rewrites the rules of every aggregated role whose rules are out of date.
 pub(crate) fn refresh(cluster: &Cluster, resource: &Resource) {
     let page = cluster.read(|store| store.list(resource.id, None, store.revision(), None, usize::MAX, |_| true));
     let Ok(page) = page else { return };
@@ -28,7 +28,7 @@ pub(crate) fn refresh(cluster: &Cluster, resource: &Resource) {
         let rules = Value::Array(rules);
         if role["rules"] != rules {
             role["rules"] = rules;
-            // Losing a race is fine: the winner's commit comes by here as well.
+            // Losing a race is fine: the janitor also sees the winner's commit.
             let _ = cluster.put(resource, Expect::Revision(version.revision), role);
         }
     }

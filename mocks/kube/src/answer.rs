@@ -19,15 +19,15 @@ pub(crate) struct Answer {
     pub body: Body,
     pub warnings: Vec<String>,
     pub retry_after_s: Option<u64>,
-    /// Instead of `content_type`.
+    /// Replaces `content_type`.
     pub other_content_type: Option<String>,
     /// The head waits for the first bytes of the body.
     pub holds_head: bool,
-    /// It accepts a watch, however short that is: who asked for a WebSocket gets one.
+    /// The answer accepts a watch, however short the watch is. A client that asked for a WebSocket gets one.
     pub streams: bool,
-    /// What the audit is told of it.
+    /// The facts of the answer for the audit.
     pub about: About,
-    /// What the audit is told of it in words.
+    /// The texts of the answer for the audit.
     pub said: Option<Arc<Said>>,
 }
 
@@ -47,7 +47,7 @@ impl Answer {
         }
     }
 
-    /// The same, and the audit is told that it is this version of an object.
+    /// The same answer, marked for the audit as this version of an object.
     pub fn of(self, revision: u64) -> Self {
         Self { about: About { revision: Some(revision), ..self.about }, ..self }
     }
@@ -56,7 +56,7 @@ impl Answer {
         Self::json(status, Bytes::from(Ordered(value).to_bytes()))
     }
 
-    /// 200 and a stream that ends at once.
+    /// Status 200 and a stream that ends at once.
     pub fn nothing() -> Self {
         Self { body: Body::Nothing, ..Self::json(StatusCode::OK, Bytes::new()) }
     }

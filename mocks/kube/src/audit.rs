@@ -1,4 +1,4 @@
-//! The audit: who asked what, and what was put on the wire for whom.
+//! The audit: every user's requests, and the bytes put on the wire for each user.
 //!
 //! Owns one audit per user: counters, the request ring, how far each watch was delivered, the gaps that a relist
 //! closed, and the newest stream lines. All of it is bounded. It must not decide anything about requests.
@@ -36,16 +36,13 @@ const SCOPES_MAX: usize = 4096;
 const LISTS_MAX: usize = 16;
 const USERS_MAX: usize = 1024;
 
-/// What one user did, as counters since the start.
+/// A user's requests, as counters since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Traffic {
-    /// All requests.
     pub requests: u64,
-    /// List requests, pages counted one by one.
+    /// List requests; every page counts.
     pub lists: u64,
-    /// Watches that were accepted.
     pub watches_opened: u64,
-    /// Watches open now.
     pub watches_open: u64,
     /// Requests open now, watches included.
     pub requests_open: u64,
@@ -55,78 +52,68 @@ pub struct Traffic {
     pub gone_http: u64,
     /// 410s answered as an `ERROR` event.
     pub gone_stream: u64,
-    /// 410s for a revision that this user had been told to be gone before: it does not listen.
+    /// 410s for a revision that the server had already answered with 410: the client ignores the answer.
     pub gone_repeated: u64,
-    /// Connections on which it sent a first request.
+    /// Connections on which the user sent a request first.
     pub connections: u64,
-    /// Those of them that are open now.
+    /// The open ones among [`Self::connections`].
     pub connections_open: u64,
 }
 
-/// A hole in a user's stream that a relist closed: the versions in `(after, through]` were legally never sent.
+/// A gap in a user's stream that a relist closed: versions in `(after, through]` need not be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gap {
     /// Full resource name.
     pub resource: Arc<str>,
     /// The last revision that was delivered; 0 before the first watch.
     pub after: u64,
-    /// The revision of the list that closed the hole.
+    /// The revision of the list that closed the gap.
     pub through: u64,
 }
 
-/// What happened on the wire to one version for one user.
+/// How one version was delivered to one user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delivery {
     /// Written to a watch.
     Sent {
-        /// The number of the watch.
         watch: u64,
         /// When, in microseconds since the epoch.
         at_us: u64,
     },
-    /// A fault kept it back.
-    Withheld {
-        /// Which one.
-        fault: FaultId,
-    },
+    /// A fault withheld it.
+    Withheld { fault: FaultId },
     /// Never sent on a watch, or longer ago than the audit remembers (131,072 versions per user).
     NotSent,
 }
 
-/// One thing that happened on the wire to one version for one user.
+/// One delivery, or one suppression by a fault, of one version to one user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sending {
-    /// The version.
     pub revision: u64,
-    /// The number of the watch.
     pub watch: u64,
     /// When, in microseconds since the epoch.
     pub at_us: u64,
-    /// The fault that kept it back; `None` where it was sent.
+    /// The fault that withheld it; `None` if it was sent.
     pub withheld_by: Option<FaultId>,
 }
 
-/// A version whose stream lines are wanted.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted<'a> {
-    /// The version.
     pub revision: u64,
-    /// The object's name, to cut its line there.
+    /// The object's name; the line is cut around it.
     pub name: Option<&'a str>,
-    /// The moment, in microseconds since the epoch: of several watches that of the nearest one is told.
+    /// Microseconds since the epoch. If several watches sent the version, the one nearest to this moment counts.
     pub at_us: u64,
 }
 
-/// A line of a watch, cut round the object.
+/// A line of a watch, cut around the object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WireLine {
-    /// The number of the watch.
     pub watch: u64,
     /// When it was sent, in microseconds since the epoch.
     pub at_us: u64,
-    /// The version that it carries.
     pub revision: u64,
-    /// What is shown of it.
+    /// The line or its excerpt.
     pub text: String,
 }
 
@@ -179,7 +166,7 @@ impl AuditLog {
         }
     }
 
-    /// The audit of a user. Past 1024 users a throw-away audit is handed out.
+    /// The audit of a user. Users beyond the first 1024 get an audit that is thrown away.
     pub fn of(&self, user: &Arc<str>) -> Arc<UserAudit> {
         let mut users = self.users.lock();
         if let Some(audit) = users.get(user) {
@@ -197,7 +184,7 @@ impl AuditLog {
         self.users.lock().iter().map(|(user, audit)| (user.clone(), audit.clone())).collect()
     }
 
-    /// The store went back to revision `to`: what was sent from after it was sent in another timeline.
+    /// The store was restored to revision `to`: versions sent after it belong to another timeline.
     pub fn rewound(&self, to: u64) {
         for (_, audit) in self.all() {
             audit.rewound(to);
@@ -241,7 +228,7 @@ impl UserAudit {
         inner.traffic.connections_open = inner.traffic.connections_open.saturating_sub(1);
     }
 
-    /// A list was answered at `revision`.
+    /// Notes that a list was answered at `revision`.
     pub fn listed(&self, scope: Scope, revision: u64) {
         let mut inner = self.inner.lock();
         inner.traffic.lists += 1;
@@ -255,7 +242,7 @@ impl UserAudit {
         audit.lists.push_back(revision);
     }
 
-    /// A watch opens at `start`. `initial` says that the stream itself begins with a snapshot of that revision.
+    /// Notes that a watch opens at `start`. `initial` means that the stream begins with a snapshot of that revision.
     pub fn watch_opened(
         &self,
         scope: &Scope,
@@ -271,7 +258,7 @@ impl UserAudit {
         let audit = inner.scope(scope.clone());
         let after = audit.watch.take().map_or(0, |watch| watch.through(now_us)).max(audit.through);
         let relisted = initial || audit.lists.contains(&start);
-        // A snapshot inside the stream counts only when its end was delivered; until then the old mark stands.
+        // A snapshot inside the stream counts only once its end was delivered; until then the old mark stands.
         audit.through = if initial || start < after { after } else { start };
         let delivered = Arc::new(Delivered::new(audit.through, flushes));
         audit.watch = Some(delivered.clone());
@@ -281,7 +268,8 @@ impl UserAudit {
         delivered
     }
 
-    /// The initial events of a watch are closed at `through`. Who waits for that tells nothing of what came and went before it.
+    /// The initial events of a watch end at `through`. A client that waits for this mark need not report versions that
+    /// came and went earlier.
     pub fn snapshot_closed(&self, resource: &Arc<str>, delivered: &Delivered, through: u64) {
         self.inner.lock().relisted(Gap { resource: resource.clone(), after: delivered.start(), through });
     }
@@ -303,7 +291,7 @@ impl UserAudit {
         inner.traffic.watches_open = inner.traffic.watches_open.saturating_sub(1);
     }
 
-    /// A watch from `requested` was told that it is gone.
+    /// A watch from `requested` was answered with 410.
     pub fn gone(&self, resource: ResourceId, requested: u64, http: bool) {
         let mut inner = self.inner.lock();
         if http {
@@ -335,7 +323,7 @@ impl UserAudit {
         }
     }
 
-    /// One write to a watch that others are sent as well.
+    /// One write to a watch, shared with other watches.
     pub fn sent_batch(&self, watch: u64, resource: ResourceId, at_us: u64, batch: &Arc<Batch>) {
         self.inner.lock().wire.sent_batch(watch, resource, at_us, batch);
     }
@@ -348,17 +336,17 @@ impl UserAudit {
         self.inner.lock().gaps.drain(..).collect()
     }
 
-    /// The last thing that happened to a version; being sent beats being withheld.
+    /// The last delivery of a version; being sent beats being withheld.
     pub fn delivery(&self, resource: ResourceId, revision: u64) -> Delivery {
         self.inner.lock().wire.delivery(resource, revision)
     }
 
-    /// Everything that happened from `since_us` on to these versions (ascending), oldest first.
+    /// All sendings of these versions (ascending) from `since_us` on, oldest first.
     pub fn sendings(&self, resource: ResourceId, revisions: &[u64], since_us: u64) -> Vec<Sending> {
         self.inner.lock().wire.sendings(resource, revisions, since_us)
     }
 
-    /// The stream lines round a version, `around` before and after, of the watch that came nearest to it.
+    /// The stream lines around a version, `around` before and after, of the watch whose lines came nearest to it.
     pub fn wire(&self, wanted: &Wanted<'_>, around: usize) -> Vec<WireLine> {
         self.inner.lock().wire.lines_round(wanted, around)
     }

@@ -1,7 +1,7 @@
-//! Whose token it is, for requests and for token reviews.
+//! The authentication of bearer tokens, for requests and for token reviews.
 //!
-//! Owns the order of the ways (configured tokens, then those of service accounts), audiences, and that a token ends
-//! with the account and the object that it was made for (Kubernetes documentation, "Managing Service Accounts").
+//! Owns the order of the token sources (configured tokens, then those of service accounts), audiences, and the rule
+//! that a token ends with its account and its bound object (Kubernetes documentation, "Managing Service Accounts").
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ const ACCOUNTS: &str = "system:serviceaccounts";
 const CONFIGURATION: &str = "/.well-known/openid-configuration";
 const KEYS: &str = "/openid/v1/jwks";
 
-/// Somebody with a token, and for which of the wanted audiences it is.
+/// The user of a token, and the wanted audiences that the token is for.
 #[derive(Debug)]
 pub(crate) struct Bearer {
     pub who: Arc<Who>,
@@ -46,7 +46,7 @@ pub(crate) enum Error {
     Bound { kind: String, name: String },
 }
 
-/// The bearer of a request's token, `None` without one.
+/// The user of a request's token, `None` without one.
 pub(crate) fn bearer(users: &Users, cluster: &Cluster, headers: &HeaderMap) -> Result<Option<Arc<Who>>, Error> {
     let Some(header) = headers.get(header::AUTHORIZATION) else { return Ok(None) };
     let (scheme, token) = header.to_str().ok().and_then(|text| text.split_once(' ')).ok_or(Error::Unknown)?;
@@ -54,20 +54,20 @@ pub(crate) fn bearer(users: &Users, cluster: &Cluster, headers: &HeaderMap) -> R
         return Ok(None);
     }
     let token = token.trim();
-    // Those that were configured are for this server.
+    // Configured tokens are for this server.
     match users.by_token(token) {
         Some(who) => Ok(Some(who)),
         None => by_token(users, cluster, token, &[]).map(|bearer| Some(bearer.who)),
     }
 }
 
-/// The bearer of a token that must be for one of these audiences; for this server when there are none.
+/// The user of a token for one of these audiences; for this server if the list is empty.
 pub(crate) fn by_token(users: &Users, cluster: &Cluster, token: &str, wanted: &[String]) -> Result<Bearer, Error> {
     let own = [users.tokens.issuer.to_string()];
     let wanted = if wanted.is_empty() { &own } else { wanted };
     let shared = |is: &[String]| wanted.iter().filter(|audience| is.contains(audience)).cloned().collect::<Vec<_>>();
     if let Some(who) = users.by_token(token) {
-        // Such tokens say nothing about audiences: they are for this server.
+        // Configured tokens name no audiences: they are for this server.
         let audiences = shared(&own);
         return if audiences.is_empty() { Err(Error::Unknown) } else { Ok(Bearer { who, audiences }) };
     }
@@ -83,7 +83,7 @@ pub(crate) fn by_token(users: &Users, cluster: &Cluster, token: &str, wanted: &[
     Ok(Bearer { who: Arc::new(who(&claims)), audiences })
 }
 
-/// The account, and what the token was made for, must be the same objects as then.
+/// Refuses a token if its account or its bound object was deleted or replaced.
 fn check_alive(cluster: &Cluster, claims: &Claims) -> Result<(), Error> {
     let is = |found: Option<Arc<Version>>, subject: &Subject| found.is_some_and(|v| *v.identity.uid == *subject.uid);
     let catalogue = cluster.catalogue();
@@ -105,8 +105,8 @@ fn check_alive(cluster: &Cluster, claims: &Claims) -> Result<(), Error> {
     Err(Error::Bound { kind: kind.to_lowercase(), name: bound.name.clone() })
 }
 
-/// What others need to check tokens (`OpenID` Connect Discovery 1.0), `None` for any other path. The role
-/// system:service-account-issuer-discovery lets every service account read it.
+/// The documents by which others check tokens (`OpenID` Connect Discovery 1.0), `None` for any other path. The role
+/// system:service-account-issuer-discovery lets every service account read them.
 pub(crate) fn issuer(
     users: &Users,
     cluster: &Cluster,

@@ -1,6 +1,6 @@
-//! What was asked for, and by whom: the record from which the minimal Role of a subject can be written.
+//! The record of used permissions, from which the minimal Role of a subject is written.
 //!
-//! Owns permissions and the record of them. Who may do what is decided in `rbac`.
+//! Owns permissions and their record. `rbac` decides them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,35 +8,35 @@ use parking_lot::Mutex;
 
 /// Different permissions that are remembered for one program of one user.
 const USED_MAX: usize = 4096;
-/// So few that looking at each costs less than making the texts for a look-up. Most programs need fewer.
+/// Up to this many, a linear search costs less than building the keys of a look-up. Most programs use fewer.
 const LOOKED_THROUGH_MAX: usize = 32;
 const USERS_MAX: usize = 1024;
 /// Different programs of one user that are remembered.
 const PROGRAMS_MAX: usize = 64;
-/// How requests are authorised.
+/// The authorization mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Authorization {
-    /// Everything is allowed to everybody who is known, and recorded.
+    /// Every known user may do everything, and the permissions are recorded.
     #[default]
     AllowAndRecord,
-    /// Roles and bindings decide. The record shows what was asked for, allowed or not.
+    /// Roles and bindings decide. The record contains every request, allowed or not.
     Rbac,
 }
 
-/// One kind of access that was asked for.
+/// One kind of access.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Permission {
     /// Empty for cluster-scoped resources and for requests over all namespaces.
     pub namespace: String,
     /// Empty for the core group.
     pub group: String,
-    /// `pods`, `pods/status`.
+    /// For example `pods` or `pods/status`.
     pub resource: String,
-    /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`.
+    /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete` or `deletecollection`.
     pub verb: String,
 }
 
-/// A question to the rules.
+/// An access to be checked against the rules.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Access<'a> {
     pub namespace: &'a str,
@@ -47,11 +47,11 @@ pub(crate) struct Access<'a> {
     pub verb: &'a str,
 }
 
-/// What was used, by user and by program.
+/// Used permissions by user and by program.
 #[derive(Debug, Default)]
 pub(crate) struct Record {
     used: Mutex<BTreeMap<String, BTreeMap<String, BTreeSet<Permission>>>>,
-    /// What the rules did not allow, and how often.
+    /// Refused permissions by user, with their counts.
     refused: Mutex<BTreeMap<String, BTreeMap<Permission, u64>>>,
 }
 
@@ -80,7 +80,7 @@ impl Record {
         used.insert(access.permission());
     }
 
-    /// Notes an access that the rules did not allow.
+    /// Notes a refused access.
     pub fn refuse(&self, user: &str, access: &Access<'_>) {
         let mut users = self.refused.lock();
         if users.len() >= USERS_MAX && !users.contains_key(user) {
@@ -93,19 +93,19 @@ impl Record {
         }
     }
 
-    /// What the rules did not allow to one user, and how often.
+    /// The refused permissions of one user, with their counts.
     pub fn refused(&self, user: &str) -> BTreeMap<Permission, u64> {
         self.refused.lock().get(user).cloned().unwrap_or_default()
     }
 
-    /// Everything that one user asked for, with whatever program.
+    /// The permissions that one user used, with any program.
     pub fn of(&self, user: &str) -> Vec<Permission> {
         let users = self.used.lock();
         let used: BTreeSet<&Permission> = users.get(user).into_iter().flat_map(BTreeMap::values).flatten().collect();
         used.into_iter().cloned().collect()
     }
 
-    /// Everything that one program asked for, and the users that it came as.
+    /// The permissions that one program used, and its users.
     pub fn of_program(&self, program: &str) -> (Vec<String>, Vec<Permission>) {
         let users = self.used.lock();
         let with = users.iter().filter_map(|(user, programs)| Some((user, programs.get(program)?)));
@@ -114,7 +114,6 @@ impl Record {
         (names, used.into_iter().cloned().collect())
     }
 
-    /// Every user that asked for something.
     pub fn users(&self) -> Vec<String> {
         self.used.lock().keys().cloned().collect()
     }
@@ -147,7 +146,7 @@ impl Access<'_> {
         }
     }
 
-    /// `pods`, `pods/status`.
+    /// For example `pods` or `pods/status`.
     pub fn full_resource(&self) -> String {
         if self.subresource.is_empty() {
             self.resource.to_owned()

@@ -12,20 +12,19 @@ use super::pretty::Indenter;
 use super::represent::{List, ListBody};
 use super::watch::WatchBody;
 
-/// What is sent back.
 pub(crate) enum Body {
     Full(Option<Bytes>),
-    /// Made as it is read.
+    /// Encoded while it is read.
     List(Box<ListBody>),
     /// A stream of unknown length that ends at once.
     Nothing,
     Watch(Box<WatchBody>),
-    /// The same in protobuf.
+    /// A watch in protobuf.
     Protobuf(Box<Framed>),
 }
 
 impl Body {
-    /// The same JSON for people; watches and what is empty stay as they are.
+    /// Indents JSON for people; watches and empty bodies stay unchanged.
     pub fn indent(&mut self) {
         match self {
             Self::Full(Some(bytes)) => *bytes = Bytes::from(Indenter::default().push(bytes)),

@@ -1,8 +1,9 @@
-//! What every namespace of a real cluster holds from its first moment: the service account `default` and the config map
-//! `kube-root-ca.crt` with the authority's certificate; and the service `kubernetes` of the namespace `default`.
+//! The objects that every namespace of a real cluster holds from its first moment: the service account `default` and
+//! the config map `kube-root-ca.crt` with the authority's certificate. The namespace `default` also holds the service
+//! `kubernetes`.
 //!
-//! Owns making them, and making them again when somebody deletes them, as two of kube-controller-manager's loops do. It
-//! runs in the janitor's task, and only when the configuration asks for it.
+//! Owns making them, and making them again after a deletion, as two of kube-controller-manager's loops do. It runs in
+//! the janitor's task, and only when the configuration asks for it.
 
 use facts::Change;
 use mock_objects::catalogue::Resource;
@@ -15,7 +16,7 @@ use super::cluster::Cluster;
 const ACCOUNT: &str = "default";
 const ROOT_CA: &str = "kube-root-ca.crt";
 
-/// Looks at one commit.
+/// Handles one commit.
 pub(crate) fn follow(cluster: &Cluster, resource: &Resource, commit: &RawCommit) {
     if cluster.root_ca.is_none() {
         return;
@@ -31,7 +32,7 @@ pub(crate) fn follow(cluster: &Cluster, resource: &Resource, commit: &RawCommit)
     }
 }
 
-/// Makes what is missing in a namespace that is there to stay.
+/// Makes missing objects in a namespace that is not being deleted.
 pub(crate) fn namespace(cluster: &Cluster, name: &str) {
     if cluster.alone && name == "default" {
         let _ = cluster.seed(own_service());
@@ -52,7 +53,7 @@ pub(crate) fn namespace(cluster: &Cluster, name: &str) {
         objects.push(own_service());
     }
     for object in objects {
-        // What is there already stays as it is.
+        // An existing object stays unchanged.
         let _ = cluster.seed(object);
     }
 }

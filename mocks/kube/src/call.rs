@@ -1,4 +1,4 @@
-//! A request for a resource, and what all requests share.
+//! A request for a resource, and the state that all requests share.
 
 use std::sync::Arc;
 
@@ -14,14 +14,13 @@ use super::connection::Connection;
 use super::path::{Query, Target};
 use super::users::{Users, Who};
 
-/// What all requests share.
 pub(crate) struct App {
     pub cluster: Arc<Cluster>,
     pub users: Arc<Users>,
     pub limits: Limits,
     /// The server is shutting down: watches end.
     pub ending: CancellationToken,
-    /// What this endpoint sees.
+    /// The state of the store that this endpoint shows.
     pub view: Arc<View>,
 }
 
@@ -44,16 +43,17 @@ pub(crate) struct Call {
     pub accept: String,
     pub content_type: String,
     pub user_agent: Arc<str>,
-    /// The answer will be protobuf.
+    /// Whether the answer will be protobuf.
     pub in_protobuf: bool,
     pub resource: Arc<Resource>,
     /// The query as it was sent.
     pub raw_query: Arc<str>,
-    /// What faults want done with it.
+    /// Effects of faults on the request.
     pub injection: Injection,
 }
 
-/// Keeps the user's count of open requests right, however the request ends, and tells who follows them what came of it.
+/// Keeps the user's count of open requests right, however the request ends, and reports the result to followers of the
+/// user.
 pub(crate) struct OpenRequest {
     pub audit: Arc<UserAudit>,
     pub cluster: Arc<Cluster>,
@@ -61,35 +61,35 @@ pub(crate) struct OpenRequest {
 }
 
 impl OpenRequest {
-    /// What was answered; `streams` when it goes on as a watch.
+    /// Notes the answer; `streams` means that it goes on as a watch.
     pub fn answered(&mut self, status: u16, about: About, said: Option<Arc<Said>>, streams: bool) {
         if let Some(following) = &mut self.following {
             following.answered(status, about, said, streams);
         }
     }
 
-    /// Object versions were written to the watch; `revision` is that of the last one.
+    /// Notes object versions written to the watch; `revision` is that of the last one.
     pub fn sent(&mut self, objects: usize, revision: u64, now_us: u64) {
         if let Some(following) = &mut self.following {
             following.sent(objects as u64, revision, now_us);
         }
     }
 
-    /// A bookmark was written to the watch.
+    /// Notes a bookmark written to the watch.
     pub fn bookmarked(&mut self, revision: u64) {
         if let Some(following) = &mut self.following {
             following.bookmarked(revision);
         }
     }
 
-    /// The stream said that it failed.
+    /// Notes an `ERROR` event on the stream.
     pub fn failed(&mut self, code: u16) {
         if let Some(following) = &mut self.following {
             following.failed(code);
         }
     }
 
-    /// The stream is ended by the server, cleanly or not. Without this the client has left.
+    /// Notes that the server ends the stream, cleanly or not. Without this call the client has left.
     pub fn ends(&mut self, by: EndedBy) {
         if let Some(following) = &mut self.following {
             following.ends(by);
@@ -108,7 +108,7 @@ impl Drop for OpenRequest {
 }
 
 impl Call {
-    /// The version that was asked for.
+    /// The requested version.
     pub fn served(&self) -> &Served {
         self.resource.version(&self.target.version).unwrap_or_else(|| self.resource.storage_version())
     }
@@ -118,7 +118,7 @@ impl Call {
         self.target.namespace.as_deref().unwrap_or_default()
     }
 
-    /// What this endpoint has seen when the store is at `current`.
+    /// The revision that this endpoint shows when the store is at `current`.
     pub fn sees(&self, current: u64) -> u64 {
         let seen = self.app.view.revision(current);
         self.injection.stale.as_ref().map_or(seen, |stale| stale.view.revision(seen))
@@ -128,7 +128,7 @@ impl Call {
         &self.app.cluster
     }
 
-    /// What a request is, as faults see it.
+    /// The request as faults see it.
     pub fn asked(&self) -> Asked<'_> {
         let named = self.target.name.is_some();
         let on = match self.method {
@@ -139,7 +139,7 @@ impl Call {
             Method::PUT => On::Update,
             Method::PATCH => On::Patch,
             Method::DELETE => On::Delete,
-            // No fault is about anything else.
+            // No fault is about other methods.
             _ => On::Any,
         };
         Asked {
@@ -153,7 +153,7 @@ impl Call {
         }
     }
 
-    /// `watch of packages.longhaul.dev by subject on connection 3`.
+    /// For example `watch of packages.longhaul.dev by subject on connection 3`.
     pub fn describe(&self) -> String {
         self.asked().describe()
     }

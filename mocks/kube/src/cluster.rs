@@ -1,7 +1,7 @@
-//! The cluster behind the sockets: the store, the catalogue and everything that requests share.
+//! The cluster behind the sockets: the store, the catalogue and the other state that requests share.
 //!
-//! Owns the locks. None of them is held across an await, and each method here is one step that is right by itself.
-//! It must not know HTTP.
+//! Owns the locks. None of them is held across an await, and each method here is one step that leaves a consistent
+//! state. It must not know HTTP.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -38,7 +38,6 @@ const NAMESPACES: &[&str] = &["default", "kube-node-lease", "kube-public", "kube
 /// Restores that are remembered.
 const REWINDS_MAX: usize = 256;
 
-/// Everything that requests share.
 #[derive(Debug)]
 pub(crate) struct Cluster {
     epoch: Instant,
@@ -56,31 +55,30 @@ pub(crate) struct Cluster {
     pub webhooks: Webhooks,
     pub addresses: Addresses,
     pub serving: Serving,
-    /// Somebody deleted something that has consequences.
+    /// Wakes the janitor after a deletion that has consequences.
     pub cleaning: Notify,
-    /// How many times shorter what is granted for a while lasts.
+    /// Factor by which lifetimes are shortened.
     pub compress: u32,
     pub bookmarks_every: Duration,
     pub looks: facts::Looks,
     pub authorization: Authorization,
-    /// The authority that every namespace is told of; `None` leaves new namespaces empty.
+    /// The certificate of the authority for every new namespace; `None` leaves new namespaces empty.
     pub root_ca: Option<String>,
-    /// No controller manager is played: see [`super::Config::alone`].
+    /// No controller manager runs: see [`super::Config::alone`].
     pub alone: bool,
     pub permissions: Record,
     rewinds: Mutex<Rewinds>,
 }
 
-/// The restores so far, and what the last one tells clients from the future.
+/// The restores so far, and how the last one treats clients that know more.
 #[derive(Debug, Default)]
 struct Rewinds {
     made: VecDeque<Rewound>,
     newer: Option<Newer>,
-    /// The highest revision that was ever handed out.
+    /// The highest revision ever handed out.
     highest: u64,
 }
 
-/// What a cluster is made with.
 #[derive(Debug, Clone)]
 pub(crate) struct Setup {
     pub users: Arc<Users>,
@@ -97,7 +95,7 @@ pub(crate) struct Setup {
 }
 
 impl Cluster {
-    /// A cluster with the usual namespaces and what `bootstrap` puts into each, and nothing else.
+    /// A cluster that holds the usual namespaces and the objects that `bootstrap` puts into each.
     pub fn new(setup: Setup, bootstrap: impl Fn(&Self, &str)) -> Arc<Self> {
         let cluster = Arc::new(Self {
             epoch: setup.epoch,
@@ -142,12 +140,12 @@ impl Cluster {
         self.catalogue.read().clone()
     }
 
-    /// Reads the store. The closure must be short: writers wait.
+    /// Reads the store. The closure must be short, because writers wait.
     pub fn read<T>(&self, look: impl FnOnce(&Store) -> T) -> T {
         look(&self.store.read())
     }
 
-    /// What a watch that stands at `cursor` is sent next, up to revision `through`; moves the cursor behind it.
+    /// The next events for a watch at `cursor`, up to revision `through`; moves the cursor behind them.
     pub fn next_batch(
         &self,
         resource: ResourceId,
@@ -173,7 +171,7 @@ impl Cluster {
         self.store.write().compact(revision);
     }
 
-    /// Lets a revision pass without a commit, as writes elsewhere in a real cluster do, and compacts up to it: every
+    /// Advances the revision without a commit, as writes elsewhere in a real cluster do, and compacts up to it: every
     /// revision handed out so far is too old now.
     pub fn compact_to_now(&self) {
         let mut store = self.store.write();
@@ -187,7 +185,7 @@ impl Cluster {
     /// Restores the state of an older revision: see [`super::Server::rewind`].
     pub fn rewind(&self, to: u64, newer: Newer, watches: Watches) -> Result<Rewound, RewindError> {
         let rewound = {
-            // The order of these locks is the same everywhere: what was restored and what is told about it agree.
+            // The order of these locks is the same everywhere, so that the restored state and its record agree.
             let mut rewinds = self.rewinds.lock();
             let rewound = self.store.write().rewind(to, self.now_us())?;
             rewinds.newer = Some(newer);
@@ -216,16 +214,17 @@ impl Cluster {
         self.rewinds.lock().made.iter().copied().collect()
     }
 
-    /// What a watch gets that resumes from `revision`, which the store has not reached; `None` when no restore explains
-    /// that. The number is the revision that the client and the restored store have in common.
+    /// How the server treats a watch that resumes from `revision`, which the store has not reached; `None` if no
+    /// restore explains that revision. The number is the newest revision that the client and the restored store have in
+    /// common.
     pub fn known_before(&self, revision: u64) -> Option<(Newer, u64)> {
         let rewinds = self.rewinds.lock();
         let common = rewinds.made.iter().map(|rewound| rewound.to).min()?;
         rewinds.newer.filter(|_| revision <= rewinds.highest).map(|newer| (newer, common))
     }
 
-    /// Makes the catalogue agree with the definitions that exist. Those that are gone are taken away with their objects by
-    /// the janitor.
+    /// Makes the catalogue agree with the existing definitions. The janitor removes resources without a definition,
+    /// with their objects.
     fn redefine(&self) {
         let catalogue = self.catalogue();
         let Some(definitions) = catalogue.by_full_name("customresourcedefinitions.apiextensions.k8s.io") else {
@@ -233,7 +232,7 @@ impl Cluster {
         };
         let page = self.read(|store| store.list(definitions.id, None, store.revision(), None, usize::MAX, |_| true));
         for version in page.map(|page| page.items).unwrap_or_default() {
-            // It was accepted once, so it is valid.
+            // The definition was accepted before, so it is valid.
             let _ = self.define(&version.value());
         }
     }
@@ -243,7 +242,7 @@ impl Cluster {
         self.store.write().expire(now_us);
     }
 
-    /// The revision of the newest commit, to wait for it to change.
+    /// The revision of the newest commit, as a channel that reports changes.
     pub fn committed(&self) -> watch::Receiver<u64> {
         self.committed.subscribe()
     }
@@ -253,7 +252,8 @@ impl Cluster {
         self.next_connection.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Gives a user another token and takes the old one for so long: the new one, and whether its file could be written.
+    /// Gives a user a new token and keeps the old one valid for `stays`. Returns the new token, and whether its file
+    /// could be written.
     pub fn rotate_token(&self, user: &str, stays: Duration) -> Option<(String, std::io::Result<()>)> {
         let token = self.fresh().uid;
         let written = self.users.rotate(user, &token, stays)?;
@@ -327,7 +327,7 @@ impl Cluster {
         Ok(event)
     }
 
-    /// The resource that a mirror shows the objects of, which says what is selectable in them.
+    /// The resource whose objects a mirror shows; it decides their selectable fields.
     fn original(&self, resource: &Resource) -> Option<Arc<Resource>> {
         if resource.mirrors { self.catalogue().by_id(resource.id).cloned() } else { None }
     }
@@ -337,7 +337,7 @@ impl Cluster {
         self.committed.send_replace(event.version.revision);
     }
 
-    /// Makes the resources of a definition known, or refuses it.
+    /// Adds the resources of a definition, or refuses it.
     pub fn define(&self, crd: &Value) -> Result<(), Failure> {
         let mut resource = definition(crd).map_err(|causes| {
             let about = mock_objects::status::About {
@@ -351,7 +351,7 @@ impl Cluster {
         let mut next = Catalogue::clone(&catalogue);
         if let Some(before) = next.by_full_name(&resource.full_name) {
             let schema = |of: &Resource| of.storage_version().schema.clone();
-            // Once is enough: an object may have been written before any of the changes.
+            // One change is enough: an object may have been written before any of them.
             resource.moved = before.moved || before.storage != resource.storage;
             resource.edition = before.edition + 1;
             resource.late_defaults |= before.late_defaults || resource.moved || schema(before) != schema(&resource);
@@ -361,7 +361,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// The definition of a custom resource was changed by the commit with this revision.
+    /// Notes that the commit with this revision changed a custom resource's definition.
     pub fn redefined(&self, full_name: &str, revision: u64) {
         if let Some(resource) = self.catalogue().by_full_name(full_name) {
             self.serving.changed(resource.id, revision);
@@ -382,7 +382,7 @@ impl Cluster {
         }
     }
 
-    /// Creates an object without a request: for what exists at the start.
+    /// Creates an object without a request, at the start.
     pub fn seed(&self, mut value: Value) -> Result<(), Failure> {
         let text = |value: &Value, key: &str| value[key].as_str().unwrap_or_default().to_owned();
         let catalogue = self.catalogue();
@@ -447,7 +447,7 @@ impl Host for FaultHost {
         let age_us = u64::try_from(restore.age.as_micros()).unwrap_or(u64::MAX);
         let then_us = cluster.now_us().saturating_sub(age_us);
         let to = cluster.read(|store| store.revision_at(then_us));
-        // Only a compaction in between can refuse it; then nothing happened, and no hit says otherwise.
+        // Only a concurrent compaction can refuse it; then nothing happened, and no hit is counted.
         let rewound = cluster.rewind(to, restore.newer, restore.watches).ok().filter(|rewound| rewound.undone > 0)?;
         Some(format!("revision {} restored at {}: {} commits undone", rewound.to, rewound.from, rewound.undone))
     }

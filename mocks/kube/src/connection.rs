@@ -1,4 +1,4 @@
-//! One connection, as requests and streams on it see it. It must not know sockets.
+//! The state of one connection for its requests and streams. It must not know sockets.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -15,32 +15,31 @@ use super::audit::OwnConnection;
 use super::broken::Broken;
 use super::users::Who;
 
-/// One connection, as requests and streams on it see it.
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub id: u64,
     pub http_version: u8,
     pub peer: Option<Arc<Who>>,
-    /// To be closed at once, without a word.
+    /// Cancelled to close the connection at once, without an answer.
     pub severed: CancellationToken,
-    /// Whose it is: known from the first request on.
+    /// The connection's user, known from the first request on.
     pub owner: OnceLock<OwnConnection>,
     /// Completed flushes to the socket.
     pub flushes: Arc<AtomicU64>,
-    /// The socket is to be closed with a reset.
+    /// Whether the socket is to be closed with a reset.
     pub reset: Arc<AtomicBool>,
-    /// By which faults reach it.
+    /// The access of faults to the connection.
     pub handle: Arc<Handle>,
-    /// It is of a part of the server itself, which needs no role.
+    /// Whether the connection belongs to a part of the server itself, which needs no role.
     pub inside: bool,
-    /// What the connection goes on as after the answer that is being sent.
+    /// The WebSocket that takes over the connection after the current answer.
     pub websocket: Mutex<Option<Opened>>,
 }
 
-/// A WebSocket whose connection is still the HTTP library's.
+/// A WebSocket whose connection still belongs to the HTTP library.
 pub(crate) struct Opened {
     pub upgrade: OnUpgrade,
-    /// What it sends; none when the handshake failed and the connection is only to be closed.
+    /// The frames' source; `None` if the handshake failed and the connection is only to be closed.
     pub body: Option<UnsyncBoxBody<Bytes, Broken>>,
 }
 
@@ -51,7 +50,7 @@ impl fmt::Debug for Opened {
 }
 
 impl Connection {
-    /// Closes the connection at once: FIN, without TLS `close_notify` and whatever stands in buffers.
+    /// Closes the connection at once with FIN; TLS `close_notify` and buffered data are not sent.
     pub fn sever(&self) {
         self.severed.cancel();
     }

@@ -1,8 +1,9 @@
-//! Custom resources whose versions a webhook converts (Kubernetes documentation, "Versions in `CustomResourceDefinitions`").
+//! Custom resources whose versions a webhook converts (Kubernetes documentation, "Versions in
+//! `CustomResourceDefinitions`").
 //!
-//! Owns what is between the store and a request in another version: what is read is converted before anybody looks at it, what is to be
-//! written after everybody agreed. A request is otherwise handled as if its version were the stored one (`Resource::in_version`).
-//! What is asked of a webhook and what of its answer is believed is in `review`.
+//! Owns the conversion between the store and a request in another version. Objects are converted right after reading,
+//! and before writing only after all checks. In between, a request is handled as if its version were the stored one
+//! (`Resource::in_version`). `review` owns the calls to a webhook and the checks of its answers.
 
 mod review;
 
@@ -24,16 +25,16 @@ use super::cluster::Cluster;
 
 /// Objects in one review. A real server sends one; the protocol allows any number.
 const REVIEWED_MAX: usize = 100;
-/// And bytes, unless one alone has more: what comes back has to fit as well.
+/// Bytes in one review, unless one object alone has more: the answer has to fit as well.
 const REVIEWED_MAX_BYTES: usize = 1 << 20;
-/// How long a watch waits before it asks a webhook again that failed.
+/// How long a watch waits before it calls a failed webhook again.
 const AGAIN: Duration = Duration::from_millis(500);
 
-/// What became of the conversion for a watch: the converted events, nothing when its time was up.
+/// The conversion for a watch: its result is the converted events, or `None` if its time ran out.
 pub(crate) type Converting = JoinSet<Option<VecDeque<Arc<Event>>>>;
 
 impl Call {
-    /// The object that the request names, in the version that was asked for.
+    /// The object that the request names, in the requested version.
     pub async fn find(&self, name: &str) -> Result<Option<Arc<Version>>, Failure> {
         match self.cluster().get(&self.resource, self.namespace(), name) {
             Some(version) => self.shown(version).await.map(Some),
@@ -41,7 +42,7 @@ impl Call {
         }
     }
 
-    /// What is stored, in the version that was asked for.
+    /// A stored object in the requested version.
     pub async fn shown(&self, version: Arc<Version>) -> Result<Arc<Version>, Failure> {
         if !self.resource.converts() {
             return Ok(version);
@@ -50,17 +51,17 @@ impl Call {
         shown.pop().ok_or_else(|| Failure::internal("a conversion lost its object"))
     }
 
-    /// The same for many.
+    /// Stored objects in the requested version.
     pub async fn shown_all(&self, versions: Vec<Arc<Version>>) -> Result<Vec<Arc<Version>>, Failure> {
         if !self.resource.converts() {
             return Ok(versions);
         }
-        // Boxed, because every request has room for it and few convert.
+        // Boxed, because every request reserves the room and few convert.
         Box::pin(shown(self.cluster(), &self.resource, versions.into_iter().map(|it| (Change::Added, it)).collect()))
             .await
     }
 
-    /// What would come back of an object that is not written.
+    /// The answer for an object of a dry run: converted to the stored version and back.
     pub async fn rehearsed(&self, value: Value) -> Result<Value, Failure> {
         if !self.resource.converts() {
             return Ok(value);
@@ -71,7 +72,7 @@ impl Call {
         back.into_iter().next().ok_or_else(|| Failure::internal("a conversion lost its object"))
     }
 
-    /// Commits a new object or a new version; the answer is in the version that was asked for.
+    /// Commits a new object or a new version; the answer is in the requested version.
     pub async fn put(&self, expect: Expect, value: Value) -> Result<Result<Arc<Version>, Refused>, Failure> {
         let stored = self.stored(value).await?;
         match self.cluster().put(&self.resource, expect, stored) {
@@ -80,17 +81,17 @@ impl Call {
         }
     }
 
-    /// The last state of an object that is deleted, as it is stored; `seen` is what the request saw of it.
+    /// The last state of a deleted object in its stored form; `seen` is the state in the request's version.
     pub fn last(&self, current: &Version, seen: Value) -> Value {
         if !self.resource.converts() {
             return seen;
         }
         let stored = self.cluster().get(&self.resource, &current.identity.namespace, &current.identity.name);
-        // Gone or another one meanwhile: then the store refuses, whatever this is.
+        // If the object was deleted or replaced meanwhile, the store refuses the deletion anyway.
         stored.map_or(seen, |stored| stored.value())
     }
 
-    /// Whether writing an object again changes the version that it is stored in, which is a change for a real server.
+    /// Whether writing an object again changes its stored version, which counts as a change in a real server.
     pub fn migrates(&self, current: &Version) -> bool {
         let Some(conversion) = self.resource.conversion.as_ref().filter(|_| self.resource.moved) else { return false };
         let identity = &current.identity;
@@ -111,7 +112,7 @@ impl Call {
     }
 }
 
-/// Converts one object of a request for whoever is to see it in another version.
+/// Converts one object of a request into another version.
 pub(crate) async fn one(
     cluster: &Cluster,
     resource: &Resource,
@@ -122,8 +123,8 @@ pub(crate) async fn one(
     converted.into_iter().next().ok_or_else(|| Failure::internal("a conversion lost its object"))
 }
 
-/// Begins to convert what a watch is to show; nothing comes of it when it takes until `ends`. As with a real server a webhook that fails
-/// is asked again, and the watch is silent meanwhile.
+/// Begins to convert events for a watch; a conversion that takes until `ends` returns nothing. As in a real server, a
+/// failed webhook is called again, and the watch is silent meanwhile.
 pub(crate) fn begin(
     cluster: &Arc<Cluster>,
     resource: &Arc<Resource>,
@@ -198,7 +199,7 @@ async fn shown(
         let values = some.iter().map(|(_, version)| decoded(resource, version)).collect();
         let values = review::convert(cluster, resource, values, api_version).await?;
         for ((change, version), mut value) in some.iter().zip(values) {
-            // Selectors look at what is stored.
+            // Selectors match the stored form.
             let (identity, facts) = (version.identity.clone(), version.facts().clone());
             all.push(Arc::new(Version::stamp(identity, version.revision, *change, &mut value, facts)));
         }
@@ -206,7 +207,7 @@ async fn shown(
     Ok(all)
 }
 
-/// What is stored, with the defaults of the version that it is stored in.
+/// The stored object, with the defaults of its stored version.
 fn decoded(resource: &Resource, version: &Version) -> Value {
     let mut value = version.value();
     let own = value["apiVersion"].as_str().unwrap_or_default().to_owned();

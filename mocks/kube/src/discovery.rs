@@ -1,4 +1,4 @@
-//! Discovery: which groups, versions and resources there are.
+//! Discovery of groups, versions and resources.
 //!
 //! Owns the classic documents (`/api`, `/apis/…`) and the aggregated one (`apidiscovery.k8s.io/v2`, KEP-3352).
 
@@ -15,14 +15,14 @@ use sha2::{Digest, Sha256};
 
 use super::answer::Answer;
 
-/// In the order in which custom resources name them.
+/// The order of verbs for custom resources.
 const VERBS_OF_CUSTOM: &[&str] = &["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
 const AGGREGATED: &[(&str, &str)] = &[
     ("v2", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"),
     ("v2beta1", "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"),
 ];
 
-/// Groups with their versions, most preferred first, in the order of the alphabet.
+/// Groups with their versions, most preferred first, in alphabetical order.
 type Groups = BTreeMap<Arc<str>, Vec<Arc<str>>>;
 
 /// Answers a discovery path, `None` for any other.
@@ -45,7 +45,7 @@ pub(super) fn answer(path: &str, accept: &str, catalogue: &Catalogue) -> Option<
     Some(Answer::value(StatusCode::OK, &value))
 }
 
-/// The list of paths that a real server shows at its root, which some clients ask for to see whether it is there.
+/// The paths that a real server lists at its root. Some clients request this list to see whether the server is up.
 fn paths(catalogue: &Catalogue) -> Value {
     let mut paths: Vec<String> =
         ["/.well-known/openid-configuration", "/api", "/api/v1", "/apis", "/apis/"].map(str::to_owned).into();
@@ -238,7 +238,7 @@ fn of_version<'a>(
     })
 }
 
-/// What changes with the version that objects are stored in (`k8s.io/apiserver/pkg/endpoints/discovery/storageversionhash.go`).
+/// A hash that changes with the stored version (`k8s.io/apiserver/pkg/endpoints/discovery/storageversionhash.go`).
 fn storage_version_hash(resource: &Resource) -> String {
     let (group, version) = resource.stored_api_version().split_once('/').unwrap_or(("", resource.stored_api_version()));
     let digest = Sha256::digest(format!("{group}/{version}/{}", resource.kind));

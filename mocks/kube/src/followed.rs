@@ -1,4 +1,4 @@
-//! What the janitor follows: a commit to one of these may be followed by another.
+//! The resources that the janitor follows: it may answer a commit to one of them with a commit of its own.
 
 use mock_objects::catalogue::Resource;
 use mock_objects::kinds::Meaning;
@@ -8,7 +8,7 @@ pub(crate) fn roles(resource: &Resource) -> bool {
     resource.rules.meaning == Meaning::ClusterRole
 }
 
-/// What is furnished with an account and a config map.
+/// Namespaces, which get an account and a config map.
 pub(crate) fn namespaces(resource: &Resource) -> bool {
     resource.rules.meaning == Meaning::Namespace
 }

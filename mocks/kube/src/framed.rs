@@ -1,4 +1,4 @@
-//! A watch in protobuf, made of the lines of JSON that it would be.
+//! A watch in protobuf, encoded from the watch's JSON lines.
 
 use std::task::{Context, Poll};
 
@@ -12,15 +12,14 @@ use super::watch::WatchBody;
 /// Longest line of a watch: the largest object in its event.
 const LINE_MAX_BYTES: usize = 8 << 20;
 
-/// A watch whose lines go out as frames.
+/// A watch whose lines are sent as frames.
 pub(crate) struct Framed {
     watch: WatchBody,
-    /// The beginning of a line.
+    /// The beginning of an incomplete line.
     rest: BytesMut,
 }
 
 impl Framed {
-    /// All of a watch.
     pub fn of(watch: WatchBody) -> Self {
         Self { watch, rest: BytesMut::new() }
     }
@@ -40,7 +39,8 @@ impl Framed {
                 if let Some(frame) = event.and_then(|event: Value| protobuf::encode_event(&event).ok()) {
                     frames.extend(frame);
                 } else {
-                    // What a fault has made of a line is no event in this encoding either, and spoils no other.
+                    // A line that a fault has damaged is no event in this encoding either, and must not damage other
+                    // frames.
                     frames.extend_from_slice(&u32::try_from(line.len()).unwrap_or(0).to_be_bytes());
                     frames.extend_from_slice(&line);
                 }

@@ -106,7 +106,8 @@ pub(crate) async fn handle(
     if let (true, Body::Watch(watch)) = (answer.holds_head, &mut answer.body) {
         watch.first().await;
     }
-    // In the audit a WebSocket is a watch like others, with their status: whoever reads it asks whether it was accepted.
+    // The audit records a WebSocket like other watches, with their status, because its readers ask whether the watch
+    // was accepted.
     Ok(match websocket {
         Some(wish) => wish.respond(answer, &connection),
         None if in_protobuf => without_body(is_head, respond(protobuf::answer(answer))),
@@ -114,8 +115,9 @@ pub(crate) async fn handle(
     })
 }
 
-/// What has no body (RFC 9110, "Content Semantics"): an answer to HEAD tells how long it would be, one of the statuses for that tells
-/// nothing. On HTTP/1.1 the HTTP library leaves such a body out, on HTTP/2 it sends one, which clients take for a broken connection.
+/// Removes the body from answers that have none (RFC 9110, "Content Semantics"). An answer to HEAD states the length of
+/// the body; a status without a body states none. On HTTP/1.1 the HTTP library drops such a body. On HTTP/2 it sends
+/// one, which clients take for a broken connection.
 fn without_body(is_head: bool, mut response: Response<Body>) -> Response<Body> {
     let status = response.status();
     let never = status.is_informational() || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
@@ -141,7 +143,7 @@ fn respond(answer: Answer) -> Response<Body> {
         headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
     for warning in answer.warnings {
-        // RFC 9111 removed the header, Kubernetes still speaks it: code, agent, quoted text.
+        // RFC 9111 removed the header, but Kubernetes still sends it: code, agent, quoted text.
         let quoted = warning.replace('\\', "\\\\").replace('"', "\\\"");
         if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{quoted}\"")) {
             headers.append(header::WARNING, value);
@@ -150,7 +152,7 @@ fn respond(answer: Answer) -> Response<Body> {
     response
 }
 
-/// The answer to a request, but for one that a fault leaves without.
+/// The answer to a request, unless a fault suppresses it.
 async fn route(
     app: &Arc<App>,
     connection: Arc<Connection>,
@@ -196,7 +198,7 @@ async fn route(
         Ok(resolved) => resolved,
         Err(failure) => return Ok(Err(failure)),
     };
-    // Boxed, because each of the futures that it is handed down through would have room for it.
+    // Boxed, because each of the futures that pass it on would reserve the room.
     let mut call = Box::new(Call {
         app: app.clone(),
         connection,
@@ -215,7 +217,7 @@ async fn route(
     });
     let deprecated = call.served().deprecation.clone();
     let watches = call.asked().on == On::Watch;
-    // Faults are for clients: the server's own programs meet none, also where every user is a target.
+    // Faults concern clients: the server's own programs meet none, even if every user is a target.
     let answer = if call.connection.inside || app.cluster.faults.never_any() {
         verbs::dispatch(call, request.into_body()).await
     } else {
@@ -229,7 +231,7 @@ async fn route(
     })
 }
 
-/// Whoever uses a version that is on its way out is told, whatever becomes of the request.
+/// Adds the deprecation warning of a version to the answer, whether the request succeeds or not.
 fn warned(answer: Result<Answer, Failure>, warning: &str) -> Answer {
     let mut answer = answer.unwrap_or_else(Answer::from);
     answer.warnings.insert(0, warning.to_owned());
@@ -238,14 +240,14 @@ fn warned(answer: Result<Answer, Failure>, warning: &str) -> Answer {
 
 async fn administer(app: &Arc<App>, who: &Who, request: Request<Incoming>) -> Result<Answer, Failure> {
     let path = request.uri().path().to_owned();
-    // Without a body in the end, but else like GET.
+    // Handled like GET; the body is removed at the end.
     let method = if request.method() == Method::HEAD { &Method::GET } else { request.method() };
     let (method, query) = (method.clone(), request.uri().query().unwrap_or_default().to_owned());
     let bytes = verbs::read_body(&app.limits, request.into_body()).await?;
     admin::answer(&app.cluster, who, &method, (&path, &query), &bytes)
 }
 
-/// Which resource a path and a query are about.
+/// The resource that a path and a query name.
 fn resolve(path: &str, query: &str, catalogue: &Catalogue) -> Result<(Target, Query, Arc<Resource>), Failure> {
     let mut target = Target::parse(path).ok_or_else(|| no_such(path, catalogue))?;
     let query = Query::parse(query)?;
@@ -257,7 +259,7 @@ fn resolve(path: &str, query: &str, catalogue: &Catalogue) -> Result<(Target, Qu
     if resource.custom
         && let Some(subresource) = &mut target.subresource
     {
-        // The handler of custom resources looks no further.
+        // The handler of custom resources ignores the rest of the path.
         let first = subresource.find('/').unwrap_or(subresource.len());
         subresource.truncate(first);
     }
@@ -265,7 +267,7 @@ fn resolve(path: &str, query: &str, catalogue: &Catalogue) -> Result<(Target, Qu
     Ok((target, query, resource))
 }
 
-/// The refusal of a path that is no resource's: built-in groups say it as a `Status`, everything else in plain text.
+/// The refusal of a path that names no resource: a `Status` for built-in groups, plain text otherwise.
 fn no_such(path: &str, catalogue: &Catalogue) -> Failure {
     let mut parts = path.trim_matches('/').split('/');
     let group = match parts.next() {
@@ -279,7 +281,7 @@ fn no_such(path: &str, catalogue: &Catalogue) -> Failure {
     if catalogue.iter().any(serves) { Failure::no_such_path() } else { Failure::no_such_group() }
 }
 
-/// The paths that everybody may read.
+/// The paths that every client may read.
 fn operations(path: &str) -> Option<Answer> {
     let probe = ["/healthz", "/livez", "/readyz"];
     if probe.iter().any(|root| path == *root || path.strip_prefix(root).is_some_and(|rest| rest.starts_with('/'))) {

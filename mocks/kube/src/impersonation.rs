@@ -1,7 +1,7 @@
-//! Acting as somebody else: the headers `Impersonate-User`, `-Group`, `-Uid` and `-Extra-…` (Kubernetes documentation, "Authenticating",
-//! user impersonation).
+//! Impersonation: the headers `Impersonate-User`, `-Group`, `-Uid` and `-Extra-…` (Kubernetes documentation,
+//! "Authenticating", user impersonation).
 //!
-//! Owns reading them, and that whoever sends them needs the verb `impersonate` for each.
+//! Owns reading them, and the rule that their sender needs the verb `impersonate` for each.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ const MASTERS: &str = "system:masters";
 const ACCOUNT: &str = "system:serviceaccount:";
 const AUTHENTICATION: &str = "authentication.k8s.io";
 
-/// Whom a request is from: whoever sent it, or whom they may act as.
+/// The user of a request: the sender, or the impersonated user.
 pub(crate) fn acting(cluster: &Cluster, who: Arc<Who>, headers: &HeaderMap) -> Result<Arc<Who>, Failure> {
     let texts = |name: &str| headers.get_all(name).into_iter().map(text).collect::<Result<Vec<&str>, Failure>>();
     let name = texts(USER)?.first().copied().unwrap_or_default();
@@ -41,7 +41,7 @@ pub(crate) fn acting(cluster: &Cluster, who: Arc<Who>, headers: &HeaderMap) -> R
         let message = "requested to impersonate groups, a uid or extra values without impersonating a user";
         return Err(Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message.to_owned()));
     }
-    // Where roles decide nothing, nobody becomes by it what he could not be: neither somebody, nor who may use `/longhaul`.
+    // Without RBAC, impersonation must not raise rights: neither make an anonymous user known nor open `/longhaul`.
     if cluster.authorization == Authorization::AllowAndRecord {
         if !who.is_known() {
             return Err(Failure::unauthorized());
@@ -78,13 +78,14 @@ pub(crate) fn acting(cluster: &Cluster, who: Arc<Who>, headers: &HeaderMap) -> R
     Ok(Arc::new(acted))
 }
 
-/// Go takes UTF-8 in headers. What is none must not be read as if it were not there: the request would be the sender's own.
+/// Go takes UTF-8 in headers. Other bytes must not count as an absent header, because the request would then be the
+/// sender's own.
 fn text(value: &HeaderValue) -> Result<&str, Failure> {
     std::str::from_utf8(value.as_bytes())
         .map_err(|_| Failure::bad_request("an `Impersonate-…` header is not UTF-8".to_owned()))
 }
 
-/// Refuses who may not: `(group, resource, subresource, namespace, name)`.
+/// Refuses a sender without the verb: `(group, resource, subresource, namespace, name)`.
 fn allowed(
     cluster: &Cluster,
     who: &Who,

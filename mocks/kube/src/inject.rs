@@ -1,6 +1,6 @@
-//! What faults do with a request: waiting, other answers, an old state.
+//! The effects of faults on a request: waiting, other answers, an old state.
 //!
-//! Owns the way from an `Injection` to HTTP. It must not decide which request is treated how.
+//! Owns the way from an `Injection` to HTTP. It must not decide which requests are affected.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use super::verbs;
 
 /// How long a read waits for a revision that an API server has not seen (kube-apiserver's watch cache: 3 s).
 const CATCH_UP: Duration = Duration::from_secs(3);
-/// How often it looks.
+/// Interval of the checks while waiting.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// The connection is closed without an answer.
@@ -28,7 +28,8 @@ pub(crate) struct Unanswered;
 /// Answers a request as its injection says.
 pub(super) async fn answer(mut call: Box<Call>, body: Incoming) -> Result<Result<Answer, Failure>, Unanswered> {
     if let Some(instead) = call.injection.instead.take() {
-        // Read as a whole: a client that is still writing would meet a closed connection and not the answer.
+        // The body is read to its end: otherwise a client that is still writing would see a closed connection instead
+        // of the answer.
         let read = verbs::read_body(&call.app.limits, body).await;
         return match (read, instead) {
             (Err(failure), _) => Ok(Err(failure)),
@@ -55,7 +56,7 @@ pub(super) async fn answer(mut call: Box<Call>, body: Incoming) -> Result<Result
     Ok(Ok(answer))
 }
 
-/// A list or a read that wants more than the old state has waits for it, as long as a real server lets it.
+/// Waits, as long as a real server does, until the old state reaches the revision that a list or a read needs.
 async fn catch_up(call: &Call) {
     let reads = call.method == Method::GET && !call.query.watch;
     let wanted = call.query.resource_version.as_deref().and_then(|text| text.parse::<u64>().ok());

@@ -1,7 +1,7 @@
-//! A way in without a socket, for programs of a control plane that the server plays itself.
+//! Connections without a socket, for control plane programs that the server simulates.
 //!
-//! Owns one connection for each of them, in memory and with HTTP/2. Their requests take the way of all others: admission, webhooks, field
-//! managers and the audit see them under their own names. Roles are not asked.
+//! Owns one connection for each program, in memory and with HTTP/2. Their requests take the normal path: admission,
+//! webhooks, field managers and the audit see them under their own names. RBAC is not checked.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -25,23 +25,23 @@ use super::connection::Connection;
 use super::handler;
 use super::users::Who;
 
-/// What stands between client and server.
+/// Bytes buffered between client and server.
 const PIPE_BYTES: usize = 64 * 1024;
 /// A webhook may take thirty seconds.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(40);
-/// Connections that are kept. Each name of a node in `spec.nodeName` of a Pod has one, and a client may write any number of names.
+/// Connections that are kept. Each node name in `spec.nodeName` of a Pod has one, and a client may write any number of
+/// names.
 const DOORS_MAX: usize = 1024;
-/// No endpoint has this number, so that no fault of connections finds these.
+/// No endpoint has this number, so no connection fault matches these connections.
 const NO_ENDPOINT: u32 = u32::MAX;
 
-/// The connections.
 pub(crate) struct Inside {
     app: Arc<App>,
     doors: BTreeMap<Arc<str>, Door>,
     tasks: JoinSet<()>,
 }
 
-/// The way in of one program.
+/// The connection of one program.
 #[derive(Debug, Clone)]
 pub(crate) struct Door(SendRequest<Full<Bytes>>);
 
@@ -50,15 +50,15 @@ impl Inside {
         Self { app, doors: BTreeMap::new(), tasks: JoinSet::new() }
     }
 
-    /// The way in of a user; none where the connection ended at once.
+    /// The connection of a user; `None` if it ended at once.
     pub async fn door(&mut self, user: &str, groups: &[String]) -> Option<Door> {
         if let Some(door) = self.doors.get(user).filter(|door| !door.0.is_closed()) {
             return Some(door.clone());
         }
-        // Those that have ended are let go.
+        // Finished tasks are removed.
         while self.tasks.try_join_next().is_some() {}
         if self.doors.len() >= DOORS_MAX {
-            // Those in use stay open until their requests are answered.
+            // Connections in use stay open until their requests are answered.
             self.doors.clear();
         }
         let who = Arc::new(Who::new(user, groups));
@@ -69,11 +69,11 @@ impl Inside {
             let (app, connection) = (app.clone(), connection.clone());
             async move { handler::handle(app, connection, request).await }
         });
-        // Its streams are single requests, which end within their deadlines.
+        // The streams are single requests, which end within their deadlines.
         let mut builder = server::Builder::new(TokioExecutor::new());
         builder.timer(TokioTimer::new());
         self.tasks.spawn(async move {
-            // It ends with the client, which is dropped with this.
+            // The connection ends when its client is dropped.
             let _ = builder.serve_connection(TokioIo::new(far), service).await;
         });
         let (sender, connection) = client::handshake(TokioExecutor::new(), TokioIo::new(near)).await.ok()?;
@@ -104,7 +104,7 @@ impl Inside {
 }
 
 impl Door {
-    /// The status of the answer, and its body; none where there was no answer.
+    /// The status and the body of the answer; `None` without an answer.
     pub async fn ask(mut self, request: Request<Full<Bytes>>) -> Option<(u16, Bytes)> {
         let answered = async {
             self.0.ready().await.ok()?;

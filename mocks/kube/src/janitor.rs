@@ -1,7 +1,7 @@
-//! What happens by itself: garbage collection, emptying namespaces, and taking definitions away.
+//! The background work of a control plane: garbage collection, emptying namespaces, and removing definitions.
 //!
-//! Owns one task. It reads commits like everybody else and writes through the store, so its work shows in the log.
-//! The rules are those of the Kubernetes documentation, "Garbage Collection" and "Finalizers".
+//! Owns one task. It reads commits like other readers and writes through the store, so its work shows in the log. The
+//! rules are those of the Kubernetes documentation, "Garbage Collection" and "Finalizers".
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,20 +22,20 @@ use super::followed;
 use super::quota;
 use super::verbs::{Manner, Propagation, delete_place, finish};
 
-/// Commits looked at in one go.
+/// Commits processed in one step.
 const BATCH: usize = 1024;
-/// Objects of a namespace deleted in one go.
+/// Objects of a namespace deleted in one step.
 const SWEEP: usize = 1024;
-/// Without news: look at namespaces and finalizers again.
+/// Interval of checks of namespaces and finalizers when there are no commits.
 const AGAIN: Duration = Duration::from_millis(500);
-/// How the dependents of an owner go that goes last.
+/// How dependents are deleted whose owner waits for them.
 const FOREGROUND: Manner = Manner { propagation: Propagation::Foreground, grace_s: None };
 
 /// Runs until it is dropped.
 pub(crate) async fn run(app: Arc<App>) {
     let cluster = &app.cluster;
     let mut next = cluster.read(|store| store.commits().next());
-    // Owners in foreground deletion, until the last dependent that holds them back is gone.
+    // Owners in foreground deletion, until their last blocking dependent is gone.
     let mut held = BTreeSet::new();
     loop {
         let _ = tokio::time::timeout(AGAIN, cluster.cleaning.notified()).await;
@@ -64,7 +64,7 @@ pub(crate) async fn run(app: Arc<App>) {
     }
 }
 
-/// Follows one commit: dependents of what is gone, and new objects whose owners are gone already.
+/// Handles one commit: deletes dependents of deleted objects, and new objects whose owners are gone.
 fn collect(cluster: &Cluster, commit: &RawCommit, held: &mut BTreeSet<Place>) {
     let catalogue = cluster.catalogue();
     let Some(resource) = catalogue.by_id(commit.identity.resource) else { return };
@@ -95,7 +95,7 @@ fn collect(cluster: &Cluster, commit: &RawCommit, held: &mut BTreeSet<Place>) {
     }
 }
 
-/// Deletes an object all of whose owners are gone; takes the owners away that are gone otherwise.
+/// Deletes an object whose owners are all gone; otherwise removes references to missing owners.
 fn drop_owner(cluster: &Cluster, place: &Place) {
     let catalogue = cluster.catalogue();
     let Some(resource) = catalogue.by_id(place.resource) else { return };
@@ -112,20 +112,20 @@ fn drop_owner(cluster: &Cluster, place: &Place) {
         return;
     }
     object::metadata(&mut value).insert("ownerReferences".to_owned(), Value::Array(alive));
-    // Losing a race is fine: the winner's commit comes by here as well.
+    // Losing a race is fine: the janitor also sees the winner's commit.
     let _ = cluster.put(resource, Expect::Revision(version.revision), value);
 }
 
 fn owner_exists(cluster: &Cluster, owner: &Value, namespace: &str) -> bool {
     let text = |key: &str| owner[key].as_str().unwrap_or_default();
     let catalogue = cluster.catalogue();
-    // An owner of an unknown kind cannot be judged; the real collector leaves it alone too.
+    // An owner of an unknown kind cannot be checked; the real collector leaves it alone too.
     let Some(resource) = catalogue.by_kind(text("apiVersion"), text("kind")) else { return true };
     let namespace = if resource.namespaced { namespace } else { "" };
     cluster.get(resource, namespace, text("name")).is_some_and(|found| &*found.identity.uid == text("uid"))
 }
 
-/// Looks again at an owner whose dependents were still there.
+/// Checks again an owner that still had dependents.
 fn is_held(cluster: &Cluster, place: &Place) -> bool {
     let catalogue = cluster.catalogue();
     let Some(resource) = catalogue.by_id(place.resource) else { return false };
@@ -150,7 +150,7 @@ fn propagate(cluster: &Cluster, resource: &Resource, version: &Version) -> bool 
         if orphan || has_other_owner(cluster, &dependent, uid) {
             disown(cluster, of_dependent, &dependent, uid);
         } else if !dependent.facts().finalizing {
-            // Where that lost a race the owner stays held, and is looked at again.
+            // After a lost race the owner stays held and is checked again.
             if closes_a_circle(cluster, &dependent) && !unblock(cluster, of_dependent, &dependent) {
                 continue;
             }
@@ -165,16 +165,16 @@ fn propagate(cluster: &Cluster, resource: &Resource, version: &Version) -> bool 
         list.retain(|name| !matches!(name.as_str(), Some("foregroundDeletion" | "orphan")));
     }
     let done = if finish::is_due(&value, resource) {
-        // As it was: nobody stores the state without the finalizer.
+        // The object as it was: the state without the finalizer is never stored.
         cluster.remove(version, resource, version.value()).is_ok()
     } else {
         cluster.put(resource, Expect::Revision(version.revision), value).is_ok()
     };
-    // Whoever won the race has committed something, but that need not be looked at as a deletion again.
+    // The winner of a race has committed a change, but that change needs no second look as a deletion.
     !done
 }
 
-/// Whether something that the object owns is being deleted in the foreground already: both would wait for each other.
+/// Whether an object that this one owns is already in foreground deletion: the two would wait for each other.
 fn closes_a_circle(cluster: &Cluster, version: &Version) -> bool {
     let catalogue = cluster.catalogue();
     cluster.read(|store| store.dependents(&version.identity.uid)).iter().any(|place| {
@@ -186,7 +186,7 @@ fn closes_a_circle(cluster: &Cluster, version: &Version) -> bool {
     })
 }
 
-/// Lets no owner wait for the object any more, as the real collector does where owners go round in a circle; false when that lost a race.
+/// Clears `blockOwnerDeletion` of the object, as the real collector does for owner cycles; `false` after a lost race.
 fn unblock(cluster: &Cluster, resource: &Resource, version: &Version) -> bool {
     let mut value = version.value();
     let owners = object::metadata(&mut value).get_mut("ownerReferences").and_then(Value::as_array_mut);
@@ -196,7 +196,7 @@ fn unblock(cluster: &Cluster, resource: &Resource, version: &Version) -> bool {
     cluster.put(resource, Expect::Revision(version.revision), value).is_ok()
 }
 
-/// Whether a dependent holds back an owner that is deleted in the foreground: it says so with `blockOwnerDeletion`.
+/// Whether a dependent blocks the foreground deletion of its owner with `blockOwnerDeletion`.
 fn is_blocking(cluster: &Cluster, place: &Place, uid: &str) -> bool {
     let catalogue = cluster.catalogue();
     let resource = catalogue.by_id(place.resource);
@@ -225,7 +225,7 @@ fn disown(cluster: &Cluster, resource: &Resource, version: &Version, uid: &str) 
     let _ = cluster.put(resource, Expect::Revision(version.revision), value);
 }
 
-/// Empties the namespaces that are being deleted, and lets them go when they are empty.
+/// Empties the namespaces in deletion, and removes the empty ones.
 fn finish_namespaces(cluster: &Cluster) {
     let catalogue = cluster.catalogue();
     let Some(namespaces) = catalogue.by_full_name("namespaces") else { return };
@@ -252,7 +252,8 @@ fn finish_namespaces(cluster: &Cluster) {
     }
 }
 
-/// Whether the time that an object was given is over. A namespace would wait for ever for pods that no kubelet ends.
+/// Whether an object's grace period is over. Without this check a namespace would wait for ever for pods that no
+/// kubelet ends.
 fn overdue(cluster: &Cluster, resource: &Resource, place: &Place) -> bool {
     let Some(version) = cluster.get(resource, &place.namespace, &place.name) else { return false };
     if !version.facts().finalizing {
@@ -263,7 +264,7 @@ fn overdue(cluster: &Cluster, resource: &Resource, place: &Place) -> bool {
     ends.is_ok_and(|ends| ends <= Timestamp::now())
 }
 
-/// Takes away the resources of definitions that are gone, with their objects.
+/// Removes the resources of deleted definitions, with their objects.
 fn finish_definitions(cluster: &Cluster) {
     let catalogue = cluster.catalogue();
     let Some(definitions) = catalogue.by_full_name("customresourcedefinitions.apiextensions.k8s.io") else { return };

@@ -1,12 +1,13 @@
 //! The mock Kubernetes API server: real TLS, HTTP/1.1 and HTTP/2, and answers that unmodified clients accept.
 //!
-//! Owns [`Server`], its [`Config`], and the inside view that a harness needs: every commit ([`Tail`]), what was put
-//! on the wire for whom ([`Delivery`], [`Gap`]), who asked what ([`Traffic`], [`RequestRecord`]). What does
-//! no I/O (store, catalogue, selectors, patches) is in crates of its own; sockets sit in `listen`. It must not know what a run or a
-//! verdict is.
+//! Owns [`Server`], its [`Config`], and the inside view that a harness needs: every commit ([`Tail`]), the deliveries
+//! to each user ([`Delivery`], [`Gap`]), and the requests of each user ([`Traffic`], [`RequestRecord`]). Parts without
+//! I/O (store, catalogue, selectors, patches) are in crates of their own; sockets are in `listen`. It must not know
+//! runs or verdicts.
 //!
-//! A `kubectl` that is pointed at [`Server::kubeconfig`] works as with a cluster that has no nodes and no
-//! controllers besides the garbage collector and namespace deletion; with [`Config::workloads`] workloads become ready as well.
+//! With the kubeconfig of [`Server::kubeconfig`], `kubectl` works as with a cluster that has no nodes and no
+//! controllers besides the garbage collector and namespace deletion. With [`Config::workloads`] workloads become ready
+//! as well.
 
 mod addresses;
 mod admin;
@@ -83,9 +84,7 @@ pub enum Error {
     /// The address is in use, or may not be used.
     #[error("failed to listen on {address}")]
     Listen {
-        /// What was asked for.
         address: SocketAddr,
-        /// What the system said.
         #[source]
         source: std::io::Error,
     },
@@ -95,17 +94,16 @@ pub enum Error {
     /// A definition in [`Config::crds`] is not valid.
     #[error("failed to define `{name}`: {why}")]
     Definition {
-        /// The definition's name.
         name: String,
-        /// What a client would have been told.
+        /// The message that a client would get.
         why: String,
     },
-    /// Two users share a token, a user has no name or no token, or there is no way to write one.
+    /// Two users share a token, a user has no name or no token, or a token file cannot be written.
     #[error("failed to set up the users")]
     Users(#[source] users::Error),
 }
 
-/// A running API server. Dropping it stops it at once; [`Server::shutdown`] does so politely.
+/// A running API server. Dropping it stops it at once; [`Server::shutdown`] lets open requests finish.
 #[derive(Debug)]
 pub struct Server {
     cluster: Arc<Cluster>,
@@ -119,12 +117,12 @@ pub struct Server {
 }
 
 impl Server {
-    /// How many kinds are served, those of custom resources among them.
+    /// Number of served kinds, including custom resources.
     pub fn kinds(&self) -> usize {
         self.cluster.catalogue().originals().count()
     }
 
-    /// Listens, with a certificate from `authority`, which is also whose client certificates are believed.
+    /// Listens, with a certificate from `authority`, whose client certificates are accepted too.
     pub async fn start(config: Config, authority: &mock_pki::Authority) -> Result<Self, Error> {
         let limits = config.limits.compressed(config.compress);
         let users =
@@ -189,7 +187,7 @@ impl Server {
         })
     }
 
-    /// `https://127.0.0.1:6443`.
+    /// For example `https://127.0.0.1:6443`.
     pub fn url(&self) -> String {
         url(self.address())
     }
@@ -199,10 +197,10 @@ impl Server {
         self.endpoint(address, &["h2", "http/1.1"]).await
     }
 
-    /// Starts one more endpoint that offers these protocols by ALPN (RFC 7301), most wanted first.
+    /// Starts one more endpoint that offers these protocols by ALPN (RFC 7301), most preferred first.
     ///
-    /// Give the subject one of its own, and name its [`Replica::number`] in [`Faults::target_endpoints`]: faults of
-    /// connections then touch the subject from its first byte on, and nobody else.
+    /// If the subject has an endpoint of its own, name its [`Replica::number`] in [`Faults::target_endpoints`]: faults
+    /// of connections then touch the subject from its first byte on, and no other client.
     pub async fn endpoint(&self, address: SocketAddr, alpn: &[&str]) -> Result<Replica, Error> {
         let app = App::new(&self.cluster, &self.users, self.limits, View::live());
         let view = app.view.clone();
@@ -213,8 +211,8 @@ impl Server {
         Ok(Replica { cluster, users, view, listening, ca_pem, number })
     }
 
-    /// Starts one more endpoint of the same cluster with a certificate of somebody else, believing client certificates of
-    /// somebody else: a kube-apiserver that was given files.
+    /// Starts one more endpoint of the same cluster with the certificate and the client authorities of `identity`, like
+    /// a kube-apiserver that gets them as files.
     pub async fn endpoint_as(&self, address: SocketAddr, identity: &Identity) -> Result<Replica, Error> {
         let app = App::new(&self.cluster, &self.users, self.limits, View::live());
         let view = app.view.clone();
@@ -225,7 +223,7 @@ impl Server {
         Ok(Replica { cluster, users, view, listening, ca_pem: identity.serving.certificate_pem.clone(), number })
     }
 
-    /// Where it listens, with the real port when 0 was asked for.
+    /// The listening address, with the real port if the configured one was 0.
     pub fn address(&self) -> SocketAddr {
         self.listening.address()
     }
@@ -245,49 +243,49 @@ impl Server {
         &self.cluster.faults
     }
 
-    /// What a user did so far. All zeros for a user that was never seen.
+    /// The counters of a user; all zeros for a user that was never seen.
     pub fn traffic(&self, user: &str) -> Traffic {
         self.cluster.audit.find(user).map(|audit| audit.traffic(self.cluster.now_us())).unwrap_or_default()
     }
 
-    /// Every kind of access that a user asked for, in order; the minimal Role of a subject. At most 4096.
+    /// Every kind of access that a user requested, in order: the minimal Role of a subject. At most 4096.
     pub fn permissions(&self, user: &str) -> Vec<Permission> {
         self.cluster.permissions.of(user)
     }
 
-    /// What the rules of [`Authorization::Rbac`] did not allow to a user, and how often. At most 4096 kinds of access.
+    /// The kinds of access that [`Authorization::Rbac`] refused to a user, with their counts. At most 4096.
     pub fn refused(&self, user: &str) -> BTreeMap<Permission, u64> {
         self.cluster.permissions.refused(user)
     }
 
-    /// Everybody who asked for something, in order; at most 1024.
+    /// All users seen, in order; at most 1024.
     pub fn users(&self) -> Vec<String> {
         self.cluster.permissions.users()
     }
 
-    /// The least that everybody needs who came, as roles and bindings in YAML.
+    /// The minimal roles and bindings of all users seen, in YAML.
     pub fn least_roles(&self) -> String {
         admin::least_roles(&self.cluster)
     }
 
-    /// The newest requests of everybody, oldest first; at most [`Limits::requests_max`].
+    /// The newest requests of all users, oldest first; at most [`Limits::requests_max`].
     pub fn requests(&self) -> Vec<RequestRecord> {
         self.cluster.audit.requests.snapshot()
     }
 
-    /// Requests that were answered after the first `seen`: how many were answered in all, how many of the new ones were dropped, and the
-    /// rest in the order of their answers.
+    /// Requests that were answered after the first `seen`. Returns the total number so far, the number of new ones that
+    /// were dropped, and the rest in the order of their answers.
     pub fn requests_since(&self, seen: u64) -> (u64, u64, Vec<RequestRecord>) {
         self.cluster.audit.requests.since(seen)
     }
 
-    /// Begins to note what caches are shown, for [`Server::take_shown`].
+    /// Begins to note the views of caches, for [`Server::take_shown`].
     pub fn follow_shown(&self) {
         self.cluster.audit.shown.follow();
     }
 
-    /// What caches were shown since the last call, oldest first, and how much of it was lost: the newest 65,536 are kept. A cache is a watch
-    /// that asks for bookmarks and for all objects of a kind.
+    /// The changes of the views of caches since the last call, oldest first, and the number of lost ones: the newest
+    /// 65,536 are kept. A cache is a watch that asks for bookmarks and for all objects of a kind.
     pub fn take_shown(&self) -> (Vec<Shown>, u64) {
         self.cluster.audit.shown.take()
     }
@@ -297,23 +295,23 @@ impl Server {
         self.cluster.audit.of(&Arc::from(user)).log.follow();
     }
 
-    /// Whether a followed user has asked for a resource (`packages.longhaul.dev`), answered or not.
+    /// Whether a followed user has requested a resource (`packages.longhaul.dev`), answered or not.
     pub fn asked_for(&self, user: &str, resource: &str) -> bool {
         self.cluster.audit.find(user).is_some_and(|audit| audit.log.asked_for(resource))
     }
 
-    /// What a followed user asked since the last call, in the order of the answers, and how many more were lost because
-    /// nobody took 16,384 of them. A watch comes when it is answered and again when it ended.
+    /// The requests of a followed user since the last call, in the order of the answers, and the number of lost ones:
+    /// up to 16,384 wait. A watch appears when it is answered and again when it ends.
     pub fn take_requests(&self, user: &str) -> (Vec<RequestFact>, u64) {
         self.cluster.audit.find(user).map(|audit| audit.log.take()).unwrap_or_default()
     }
 
-    /// The holes in a user's streams that a relist closed since the last call.
+    /// The gaps in a user's streams that a relist closed since the last call.
     pub fn gaps(&self, user: &str) -> Vec<Gap> {
         self.cluster.audit.find(user).map(|audit| audit.take_gaps()).unwrap_or_default()
     }
 
-    /// What happened on the wire to one version for one user.
+    /// How one version was delivered to one user.
     pub fn delivery(&self, user: &str, resource: &str, revision: u64) -> Delivery {
         let catalogue = self.cluster.catalogue();
         match (self.cluster.audit.find(user), catalogue.by_full_name(resource)) {
@@ -322,8 +320,8 @@ impl Server {
         }
     }
 
-    /// Everything that happened on the wire from `since_us` on (microseconds since the epoch) to these versions of one resource
-    /// (ascending) for one user, oldest first, as far as the audit remembers; of each version the first 8 sendings.
+    /// All deliveries of these versions of one resource (ascending) to one user, from `since_us` on (microseconds since
+    /// the epoch), oldest first, as far as the audit remembers; of each version the first 8 sendings.
     pub fn sendings(&self, user: &str, resource: &str, revisions: &[u64], since_us: u64) -> Vec<Sending> {
         let catalogue = self.cluster.catalogue();
         match (self.cluster.audit.find(user), catalogue.by_full_name(resource)) {
@@ -332,26 +330,27 @@ impl Server {
         }
     }
 
-    /// The stream lines round one version, `around` before and after it, each cut round the object's name and revision.
+    /// The stream lines around one version, `around` before and after it, each cut around the object's name and
+    /// revision.
     pub fn wire(&self, user: &str, wanted: &Wanted<'_>, around: usize) -> Vec<WireLine> {
         self.cluster.audit.find(user).map(|audit| audit.wire(wanted, around)).unwrap_or_default()
     }
 
-    /// Gives a user another token, writes it to its file in [`Config::token_files`], and refuses the old one from now on. The
-    /// new one, or `None` when there is no such user.
+    /// Gives a user a new token, writes it to its file in [`Config::token_files`], and refuses the old one from now on.
+    /// Returns the new one, or `None` if there is no such user.
     pub fn rotate_token(&self, user: &str) -> Option<String> {
         self.cluster.rotate_token(user, Duration::ZERO).map(|(token, _)| token)
     }
 
-    /// Drops the history up to and including `revision`: resuming a watch from before it answers 410.
+    /// Drops the history up to and including `revision`: a watch that resumes from before it gets 410.
     pub fn compact(&self, revision: u64) {
         self.cluster.compact(revision);
     }
 
     /// Restores the state of revision `to`, as from an older backup, and sets the revision counter back to it.
     ///
-    /// Clients that know more meet what `newer` and `watches` say. Lists with a `resourceVersion` from beyond are refused
-    /// with 504. Everybody is concerned, also the harness's own clients.
+    /// `newer` and `watches` decide how clients that know more are treated. Lists with a `resourceVersion` beyond the
+    /// restored state are refused with 504. All clients are concerned, also the harness's own.
     pub fn rewind(&self, to: u64, newer: Newer, watches: Watches) -> Result<Rewound, RewindError> {
         self.cluster.rewind(to, newer, watches)
     }
@@ -366,7 +365,6 @@ impl Server {
         self.cluster.revision()
     }
 
-    /// How many objects exist.
     pub fn object_count(&self) -> usize {
         self.cluster.read(mock_store::Store::object_count)
     }

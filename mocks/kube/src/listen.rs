@@ -1,7 +1,7 @@
-//! Sockets: accepting, TLS, HTTP/1.1 and HTTP/2, and taking it all down again.
+//! The sockets of the server: accepting, TLS, HTTP/1.1 and HTTP/2, and the shutdown.
 //!
-//! Owns every task of the server, through one tracker. Every accept, handshake, header, body and write has a bound.
-//! It must not know the API.
+//! Owns every task of the server, through one tracker. Every accept, handshake, header, body and write has a bound. It
+//! must not know the API.
 
 mod certificates;
 mod frames;
@@ -40,29 +40,28 @@ pub(crate) use certificates::Certificates;
 use frames::Frames;
 use socket::{Grave, Metered, Socket};
 
-/// How long open requests get at the end.
+/// Time for open requests at the shutdown.
 const DRAIN: Duration = Duration::from_secs(2);
-/// How long a client that was turned away with FIN gets to close too.
+/// Time for a client that was refused with FIN to close its side too.
 const LINGER: Duration = Duration::from_secs(1);
 /// The pause after a failed accept, for example when the process is out of descriptors. Clients wait in the kernel.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 const EXPIRE_EVERY: Duration = Duration::from_secs(1);
-/// What is read at a time of a connection that nobody serves.
+/// Bytes read at a time from a connection that is not served.
 const DISCARD_BYTES: usize = 4096;
 
 /// A listening server; dropping it stops everything at once.
 #[derive(Debug)]
 pub(crate) struct Listening {
     address: SocketAddr,
-    /// No new connections, finish what is open.
+    /// Accept no new connections, finish the open ones.
     drain: CancellationToken,
-    /// Now.
+    /// Stop at once.
     stop: CancellationToken,
     tasks: TaskTracker,
     helpers: usize,
 }
 
-/// Where and how an endpoint listens.
 pub(crate) struct Door {
     pub address: SocketAddr,
     pub certificates: Arc<Certificates>,
@@ -95,8 +94,8 @@ where
 }
 
 impl Listening {
-    /// Listens. The first endpoint of a cluster also runs what exists once: waking watches, ageing the history,
-    /// and the janitor.
+    /// Starts to listen. The first endpoint of a cluster also runs the tasks that exist once: waking watches, ageing
+    /// the history, and the janitor.
     pub async fn start(door: Door, app: App) -> io::Result<Self> {
         let Door { address, certificates, number } = door;
         let first = number == 0;
@@ -128,7 +127,7 @@ impl Listening {
         self.address
     }
 
-    /// Runs one more task that lives as long as the server.
+    /// Runs one more task until the server ends.
     pub fn help(&mut self, task: impl Future<Output = ()> + Send + 'static) {
         self.tasks.spawn(bounded(task, self.stop.clone().cancelled_owned()));
         self.helpers += 1;
@@ -137,7 +136,8 @@ impl Listening {
     pub async fn shutdown(self) {
         self.drain.cancel();
         self.tasks.close();
-        // The helpers never end by themselves, so the drain time is for connections; they say so by ending early.
+        // The helpers never end by themselves, so the drain time is for connections; it ends early when all connections
+        // have ended.
         let connections_done = async {
             while self.tasks.len() > self.helpers {
                 tokio::time::sleep(Duration::from_millis(10)).await;
@@ -149,7 +149,7 @@ impl Listening {
     }
 }
 
-/// The tasks that live as long as the server: wake, expire, janitor.
+/// The tasks that run until the server ends: wake, expire, janitor.
 const HELPERS: usize = 3;
 
 impl Drop for Listening {
@@ -199,7 +199,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
                 let stop = shared.stop.clone().cancelled_owned();
                 shared.tasks.spawn(bounded(connection, stop));
             }
-            // The client has gone again; the next one is not concerned.
+            // The client has already left; later clients are not concerned.
             Err(error) if matches!(error.kind(), ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset) => {}
             Err(error) => {
                 if !std::mem::replace(&mut failing, true) {
@@ -212,7 +212,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
 }
 
 async fn connection(shared: Arc<Shared>, tcp: TcpStream, _permit: OwnedSemaphorePermit) {
-    // Small events must not wait for more: latency is what is measured here.
+    // Small events must not wait for more bytes: latency is measured here.
     let _ = tcp.set_nodelay(true);
     let handle = Arc::new(Handle::new(shared.app.cluster.next_connection(), shared.number));
     let welcome = shared.app.cluster.faults.welcome(&handle);
@@ -221,7 +221,8 @@ async fn connection(shared: Arc<Shared>, tcp: TcpStream, _permit: OwnedSemaphore
     }
     let grave = Grave::default();
     served(&shared, tcp, handle.clone(), welcome, grave.clone()).await;
-    // It ended while it stood still, for example because a PING of ours found no way out. Its client must not see that.
+    // The connection ended while it stood still, for example because a PING could not be sent. Its client must not see
+    // that.
     let stands_still = grave.lock().take();
     if let Some(tcp) = stands_still {
         tokio::select! {
@@ -267,24 +268,24 @@ async fn served(shared: &Shared, tcp: TcpStream, handle: Arc<Handle>, welcome: W
     }
 }
 
-/// Turns a connection away that was accepted already: from user space there is no earlier moment.
+/// Refuses a connection that is accepted already, because user space has no earlier moment.
 async fn refuse(mut tcp: TcpStream, how: How) {
     match how {
         How::Reset => {
             let _ = tcp.set_zero_linger();
         }
-        // What the client sends is read away for a moment: closing over unread data would be a reset.
+        // The client's bytes are read for a moment, because closing with unread data would send a reset.
         How::Close => {
             if tcp.shutdown().await.is_ok() {
                 let _ = tokio::time::timeout(LINGER, discard(&tcp)).await;
             }
         }
-        // Never served, also not when the fault is over: what hangs, hangs until its client gives up.
+        // The connection is never served, even after the fault: it hangs until its client gives up.
         How::Hang => discard(&tcp).await,
     }
 }
 
-/// Reads and forgets until the client closes.
+/// Reads and discards until the client closes.
 async fn discard(tcp: &TcpStream) {
     let mut buffer = [0; DISCARD_BYTES];
     loop {
@@ -300,7 +301,7 @@ async fn discard(tcp: &TcpStream) {
     }
 }
 
-/// How a connection ends when the server shuts down: politely, unless it stands still.
+/// Ends a connection gracefully when the server shuts down, unless the connection stands still.
 async fn ended<E>(serving: impl Future<Output = Result<(), E>>, handle: &Handle) -> Result<(), E> {
     if handle.is_frozen() { Ok(()) } else { serving.await }
 }
@@ -309,7 +310,7 @@ async fn serve_http1(shared: &Shared, tls: TlsStream<Socket>, connection: &Arc<C
     let io = TokioIo::new(Metered::new(tls, connection.flushes.clone()));
     let service = service_fn(|request| {
         let (app, connection) = (shared.app.clone(), connection.clone());
-        // Boxed, because hyper keeps room for it as long as the connection lives: 7 KiB for each watch that is only a body.
+        // Boxed, because hyper reserves the room while the connection exists: 7 KiB for each watch that is only a body.
         Box::pin(handler::handle(app, connection, request))
     });
     let mut builder = http1::Builder::new();
@@ -327,7 +328,7 @@ async fn serve_http1(shared: &Shared, tls: TlsStream<Socket>, connection: &Arc<C
     }
     let opened = connection.websocket.lock().take();
     if let Some(opened) = opened {
-        // Boxed, because most connections never become one.
+        // Boxed, because most connections never become a WebSocket.
         Box::pin(websocket::serve(opened)).await;
     }
 }
@@ -345,7 +346,7 @@ async fn serve_http2(shared: &Shared, tls: TlsStream<Socket>, connection: &Arc<C
     builder
         .timer(TokioTimer::new())
         .max_concurrent_streams(streams_max)
-        // Large enough for the biggest object in flight, small enough that a slow reader is noticed.
+        // Large enough for the biggest object in flight, small enough to notice a slow reader.
         .initial_stream_window_size(1024 * 1024)
         .initial_connection_window_size(2 * 1024 * 1024)
         .max_send_buf_size(256 * 1024)
@@ -359,7 +360,7 @@ async fn serve_http2(shared: &Shared, tls: TlsStream<Socket>, connection: &Arc<C
             serving.as_mut().graceful_shutdown();
             ended(serving, &connection.handle).await
         }
-        // The polite GOAWAY of a real server: two frames, and the end when the last stream has ended.
+        // The graceful GOAWAY of a real server: two frames, and the end after the last stream.
         () = connection.handle.drains() => {
             serving.as_mut().graceful_shutdown();
             tokio::select! {

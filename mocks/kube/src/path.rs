@@ -1,7 +1,7 @@
-//! What a request's path and query ask for.
+//! The target and the options of a request, parsed from its path and query.
 //!
 //! Owns the URL grammar of the Kubernetes API ("Kubernetes API concepts", resource URIs). It must not know which
-//! resources exist. Nothing here panics on outside data.
+//! resources exist. It never panics on outside data.
 
 mod duration;
 
@@ -22,7 +22,7 @@ pub(crate) struct Target {
     pub subresource: Option<String>,
 }
 
-/// The query, decoded. An option that was not given is `None`.
+/// The query, decoded. An absent option is `None`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "they are the API's own independent switches")]
 pub(crate) struct Query {
@@ -50,7 +50,7 @@ pub(crate) struct Query {
 }
 
 impl Target {
-    /// Parses a path; `None` when it is not the path of a resource.
+    /// Parses a path; `None` if it is no resource's path.
     pub fn parse(path: &str) -> Option<Self> {
         let mut parts = path.trim_matches('/').split('/').map(decode);
         let root = parts.next()?;
@@ -90,7 +90,7 @@ impl Target {
         match more {
             [] => {}
             [name] => self.name = Some((*name).to_owned()),
-            // Nothing is below a subresource; whoever answers says so.
+            // Nothing exists below a subresource; the handler says so.
             [name, subresource @ ..] => {
                 self.name = Some((*name).to_owned());
                 self.subresource = Some(subresource.join("/"));
@@ -100,7 +100,7 @@ impl Target {
 }
 
 impl Query {
-    /// Parses a query string. Unknown keys are ignored, as the real server does; unusable values are refused.
+    /// Parses a query string. Unknown keys are ignored, as in the real server; unusable values are refused.
     pub fn parse(raw: &str) -> Result<Self, Failure> {
         let mut query = Self::default();
         let mut timeout = None;
@@ -111,7 +111,7 @@ impl Query {
                 query.set(&key, value)?;
             }
         }
-        // What takes long anyway has no deadline, and nobody looks at it.
+        // A watch has no deadline, so its value is not checked.
         if let Some(wrong) = timeout.filter(|_| !query.watch).and_then(|timeout| duration::wrong(&timeout)) {
             return Err(Failure::bad_request(format!("invalid timeout specified in the request URL - {wrong}")));
         }
@@ -172,7 +172,7 @@ pub(crate) fn pairs(raw: &str) -> Vec<(String, String)> {
 }
 
 fn switch(value: &str) -> bool {
-    // Go's conversion: anything but a spelled-out false is true, also the empty value.
+    // Go's conversion: any value but a spelled-out false is true, also the empty one.
     !matches!(value, "false" | "0" | "False" | "FALSE" | "f" | "F")
 }
 
@@ -185,7 +185,7 @@ fn number(key: &str, value: &str) -> Result<Option<u64>, Failure> {
         return Ok(None);
     }
     let wrong = || Failure::bad_request(format!("strconv.ParseInt: parsing \"{value}\" of {key}: invalid syntax"));
-    // Less than nothing is nothing.
+    // Negative numbers count as 0.
     value.parse::<i64>().map(|number| Some(u64::try_from(number).unwrap_or(0))).map_err(|_| wrong())
 }
 
@@ -247,7 +247,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever comes in, parsing ends with a value or an error.
+        /// Parsing any input ends with a value or an error.
         #[test]
         fn parsing_never_panics(path in "\\PC{0,80}", query in "\\PC{0,80}") {
             let _ = Target::parse(&path);

@@ -1,19 +1,20 @@
-//! The roles and bindings that a kube-apiserver with RBAC makes for itself ("Using RBAC Authorization", default roles and bindings).
+//! The roles and bindings that a kube-apiserver with RBAC makes for itself ("Using RBAC Authorization", default roles
+//! and bindings).
 //!
-//! Owns reading them from the list beside it. They are made once, before the first request.
+//! Owns reading them from the list file. They are made once, before the first request.
 
 use serde_json::{Map, Value, json};
 
 use super::cluster::Cluster;
 
-/// One line a role, a binding, or one of their rules or subjects; its head explains it.
+/// Each line is a role, a binding, or one of their rules or subjects; the file's head explains the format.
 const LIST: &str = include_str!("policy/default.txt");
 const API: &str = "rbac.authorization.k8s.io";
 
 /// Makes all of them.
 pub(crate) fn seed(cluster: &Cluster) {
     for object in objects() {
-        // Names that are there already stay as they are.
+        // Existing names stay unchanged.
         let _ = cluster.seed(object);
     }
 }
@@ -36,7 +37,7 @@ fn objects() -> Vec<Value> {
     objects
 }
 
-/// `NAME`, or `NAMESPACE/NAME`, which makes it a kind of that namespace.
+/// An object from `NAME` or, for the namespaced kind, `NAMESPACE/NAME`.
 fn object(kind: &str, place: &str) -> Map<String, Value> {
     let (namespace, name) = place.split_once('/').map_or((None, place), |(namespace, name)| (Some(namespace), name));
     let kind = if namespace.is_some() { kind.to_owned() } else { format!("Cluster{kind}") };
@@ -78,7 +79,7 @@ fn binding(place: &str, role: &str) -> Value {
     binding
 }
 
-/// A rule of a role, or a subject of a binding.
+/// Adds a rule to a role, or a subject to a binding.
 fn below(object: &mut Value, words: &[&str]) {
     let list = |words: &str| -> Value { words.split(',').map(|word| word.trim_matches('"')).collect() };
     let (key, item) = match words {
@@ -108,7 +109,7 @@ fn below(object: &mut Value, words: &[&str]) {
 mod tests {
     use super::*;
 
-    /// As many of each kind as kube-apiserver 1.34.1 makes, and one of each form of line.
+    /// The counts of each kind are those of kube-apiserver 1.34.1; one object of each form of line is compared.
     #[test]
     fn the_list_has_what_a_real_server_makes() {
         let objects = objects();

@@ -1,16 +1,16 @@
-//! JSON for people: indented.
+//! Indented JSON for people.
 //!
-//! Owns who gets it and what it looks like (kube-apiserver's `isPrettyPrint`, Go's `json.MarshalIndent`). It works on bytes as
-//! they come, so a long list need not be in memory, and keys keep their order. Watches are never indented.
+//! Owns the decision to indent and the format (kube-apiserver's `isPrettyPrint`, Go's `json.MarshalIndent`). It works
+//! on a stream of bytes, so a long list need not be in memory, and keys keep their order. Watches are never indented.
 
 use super::path::pairs;
 
-/// Programs that people look at, by the beginning of their user agent.
+/// Programs whose output people read, by the beginning of their user agent.
 const FOR_PEOPLE: [&str; 3] = ["curl", "Wget", "Mozilla/5.0"];
 
-/// Whether a request wants it.
+/// Whether a request asks for indented JSON.
 pub(crate) fn is_wanted(query: &str, user_agent: &str) -> bool {
-    // Nearly no query names it.
+    // The parameter is rare, so the query is parsed only if it contains the name.
     if query.contains("pretty")
         && let Some((_, said)) = pairs(query).into_iter().find(|(key, said)| key == "pretty" && !said.is_empty())
     {
@@ -25,7 +25,7 @@ pub(crate) struct Indenter {
     depth: usize,
     in_text: bool,
     escaped: bool,
-    /// A bracket was opened and nothing is in it yet.
+    /// A bracket was opened and its content has not begun.
     opened: bool,
 }
 
@@ -91,7 +91,7 @@ mod tests {
     }
 
     proptest! {
-        /// However it is cut into pieces, it is the library's own indented form.
+        /// The output equals the library's own indented form, however the input is cut.
         #[test]
         fn it_is_what_the_library_makes(text in "\\PC{0,9}[\\\\\"{}:,]{0,6}", list in prop::collection::vec(any::<i8>(), 0..3), cut in 0_usize..40) {
             let value = json!({"a": text, "b": list, "c": {"d": {}, "e": [null, true, {"f": 1.5}]}, "t": [text]});

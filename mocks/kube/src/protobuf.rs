@@ -1,7 +1,7 @@
-//! Answers for clients that accept protobuf and nothing else that is made here.
+//! Answers for clients that accept protobuf and no other supported type.
 //!
-//! Owns turning the JSON of an answer into protobuf at the very end, so that everything before speaks JSON alone: whoever accepts both gets
-//! JSON. Custom resources have no protobuf but for their metadata, as on a real server.
+//! Owns turning the JSON of an answer into protobuf as the last step, so that all earlier code handles JSON alone.
+//! Clients that accept both get JSON. For custom resources only metadata has a protobuf form, as on a real server.
 
 use bytes::{Bytes, BytesMut};
 use http::{HeaderValue, Request, header};
@@ -12,7 +12,7 @@ use super::answer::Answer;
 use super::body::Body;
 use super::framed::Framed;
 
-/// Lets a request that accepts only protobuf accept JSON instead; true when it was one.
+/// Lets a request that accepts only protobuf accept JSON instead; returns whether it did.
 pub(crate) fn take_wish<B>(request: &mut Request<B>) -> bool {
     let accept = request.headers().get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
     let media = |part: &str| part.split(';').next().unwrap_or_default().trim().to_owned();
@@ -26,7 +26,7 @@ pub(crate) fn take_wish<B>(request: &mut Request<B>) -> bool {
     true
 }
 
-/// The same answer in protobuf; as it is where there is none.
+/// The same answer in protobuf; unchanged if there is no protobuf form.
 pub(crate) fn answer(mut answer: Answer) -> Answer {
     if !answer.content_type.starts_with("application/json") || answer.other_content_type.is_some() {
         return answer;

@@ -1,7 +1,7 @@
-//! Who may do what, when RBAC is switched on.
+//! The authorization check of RBAC.
 //!
-//! Owns evaluating roles and cluster roles with their bindings (Kubernetes documentation, "Using RBAC Authorization"). Rules are read
-//! from the store on each check: bindings are few, and nothing can be stale.
+//! Owns evaluating roles and cluster roles with their bindings (Kubernetes documentation, "Using RBAC Authorization").
+//! Rules are read from the store on each check: bindings are few, and no cached rule can be out of date.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use super::authorization::{Access, Authorization};
 use super::cluster::Cluster;
 use super::users::Who;
 
-/// The group that may do everything, whatever the rules say.
+/// The group that may do everything, whatever the rules are.
 const MASTERS: &str = "system:masters";
 
-/// What everybody may read who is known: the rules of the role system:discovery.
+/// Paths that every known user may read: the rules of the role system:discovery.
 const DISCOVERY: &[&str] = &[
     "/api",
     "/api/*",
@@ -29,7 +29,7 @@ const DISCOVERY: &[&str] = &[
     "/version/",
 ];
 
-/// No rule allows it; in the real server's words.
+/// No rule allows the access; worded like the real server's message.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Denied {
     #[error("User \"{user}\" cannot {verb} resource \"{resource}\" in API group \"{group}\" {}", place(namespace))]
@@ -42,7 +42,7 @@ fn place(namespace: &str) -> String {
     if namespace.is_empty() { "at the cluster scope".to_owned() } else { format!("in the namespace \"{namespace}\"") }
 }
 
-/// Whether the rules allow it; the text says by which binding.
+/// Whether the rules allow the access; the text names the binding.
 pub(crate) fn allows(cluster: &Cluster, who: &Who, access: &Access<'_>) -> Result<String, Denied> {
     if who.groups.iter().any(|group| group == MASTERS) {
         return Ok(format!("{MASTERS} may do everything"));
@@ -66,12 +66,12 @@ pub(crate) fn allows(cluster: &Cluster, who: &Who, access: &Access<'_>) -> Resul
     })
 }
 
-/// Whether somebody may use a path that is no resource, such as `/metrics`.
+/// Whether a user may use a path that is no resource, such as `/metrics`.
 pub(crate) fn allows_path(cluster: &Cluster, who: &Who, path: &str, verb: &str) -> Result<String, Denied> {
     if who.groups.iter().any(|group| group == MASTERS) {
         return Ok(format!("{MASTERS} may do everything"));
     }
-    // The role system:discovery, which everybody has who is known.
+    // The role system:discovery, which every known user has.
     if verb == "get" && who.is_known() && DISCOVERY.iter().any(|pattern| path_matches(pattern, path)) {
         return Ok("RBAC: allowed by ClusterRoleBinding \"system:discovery\"".to_owned());
     }
@@ -87,7 +87,7 @@ pub(crate) fn allows_path(cluster: &Cluster, who: &Who, path: &str, verb: &str) 
     allowed.ok_or_else(|| Denied::Path { user: who.name.clone(), verb: verb.to_owned(), path: path.to_owned() })
 }
 
-/// Every rule that applies to somebody in a namespace: `(resource rules, rules about other paths)`, as a review shows them.
+/// Every rule for a user in a namespace: `(resource rules, rules about other paths)`, as a review shows them.
 pub(crate) fn rules_of(cluster: &Cluster, who: &Who, namespace: &str) -> (Vec<Value>, Vec<Value>) {
     let everything = cluster.authorization == Authorization::AllowAndRecord;
     if everything || who.groups.iter().any(|group| group == MASTERS) {
@@ -106,7 +106,7 @@ pub(crate) fn rules_of(cluster: &Cluster, who: &Who, namespace: &str) -> (Vec<Va
     (resources, paths)
 }
 
-/// Shows `visit` every rule that applies to somebody, with the binding it comes from, until it answers false.
+/// Shows `visit` every rule for a user, with its binding, until `visit` returns false.
 fn each_rule(cluster: &Cluster, who: &Who, namespace: &str, visit: &mut dyn FnMut(&str, &Value) -> bool) {
     let scopes: [(&str, Option<&str>); 2] = [
         ("clusterrolebindings.rbac.authorization.k8s.io", None),

@@ -1,4 +1,4 @@
-//! Where a webhook is reached now: at an address, or behind a Service.
+//! The current address of a webhook: a URL, or one behind a Service.
 
 use mock_objects::object;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::cluster::Cluster;
 use crate::webhooks::{Place, Target, Unusable};
 
-/// Why there is nothing to connect to.
+/// Why there is no address to connect to.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Nowhere {
     #[error(transparent)]
@@ -16,7 +16,7 @@ pub(crate) enum Nowhere {
 }
 
 impl Place {
-    /// Where to connect now.
+    /// The address to connect to now.
     pub(crate) fn target(&self, cluster: &Cluster, ca_pem: String) -> Result<Target, Nowhere> {
         match self {
             Self::Url { host, port, .. } => {
@@ -32,7 +32,8 @@ impl Place {
     }
 }
 
-/// There is no cluster network: an `ExternalName`, then the first ready address of the Endpoints, then the cluster IP.
+/// Resolves a Service without a cluster network: an `ExternalName`, then the first ready address of the Endpoints, then
+/// the cluster IP.
 fn resolve(cluster: &Cluster, namespace: &str, name: &str, port: u16) -> Option<(String, u16)> {
     let catalogue = cluster.catalogue();
     let service = cluster.get(catalogue.by_full_name("services")?, namespace, name)?.value();

@@ -21,17 +21,16 @@ pub struct Replica {
 }
 
 impl Replica {
-    /// `https://127.0.0.1:6444`.
+    /// For example `https://127.0.0.1:6444`.
     pub fn url(&self) -> String {
         super::url(self.address())
     }
 
-    /// Its number among the endpoints of the cluster, as `endpoint` in a fault has it: the server itself is 0.
+    /// The number of the endpoint in the cluster, as faults name it in `endpoint`: the server itself is 0.
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.listening.address()
     }
@@ -41,24 +40,24 @@ impl Replica {
         self.users.kubeconfig(user, &self.url(), &self.ca_pem)
     }
 
-    /// Sees nothing new from now on: watches go quiet, `resourceVersion=0` answers the past, and newer revisions are
+    /// Stops showing newer revisions: watches go quiet, `resourceVersion=0` returns the past, and newer revisions are
     /// refused as too large. Writes and consistent reads go on.
     pub fn freeze(&self) {
         self.freeze_at(self.cluster.revision());
     }
 
-    /// Sees the state of an older revision, until [`Replica::catch_up`].
+    /// Shows the state of an older revision, until [`Replica::catch_up`].
     pub fn freeze_at(&self, revision: u64) {
         self.view.freeze(revision);
     }
 
-    /// Sees everything again; held-back events are sent.
+    /// Shows the current state again; held-back events are sent.
     pub fn catch_up(&self) {
         self.view.thaw();
         self.cluster.wakers.mark_all();
     }
 
-    /// Stops politely, as [`super::Server::shutdown`] does.
+    /// Stops gracefully, like [`super::Server::shutdown`].
     pub async fn shutdown(self) {
         self.listening.shutdown().await;
     }

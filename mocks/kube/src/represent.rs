@@ -1,7 +1,7 @@
-//! How objects and lists are shown: as they are, as a table, or as metadata only.
+//! The representations of objects and lists: unchanged, as a table, or as metadata only.
 //!
-//! Owns content negotiation (Kubernetes API concepts, "Alternate representations of resources"). The plain form is
-//! the bytes of the store; everything else parses.
+//! Owns content negotiation (Kubernetes API concepts, "Alternate representations of resources"). The plain form is the
+//! bytes of the store; all other forms are parsed and encoded again.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +22,7 @@ mod list;
 
 pub(crate) use list::{List, ListBody};
 
-/// What goes into `metadata` of a list.
+/// The fields of a list's `metadata`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ListMeta {
     pub revision: u64,
@@ -33,22 +33,22 @@ pub(crate) struct ListMeta {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shape {
     Object,
-    /// In this version of `meta.k8s.io`, as its `apiVersion`.
+    /// With the `apiVersion` of its version of `meta.k8s.io`.
     Table(&'static str),
     Metadata(&'static str),
 }
 
-/// Shows objects in the form that a request accepts.
+/// Encodes objects in the form that a request accepts.
 #[derive(Debug, Clone)]
 pub(crate) struct Renderer {
     shape: Shape,
     resource: Arc<Resource>,
     api_version: Arc<str>,
-    /// The version that was asked for is not the one that is stored.
+    /// Whether the requested version differs from the stored one.
     converts: bool,
     /// `includeObject` of tables.
     include: Include,
-    /// On a stream only the first table has columns: set when they were shown.
+    /// On a stream only the first table has columns: set when they were sent.
     headed: Option<Arc<AtomicBool>>,
 }
 
@@ -60,7 +60,7 @@ enum Include {
 }
 
 impl Renderer {
-    /// Takes the first form of `Accept` that can be made.
+    /// Takes the first supported form of `Accept`.
     pub fn negotiate(call: &Call) -> Result<Self, Failure> {
         let shape = shape(&call.accept).map_err(|failure| {
             // Custom resources are refused without details.
@@ -82,7 +82,7 @@ impl Renderer {
         Ok(Self { shape, include, ..Self::plain(call) })
     }
 
-    /// Objects as they are.
+    /// Objects unchanged.
     pub fn plain(call: &Call) -> Self {
         Self {
             shape: Shape::Object,
@@ -96,17 +96,17 @@ impl Renderer {
         }
     }
 
-    /// The same for the events of one stream.
+    /// The renderer for the events of one stream.
     pub fn streaming(self) -> Self {
         Self { headed: Some(Arc::default()), ..self }
     }
 
-    /// Whether an object is shown as the very bytes of the store.
+    /// Whether objects are shown as the exact bytes of the store.
     pub fn is_plain(&self) -> bool {
         self.shape == Shape::Object && !self.converts
     }
 
-    /// `apiVersion` and `kind` of what one item of a watch is.
+    /// `apiVersion` and `kind` of one item of a watch.
     pub fn type_of_one(&self) -> (&str, &str) {
         match self.shape {
             Shape::Object => (&self.api_version, &self.resource.kind),
@@ -119,7 +119,7 @@ impl Renderer {
         if self.is_plain() { version.object() } else { self.value(&version.value()) }
     }
 
-    /// Shows an object that is not in the store.
+    /// Encodes an object that is not in the store.
     pub fn value(&self, value: &Value) -> Bytes {
         let shown = match self.shape {
             Shape::Object => self.converted(value),
@@ -133,10 +133,10 @@ impl Renderer {
         Bytes::from(Ordered(&shown).to_bytes())
     }
 
-    /// The bookmark of a stream: an object of the stream's type with nothing set.
+    /// The bookmark of a stream: an object of the stream's type without content.
     pub fn bookmark(&self, metadata: &mut Value) -> Value {
         if let Shape::Table(_) = self.shape {
-            // What the bookmark says of itself stands in a row: a table has no annotations.
+            // A table has no annotations, so the bookmark's annotations are in a row.
             let revision = json!({"resourceVersion": metadata["resourceVersion"]});
             return self.table(&[self.row(&json!({"metadata": metadata}))], &revision);
         }
@@ -179,8 +179,8 @@ impl Renderer {
     }
 }
 
-/// Cuts `apiVersion` and `kind` out of the items of a list, without parsing them: built-in types do not repeat them
-/// there, custom ones do, and clients that rely on them fail on a real server.
+/// Cuts `apiVersion` and `kind` out of the items of a list, without parsing them. Built-in types do not repeat them in
+/// items, custom ones do, and clients that rely on them fail on a real server.
 struct TypeOfItem(Option<String>);
 
 impl TypeOfItem {
@@ -192,7 +192,7 @@ impl TypeOfItem {
     }
 
     fn append_without(&self, object: &[u8], out: &mut Vec<u8>) {
-        // What it is comes first (`mock_store::ordered`).
+        // Type fields come first (`mock_store::ordered`).
         match self.0.as_ref().and_then(|head| object.strip_prefix(head.as_bytes())) {
             Some(rest) => {
                 out.push(b'{');
@@ -204,7 +204,7 @@ impl TypeOfItem {
     }
 }
 
-/// An item whose type could not be cut out of the bytes, because its keys come in another order.
+/// An item whose type cannot be cut out of the bytes, because its keys come in another order.
 fn reordered(object: &[u8]) -> Vec<u8> {
     let Ok(mut value) = serde_json::from_slice::<Map<String, Value>>(object) else { return object.to_vec() };
     value.remove("apiVersion");

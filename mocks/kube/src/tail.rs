@@ -1,6 +1,7 @@
-//! Commits as the harness's ledger reads them.
+//! The commits of a server for the harness's ledger.
 //!
-//! Owns a reader's position. The ring behind it is bounded, so a reader that sleeps too long is told what it lost.
+//! Owns a reader's position. The ring behind it is bounded, so a reader that is too slow gets the number of lost
+//! commits.
 
 use std::sync::Arc;
 
@@ -10,28 +11,27 @@ use tokio::sync::watch;
 
 use super::cluster::Cluster;
 
-/// One object version that was written, with what only the mock knows of it. Its order is its place among all commits of the
+/// One written object version, with facts that only the mock knows. Its order is its place among all commits of the
 /// server, from 0: unlike the revision it never goes back, also not after a restore.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// When, in microseconds since the epoch.
+    /// In microseconds since the epoch.
     pub at_us: u64,
-    /// What was written.
     pub commit: Commit,
-    /// Its revision as the store counts.
+    /// The store's revision.
     pub revision: u64,
-    /// How often the store had gone back in time before this commit. A revision names a version only together with its
+    /// How often the store had been restored before this commit. A revision identifies a version only together with its
     /// timeline: see [`super::Server::rewinds`].
     pub timeline: u32,
-    /// How far whoever acts on the object has come: see [`super::Config::looks`].
+    /// The progress of the object's controller: see [`super::Config::looks`].
     pub progress: Progress,
 }
 
-/// The reader was too slow: so many commits were dropped before it read them. Reading goes on after them.
+/// The reader was too slow: commits were dropped before it read them. Reading goes on after them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("failed to keep up with the commits: {lost} were dropped unread")]
 pub struct Overrun {
-    /// How many.
+    /// Number of dropped commits.
     pub lost: u64,
 }
 
@@ -50,7 +50,7 @@ impl Tail {
         Self { cluster, next, committed }
     }
 
-    /// Waits for commits and answers up to `max` of them, oldest first; never an empty batch (unless `max` is 0).
+    /// Waits for commits and returns up to `max` of them, oldest first; never an empty batch (unless `max` is 0).
     /// Cancel-safe.
     pub async fn next_batch(&mut self, max: usize) -> Result<Vec<Entry>, Overrun> {
         loop {
@@ -64,13 +64,13 @@ impl Tail {
         }
     }
 
-    /// The newest restores, oldest first: see [`super::Server::rewinds`]. Commits from before one that is listed here are there
-    /// already.
+    /// The newest restores, oldest first: see [`super::Server::rewinds`]. Commits from before a listed restore can
+    /// already be read.
     pub fn rewinds(&self) -> Vec<super::Rewound> {
         self.cluster.rewinds()
     }
 
-    /// The commits that are there already, up to `max`, oldest first.
+    /// The commits that are available now, up to `max`, oldest first.
     pub fn try_batch(&mut self, max: usize) -> Result<Vec<Entry>, Overrun> {
         let mut raw = Vec::new();
         let read = self.cluster.read(|store| {

@@ -1,8 +1,8 @@
 //! Tokens of service accounts: JSON web tokens (RFC 7519) signed with ES256 or RS256 (RFC 7518, 3.3 and 3.4).
 //!
 //! Owns the signing key, which is given or made at the start and never leaves memory, the claims that the Kubernetes
-//! documentation names ("Managing Service Accounts", bound tokens), and the key set that others check tokens with. It
-//! must not know the store: whether an account still exists is for `authentication` to find out. Time is an argument.
+//! documentation names ("Managing Service Accounts", bound tokens), and the public key set for other checkers. It must
+//! not know the store: `authentication` checks whether an account still exists. Time is an argument.
 
 mod key;
 
@@ -19,44 +19,44 @@ use sha2::{Digest as _, Sha256};
 use key::Key;
 pub(crate) use key::Unusable;
 
-/// Who issues the tokens, and for whom they are when nobody says, where nobody is named: what kubeadm sets.
+/// Default issuer and default audience of tokens: kubeadm's value.
 pub(crate) const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
-/// Tokens whose signature was found right; checking one costs more than everything else that a small read does.
+/// Tokens with a verified signature that are remembered; a verification costs more than all other work of a small read.
 const VERIFIED_MAX: usize = 10_000;
 /// A real token is about 1 KiB.
 const TOKEN_MAX_BYTES: usize = 16 * 1024;
-/// The signing key, and the tokens that were seen.
+/// The signing key and the verified tokens.
 pub(crate) struct Tokens {
     key: Key,
     key_id: String,
-    /// Who issues them, and for whom they are when nobody says.
+    /// The issuer, which is also the default audience.
     pub issuer: Arc<str>,
     verified: Mutex<HashMap<String, Arc<Claims>>>,
 }
 
-/// An object that a token is about.
+/// An object that a token names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Subject {
     pub name: String,
     pub uid: String,
 }
 
-/// What a token says.
+/// The content of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Claims {
     pub id: String,
     pub namespace: String,
     pub account: Subject,
-    /// `(kind, object)`: `Pod`, `Secret` or `Node`. The token ends with it.
+    /// `(kind, object)`: `Pod`, `Secret` or `Node`. The token ends with the object.
     pub bound: Option<(String, Subject)>,
     pub audiences: Vec<String>,
     /// Seconds since 1970.
     pub issued_s: i64,
-    /// The first second at which it is not valid any more.
+    /// The first second at which the token is not valid any more.
     pub ends_s: i64,
 }
 
-/// Why a token is not believed.
+/// Why a token is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Error {
     #[error("it is not a token of this server")]
@@ -70,7 +70,7 @@ pub(crate) enum Error {
 }
 
 impl Tokens {
-    /// Signs with a key in PEM, or with one that is made here.
+    /// Signs with a key in PEM, or with a new one.
     pub fn new(issuer: Option<&str>, key_pem: Option<&str>) -> Result<Self, Unusable> {
         let key = key_pem.map_or_else(Key::generate, Key::read)?;
         let key_id = BASE64URL.encode(Sha256::digest(key.spki()));
@@ -86,7 +86,7 @@ impl Tokens {
         Ok(format!("{message}.{}", BASE64URL.encode(signature)))
     }
 
-    /// What a token says, if this server signed it and it is valid now.
+    /// The content of a token, if this server signed it and it is valid now.
     pub fn verify(&self, token: &str, now: Timestamp) -> Result<Arc<Claims>, Error> {
         let known = self.verified.lock().get(token).cloned();
         let claims = if let Some(claims) = known {
@@ -112,7 +112,7 @@ impl Tokens {
         json!({"keys": [key]})
     }
 
-    /// How tokens are signed: `ES256`, `RS256`.
+    /// The signature algorithm: `ES256` or `RS256`.
     pub fn algorithm(&self) -> &'static str {
         self.key.algorithm()
     }
@@ -144,7 +144,7 @@ impl Tokens {
 }
 
 impl std::fmt::Debug for Tokens {
-    /// Shows no key: a `Debug` line of a configuration ends up in logs.
+    /// Prints no key, because a `Debug` line of a configuration ends up in logs.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Tokens").field("key_id", &self.key_id).finish_non_exhaustive()
     }

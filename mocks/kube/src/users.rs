@@ -1,7 +1,7 @@
-//! Who may come: configured users, their tokens and client certificates.
+//! The configured users, their tokens and client certificates.
 //!
-//! Owns the users (Kubernetes documentation, "Authenticating") and the kubeconfig files. Whose a token is in the end,
-//! `authentication` decides. It decides nothing about what somebody may do.
+//! Owns the users (Kubernetes documentation, "Authenticating") and the kubeconfig files. `authentication` decides to
+//! which user a token belongs. Permissions are not decided here.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -17,37 +17,33 @@ use serde_json::{Value, json};
 use super::config::{ServiceAccounts, User};
 use super::tokens::{self, Tokens};
 
-/// Old tokens that are remembered, to know whose they were.
+/// Old tokens that are remembered with their users.
 const RETIRED_MAX: usize = 1024;
 
-/// Somebody who was recognised.
+/// An authenticated or anonymous user.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Who {
     pub name: Arc<str>,
     pub groups: Vec<String>,
     pub uid: String,
-    /// More about them, as reviews show it.
+    /// Extra attributes of the user, as reviews show them.
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
 #[derive(Debug)]
 pub(crate) struct Users {
     known: RwLock<Known>,
-    /// Where a user's token is written, for those who read it from a file.
+    /// Token files by user.
     token_files: BTreeMap<String, PathBuf>,
-    /// The tokens of service accounts.
     pub tokens: Tokens,
 }
 
-/// Why there can be no such users.
+/// Why the configured users are invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A user has no name or no token.
     #[error("`{user}` needs a name and a token")]
-    Incomplete {
-        /// The user.
-        user: String,
-    },
+    Incomplete { user: String },
     /// Two users share a token.
     #[error("the token of `{user}` is somebody else's too")]
     SharedToken {
@@ -56,24 +52,13 @@ pub enum Error {
     },
     /// Two users share a name.
     #[error("`{user}` is there twice")]
-    Twice {
-        /// Their name.
-        user: String,
-    },
+    Twice { user: String },
     /// There is a token file for a user that has no token.
     #[error("`{user}` has a token file and no token")]
-    NoToken {
-        /// The user.
-        user: String,
-    },
+    NoToken { user: String },
     /// A token file cannot be written.
     #[error("{}", path.display())]
-    TokenFile {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        source: std::io::Error,
-    },
+    TokenFile { path: PathBuf, source: std::io::Error },
     /// There is no key for the tokens of service accounts.
     #[error("the key for the tokens of service accounts cannot be used")]
     Key(#[source] tokens::Unusable),
@@ -83,14 +68,14 @@ pub enum Error {
 struct Known {
     by_token: HashMap<String, Arc<Who>>,
     tokens: BTreeMap<String, String>,
-    /// Tokens that were somebody's.
+    /// Former tokens with their users.
     retired: BTreeMap<String, Arc<str>>,
-    /// Those of them that are taken until then, one of each user.
+    /// Former tokens that are still accepted until a time, one for each user.
     staying: BTreeMap<Arc<str>, (String, Instant)>,
 }
 
 impl Users {
-    /// The users of a server; those of `token_files` have their token written there.
+    /// The users of a server; tokens are written to the files of `token_files`.
     pub fn new(
         users: &[User],
         token_files: &BTreeMap<String, PathBuf>,
@@ -118,8 +103,8 @@ impl Users {
         Ok(Self { known: RwLock::new(known), token_files, tokens })
     }
 
-    /// Gives a user another token, and writes it to the user's token file; `None` when there is no such user. The old one is
-    /// refused when `stays` is over, or when there is another one again.
+    /// Gives a user a new token, and writes it to the user's token file; `None` if there is no such user. The old token
+    /// is refused after `stays`, or at the next rotation.
     pub fn rotate(&self, user: &str, token: &str, stays: Duration) -> Option<std::io::Result<()>> {
         {
             let mut known = self.known.write();
@@ -145,13 +130,13 @@ impl Users {
         Some(self.token_files.get(user).map_or(Ok(()), |path| write_token(path, token)))
     }
 
-    /// Whose token this request's was, before it was rotated.
+    /// The user whose former token this request carries.
     pub fn former_bearer(&self, headers: &HeaderMap) -> Option<Arc<str>> {
         let (_, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
         self.known.read().retired.get(token.trim()).cloned()
     }
 
-    /// The user with a token that was configured.
+    /// The user with this configured token.
     pub fn by_token(&self, token: &str) -> Option<Arc<Who>> {
         let known = self.known.read();
         let who = known.by_token.get(token)?;
@@ -162,7 +147,7 @@ impl Users {
     pub fn kubeconfig(&self, user: &str, url: &str, ca_pem: &str) -> Option<String> {
         let token = self.known.read().tokens.get(user)?.clone();
         let proof = match self.token_files.get(user) {
-            // The JavaScript client knows it under the second name only.
+            // The JavaScript client reads only the second name.
             Some(path) => json!({"tokenFile": path, "token-file": path}),
             None => json!({"token": token}),
         };
@@ -181,7 +166,7 @@ impl Users {
     }
 }
 
-/// Replaces the file as a whole, so that nobody reads half a token.
+/// Replaces the file as a whole, so that no reader sees half a token.
 fn write_token(path: &Path, token: &str) -> std::io::Result<()> {
     use std::io::Write as _;
     use std::os::unix::fs::OpenOptionsExt as _;
@@ -200,7 +185,7 @@ impl Who {
         Self { name: name.into(), groups, uid: format!("uid-of-{name}"), extra: BTreeMap::new() }
     }
 
-    /// As reviews show it.
+    /// The user as reviews show it.
     pub fn info(&self) -> Value {
         let mut info = json!({"username": &*self.name, "uid": self.uid, "groups": self.groups});
         if !self.extra.is_empty() {
@@ -209,7 +194,7 @@ impl Who {
         info
     }
 
-    /// Somebody who showed a token or a certificate.
+    /// Whether the user has shown a token or a certificate.
     pub fn is_known(&self) -> bool {
         self.groups.iter().any(|group| group == "system:authenticated")
     }

@@ -1,6 +1,6 @@
 //! The verbs of the API.
 //!
-//! Owns which method on which path is which verb, and reading bodies. One verb is one file below.
+//! Owns the mapping from method and path to a verb, and reading bodies. Each verb is one file below.
 
 mod apply;
 mod binding;
@@ -57,13 +57,13 @@ pub(crate) async fn dispatch(call: Box<Call>, body: Incoming) -> Result<Answer, 
         (Method::GET, false, None) => read::list(&call).await,
         (Method::GET, true, None) => read::one(&call).await,
         (Method::GET, true, Some("status")) if call.served().status => read::one(&call).await,
-        // Boxed, because every request has room for it and few are for a scale.
+        // Boxed, because every request reserves the room and few are for a scale.
         (_, true, Some("scale")) if call.served().scale.is_some() => Box::pin(scale::answer(&call, body)).await,
         (Method::POST | Method::DELETE, false, None) if call.resource.namespaced && call.target.namespace.is_none() => {
             Err(Failure::method_not_allowed())
         }
         (Method::POST, false, None) => write::create(&call, body).await,
-        // The real server's handler of custom resources does not look at the rest of the path.
+        // The real server's handler of custom resources ignores the rest of the path.
         (Method::POST, true, None) if call.resource.custom => write::create(&call, body).await,
         (Method::PUT | Method::PATCH, false, None) if call.resource.custom => {
             Err(Failure::bad_request("name must be provided"))
@@ -89,7 +89,7 @@ pub(crate) async fn dispatch(call: Box<Call>, body: Incoming) -> Result<Answer, 
     }
 }
 
-/// Refuses write options that mean nothing; reads ignore them.
+/// Refuses invalid write options; reads ignore them.
 fn check_options(call: &Call) -> Result<(), Failure> {
     let kind = match call.method {
         Method::POST => "CreateOptions",
@@ -118,7 +118,7 @@ fn check_options(call: &Call) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Records what is asked for and, when roles decide, lets them.
+/// Records the access and, with RBAC, refuses it if no rule allows it.
 fn authorize(call: &Call) -> Result<(), Failure> {
     if call.connection.inside {
         return Ok(());
@@ -139,7 +139,7 @@ fn authorize(call: &Call) -> Result<(), Failure> {
         verb,
     };
     cluster.permissions.add(&call.who.name, &call.user_agent, &access);
-    // Everybody may ask about themselves (the role system:basic-user).
+    // All users may ask about themselves (the role system:basic-user).
     let about_self = call.resource.rules.review.is_some_and(Review::is_about_myself);
     if cluster.authorization == Authorization::AllowAndRecord || about_self {
         return Ok(());
@@ -153,7 +153,7 @@ fn authorize(call: &Call) -> Result<(), Failure> {
     }
 }
 
-/// Reads a body within the size and the time that are allowed.
+/// Reads a body within the limits of size and time.
 pub(crate) async fn read_body(limits: &Limits, body: Incoming) -> Result<Bytes, Failure> {
     let collected = tokio::time::timeout(limits.body_timeout, Limited::new(body, limits.body_max_bytes).collect());
     match collected.await {
@@ -166,7 +166,7 @@ pub(crate) async fn read_body(limits: &Limits, body: Incoming) -> Result<Bytes, 
     }
 }
 
-/// A body as JSON; YAML when the client says so.
+/// A body as JSON; YAML if its content type says so.
 fn decode(content_type: &str, bytes: &Bytes) -> Result<Value, Failure> {
     let media = content_type.split(';').next().unwrap_or_default().trim();
     match media {
@@ -187,7 +187,7 @@ fn decode(content_type: &str, bytes: &Bytes) -> Result<Value, Failure> {
     }
 }
 
-/// Decodes a body; answers the fields that came twice as well.
+/// Decodes a body; also returns the duplicate fields.
 fn decode_noting(content_type: &str, bytes: &Bytes) -> Result<(Value, Twice), Failure> {
     let media = content_type.split(';').next().unwrap_or_default().trim();
     match media {

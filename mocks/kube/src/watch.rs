@@ -1,8 +1,8 @@
 //! One watch: a cursor into the log that is polled as a response body.
 //!
-//! Owns the order on one stream: initial events, their closing bookmark, events, bookmarks, the end. All pending
-//! events become one write, and an unfiltered one is sent as the bytes of the store, without a copy. A watch holds
-//! no event longer than it takes to write it, but for the effects of faults: those have a path of their own.
+//! Owns the order on one stream: initial events, their closing bookmark, events, bookmarks, the end. All pending events
+//! become one write, and an unfiltered one is sent as the bytes of the store, without a copy. A watch holds an event
+//! only while it writes it. The effects of faults are an exception and have a path of their own.
 
 mod piped;
 
@@ -40,7 +40,7 @@ const WRITE_MAX_BYTES: usize = 256 * 1024;
 /// How long before its end a stream gets its last bookmark.
 const BEFORE_THE_END: Duration = Duration::from_secs(2);
 
-/// What a watch is opened with.
+/// The settings of a new watch.
 pub(crate) struct Opening {
     pub cluster: Arc<Cluster>,
     pub audit: Arc<UserAudit>,
@@ -56,7 +56,7 @@ pub(crate) struct Opening {
     pub bookmarks: bool,
     pub lasts: Duration,
     pub ending: CancellationToken,
-    /// Another definition took the place of that of the resource.
+    /// Cancelled when the definition of the resource changes.
     pub replaced: Option<CancellationToken>,
     pub view: Arc<View>,
     /// An old state that a fault shows.
@@ -77,27 +77,27 @@ pub(crate) struct WatchBody {
     queue: VecDeque<Arc<Event>>,
     /// Events that a webhook is converting.
     converting: Option<Box<Converting>>,
-    /// Reads on while the stream is silent, to know what is withheld.
+    /// Reads on while the stream is silent, to find the withheld events.
     peek: Option<Cursor>,
     timer: Pin<Box<Sleep>>,
     next_bookmark: Instant,
     ends: Instant,
     ending: Pin<Box<dyn Future<Output = ()> + Send + Sync>>,
     done: bool,
-    /// The effects of faults; none without.
+    /// The effects of faults; `None` without effects.
     pipe: Option<Box<Pipe>>,
-    /// The stream is about to be broken off in this way.
+    /// How the stream is about to be broken off.
     parting: Option<Ending>,
     settles: Option<Pin<Box<Sleep>>>,
-    /// What comes next is the clean end.
+    /// Whether the clean end comes next.
     last: bool,
     /// Bytes that were made before the head of the answer was sent.
     ready: Option<Result<Bytes, Broken>>,
-    /// That an event is kept back by an old state was noted.
+    /// Whether the hit of an old state that withholds an event was counted.
     stale_noted: bool,
 }
 
-/// What there is to do on a stream without events.
+/// The due step on a stream without events.
 enum Resting {
     Bookmark,
     Over,
@@ -130,14 +130,14 @@ impl WatchBody {
         }
     }
 
-    /// The request stays open as long as the watch.
+    /// Keeps the request open for the duration of the watch.
     pub fn hold(&mut self, request: OpenRequest) {
         self.request = Some(request);
     }
 
-    /// Waits for the first bytes, which are then the next ones.
+    /// Waits for the first bytes; the next poll returns them.
     pub async fn first(&mut self) {
-        // An end is found again by the next poll.
+        // The next poll finds an end again.
         self.ready = std::future::poll_fn(|cx| self.poll_next(cx)).await;
     }
 
@@ -191,7 +191,7 @@ impl WatchBody {
             let drained_at = match self.pull(cx) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Ok(drained_at)) => drained_at,
-                // Too slow: the history went by. The real server ends such a stream; resuming answers 410.
+                // Too slow: the needed history is gone. The real server ends such a stream; resuming gets 410.
                 Poll::Ready(Err(Lost)) => return self.end(),
             };
             if let Some(bytes) = self.write() {
@@ -210,27 +210,28 @@ impl WatchBody {
         Poll::Ready(None)
     }
 
-    /// Tells the request's entry in the audit.
+    /// Updates the request's entry in the audit.
     fn tell(&mut self, what: impl FnOnce(&mut OpenRequest)) {
         if let Some(request) = &mut self.request {
             what(request);
         }
     }
 
-    /// Notes what the cache behind this watch was shown, if it is one.
+    /// Notes the view of the cache behind this watch, if a cache is behind it.
     fn note_shown(&self, by: ShownBy, through: u64, now_us: u64) {
         let namespace = self.o.namespace.as_deref();
         self.o.cluster.audit.shown.note(&self.o.stream, namespace, by, through, now_us);
     }
 
-    /// Events were written; `last` is the revision of the last one.
+    /// Notes written events; `last` is the revision of the last one.
     fn note_sent(&mut self, events: usize, last: u64, now_us: u64) {
         self.note_shown(ShownBy::Event, last, now_us);
         self.o.stream.add_sent(events);
         self.tell(|request| request.sent(events, last, now_us));
     }
 
-    /// Whether this stream is the bytes of the store, as those of many others: no selector, no other form, no fault's view.
+    /// Whether this stream can share the encoded bytes of other streams: no selector, no other form, no old state of a
+    /// fault.
     fn shares(&self) -> bool {
         self.queue.is_empty() && self.o.selector.is_empty() && self.is_plain() && self.o.stale.is_none()
     }
@@ -239,8 +240,8 @@ impl WatchBody {
         self.o.renderer.is_plain() && !self.o.resource.converts()
     }
 
-    /// The revision up to which events are sent now; `cx` is woken when it moves on. Asked for before looking, so that
-    /// what happens in between wakes again.
+    /// The revision up to which events are sent now; `cx` is woken when it advances. Registered before the look, so
+    /// that a change in between wakes again.
     fn through(&mut self, cx: &Context<'_>) -> u64 {
         self.o.cluster.wakers.wait(self.o.resource.id, self.o.stream.id, cx.waker());
         let reached = self.o.view.revision(self.o.cluster.wakers.reached());
@@ -252,7 +253,7 @@ impl WatchBody {
         through
     }
 
-    /// An event that an old state keeps from this watch is a hit, once.
+    /// Counts the first event that an old state withholds from this watch as a hit.
     fn note_stale(&mut self, reached: u64) {
         let (mut cursor, mut events) = (self.o.cursor, Vec::new());
         let pull = |store: &Store| store.pull(self.o.resource.id, &mut cursor, PULL_MAX, reached, &mut events);
@@ -272,7 +273,7 @@ impl WatchBody {
         batch.bytes().clone()
     }
 
-    /// Takes events from the log into the queue; the answer is the revision that the log is drained up to.
+    /// Takes events from the log into the queue; returns the revision up to which the log is drained.
     fn pull(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<u64>, Lost>> {
         if !self.queue.is_empty() {
             return Poll::Ready(Ok(None));
@@ -280,7 +281,7 @@ impl WatchBody {
         if let Some(converting) = &mut self.converting {
             let Poll::Ready(converted) = converting.poll_join_next(cx) else { return Poll::Pending };
             self.converting = None;
-            // Nothing: its time is up, as is that of the watch.
+            // `None` means that the time of the conversion, and of the watch, is up.
             let Some(Ok(Some(events))) = converted else { return Poll::Ready(Err(Lost)) };
             self.queue = events;
             return Poll::Ready(Ok(None));
@@ -330,7 +331,7 @@ impl WatchBody {
         Some(together.freeze())
     }
 
-    /// The line of an event on this stream, `None` when it is not for it.
+    /// The line of an event on this stream, `None` if the selector excludes it.
     fn line(&self, event: &Event) -> Option<(Change, Bytes)> {
         let version = &event.version;
         if self.o.namespace.as_deref().is_some_and(|namespace| namespace != &*version.identity.namespace) {
@@ -349,7 +350,7 @@ impl WatchBody {
             (true, false) if event.change == Change::Deleted => {
                 Some((Change::Deleted, self.shown(Change::Deleted, version, Change::Deleted)))
             }
-            // It left the selection: the last state that was selected, under the revision of the change.
+            // The object left the selection: its last selected state, under the revision of the change.
             (true, false) => {
                 let mut last = event.previous.as_ref()?.value();
                 last["metadata"]["resourceVersion"] = Value::String(version.revision.to_string());
@@ -398,7 +399,7 @@ impl WatchBody {
         Some(out.freeze()).filter(|out| !out.is_empty())
     }
 
-    /// Nothing to send: the timers.
+    /// Handles the timers when there is no event to send.
     fn rest(&mut self, revision: u64, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
         match self.resting(revision, cx) {
             Poll::Pending => Poll::Pending,
@@ -437,7 +438,7 @@ impl WatchBody {
         }
     }
 
-    /// Nothing is sent, not even an end; what would have been is noted.
+    /// Sends nothing, not even an end; suppressed events are noted.
     fn stay_silent(&mut self, fault: FaultId, cx: &mut Context<'_>) {
         self.o.cluster.wakers.wait(self.o.resource.id, self.o.stream.id, cx.waker());
         let mut events: Vec<Arc<Event>> = Vec::new();
@@ -476,7 +477,7 @@ impl Drop for WatchBody {
     }
 }
 
-/// Done when the server ends or the resource is served anew, which only few watches have to wait for.
+/// Done when the server ends or the resource's definition changes; only few watches wait for the latter.
 fn ending(
     ending: CancellationToken,
     replaced: Option<CancellationToken>,
@@ -502,8 +503,8 @@ fn bookmark(renderer: &Renderer, revision: u64, ends_initial: bool) -> Bytes {
     Bytes::from(line)
 }
 
-/// When the next bookmark is due: every so often, and once just before the stream ends, as kube-apiserver's watch cache
-/// sends it, so that a client that comes back resumes from there.
+/// When the next bookmark is due: at fixed intervals, and once just before the stream ends, like kube-apiserver's watch
+/// cache, so that a returning client resumes from there.
 fn bookmark_after(now: Instant, every: Duration, ends: Instant) -> Instant {
     let last = ends.checked_sub(BEFORE_THE_END).filter(|last| *last > now);
     last.map_or(now + every, |last| last.min(now + every))

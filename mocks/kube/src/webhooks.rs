@@ -1,6 +1,6 @@
-//! Admission webhooks as they are configured, the connections to them and what they did.
+//! The configured admission webhooks, the connections to them and their counters.
 //!
-//! Owns what outlives requests. Who is asked about a request, and what comes of it, is `admission`.
+//! Owns the state that outlives requests. `admission` chooses the webhooks for a request and handles their answers.
 
 pub(crate) mod client;
 mod conditions;
@@ -30,7 +30,7 @@ pub(crate) struct Webhooks {
     pub counters: Mutex<Counters>,
 }
 
-/// What the hooks did, by webhook name.
+/// Counters by webhook name.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Counters {
     pub by_hook: BTreeMap<String, HookCounters>,
@@ -48,7 +48,6 @@ pub(crate) struct HookCounters {
 }
 
 impl Webhooks {
-    /// Counts a call of one webhook.
     pub fn count(&self, hook: &str, took_us: u64, more: impl FnOnce(&mut HookCounters)) {
         let mut counters = self.counters.lock();
         let counters = counters.by_hook.entry(hook.to_owned()).or_default();

@@ -1,7 +1,7 @@
-//! Watches over a WebSocket, for clients that ask for one first: fabric8's, and with it the Java Operator SDK.
+//! Watches over a WebSocket, for clients that try one first: fabric8's, and with it the Java Operator SDK.
 //!
 //! Owns the handshake and the frames, as kube-apiserver has them from `golang.org/x/net/websocket`. It must not know
-//! what a watch sends: the same stream that others get as a body comes here as one text frame an event. HTTP/1.1 only.
+//! the content of a watch: each event of the usual stream becomes one text frame. HTTP/1.1 only.
 
 mod handshake;
 mod pump;
@@ -17,14 +17,14 @@ use super::connection::{Connection, Opened};
 use handshake::{Accepted, Refused, shake};
 pub(crate) use pump::serve;
 
-/// A request that asks to go on as a WebSocket. It is heard only when it is answered with a stream of events.
+/// A request to become a WebSocket. It takes effect only if the answer is a stream of events.
 pub(crate) struct Wish {
     upgrade: OnUpgrade,
     handshake: Result<Accepted, Refused>,
 }
 
 impl Wish {
-    /// What makes a request a WebSocket's for kube-apiserver; whether the handshake is a good one comes later.
+    /// Recognises a request for a WebSocket as kube-apiserver does; the handshake is checked later.
     pub fn of<B>(request: &mut Request<B>) -> Option<Box<Self>> {
         let headers = request.headers();
         let asks = request.method() == Method::GET
@@ -38,18 +38,19 @@ impl Wish {
         Some(Box::new(Self { upgrade: hyper::upgrade::on(request), handshake }))
     }
 
-    /// The status of a handshake that is none.
+    /// The status for a failed handshake.
     pub fn refused(&self) -> Option<StatusCode> {
         self.handshake.as_ref().err().map(|refused| refused.status)
     }
 
-    /// Leaves the answer's stream and the connection to [`serve`], and answers that it changes its language, or why not.
+    /// Leaves the answer's stream and the connection to [`serve`], and responds with the switch of protocols or its
+    /// refusal.
     pub fn respond(self, answer: Answer, connection: &Connection) -> Response<Body> {
         let mut response = Response::new(Body::Full(None));
         let body = match self.handshake {
             Ok(accepted) => {
                 accepted.put(&mut response);
-                // Only a fault names one.
+                // Only a fault sets one.
                 if let Some(Ok(media)) = answer.other_content_type.map(|media| HeaderValue::from_str(&media)) {
                     response.headers_mut().insert(header::CONTENT_TYPE, media);
                 }

@@ -1,6 +1,8 @@
-//! Scheduler, kubelets and controllers: tells the machine of `mock-workloads` what is committed, and sends what it wants written.
+//! The simulated scheduler, kubelets and controllers: commits go to the machine of `mock-workloads`, and its writes go
+//! to the API.
 //!
-//! Owns one task. It reads commits as the janitor does, and writes through the API under the names that the programs have in a real cluster.
+//! Owns one task. It reads commits as the janitor does, and writes through the API under the names that the programs
+//! have in a real cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,17 +24,18 @@ use super::cluster::Cluster;
 use super::config::Workloads;
 use super::inside::{Door, Inside};
 
-/// Commits looked at in one go.
+/// Commits processed in one step.
 const COMMITS_MAX: usize = 4096;
-/// Objects that are written at a time: a webhook that is slow must not hold up all of them.
+/// Objects that are written at a time: one slow webhook must not delay all of them.
 const AT_ONCE: usize = 16;
-/// Writes for one object in one turn: behind a slow webhook the rest comes with its next look, so that others are not held up for minutes.
+/// Time for the writes to one object in one turn. Behind a slow webhook the rest waits for the next turn, so that
+/// others are not delayed for minutes.
 const TURN_MAX: Duration = Duration::from_secs(2);
-/// How often it is looked whether a fault has begun or ended, once there was one.
+/// Interval of the checks whether a fault has begun or ended, after the first fault.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// Without anything to do.
+/// Longest wait while idle.
 const IDLE: Duration = Duration::from_secs(5);
-/// The revision that the programs name, as those of 1.34.1 do.
+/// The revision in the programs' user agents, as in 1.34.1.
 const COMMIT: &str = "93248f9";
 
 /// The machine, with its settings.
@@ -76,11 +79,11 @@ pub(crate) async fn run(app: Arc<App>, mut machine: Machine) {
     }
 }
 
-/// What of the store the machine was told.
+/// The reader of commits for the machine.
 struct Reader {
     kinds: BTreeMap<ResourceId, Kind>,
     next: u64,
-    /// The timeline of the last restore; none before the first.
+    /// The timeline of the last restore; `None` before the first.
     timeline: Option<u32>,
 }
 
@@ -92,7 +95,7 @@ impl Reader {
         Self { kinds: Kind::ALL.into_iter().filter_map(id).collect(), next, timeline: None }
     }
 
-    /// Everything that there is.
+    /// Reads all objects.
     fn all(&mut self, cluster: &Cluster, machine: &mut Machine) {
         self.next = cluster.read(|store| store.commits().next());
         self.timeline = timeline(cluster);
@@ -108,7 +111,7 @@ impl Reader {
         machine.forget_others(&there);
     }
 
-    /// What has changed since it read last.
+    /// Reads the changes since the last call.
     fn read(&mut self, cluster: &Cluster, machine: &mut Machine) {
         if timeline(cluster) != self.timeline {
             return self.all(cluster, machine);
@@ -139,7 +142,7 @@ impl Reader {
     }
 }
 
-/// The faults of workloads, since when each is known.
+/// The faults of workloads, with the time at which each was first seen.
 #[derive(Default)]
 struct Watched(BTreeMap<u64, (ActiveFault, Timestamp)>);
 
@@ -170,19 +173,19 @@ impl Watched {
     }
 }
 
-/// What became of the writes for one object.
+/// The result of the writes for one object.
 enum Outcome {
     Done,
     Stale,
     Refused(String),
 }
 
-/// The list of restores is bounded; the number of the last one says that there was another.
+/// The list of restores is bounded, so a new restore is recognised by the number of the last one.
 fn timeline(cluster: &Cluster) -> Option<u32> {
     cluster.rewinds().last().map(|rewound| rewound.timeline)
 }
 
-/// Writes what is wanted, several objects at a time, and tells the machine what became of it.
+/// Sends the wanted writes, several objects at a time, and reports the results to the machine.
 async fn send(inside: &mut Inside, machine: &mut Machine, batches: Vec<Batch>) {
     let mut doors: BTreeMap<Author, Door> = BTreeMap::new();
     for write in batches.iter().flat_map(|batch| &batch.writes) {
@@ -207,7 +210,8 @@ async fn send(inside: &mut Inside, machine: &mut Machine, batches: Vec<Batch>) {
     }
 }
 
-/// The writes for one object, one after the other. Once one is refused only a status is written still, which may tell of it.
+/// Sends the writes for one object, one after the other. After a refusal only a status is still written, because it may
+/// report it.
 async fn all(doors: &BTreeMap<Author, Door>, writes: &[Write]) -> Outcome {
     let began = Instant::now();
     let mut refused = None;
@@ -223,7 +227,7 @@ async fn all(doors: &BTreeMap<Author, Door>, writes: &[Write]) -> Outcome {
         let Some((status, body)) = door.clone().ask(request(write)).await else { return Outcome::Stale };
         match status {
             200..=299 => {}
-            // It is not there any more, or another one than was looked at.
+            // The object is gone, or has changed since the machine read it.
             404 | 409 if write.verb != Verb::Create => return Outcome::Stale,
             _ => {
                 let why = serde_json::from_slice::<Value>(&body).ok();

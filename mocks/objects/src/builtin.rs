@@ -421,10 +421,11 @@ pub fn is_one_value(name: &str) -> bool {
 pub fn type_of<'a>(api_version: &str, kind: &'a str) -> &'a str {
     let table = &*TABLE;
     let of_kind = table.kinds.get(kind).into_iter().flatten().find(|(known, _)| known == api_version);
-    of_kind.map(|(_, of_type)| *of_type).unwrap_or_else(|| {
-        let shared = format!("meta.v1.{kind}");
-        table.types.get_key_value(&*shared).map_or(kind, |(name, _)| name)
-    })
+    if let Some((_, of_type)) = of_kind {
+        return of_type;
+    }
+    let shared = format!("meta.v1.{kind}");
+    table.types.get_key_value(&*shared).map_or(kind, |(name, _)| name)
 }
 
 /// Whether the objects of a type say their `apiVersion` and `kind`.

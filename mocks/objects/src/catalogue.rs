@@ -1,7 +1,7 @@
-//! Which resources exist: the built-in ones and those that custom resource definitions add.
+//! The catalogue of resources: the built-in ones and those of custom resource definitions.
 //!
 //! Owns names, scopes, versions, subresources and selectable fields. It must not hold objects. A catalogue is
-//! immutable; a definition that comes or goes makes a new one, so that a request sees one state from start to end.
+//! immutable; a new or removed definition makes a new catalogue, so that a request sees one state from start to end.
 
 mod builtin;
 mod conversion;
@@ -18,85 +18,83 @@ use crate::kinds::{Kind, Meaning};
 pub use conversion::{Conversion, Webhook};
 pub use custom::definition;
 
-/// One resource, whatever the number of its versions.
+/// One resource with all of its versions.
 #[derive(Debug, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "they are independent facts of the API's own table")]
 pub struct Resource {
-    /// Its number, in the catalogue and in the store.
+    /// The resource's number, in the catalogue and in the store.
     pub id: ResourceId,
     /// Empty for the core group.
     pub group: Arc<str>,
     /// Most preferred first.
     pub versions: Vec<Served>,
-    /// As paths name it.
+    /// The name in paths.
     pub plural: Arc<str>,
-    /// As `kubectl` takes it too.
+    /// The name in the singular, which `kubectl` accepts too.
     pub singular: Arc<str>,
-    /// The kind of one object.
     pub kind: Arc<str>,
-    /// The kind of a list.
     pub list_kind: Arc<str>,
-    /// `po`, `svc`.
+    /// For example `po` or `svc`.
     pub short_names: Vec<Arc<str>>,
-    /// `all`.
+    /// For example `all`.
     pub categories: Vec<Arc<str>>,
-    /// Its objects live in namespaces.
+    /// Whether the objects live in namespaces.
     pub namespaced: bool,
-    /// A `CustomResourceDefinition` made it.
+    /// Whether a `CustomResourceDefinition` made the resource.
     pub custom: bool,
-    /// `packages.longhaul.dev`, `pods`.
+    /// For example `packages.longhaul.dev` or `pods`.
     pub full_name: Arc<str>,
-    /// What field selectors may name.
+    /// The fields that field selectors may name.
     pub fields: Vec<Field>,
-    /// Reviews are answered, never stored.
+    /// Whether the objects are only answered and never stored, as reviews are.
     pub virtual_only: bool,
-    /// The objects are those of the built-in resource with the same number, shown in another form.
+    /// Whether the objects are those of the built-in resource with the same number, shown in another form.
     pub mirrors: bool,
-    /// The version that objects are stored in.
+    /// The version in which objects are stored.
     pub storage: Arc<str>,
-    /// Objects may have been stored before their definition got the defaults that it has now.
+    /// Whether objects may have been stored before their definition got its present defaults.
     pub late_defaults: bool,
-    /// How its objects come from version to version; without one only `apiVersion` differs.
+    /// The conversion between versions; without one only `apiVersion` differs.
     pub conversion: Option<Conversion>,
-    /// Objects may be stored in another version than `storage`, which was another one once.
+    /// Whether objects may be stored in another version than `storage`, because the storage version has changed.
     pub moved: bool,
-    /// How often another definition took the place of the first one.
+    /// How often the definition was replaced.
     pub edition: u64,
     /// What a client is shown of a built-in resource.
     pub published: Option<&'static published::Resource>,
-    /// What is special about the kind.
+    /// The special rules of the kind.
     pub rules: &'static Kind,
 }
 
 /// One version of a resource.
 #[derive(Debug, Clone)]
 pub struct Served {
-    /// `v1`, `v1beta1`.
+    /// For example `v1` or `v1beta1`.
     pub name: Arc<str>,
-    /// `longhaul.dev/v1`, `v1`.
+    /// For example `longhaul.dev/v1` or `v1`.
     pub api_version: Arc<str>,
-    /// It is served.
+    /// Whether the version is served.
     pub active: bool,
-    /// It has the subresource `status`.
+    /// Whether the version has the subresource `status`.
     pub status: bool,
-    /// It has the subresource `scale`.
+    /// The subresource `scale`, if the version has it.
     pub scale: Option<Scale>,
-    /// What whoever uses it is warned of, because it is on its way out.
+    /// The warning for users of the version, if it is deprecated.
     pub deprecation: Option<Arc<str>>,
     /// `additionalPrinterColumns`.
     pub columns: Vec<Column>,
     /// `openAPIV3Schema` as it was written.
     pub schema: Option<Arc<serde_json::Value>>,
-    /// The same, ready to be applied.
+    /// `openAPIV3Schema` in compiled form.
     pub structure: Option<Arc<super::schema::Schema>>,
 }
 
-/// Where the scale subresource finds its numbers, as JSON pointers.
+/// The places of the scale subresource's numbers, as JSON pointers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scale {
-    /// How many are wanted.
+    /// The wanted number.
     pub spec_replicas: String,
-    /// How many there are.
+    /// The current number.
     pub status_replicas: String,
     /// The label selector as a text.
     pub selector: Option<String>,
@@ -105,15 +103,13 @@ pub struct Scale {
 /// A column of `kubectl get`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Column {
-    /// The heading.
     pub name: String,
     /// The type: `string`, `integer`, `date`.
     pub kind: String,
-    /// The format; often empty.
+    /// Often empty.
     pub format: String,
-    /// What it means.
     pub description: String,
-    /// Above 0 it is shown with `-o wide` only.
+    /// Above 0 the column is shown with `-o wide` only.
     pub priority: i64,
     /// A simple JSON path: `.spec.image`, `.status.conditions[?(@.type=="Ready")].status`.
     pub path: String,
@@ -124,35 +120,34 @@ pub struct Column {
 pub struct Field {
     /// The name in a selector.
     pub label: Arc<str>,
-    /// Where its value stands, as JSON pointers: the first that is set.
+    /// JSON pointers to the value; the first that is set counts.
     pub pointers: Vec<String>,
-    /// What stands for it where it is not set.
+    /// The value of an absent field.
     pub unset: &'static str,
 }
 
-/// Group and version; with the plural it is how a URL names a resource.
+/// Group and version; together with the plural they name a resource in a URL.
 type GroupVersion = (Arc<str>, Arc<str>);
 
 /// All resources, by name.
 #[derive(Debug, Clone, Default)]
 pub struct Catalogue {
     resources: Vec<Option<Arc<Resource>>>,
-    /// Other APIs of resources that are there.
+    /// Other APIs of existing resources.
     mirrors: Vec<Arc<Resource>>,
     /// By plural, which few resources share.
     by_path: HashMap<Arc<str>, Vec<(GroupVersion, ResourceId)>>,
-    /// Numbers are never given to another resource, also when the definition is gone.
+    /// A number is never reused, even after its definition is gone.
     numbers: BTreeMap<Arc<str>, ResourceId>,
 }
 
 impl Resource {
-    /// A version by its name.
     #[inline]
     pub fn version(&self, name: &str) -> Option<&Served> {
         self.versions.iter().find(|version| &*version.name == name)
     }
 
-    /// The version that objects are stored in.
+    /// The version in which objects are stored.
     #[inline]
     pub fn storage_version(&self) -> &Served {
         self.version(&self.storage).unwrap_or(&self.versions[0])
@@ -160,24 +155,23 @@ impl Resource {
 
     /// The `apiVersion` of stored objects.
     pub fn stored_api_version(&self) -> &str {
-        // What mirrors is stored as what it shows.
+        // A mirror is stored as the resource that it shows.
         if self.mirrors { "v1" } else { &self.storage_version().api_version }
     }
 
-    /// Whether what is stored has to be converted before it is shown in the version that is `storage` here.
+    /// Whether stored objects have to be converted before they are shown in this resource's `storage` version.
     pub fn converts(&self) -> bool {
         let other = |conversion: &Conversion| self.moved || *conversion.stored != *self.storage_version().api_version;
         self.conversion.as_ref().is_some_and(other)
     }
 
-    /// The same for requests in `version`, which is where everything is done with an object that is converted: what is stored
-    /// comes from there, and goes there.
+    /// The resource for requests in `version`. A converted object is handled as if this version were the stored one.
     pub fn in_version(self: &Arc<Self>, version: &str) -> Arc<Self> {
         if self.conversion.is_none() || *self.storage == *version {
             return self.clone();
         }
         let storage = version.into();
-        // What is converted has the defaults of the version that it comes from.
+        // A converted object has the defaults of the version it comes from.
         Arc::new(Self { storage, late_defaults: false, ..Self::clone(self) })
     }
 
@@ -204,20 +198,19 @@ impl Resource {
         self.rules.meaning == Meaning::Definition
     }
 
-    /// What errors are about: the plural name.
+    /// The subject of an error: the plural name.
     pub fn about<'a>(&'a self, name: &'a str) -> super::status::About<'a> {
         super::status::About { group: &self.group, kind: &self.plural, name }
     }
 
-    /// What `Invalid` errors are about: the kind.
+    /// The subject of an `Invalid` error: the kind.
     pub fn about_kind<'a>(&'a self, name: &'a str) -> super::status::About<'a> {
-        // What a mirror shows is an object of the core group.
+        // The objects of a mirror belong to the core group.
         super::status::About { group: if self.mirrors { "" } else { &self.group }, kind: &self.kind, name }
     }
 }
 
 impl Catalogue {
-    /// The built-in resources.
     pub fn builtin() -> Self {
         let mut catalogue = Self::default();
         for published in resources() {
@@ -230,7 +223,7 @@ impl Catalogue {
         catalogue
     }
 
-    /// Adds another way to show the objects of `original`.
+    /// Adds another API of the objects of `original`.
     fn mirror(&mut self, resource: Resource, original: &str) {
         let id = *self.numbers.get(original).expect("the original stands before its mirror in the table");
         self.mirrors.push(Arc::new(Resource { id, ..resource }));
@@ -252,7 +245,6 @@ impl Catalogue {
         self.resources[id.0 as usize] = Some(Arc::new(resource));
     }
 
-    /// Removes a resource by its full name.
     pub fn forget(&mut self, full_name: &str) -> Option<Arc<Resource>> {
         let id = *self.numbers.get(full_name)?;
         let resource = self.resources[id.0 as usize].take()?;
@@ -263,13 +255,12 @@ impl Catalogue {
         Some(resource)
     }
 
-    /// A resource by its number.
     #[inline]
     pub fn by_id(&self, id: ResourceId) -> Option<&Arc<Resource>> {
         self.resources.get(id.0 as usize)?.as_ref()
     }
 
-    /// A resource as a path names it.
+    /// The resource with this path.
     pub fn by_path(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Resource>> {
         let is = |mirror: &&Arc<Resource>| *mirror.plural == *plural && *mirror.group == *group;
         if let Some(mirror) = self.mirrors.iter().find(is) {
@@ -281,7 +272,6 @@ impl Catalogue {
         self.by_id(self.by_path.get(plural)?.iter().find(of)?.1)
     }
 
-    /// A resource by its plural and group.
     pub fn by_full_name(&self, full_name: &str) -> Option<&Arc<Resource>> {
         let mirror = self.mirrors.iter().find(|mirror| *mirror.full_name == *full_name);
         if mirror.is_some() {
@@ -290,13 +280,13 @@ impl Catalogue {
         self.by_id(*self.numbers.get(full_name)?)
     }
 
-    /// The resource of an `apiVersion` and `kind`, as owner references name it.
+    /// The resource of an `apiVersion` and `kind`, as in an owner reference.
     pub fn by_kind(&self, api_version: &str, kind: &str) -> Option<&Arc<Resource>> {
         let (group, _) = api_version.rsplit_once('/').unwrap_or(("", api_version));
         self.iter().find(|resource| &*resource.group == group && &*resource.kind == kind)
     }
 
-    /// All of them, in the order of their numbers.
+    /// All resources, in the order of their numbers.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Resource>> {
         self.resources.iter().flatten().chain(&self.mirrors)
     }

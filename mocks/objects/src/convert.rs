@@ -1,13 +1,13 @@
-//! One object in the versions and APIs that it is served in.
+//! The conversion of one object between the versions and APIs in which it is served.
 //!
-//! Owns when an object is converted; how, says the row of its kind. Those of custom resources whose versions have one schema get another
-//! `apiVersion` here; all others are converted before anybody sees them.
+//! Owns when an object is converted; the row of its kind says how. Custom resources whose versions have one schema only
+//! get another `apiVersion` here. All other custom resources are converted before this code sees them.
 
 use serde_json::Value;
 
 use super::catalogue::Resource;
 
-/// Turns what somebody sent through `resource` into the stored form.
+/// Turns an object sent through `resource` into the stored form.
 pub fn to_stored(value: &mut Value, resource: &Resource) {
     if let Some(mirror) = &resource.rules.mirror {
         (mirror.to_stored)(value);
@@ -18,7 +18,7 @@ pub fn to_stored(value: &mut Value, resource: &Resource) {
     value["apiVersion"] = Value::from(resource.stored_api_version());
 }
 
-/// Turns what is stored into what `resource` shows in a version.
+/// Turns a stored object into the form of `resource` in a version.
 pub fn from_stored(value: &mut Value, resource: &Resource, api_version: &str) {
     if let Some(mirror) = &resource.rules.mirror {
         (mirror.from_stored)(value);
@@ -32,8 +32,8 @@ pub fn from_stored(value: &mut Value, resource: &Resource, api_version: &str) {
     }
 }
 
-/// Fills in the defaults that a definition has in a version, as a real server does whenever it reads ("Defaulting"); what would
-/// grow beyond all bounds stays as it is.
+/// Fills in the defaults of a definition in a version, as a real server does on every read ("Defaulting"). If the
+/// defaults would make the object too large, it stays unchanged.
 pub fn refill(value: &mut Value, resource: &Resource, api_version: &str) {
     let version = resource.versions.iter().find(|version| *version.api_version == *api_version);
     if let Some(schema) = version.and_then(|version| version.structure.as_ref()) {

@@ -1,6 +1,6 @@
-//! What the real server and its built-in admission fill in, as far as clients and people rely on it.
+//! The defaults of the real server and its built-in admission, as far as clients and people rely on them.
 //!
-//! Owns when which defaults are filled in; what they are says the row of the kind. It must not validate.
+//! Owns when defaults are filled in; the row of the kind says which. It must not validate.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -14,7 +14,7 @@ pub fn apply(value: &mut Value, resource: &Resource, now: Timestamp) {
     prepared(value, resource);
 }
 
-/// What comes with the name and the uid, after admission webhooks may have changed the object.
+/// Fills in the defaults that need the name and the uid, after admission webhooks may have changed the object.
 pub fn prepared(value: &mut Value, resource: &Resource) {
     (resource.rules.named)(value);
 }
@@ -25,7 +25,7 @@ pub fn decoded(value: &mut Value, resource: &Resource, now: Timestamp) {
     (resource.rules.new)(value);
 }
 
-/// Fills in what an update of an object brings with it.
+/// Fills in the defaults of an update.
 pub fn on_update(value: &mut Value, resource: &Resource, now: Timestamp) {
     in_stored_form(value, resource, |value| {
         for (pointer, field) in resource.rules.disabled {

@@ -1,7 +1,7 @@
-//! JSON bodies, read so that a field that is written twice is noticed.
+//! The JSON reader for bodies, which notices duplicate fields.
 //!
-//! Owns reading: of several fields of one name the last counts, as in every JSON library that a real server uses, and
-//! their paths are answered. A body without such fields is read once.
+//! Owns reading: of several fields of one name the last counts, as in the JSON libraries of a real server, and their
+//! paths are returned. A body without such fields is read once.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -10,10 +10,10 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// Paths that are collected at most, as in the real decoder.
+/// Most paths that are collected, as in the real decoder.
 const PATHS_MAX: usize = 100;
 
-/// Reads a body; answers the paths of the fields that come more than once.
+/// Reads a body; returns the paths of duplicate fields.
 pub fn read(bytes: &[u8]) -> Result<(Value, Vec<String>), serde_json::Error> {
     let twice = Cell::new(false);
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
@@ -27,13 +27,13 @@ pub fn read(bytes: &[u8]) -> Result<(Value, Vec<String>), serde_json::Error> {
     Ok((value, paths))
 }
 
-/// Makes a value, and notes when a field came before.
+/// Builds a value, and notes a duplicate field.
 #[derive(Clone, Copy)]
 struct Reader<'a> {
     twice: &'a Cell<bool>,
 }
 
-/// Collects the paths of fields that came before.
+/// Collects the paths of duplicate fields.
 struct Finder<'a> {
     at: String,
     paths: &'a mut Vec<String>,
@@ -102,7 +102,7 @@ impl<'de> Visitor<'de> for Reader<'_> {
     }
 }
 
-/// Who looks for fields finds nothing in everything else: what a visitor does there.
+/// Methods of a visitor that looks for fields and ignores all other values.
 macro_rules! passes_by {
     () => {
         passes_by!(visit_bool bool, visit_i64 i64, visit_u64 u64, visit_f64 f64, visit_str &str);
@@ -188,7 +188,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is read is what the library reads, and what it refuses is refused.
+        /// The reader accepts the same bodies as the library and returns the same values.
         #[test]
         fn reads_as_the_library_does(value in crate::patch::tests::json(), raw in "[\\[\\]{}:,\" a0-9.e-]{0,24}") {
             let (read, paths) = read(value.to_string().as_bytes()).unwrap();

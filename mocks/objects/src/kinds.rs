@@ -1,8 +1,8 @@
 //! The built-in kinds, one row each.
 //!
-//! Owns what the server does with the objects of a kind: defaults, rules, cells of tables. Names, versions, types and columns stand in
-//! `builtin`. All other code asks the row and compares no names. A kind without a row is kept as it was sent, within its types.
-//! A kind does no I/O and knows neither the catalogue nor those who ask.
+//! Owns the server's behaviour for the objects of a kind: defaults, rules, cells of tables. `builtin` holds names,
+//! versions, types and columns. All other code reads the row and compares no names. A kind without a row only conforms
+//! to its types. A kind does no I/O and knows neither the catalogue nor its callers.
 
 mod admission_policies;
 mod at;

@@ -1,8 +1,8 @@
-//! What an object of the Kubernetes API is, whoever stores or serves it.
+//! The objects of the Kubernetes API, independent of their storage and serving.
 //!
-//! Owns the catalogue of resources, their schemas, defaults, conversions and rules, patches, selectors, protobuf, tables, the
-//! OpenAPI documents, and the words of refusals. Nothing here does I/O or reads a clock: time and randomness are arguments. It
-//! must not know users, requests or faults.
+//! Owns the catalogue of resources, their schemas, defaults, conversions and rules, patches, selectors, protobuf,
+//! tables, the OpenAPI documents, and the texts of refusals. It does no I/O and reads no clock: time and randomness are
+//! arguments. It must not know users, requests or faults.
 
 pub mod builtin;
 pub mod catalogue;
@@ -21,8 +21,8 @@ pub mod status;
 pub mod table;
 pub mod yaml;
 
-/// The release of Kubernetes whose objects these are.
+/// The Kubernetes release of these objects.
 pub const VERSION: &str = "v1.34.1";
 
-/// etcd's default limit of one request, which is the largest object a real cluster takes.
+/// etcd's default limit of one request, which is the largest object in a real cluster.
 pub const OBJECT_MAX_BYTES: usize = 1_572_864;

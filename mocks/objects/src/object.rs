@@ -1,6 +1,6 @@
-//! The rules of objects: names, metadata that the server owns, generations, what may never change.
+//! The rules of objects: names, metadata that the server owns, generations, immutable fields.
 //!
-//! Owns what happens to a body between decoding and the store. It must not do I/O; time and randomness are passed in.
+//! Owns the processing of a body between decoding and the store. It must not do I/O; time and randomness are passed in.
 
 mod conform;
 mod content;
@@ -25,18 +25,17 @@ pub use content::{check as check_content, check_update};
 pub use names::{check_finalizers_of_deleted, check_label_key, check_name, check_texts};
 pub use unknown::drop_unknown;
 
-/// `ConfigMap` and `Secret` data (Kubernetes documentation, "`ConfigMaps`": 1 MiB).
+/// Largest data of a `ConfigMap` or `Secret` (Kubernetes documentation, "`ConfigMaps`": 1 MiB).
 const DATA_MAX_BYTES: usize = 1_048_576;
 
-/// What is random in a new object.
+/// The random parts of a new object.
 pub struct Fresh {
-    /// `metadata.uid`.
     pub uid: String,
-    /// What is appended to `metadata.generateName`.
+    /// The suffix for `metadata.generateName`.
     pub suffix: String,
 }
 
-/// Checks `apiVersion` and `kind` of a body against the path, filling them in when absent.
+/// Checks `apiVersion` and `kind` of a body against the path, and fills them in if absent.
 pub fn check_type(value: &mut Value, resource: &Resource, served: &Served) -> Result<(), Failure> {
     let Some(object) = value.as_object_mut() else {
         return Err(Failure::bad_request("the body of the request is not an object"));
@@ -70,7 +69,7 @@ pub fn check_type(value: &mut Value, resource: &Resource, served: &Served) -> Re
             served.name, resource.kind
         )));
     }
-    // What is there was checked to be right.
+    // Values that are present have been checked.
     let (no_version, no_kind) = (api_version.is_empty(), kind.is_empty());
     if no_version {
         object.insert("apiVersion".to_owned(), Value::from(&*served.api_version));
@@ -81,7 +80,7 @@ pub fn check_type(value: &mut Value, resource: &Resource, served: &Served) -> Re
     Ok(())
 }
 
-/// Takes out of a new object what only the server may say, before anybody is shown it.
+/// Removes the fields of a new object that only the server may set, before a webhook sees the object.
 pub fn begin_create(value: &mut Value, resource: &Resource, served: &Served, namespace: &str) -> Result<(), Failure> {
     let meta = metadata(value);
     check_namespace(resource, text(meta, "namespace"), namespace)?;
@@ -99,13 +98,13 @@ pub fn begin_create(value: &mut Value, resource: &Resource, served: &Served, nam
     Ok(())
 }
 
-/// Gives a new object its name and what else makes it one of its own; answers the name.
+/// Sets the name, uid and other identity of a new object; returns the name.
 pub fn finish_create(value: &mut Value, resource: &Resource, fresh: &Fresh, now: Timestamp) -> Result<String, Failure> {
     let meta = metadata(value);
     let mut name = text(meta, "name").to_owned();
     let generate_name = text(meta, "generateName");
     if name.is_empty() && !generate_name.is_empty() {
-        // The real server cuts the prefix so that the whole keeps to 63 characters.
+        // The real server cuts the prefix, so that the name has at most 63 characters.
         let prefix: String = generate_name.chars().take(58).collect();
         name = format!("{prefix}{}", fresh.suffix);
         meta.insert("name".to_owned(), Value::from(name.clone()));
@@ -122,7 +121,7 @@ pub fn finish_create(value: &mut Value, resource: &Resource, fresh: &Fresh, now:
     Ok(name)
 }
 
-/// Refuses a new object that names a revision; the store finds that out, after everybody else.
+/// Refuses a new object with a revision; the store makes this check, after all others.
 pub fn check_new(value: &Value) -> Result<(), Failure> {
     match meta(value, "resourceVersion") {
         "" => Ok(()),
@@ -130,7 +129,7 @@ pub fn check_new(value: &Value) -> Result<(), Failure> {
     }
 }
 
-/// Carries over what an update may not change.
+/// Carries over the fields that an update may not change.
 pub fn carry_over(value: &mut Value, old: &Value, resource: &Resource, served: &Served, status_only: bool) {
     if status_only {
         let status = value.get("status").cloned();
@@ -142,7 +141,7 @@ pub fn carry_over(value: &mut Value, old: &Value, resource: &Resource, served: &
             None => object.remove("status"),
         };
         (resource.rules.carry_status)(value, old);
-        // An apply has written down what it owns of the status.
+        // An apply has recorded its ownership of the status.
         carry(metadata(value), &given, "managedFields");
         for key in resource.rules.status_metadata {
             carry(metadata(value), &given, key);
@@ -170,7 +169,7 @@ pub fn carry_over(value: &mut Value, old: &Value, resource: &Resource, served: &
     }
 }
 
-/// Counts the generation up when more than status changed. Counting again gives the same.
+/// Increments the generation if more than the status changed. Repeating this gives the same result.
 pub fn count_generation(value: &mut Value, old: &Value, resource: &Resource, served: &Served, status_only: bool) {
     if resource.rules.generation == Generation::None || status_only {
         return;
@@ -190,7 +189,7 @@ pub fn count_generation(value: &mut Value, old: &Value, resource: &Resource, ser
     (resource.rules.count)(value, old);
 }
 
-/// What the selectors, the garbage collector and the deletion need to know of an object.
+/// The facts of an object for selectors, the garbage collector and deletions.
 pub fn facts(value: &Value, resource: &Resource) -> Facts {
     let mut labels: Vec<(Box<str>, Box<str>)> = value["metadata"]["labels"]
         .as_object()
@@ -216,7 +215,7 @@ pub fn facts(value: &Value, resource: &Resource) -> Facts {
     }
 }
 
-/// The value of a selectable field: the first that is set.
+/// The value of a selectable field: the first pointer that is set.
 fn selectable(of: &Field, value_at: &impl Fn(&str) -> Box<str>) -> Box<str> {
     of.pointers
         .iter()
@@ -225,7 +224,7 @@ fn selectable(of: &Field, value_at: &impl Fn(&str) -> Box<str>) -> Box<str> {
         .unwrap_or_else(|| of.unset.into())
 }
 
-/// What stays the same over all versions of the object.
+/// The parts that all versions of an object share.
 pub fn identity(value: &Value, resource: &Resource) -> Identity {
     let text = |key: &str| -> Arc<str> { meta(value, key).into() };
     Identity {
@@ -237,9 +236,9 @@ pub fn identity(value: &Value, resource: &Resource) -> Identity {
     }
 }
 
-/// Size limits that are about content rather than the request.
+/// Checks the size limits of content, not of the request.
 pub fn check_size(value: &Value, resource: &Resource) -> Result<(), Failure> {
-    // Nearly every object is so small that nobody needs to know how small.
+    // Nearly every object is so small that its exact size does not matter.
     let bytes = if bytes_at_most(value) > OBJECT_MAX_BYTES { serialised_bytes(value) } else { 0 };
     if bytes > OBJECT_MAX_BYTES {
         return Err(Failure::too_large(format!(
@@ -248,7 +247,7 @@ pub fn check_size(value: &Value, resource: &Resource) -> Result<(), Failure> {
     }
     let size = |&(key, base64): &(&str, bool)| -> usize {
         let chars = value[key].as_object().map_or(0, |map| map.values().filter_map(Value::as_str).map(str::len).sum());
-        // Three bytes for four characters.
+        // Four characters encode three bytes.
         if base64 { chars / 4 * 3 } else { chars }
     };
     let total: usize = resource.rules.data.iter().map(size).sum();
@@ -263,12 +262,12 @@ pub fn check_size(value: &Value, resource: &Resource) -> Result<(), Failure> {
     Ok(())
 }
 
-/// More than the serialised size can be, at the cost of a walk.
+/// An upper bound of the serialised size, at the cost of a walk.
 fn bytes_at_most(value: &Value) -> usize {
-    // A control character becomes `\u0000`; with quotes, a colon and a comma round it.
+    // A control character becomes `\u0000`; quotes, a colon and a comma are added.
     let text = |text: &str| text.len() * 6 + 4;
     match value {
-        // The longest are numbers like -2.2250738585072014e-308.
+        // The longest are numbers such as -2.2250738585072014e-308.
         Value::Null | Value::Bool(_) | Value::Number(_) => 28,
         Value::String(string) => text(string),
         Value::Array(items) => 3 + items.iter().map(bytes_at_most).sum::<usize>(),
@@ -293,7 +292,7 @@ fn serialised_bytes(value: &Value) -> usize {
     counter.0
 }
 
-/// The body's namespace must be the path's.
+/// Requires the body's namespace to be the path's.
 pub fn check_namespace(resource: &Resource, body: &str, path: &str) -> Result<(), Failure> {
     if resource.namespaced && !body.is_empty() && body != path {
         return Err(Failure::bad_request(
@@ -303,7 +302,6 @@ pub fn check_namespace(resource: &Resource, body: &str, path: &str) -> Result<()
     Ok(())
 }
 
-/// A text among fields; empty when absent.
 fn text<'a>(fields: &'a Map<String, Value>, key: &str) -> &'a str {
     fields.get(key).and_then(Value::as_str).unwrap_or_default()
 }
@@ -338,7 +336,7 @@ mod tests {
     }
 
     proptest! {
-        /// The cheap bound is never below the size, so nothing too large passes without being counted.
+        /// The cheap bound is never below the size, so no object that is too large passes uncounted.
         #[test]
         fn the_bound_is_above_the_size(value in json(), text in "\\PC{0,9}[\u{0}-\u{1f}]{0,9}", number in any::<f64>()) {
             let value = json!({ text.clone(): value, "text": [text, "\u{1}\"\\"], "number": number, "least": i64::MIN });

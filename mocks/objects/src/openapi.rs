@@ -1,8 +1,8 @@
-//! OpenAPI documents, as far as `kubectl` needs them.
+//! The OpenAPI documents, as far as `kubectl` needs them.
 //!
-//! Owns `/openapi/v3` and `/openapi/v2`. They name every path with its kind and query parameters, which is what
-//! `kubectl` looks up before it writes, and the schemas of all types, which `kubectl explain` shows: the built-in ones come
-//! from `types`, custom resources bring theirs.
+//! Owns `/openapi/v3` and `/openapi/v2`. They name every path with its kind and query parameters, which `kubectl` looks
+//! up before it writes, and the schemas of all types, which `kubectl explain` shows. The schemas of built-in types come
+//! from `types`; custom resources bring theirs.
 
 mod types;
 mod words;
@@ -14,15 +14,13 @@ use super::catalogue::{Catalogue, Resource, Served};
 use types::Home;
 
 /// An OpenAPI v2 document in gnostic's protobuf form with a version (field 1), an info block (2: title, version), and
-/// empty paths (8) and definitions (9). A client that knows nothing of a type skips its own checks.
+/// empty paths (8) and definitions (9). A client that finds no schema of a type skips its own checks.
 const V2_PROTOBUF: &[u8] = b"\x0a\x032.0\x12\x15\x0a\x0aKubernetes\x12\x07v1.34.1\x42\x00\x4a\x00";
 /// The media type of [`Document::Protobuf`].
 pub const V2_MEDIA_TYPE: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
-/// A document, as it is served.
 #[derive(Debug)]
 pub enum Document {
-    /// As JSON.
     Json(Value),
     /// As [`V2_MEDIA_TYPE`].
     Protobuf(&'static [u8]),
@@ -102,7 +100,7 @@ fn v3(group: &str, version: &str, catalogue: &Catalogue) -> Value {
 }
 
 fn v2(accept: &str, catalogue: &Catalogue) -> Document {
-    // Old clients ask for protobuf only, and give up when there is none.
+    // Old clients accept protobuf only, and give up without it.
     if accept.contains("protobuf") && !accept.contains("json") && !accept.contains("*/*") {
         return Document::Protobuf(V2_PROTOBUF);
     }
@@ -153,7 +151,7 @@ fn gvk(resource: &Resource, served: &Served) -> Value {
     json!({"group": &*resource.group, "version": &*served.name, "kind": &*resource.kind})
 }
 
-/// `dev.longhaul.v1.Package`: the group backwards, as the real documents name custom resources.
+/// For example `dev.longhaul.v1.Package`: the group backwards, as the real documents name custom resources.
 fn schema_name(resource: &Resource, served: &Served) -> String {
     if !resource.custom {
         return builtin::published_name(resource.type_in(&served.api_version));

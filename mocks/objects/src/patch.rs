@@ -1,7 +1,7 @@
 //! The patch formats.
 //!
-//! Owns decoding a patch and applying it to a JSON value: JSON merge patch (RFC 7386), JSON patch (RFC 6902),
-//! strategic merge and server-side apply. It must not know the store. Nothing here panics on outside data.
+//! Owns decoding a patch and applying it to a JSON value: JSON merge patch (RFC 7386), JSON patch (RFC 6902), strategic
+//! merge and server-side apply. It must not know the store. It never panics on outside data.
 
 mod json_patch;
 mod manager;
@@ -33,13 +33,12 @@ const OPERATIONS_MAX: usize = 10_000;
 
 /// The members that an operation of a JSON patch may have (RFC 6902, 4).
 const OPERATION: &[&str] = &["op", "path", "from", "value"];
-/// Odd members that are collected at most, as in the real decoder.
+/// Most unknown members that are collected, as in the real decoder.
 const NOTED_MAX: usize = 100;
 
 /// The media type of an intent.
 pub const APPLY: &str = "application/apply-patch+yaml";
 
-/// A decoded patch.
 #[derive(Debug, Clone)]
 pub enum Patch {
     /// RFC 6902.
@@ -48,13 +47,13 @@ pub enum Patch {
     Merge(Value),
     /// Strategic merge.
     Strategic(Value),
-    /// Server-side apply: not a change but an intent.
+    /// Server-side apply: an intent instead of a change.
     Apply(Value),
 }
 
 impl Patch {
-    /// Decodes a body by its content type. Strategic merge exists for built-in types only. Answers what `fieldValidation` has
-    /// against the patch as such as well, in the words of the real server.
+    /// Decodes a body by its content type. Strategic merge exists for built-in types only. Also returns the findings of
+    /// `fieldValidation` about the patch itself, in the words of the real server.
     pub fn decode(content_type: &str, bytes: &Bytes, strategic: bool) -> Result<(Self, Vec<String>), Failure> {
         let wrong = |error: serde_json::Error| Failure::bad_request(format!("error decoding patch: {error}"));
         let media = content_type.split(';').next().unwrap_or_default().trim();
@@ -65,7 +64,7 @@ impl Patch {
                     return Err(Failure::bad_request("error decoding patch: a JSON patch is a list of operations"));
                 }
                 let noted = noted_operations(&list, &twice);
-                // An operation that nobody knows is found when it is its turn.
+                // An unknown operation is found when it is applied.
                 let operations: json_patch::Operations =
                     serde_json::from_value(list).map_err(|error| rejected(&error))?;
                 if operations.len() > OPERATIONS_MAX {
@@ -92,7 +91,7 @@ impl Patch {
                 Ok((Self::Apply(object(value)?), twice))
             }
             _ if strategic => Err(Failure::unsupported_media_type(ACCEPTED_BUILTIN)),
-            // Those of custom resources are refused without details.
+            // Patches of custom resources are refused without details.
             _ => Err(Failure { details: None, ..Failure::unsupported_media_type(ACCEPTED) }),
         }
     }
@@ -107,7 +106,6 @@ impl Patch {
         Failure::new(http::StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message).with(json!({"causes": [cause]}))
     }
 
-    /// Changes `value`.
     pub fn apply(&self, value: &mut Value, resource: &Resource) -> Result<(), Failure> {
         match self {
             Self::Json(operations) => json_patch::apply(value, operations).map_err(|why| rejected(&why)),
@@ -119,7 +117,7 @@ impl Patch {
                 Ok(())
             }
             Self::Strategic(patch) => strategic::apply(value, patch, resource).map_err(|why| match why {
-                // It is a plain error of the real server's library.
+                // The real server's library returns a plain error.
                 strategic::Error::Directive(_) => Failure::plain(why.to_string()),
                 _ => Failure::bad_request(why.to_string()),
             }),
@@ -134,7 +132,7 @@ fn rejected(why: &impl Display) -> Failure {
     Failure::new(http::StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message).with(json!({}))
 }
 
-/// What is odd about the operations of a JSON patch: members that no operation has, and those that come twice.
+/// The unknown and the duplicate members of a JSON patch's operations.
 fn noted_operations(list: &Value, twice: &[String]) -> Vec<String> {
     let operations = list.as_array().into_iter().flatten().enumerate();
     let members = operations

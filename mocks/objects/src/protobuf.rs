@@ -1,7 +1,7 @@
 //! Bodies in Kubernetes' protobuf encoding, which typed clients of recent client-go send for built-in types.
 //!
-//! Owns decoding them to the JSON that everything else works with; answers are encoded by `encode`. A field that the table does not know refuses the whole body, so that nothing is lost in silence.
-//! Nothing here panics on outside data.
+//! Owns decoding them to the JSON that all other code uses; `encode` encodes answers. A field that the table does not
+//! know refuses the whole body, so that no data is lost silently. It never panics on outside data.
 
 mod encode;
 
@@ -16,57 +16,46 @@ pub use encode::{encode, encode_event};
 
 /// The content type.
 pub const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
-/// What every body starts with ("Kubernetes API concepts", protobuf encoding).
+/// The first bytes of every body ("Kubernetes API concepts", protobuf encoding).
 const MAGIC: &[u8] = b"k8s\0";
-/// Real objects nest about ten deep, schemas of definitions twice for every field that they go down.
+/// Real objects nest about ten deep; schemas of definitions add two for every level of fields.
 const DEPTH_MAX: usize = 64;
 
-/// Fields that older clients send and nobody ever reads: `clusterName`, which went in 1.24.
+/// Fields that older clients send and no code reads: `clusterName`, which was removed in 1.24.
 const RETIRED: &[(&str, u64)] = &[(builtin::OBJECT_META, 15)];
 
-/// What was wrong with a body.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// No envelope.
+    /// The body does not begin with the magic bytes.
     #[error("the body does not start with k8s\\0")]
     NoMagic,
-    /// It is cut.
+    /// The body is truncated.
     #[error("the body ends in the middle of a field")]
     Short,
-    /// A field is not what its message says.
+    /// A field has another type than its message declares.
     #[error("field {number} of {message} has another wire type than expected")]
     WireType {
-        /// Which message.
         message: String,
-        /// Its number.
+        /// The field's number.
         number: u64,
     },
     /// A message that the tables do not list.
     #[error("{message} is not understood in protobuf: send JSON")]
-    UnknownMessage {
-        /// Which message.
-        message: String,
-    },
+    UnknownMessage { message: String },
     /// A field that the tables do not list.
     #[error("field {number} of {message} is not understood in protobuf: send JSON")]
     UnknownField {
-        /// Which message.
         message: String,
-        /// Its number.
+        /// The field's number.
         number: u64,
     },
     /// A field of an object that the tables do not list.
     #[error("{field} of {message} has no number in protobuf")]
-    NoNumber {
-        /// Which message.
-        message: String,
-        /// Its name.
-        field: String,
-    },
-    /// A text that is none.
+    NoNumber { message: String, field: String },
+    /// A text that is not UTF-8.
     #[error("a text is not UTF-8")]
     Text,
-    /// Messages within messages past the limit.
+    /// Messages nested beyond the limit.
     #[error("the body is nested too deeply")]
     TooDeep,
 }
@@ -79,7 +68,7 @@ enum Wire<'a> {
 
 struct Reader<'a>(&'a [u8]);
 
-/// Decodes a body: the envelope (`runtime.Unknown`) names the type of what is inside.
+/// Decodes a body: the envelope (`runtime.Unknown`) names the type of its content.
 pub fn decode(body: &[u8]) -> Result<Value, Error> {
     let mut envelope = Reader(body.strip_prefix(MAGIC).ok_or(Error::NoMagic)?);
     let (mut api_version, mut kind, mut raw) = (String::new(), String::new(), &[][..]);
@@ -181,7 +170,7 @@ fn is_zero(value: &Value) -> bool {
     }
 }
 
-/// `None` when the wire type does not fit.
+/// `None` if the wire type does not fit.
 fn decode_value(kind: &Kind, wire: &Wire<'_>, depth: usize) -> Result<Option<Value>, Error> {
     Ok(Some(match (kind, wire) {
         (Kind::Text, Wire::Bytes(bytes)) => Value::from(text(bytes)?),
@@ -209,9 +198,9 @@ fn decode_value(kind: &Kind, wire: &Wire<'_>, depth: usize) -> Result<Option<Val
     }))
 }
 
-/// A number as JSON writes it: without a fraction where there is none.
+/// A number as JSON writes it: without a fraction if it is whole.
 fn double(number: f64) -> Value {
-    /// Up to here every whole number has a form of its own.
+    /// Up to here every whole number is represented exactly.
     const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
     if number.fract() == 0.0 && number.abs() < WHOLE_MAX {
         #[expect(clippy::cast_possible_truncation, reason = "it is whole, and below the bound")]
@@ -220,7 +209,7 @@ fn double(number: f64) -> Value {
     Value::from(number)
 }
 
-/// What a message holds that stands for one of several things: a schema if there is one.
+/// The value of a message that wraps one of several alternatives: a schema if there is one.
 fn either(mut message: Map<String, Value>) -> Value {
     let schema = message.remove("schema");
     schema.or_else(|| message.into_iter().next().map(|(_, other)| other)).unwrap_or(Value::Bool(false))
@@ -355,7 +344,7 @@ mod tests {
         assert_eq!(decode(b"{}"), Err(Error::NoMagic));
     }
 
-    /// What kube-apiserver 1.20.2 sent of one definition, in both forms.
+    /// The bytes that kube-apiserver 1.20.2 sent of one definition, in both forms.
     #[test]
     fn a_definition() {
         let expected: Value = serde_json::from_str(include_str!("protobuf/definition.json")).unwrap();
@@ -363,7 +352,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the bytes, decoding ends with a value or an error.
+        /// Decoding any bytes ends with a value or an error.
         #[test]
         fn never_panics(raw in prop::collection::vec(any::<u8>(), 0..120)) {
             let _ = decode(&raw);

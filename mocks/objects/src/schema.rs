@@ -1,9 +1,9 @@
 //! The structural schemas of custom resources.
 //!
-//! Owns the compiled form of `openAPIV3Schema` and what it does to an object: pruning unknown fields, filling in
-//! defaults, and checking (Kubernetes documentation, "Extend the Kubernetes API with `CustomResourceDefinitions`";
-//! OpenAPI 3.0, schema object). Reading lives in `read`, checking in `check`; rules in CEL are compiled in `rules` and asked in
-//! `judge`. It must not know the store.
+//! Owns the compiled form of `openAPIV3Schema` and its use on an object: pruning unknown fields, filling in defaults,
+//! and checking (Kubernetes documentation, "Extend the Kubernetes API with `CustomResourceDefinitions`"; OpenAPI 3.0,
+//! schema object). `read` compiles schemas, `check` checks objects, `rules` compiles rules in CEL and `judge` evaluates
+//! them. The store is unknown here.
 
 mod check;
 mod formats;
@@ -22,14 +22,14 @@ use formats::Format;
 pub use judge::Verdict;
 pub use read::read;
 
-/// One schema, ready to be applied.
+/// One compiled schema.
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "they are the schema's own independent keywords")]
 pub struct Schema {
     kind: Kind,
     nullable: bool,
     default: Option<Value>,
-    /// What filling it in adds to an object, in bytes of JSON.
+    /// Bytes of JSON that the defaults can add to an object.
     default_bytes: usize,
     properties: Vec<(String, Schema)>,
     required: Vec<String>,
@@ -42,17 +42,17 @@ pub struct Schema {
     list: ListType,
     /// `x-kubernetes-map-type: atomic`: the object is one value.
     one_value: bool,
-    /// Unknown fields stay.
+    /// Whether unknown fields stay.
     preserves: bool,
-    /// `apiVersion`, `kind` and `metadata` are those of an object.
+    /// Whether the value is an object with `apiVersion`, `kind` and `metadata`.
     embedded: bool,
     all_of: Vec<Schema>,
     any_of: Vec<Schema>,
     one_of: Vec<Schema>,
     not: Option<Box<Schema>>,
-    /// There are rules in CEL here or below.
+    /// Whether there are rules in CEL here or below.
     has_rules: bool,
-    /// Those that are here.
+    /// The rules of this place.
     rules: Option<Box<rules::Rules>>,
 }
 
@@ -73,7 +73,7 @@ enum Kind {
 /// `additionalProperties`.
 #[derive(Debug, Default)]
 enum Additional {
-    /// Not said: unknown fields are pruned.
+    /// Absent: unknown fields are pruned.
     #[default]
     Unsaid,
     Anything,
@@ -101,7 +101,7 @@ pub enum Merge<'a> {
 }
 
 impl Kind {
-    /// The type as errors of rules name it.
+    /// The type in the errors of rules.
     fn name(self) -> &'static str {
         match self {
             Self::Object => "object",
@@ -140,7 +140,7 @@ struct Bounds {
 }
 
 impl Schema {
-    /// The schema of the field at a path of names; the items of lists have none.
+    /// The schema of the field at a path of names; items of lists cannot be in the path.
     pub fn below(&self, path: &[&str]) -> Option<&Self> {
         path.iter().try_fold(self, |mut at, name| {
             while let Some(items) = &at.items {
@@ -150,7 +150,6 @@ impl Schema {
         })
     }
 
-    /// How the items of this list merge.
     pub fn merge(&self) -> Merge<'_> {
         match (&self.list, &self.items) {
             (ListType::Set, _) => Merge::Set,
@@ -167,16 +166,16 @@ impl Schema {
         self.one_value
     }
 
-    /// Removes the fields that the schema does not know; answers their paths.
+    /// Removes the fields that the schema does not know; returns their paths.
     pub fn prune(&self, object: &mut Value) -> Vec<String> {
         let mut unknown = Vec::new();
         self.prune_at(object, "", true, &mut unknown);
         unknown
     }
 
-    /// Fills in the defaults of absent fields. Fields that are `null` and may not be are taken for absent, and removed where there is no
-    /// default. Stops where defaults alone are more than an object may have: every item of a list may have one of its own, and so twenty
-    /// kilobytes would become gigabytes.
+    /// Fills in the defaults of absent fields. A field that is `null` but not nullable counts as absent, and is removed
+    /// if it has no default. Stops if the defaults alone are larger than an object may be: every item of a list may
+    /// have a default, so twenty kilobytes could become gigabytes.
     pub fn fill(&self, value: &mut Value) -> Result<(), Overgrown> {
         self.fill_within(value, &mut { OBJECT_MAX_BYTES })
     }
@@ -193,7 +192,7 @@ impl Schema {
     }
 
     fn fill_object(&self, object: &mut Map<String, Value>, room: &mut usize) -> Result<(), Overgrown> {
-        // Typed clients send `null` for what is empty (apiextensions-apiserver, `PruneNonNullableNullsWithoutDefaults`).
+        // Typed clients send `null` for empty values (apiextensions-apiserver, `PruneNonNullableNullsWithoutDefaults`).
         object.retain(|name, value| !value.is_null() || self.member(name).is_none_or(|schema| schema.nullable));
         for (name, schema) in &self.properties {
             if let (None, Some(default)) = (object.get(name), &schema.default) {
@@ -217,7 +216,7 @@ impl Schema {
         self.properties.iter().find(|(property, _)| property == name).map(|(_, schema)| schema)
     }
 
-    /// The schema of a member, whether it is a field or one of a map.
+    /// The schema of a member, whether it is a field or a map entry.
     fn member(&self, name: &str) -> Option<&Self> {
         self.property(name).or(match &self.additional {
             Additional::Like(schema) => Some(schema),
@@ -228,7 +227,7 @@ impl Schema {
     fn prune_at(&self, value: &mut Value, path: &str, is_object: bool, unknown: &mut Vec<String>) {
         match value {
             Value::Object(object) => object.retain(|name, value| {
-                // The metadata has its own rules, which are the server's.
+                // The server itself checks the metadata.
                 if is_object && matches!(name.as_str(), "apiVersion" | "kind" | "metadata") {
                     return true;
                 }

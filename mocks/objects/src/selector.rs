@@ -1,7 +1,7 @@
 //! Label and field selectors.
 //!
-//! Owns their grammar (Kubernetes documentation, "Labels and Selectors" and "Field Selectors") and matching against
-//! the facts that the store keeps, so that matching parses no JSON.
+//! Owns their grammar (Kubernetes documentation, "Labels and Selectors" and "Field Selectors") and matching against the
+//! facts in the store, so that matching parses no JSON.
 
 mod labels;
 
@@ -36,7 +36,7 @@ enum Which {
 }
 
 impl Selector {
-    /// Parses what a request asks for; unknown field labels are refused, as the real server does.
+    /// Parses the selectors of a request; unknown field labels are refused, as in the real server.
     pub fn parse(labels: Option<&str>, fields: Option<&str>, resource: &Resource) -> Result<Self, Failure> {
         let labels = match labels {
             Some(text) => {
@@ -48,12 +48,11 @@ impl Selector {
         Ok(Self { labels, fields })
     }
 
-    /// Whether everything matches.
+    /// Whether every object matches.
     pub fn is_empty(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
-    /// Whether it selects an object.
     #[inline]
     pub fn matches(&self, version: &Version) -> bool {
         labels_match(&self.labels, |key| version.label(key)) && self.fields.iter().all(|term| term.matches(version))

@@ -1,4 +1,4 @@
-//! `Status` objects: every refusal the API makes, in the shape and words of the real one.
+//! `Status` objects: every refusal of the API, in the shape and words of the real one.
 //!
 //! Owns the texts; kubectl and client libraries match on some of them. Sources: the shapes that
 //! `k8s.io/apimachinery/pkg/api/errors` documents, and answers of a real kube-apiserver.
@@ -8,7 +8,7 @@ use std::fmt::Display;
 use http::StatusCode;
 use serde_json::{Value, json};
 
-/// The code of an `ERROR` line of a watch; 0 when it has none.
+/// The code in an `ERROR` line of a watch; 0 if it has none.
 pub fn code_of(line: &[u8]) -> u16 {
     let event: Value = serde_json::from_slice(line).unwrap_or_default();
     event["object"]["code"].as_u64().and_then(|code| u16::try_from(code).ok()).unwrap_or(0)
@@ -17,13 +17,11 @@ pub fn code_of(line: &[u8]) -> u16 {
 /// A refused request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Failure {
-    /// The status of the answer.
+    /// The HTTP status.
     pub code: StatusCode,
-    /// `reason`; empty for none.
+    /// Empty for none.
     pub reason: &'static str,
-    /// `message`.
     pub message: String,
-    /// `details`.
     pub details: Option<Value>,
     /// For an expired list: a token that goes on with the present state.
     pub continue_token: Option<String>,
@@ -31,7 +29,7 @@ pub struct Failure {
     pub retry_after_s: Option<u64>,
 }
 
-/// What an error is about, as `details` names it.
+/// The subject of an error, for `details`.
 #[derive(Debug, Clone, Copy)]
 pub struct About<'a> {
     /// Empty for the core group.
@@ -45,51 +43,46 @@ pub struct About<'a> {
 /// One reason of an `Invalid` answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cause {
-    /// `FieldValueInvalid`.
+    /// For example `FieldValueInvalid`.
     pub reason: &'static str,
-    /// The path of the field.
     pub field: String,
-    /// What is wrong with it.
     pub message: String,
 }
 
 impl Cause {
-    /// A value that cannot be.
+    /// An invalid value.
     pub fn invalid(field: &str, value: &str, why: &(impl Display + ?Sized)) -> Self {
         let message = format!("Invalid value: {value}: {why}");
         Self { reason: "FieldValueInvalid", field: field.to_owned(), message }
     }
 
-    /// A field that is missing.
     pub fn required(field: &str, why: &str) -> Self {
         let message = if why.is_empty() { "Required value".to_owned() } else { format!("Required value: {why}") };
         Self { reason: "FieldValueRequired", field: field.to_owned(), message }
     }
 
-    /// A field that may not be there.
     pub fn forbidden(field: &str, why: &str) -> Self {
         Self { reason: "FieldValueForbidden", field: field.to_owned(), message: format!("Forbidden: {why}") }
     }
 }
 
 impl Failure {
-    /// Any refusal.
     pub fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
         let message = message.into();
         Self { code, reason, message, details: None, continue_token: None, retry_after_s: None }
     }
 
-    /// 400.
+    /// Status 400.
     pub fn bad_request(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "BadRequest", message)
     }
 
-    /// 401.
+    /// Status 401.
     pub fn unauthorized() -> Self {
         Self::new(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized")
     }
 
-    /// 403.
+    /// Status 403.
     pub fn forbidden(about: About<'_>, why: &str) -> Self {
         let message = if about.name.is_empty() {
             format!("{} is forbidden: {why}", qualified(about))
@@ -99,18 +92,18 @@ impl Failure {
         Self::new(StatusCode::FORBIDDEN, "Forbidden", message).with(details(about))
     }
 
-    /// Of a path that is no resource.
+    /// Status 403 for a path that is no resource.
     pub fn forbidden_path(why: &str) -> Self {
         Self::new(StatusCode::FORBIDDEN, "Forbidden", format!("forbidden: {why}")).with(json!({}))
     }
 
-    /// 404 of an object.
+    /// Status 404 for an object.
     pub fn not_found(about: About<'_>) -> Self {
         let message = format!("{} \"{}\" not found", qualified(about), about.name);
         Self::new(StatusCode::NOT_FOUND, "NotFound", message).with(details(about))
     }
 
-    /// Query options or `DeleteOptions` that cannot be.
+    /// Invalid query options or `DeleteOptions`.
     pub fn invalid_options(kind: &str, cause: Cause) -> Self {
         Self::invalid(About { group: "meta.k8s.io", kind, name: "" }, &[cause])
     }
@@ -121,7 +114,7 @@ impl Failure {
         Self::new(StatusCode::NOT_FOUND, "NotFound", message).with(json!({}))
     }
 
-    /// A path that no API group answers. The real server says so in plain text, see [`Failure::is_plain_text`].
+    /// A path that belongs to no API group. The real server answers in plain text, see [`Failure::is_plain_text`].
     pub fn no_such_group() -> Self {
         Self::new(StatusCode::NOT_FOUND, "", "404 page not found\n")
     }
@@ -131,18 +124,18 @@ impl Failure {
         self.code == StatusCode::NOT_FOUND && self.reason.is_empty()
     }
 
-    /// What the real server's storage refuses without saying whose fault it is: a plain error, so a 500 without a reason.
+    /// A refusal by the real server's storage that blames neither side: a plain error, so a 500 without a reason.
     pub fn plain(message: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
     }
 
-    /// 409 of a name that is taken.
+    /// Status 409 for a name that is taken.
     pub fn already_exists(about: About<'_>) -> Self {
         let message = format!("{} \"{}\" already exists", qualified(about), about.name);
         Self::new(StatusCode::CONFLICT, "AlreadyExists", message).with(details(about))
     }
 
-    /// The same where a name could have been generated.
+    /// Status 409 for a generated name that is taken.
     pub fn not_generated(about: About<'_>) -> Self {
         let mut failure = Self::already_exists(about);
         failure.message += ", the server was not able to generate a unique name for the object";
@@ -152,12 +145,12 @@ impl Failure {
         Self { retry_after_s: Some(1), ..failure }
     }
 
-    /// Whether somebody was faster with an object of this name.
+    /// Whether another client created an object of this name first.
     pub fn is_already_exists(&self) -> bool {
         self.reason == "AlreadyExists"
     }
 
-    /// 409.
+    /// Status 409.
     pub fn conflict(about: About<'_>, why: &str) -> Self {
         let message = format!("Operation cannot be fulfilled on {} \"{}\": {why}", qualified(about), about.name);
         Self::new(StatusCode::CONFLICT, "Conflict", message).with(details(about))
@@ -184,26 +177,26 @@ impl Failure {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message).with(details)
     }
 
-    /// 405.
+    /// Status 405.
     pub fn method_not_allowed() -> Self {
         let message = "the server does not allow this method on the requested resource";
         Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message).with(json!({}))
     }
 
-    /// 406.
+    /// Status 406.
     pub fn not_acceptable(accepted: &str) -> Self {
         let message = format!("only the following media types are accepted: {accepted}");
         Self::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message).with(json!({}))
     }
 
-    /// 415.
+    /// Status 415.
     pub fn unsupported_media_type(accepted: &str) -> Self {
         let message =
             format!("the body of the request was in an unknown format - accepted media types include: {accepted}");
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message).with(json!({}))
     }
 
-    /// 413.
+    /// Status 413.
     pub fn too_large(message: impl Into<String>) -> Self {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message)
     }
@@ -236,32 +229,31 @@ impl Failure {
         failure
     }
 
-    /// The same as servers before 1.18 said it: in the text only.
+    /// [`Self::from_the_future`] in the form of servers before 1.18: in the text only.
     pub fn from_the_future_in_words(requested: u64, current: u64) -> Self {
         let mut failure = Self::from_the_future(requested, current);
         failure.details = Some(json!({"retryAfterSeconds": 1}));
         failure
     }
 
-    /// 504.
+    /// Status 504.
     pub fn timeout(message: impl Into<String>) -> Self {
         Self::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message)
     }
 
-    /// 500.
+    /// Status 500.
     pub fn internal(message: impl Into<String>) -> Self {
         let message = format!("Internal error occurred: {}", message.into());
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message)
     }
 
-    /// The same with other details.
+    /// Replaces the details.
     #[must_use]
     pub fn with(mut self, details: Value) -> Self {
         self.details = Some(details);
         self
     }
 
-    /// The `Status` object.
     pub fn to_value(&self) -> Value {
         let mut status = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",

@@ -1,7 +1,7 @@
 //! The columns of `kubectl get`.
 //!
-//! Owns which columns a resource has and what is in them. Custom resources bring their own
-//! (`additionalPrinterColumns`); those of the built-in ones stand in `builtin`.
+//! Owns the columns of a resource and their cells. Custom resources bring their own (`additionalPrinterColumns`);
+//! `builtin` holds those of the built-in ones.
 
 mod jsonpath;
 
@@ -12,7 +12,6 @@ use super::catalogue::{Column, Resource};
 use super::fields::meta;
 use super::kinds::print;
 
-/// The `columnDefinitions` of a table.
 pub fn columns(resource: &Resource, custom: &[Column]) -> Vec<Value> {
     let definition = |name: &str, kind: &str, format: &str, description: &str, priority: i64| json!({"name": name, "type": kind, "format": format, "description": description, "priority": priority});
     if !resource.custom {
@@ -38,7 +37,6 @@ pub fn columns(resource: &Resource, custom: &[Column]) -> Vec<Value> {
     columns
 }
 
-/// The cells of one row.
 pub fn cells(value: &Value, resource: &Resource, custom: &[Column]) -> Vec<Value> {
     let now = Timestamp::now();
     if !resource.custom {

@@ -1,7 +1,7 @@
-//! YAML bodies, read so that a field that is written twice is noticed.
+//! The YAML reader for bodies, which notices duplicate fields.
 //!
-//! Owns reading: of several fields of one name the last counts, as in the real server's decoder, and where the others stand is
-//! answered in its words. A body without such fields is read once.
+//! Owns reading: of several fields of one name the last counts, as in the real server's decoder, and the places of the
+//! others are returned in its words. A body without such fields is read once.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -13,10 +13,10 @@ use serde_saphyr::{DuplicateKeyPolicy, Options, Spanned};
 
 use super::json::passes_by;
 
-/// Fields that are collected at most, as of JSON bodies.
+/// Most fields that are collected, as for JSON bodies.
 const TWICE_MAX: usize = 100;
 
-/// Reads a body; answers `line 5: key "a" already set in map` for every field that came before.
+/// Reads a body; returns `line 5: key "a" already set in map` for every duplicate field.
 pub fn read(text: &str) -> Result<(Value, Vec<String>), serde_saphyr::Error> {
     let strict = match serde_saphyr::from_str(text) {
         Ok(value) => return Ok((value, Vec::new())),
@@ -24,7 +24,7 @@ pub fn read(text: &str) -> Result<(Value, Vec<String>), serde_saphyr::Error> {
     };
     let mut options = Options::default();
     options.duplicate_keys = DuplicateKeyPolicy::LastWins;
-    // What is wrong in another way is wrong again.
+    // Another error appears again, so the first one is returned.
     let Ok(value) = serde_saphyr::from_str_with_options(text, options.clone()) else { return Err(strict) };
     let twice = RefCell::new(Vec::new());
     let finding = |deserializer: serde_saphyr::Deserializer<'_, '_>| Finder { twice: &twice }.deserialize(deserializer);
@@ -32,7 +32,7 @@ pub fn read(text: &str) -> Result<(Value, Vec<String>), serde_saphyr::Error> {
     Ok((value, twice.into_inner()))
 }
 
-/// Collects the fields that came before.
+/// Collects the duplicate fields.
 #[derive(Clone, Copy)]
 struct Finder<'a> {
     twice: &'a RefCell<Vec<String>>,

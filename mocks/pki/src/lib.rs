@@ -1,8 +1,8 @@
-//! Certificates made on the spot: one authority per run, leaf certificates for the mocks' servers and their clients.
+//! Certificates generated for a run: one authority, and leaf certificates for the mocks' servers and their clients.
 //!
 //! Owns key generation, the rustls configurations that the mocks and their clients share, and reading a peer's name
-//! from its certificate. It must not touch files: whoever needs a PEM on disk writes it. Every rustls configuration
-//! names its provider (aws-lc-rs), so nothing depends on a process-wide default.
+//! from its certificate. It must not touch files: callers write PEM to disk. Every rustls configuration names its
+//! provider (aws-lc-rs), so nothing depends on a process-wide default.
 
 mod own_authority;
 mod signer;
@@ -26,15 +26,15 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 pub use signer::Signer;
 pub use subject::{Identity, identity};
 
-/// How far before now a certificate starts: containers and virtual machines with a clock that is a little behind are
+/// How long before now a certificate starts: containers and virtual machines with a clock that is a little behind are
 /// common, and must not see a certificate from the future.
 const BACKDATED_BY: Duration = Duration::from_hours(1);
 
-/// How long after now a certificate ends: longer than the longest run (a 100-hour soak) by the clock of a subject whose own runs a hundred times
-/// faster, to whom that is 416 days.
+/// How long after now a certificate ends: longer than the longest run (a 100-hour soak) by the clock of a subject that
+/// runs a hundred times faster, for which a run lasts 416 days.
 const VALID_FOR: Duration = Duration::from_hours(500 * 24);
 
-/// How long ago an expired certificate ended: more than any clock is off by.
+/// How long ago an expired certificate ended: more than the error of any clock.
 const ENDED_BEFORE: Duration = Duration::from_hours(1);
 
 /// Why a certificate could not be made, read or used.
@@ -43,18 +43,16 @@ pub enum Error {
     /// A key or certificate could not be made, for example because a name is not a valid SAN.
     #[error("failed to issue the certificate of `{name}`")]
     Issue {
-        /// The common name or the SANs asked for.
+        /// The common name or the requested SANs.
         name: String,
-        /// What the certificate library said.
         #[source]
         source: rcgen::Error,
     },
-    /// A PEM text that holds no certificate or key, or a broken one.
+    /// A PEM text without a certificate or key, or with a broken one.
     #[error("failed to read {what} from PEM")]
     Pem {
-        /// What was looked for.
+        /// The wanted kind.
         what: &'static str,
-        /// What the PEM reader said.
         #[source]
         source: rustls_pki_types::pem::Error,
     },
@@ -66,10 +64,7 @@ pub enum Error {
     ClientVerifier(#[from] rustls::server::VerifierBuilderError),
     /// A certificate that is not the DER of RFC 5280.
     #[error("failed to read the subject of a certificate: {reason}")]
-    Subject {
-        /// What was wrong with it.
-        reason: &'static str,
-    },
+    Subject { reason: &'static str },
 }
 
 /// A certificate authority that lives as long as the run. Its key never leaves memory.
@@ -78,13 +73,13 @@ pub struct Authority {
     ca_pem: String,
 }
 
-/// When a certificate is valid.
+/// The time in which a certificate is valid.
 #[derive(Debug, Clone, Copy)]
 enum Validity {
     Now,
-    /// So long from now.
+    /// This long from now.
     For(Duration),
-    /// So long from an instant since the epoch.
+    /// This long from an instant since the epoch.
     At(Duration, Duration),
     Past,
 }
@@ -125,17 +120,18 @@ impl Authority {
         self.server_until(names, Validity::Now)
     }
 
-    /// The same, but it ends so long from now: what has to be replaced in time.
+    /// A server certificate that ends after `valid`, so that it has to be replaced in time.
     pub fn server_for(&self, names: &[&str], valid: Duration) -> Result<Pair, Error> {
         self.server_until(names, Validity::For(valid))
     }
 
-    /// The same by a clock that goes faster: what has ended by it is valid by the machine's.
+    /// A server certificate that is valid by a faster clock: after its end by that clock it is still valid by the
+    /// machine's.
     pub fn server_at(&self, names: &[&str], pace: Pace, valid: Duration) -> Result<Pair, Error> {
         self.server_until(names, Validity::At(pace.now(), valid))
     }
 
-    /// The same, but it has ended an hour ago: what a client must refuse.
+    /// A server certificate that ended an hour ago, which a client must refuse.
     pub fn expired_server(&self, names: &[&str]) -> Result<Pair, Error> {
         self.server_until(names, Validity::Past)
     }
@@ -185,7 +181,8 @@ impl Authority {
 }
 
 impl Authority {
-    /// A self-signed client certificate, which is its own authority: how fabric8's test kit identifies its client.
+    /// A self-signed client certificate, which is its own authority: fabric8's test kit identifies its client like
+    /// this.
     pub fn client_of_its_own(common_name: &str, organisation: &str) -> Result<Pair, Error> {
         let failed = |source| Error::Issue { name: common_name.to_owned(), source };
         let mut params = CertificateParams::default();
@@ -212,7 +209,7 @@ impl Pair {
 }
 
 impl std::fmt::Debug for Pair {
-    /// Shows no key: a `Debug` line of a configuration ends up in logs.
+    /// Prints no key, because a `Debug` line of a configuration ends up in logs.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Pair").field("certificate_pem", &self.certificate_pem).finish_non_exhaustive()
     }
@@ -224,9 +221,9 @@ impl std::fmt::Debug for Authority {
     }
 }
 
-/// A server configuration that offers HTTP/2 and HTTP/1.1 by ALPN. With `clients_ca_pem` a client certificate from that
-/// authority is checked when one is offered; a client without one is let in, because bearer tokens are the other
-/// way to say who one is.
+/// A server configuration that offers HTTP/2 and HTTP/1.1 by ALPN. With `clients_ca_pem`, an offered client certificate
+/// must come from that authority. A client without a certificate is accepted, because bearer tokens are the other way
+/// to authenticate.
 pub fn server_config(pair: &Pair, clients_ca_pem: Option<&str>) -> Result<Arc<ServerConfig>, Error> {
     let builder =
         ServerConfig::builder_with_provider(go_rules::tls::provider()).with_safe_default_protocol_versions()?;
@@ -246,7 +243,7 @@ pub fn server_config(pair: &Pair, clients_ca_pem: Option<&str>) -> Result<Arc<Se
     Ok(Arc::new(config))
 }
 
-/// A client configuration that trusts `ca_pem` only, shows `pair` when the server asks, and offers `alpn` (most wanted
+/// A client configuration that trusts `ca_pem` only, shows `pair` if the server asks, and offers `alpn` (most preferred
 /// first, for example `["h2"]`; empty offers nothing).
 pub fn client_config(ca_pem: &str, pair: Option<&Pair>, alpn: &[&str]) -> Result<Arc<ClientConfig>, Error> {
     let provider = go_rules::tls::provider();
@@ -263,7 +260,7 @@ pub fn client_config(ca_pem: &str, pair: Option<&Pair>, alpn: &[&str]) -> Result
     Ok(Arc::new(config))
 }
 
-/// The same, but certificates are looked at by a clock that goes faster.
+/// A client configuration that checks certificates by a faster clock.
 pub fn client_config_at(pace: Option<Pace>, ca_pem: &str, alpn: &[&str]) -> Result<Arc<ClientConfig>, Error> {
     let config = client_config(ca_pem, None, alpn)?;
     let Some(pace) = pace else { return Ok(config) };
@@ -318,7 +315,7 @@ mod tests {
 
     use super::*;
 
-    /// By the clock of its owner it ends after two of its hours, which the machine's has in two minutes.
+    /// The validity counts by the owner's faster clock, not by the machine's.
     #[test]
     fn a_certificate_ends_by_the_clock_of_its_owner() {
         let authority = Authority::generate("ca").unwrap();
@@ -338,7 +335,8 @@ mod tests {
             client.process_new_packets().is_ok()
         };
         let pace = Pace::from_now(u32::MAX);
-        // Within microseconds its owner is days ahead of the machine, which does not believe in the certificate yet.
+        // Within microseconds the owner's clock is days ahead of the machine's, by which the certificate is not valid
+        // yet.
         let begun = pace.now();
         while pace.now() < begun + hours(48) {
             std::hint::spin_loop();
@@ -348,7 +346,7 @@ mod tests {
         assert!(!accepted(Pace::from_now(1), hours(2), Some(pace)), "by the owner's clock it has ended");
     }
 
-    /// What a client that wants AES-256 most gets from a server written in Go.
+    /// The suite that a client preferring AES-256 gets from a server like Go's.
     #[test]
     fn the_server_decides_which_cipher_suite() {
         let authority = Authority::generate("ca").unwrap();
@@ -429,7 +427,7 @@ mod tests {
         }
     }
 
-    /// What Go's `x509.Verify` does: a certificate among the roots is believed, whatever it says of itself.
+    /// As in Go's `x509.Verify`: a certificate among the roots is accepted, whatever its content.
     #[test]
     fn a_client_may_be_its_own_authority() {
         let authority = Authority::generate("ours").unwrap();

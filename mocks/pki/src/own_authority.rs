@@ -1,7 +1,7 @@
 //! Client certificates that are their own authority.
 //!
-//! Owns one difference between Go and webpki: Go's `x509.Verify` believes a certificate that is itself among the roots, webpki
-//! refuses one that says it is an authority (`CaUsedAsEndEntity`). Test kits hand out such certificates.
+//! Owns one difference between Go and webpki: Go's `x509.Verify` accepts a certificate that is itself among the roots,
+//! webpki refuses one that is marked as an authority (`CaUsedAsEndEntity`). Test kits hand out such certificates.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
 use rustls_pki_types::{CertificateDer, UnixTime};
 
-/// Believes what `checked` believes, and the authorities themselves.
+/// Accepts every certificate that `checked` accepts, and the authorities themselves.
 #[derive(Debug)]
 pub(super) struct OrItself {
     checked: Arc<dyn ClientCertVerifier>,

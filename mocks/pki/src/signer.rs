@@ -1,4 +1,4 @@
-//! A key that signs what is no certificate: an image, an entry of a log.
+//! A key that signs data other than certificates: an image, an entry of a log.
 
 use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256, SigningKey as _};
 
@@ -30,7 +30,7 @@ impl Signer {
 }
 
 impl std::fmt::Debug for Signer {
-    /// Shows no private key.
+    /// Prints no private key.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Signer").field("public_pem", &self.public_pem).finish_non_exhaustive()
     }

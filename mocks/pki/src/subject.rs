@@ -1,8 +1,8 @@
 //! The subject of a certificate, read and written as DER (ITU-T X.690; the shape is RFC 5280, section 4.1).
 //!
-//! Owns just enough DER for two things that the certificate library does not do: telling a server who its client is, and
-//! a subject with several organisations, which is how Kubernetes writes a user's groups. It verifies nothing:
-//! a certificate that comes in here has passed rustls already.
+//! Owns the DER for two tasks that the certificate library does not do: reading a client's name for a server, and
+//! writing a subject with several organisations, which is Kubernetes' form of a user's groups. It verifies nothing: a
+//! certificate that comes in here has passed rustls already.
 
 use rustls_pki_types::CertificateDer;
 
@@ -20,13 +20,13 @@ const IA5_STRING: u8 = 0x16;
 const BIT_STRING: u8 = 0x03;
 const SEQUENCE: u8 = 0x30;
 const SET: u8 = 0x31;
-/// The optional version in front of everything else in a tbsCertificate.
+/// The tag of the optional version in front of all other fields in a tbsCertificate.
 const EXPLICIT_VERSION: u8 = 0xa0;
 
-/// Who a certificate says its holder is.
+/// The holder that a certificate names.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Identity {
-    /// The common name: Kubernetes' user name. Empty when the subject has none.
+    /// The common name: Kubernetes' user name. Empty if the subject has none.
     pub common_name: String,
     /// The organisations in the order of the certificate: Kubernetes' groups.
     pub organisations: Vec<String>,
@@ -95,7 +95,7 @@ struct Element<'a> {
     whole: &'a [u8],
 }
 
-/// What is left to read of a constructed element.
+/// The unread rest of a constructed element.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Parts<'a> {
@@ -177,13 +177,13 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Whatever a peer sends as its certificate, reading its subject ends with a value or an error.
+        /// Reading the subject of any bytes ends with a value or an error.
         #[test]
         fn reading_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = identity(&CertificateDer::from(bytes));
         }
 
-        /// What is written is what is read, at every length of DER's length field.
+        /// A written element is read unchanged, at every length of DER's length field.
         #[test]
         fn elements_survive_a_round_trip(
             length in prop::sample::select(vec![0_usize, 1, 127, 128, 255, 256, 65_535, 65_536]),

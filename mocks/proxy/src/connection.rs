@@ -1,6 +1,7 @@
-//! One connection through the proxy: two sockets, two directions, and the handle by which faults reach it.
+//! One connection through the proxy: two sockets, two directions, and the handle for faults.
 //!
-//! Owns the end of a connection: who is told, and how. It must not decide what happens to it; faults do.
+//! Owns the end of a connection: which side is closed, and how. It must not decide when a connection ends early; faults
+//! do.
 
 use std::time::Duration;
 
@@ -11,13 +12,13 @@ use super::pump::{Ended, pump};
 use super::shape::{End, Way};
 use super::wire::Wire;
 
-/// After a FIN of ours, the other side gets so long to close too; what it still sends is thrown away.
+/// Time for the other side to close after a FIN; the bytes that it still sends are discarded.
 const LINGER: Duration = Duration::from_secs(1);
 const DISCARD_BYTES: usize = 4096;
 
 /// Moves bytes until both sides are done or a fault ends it.
 pub(super) async fn serve(wire: &Wire, mut subject: TcpStream, mut server: TcpStream) {
-    // What comes in small pieces goes out so: delay is a fault of its own.
+    // Small pieces are passed on at once: delay is a fault of its own.
     let _ = (subject.set_nodelay(true), server.set_nodelay(true));
     let end = {
         let (from_subject, to_subject) = subject.split();
@@ -41,7 +42,7 @@ pub(super) async fn serve(wire: &Wire, mut subject: TcpStream, mut server: TcpSt
     }
 }
 
-/// Both directions to their end, or the first that ends the whole connection.
+/// Runs both directions to their end, or to the first end of the whole connection.
 async fn both(one: impl Future<Output = Ended>, two: impl Future<Output = Ended>) -> Option<End> {
     let (mut one, mut two) = (std::pin::pin!(one), std::pin::pin!(two));
     let first = tokio::select! {
@@ -59,15 +60,15 @@ async fn both(one: impl Future<Output = Ended>, two: impl Future<Output = Ended>
     }
 }
 
-/// Ends with FIN. What the other side still sends is read away for a moment, because closing over unread data would
-/// send RST after the FIN.
+/// Ends with FIN. The other side's bytes are read for a moment, because closing with unread data would send RST after
+/// the FIN.
 pub(super) async fn close(mut tcp: TcpStream) {
     if tcp.shutdown().await.is_ok() {
         let _ = tokio::time::timeout(LINGER, discard(&tcp)).await;
     }
 }
 
-/// Reads and forgets until the other side closes.
+/// Reads and discards until the other side closes.
 pub(super) async fn discard(tcp: &TcpStream) {
     let mut buffer = [0; DISCARD_BYTES];
     loop {

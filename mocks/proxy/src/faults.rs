@@ -1,7 +1,7 @@
-//! The faults of a proxy: the same shape as [`mock_faults::Faults`], so that whoever plays a schedule treats both alike.
+//! The faults of a proxy: the same shape as [`mock_faults::Faults`], so that a schedule's runner treats both alike.
 //!
-//! Owns which faults run, on which connections each one acts, and the record of hits. It must not move bytes: it tells
-//! connections what they suffer, and they tell it what happened.
+//! Owns the running faults, the choice of connections, and the record of hits. It must not move bytes: it gives
+//! connections their effects, and they report their hits.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -21,15 +21,15 @@ use super::netns::Namespace;
 use super::plan::{Door, Plan, What};
 use super::shape::{End, Lane, Shape, Way};
 
-/// How often the packet filter is asked whether something vanished, until it did.
+/// Interval of reading the packet filter's counters, until the first packet is lost.
 const LOSS_LOOKED_EVERY: Duration = Duration::from_millis(100);
 
-/// What went through a proxy so far.
+/// Counters of a proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
     /// Connections of the subject that were served.
     pub accepted: u64,
-    /// Connections that were turned away.
+    /// Connections that were refused.
     pub refused: u64,
     /// Connections that are open.
     pub open: u64,
@@ -61,19 +61,19 @@ struct Inner {
     next: u64,
 }
 
-/// One open connection and what the faults do to it; what a fault left behind stays until the end.
+/// One open connection and the faults' effects on it; permanent effects stay until the end.
 #[derive(Debug)]
 struct Open {
     link: Arc<Link>,
-    /// Both ways, in the order of `Way::BOTH`; bounded by the faults that are remembered.
+    /// Both directions, in the order of `Way::BOTH`; bounded by the number of remembered faults.
     lanes: Vec<(FaultId, [Lane; 2])>,
 }
 
-/// What plays one fault.
+/// The state of one played fault.
 #[derive(Debug)]
 struct Played {
     plan: Plan,
-    /// Ends the watch over the packet filter.
+    /// Ends the watch on the packet filter.
     over: CancellationToken,
 }
 
@@ -92,7 +92,7 @@ impl Faults {
         Arc::new_cyclic(|me| Self { me: me.clone(), epoch, inner, namespace, moved, tasks, stop })
     }
 
-    /// Begins a fault. A fault whose settings contradict each other, or that is not the network's, is refused.
+    /// Begins a fault. A fault with contradictory settings, or of another family than the network's, is refused.
     pub fn begin(&self, id: FaultId, fault: &Fault) -> Result<(), Error> {
         fault.check()?;
         let name = fault.name.as_str();
@@ -138,7 +138,7 @@ impl Faults {
         }
     }
 
-    /// How often a fault had a real effect: on how many connections; for `net-loss` at most one.
+    /// Number of real effects: one for each affected connection; for `net-loss` at most one.
     pub fn hits(&self, id: FaultId) -> u64 {
         self.inner.lock().table.hits_of(id)
     }
@@ -148,8 +148,8 @@ impl Faults {
         self.inner.lock().table.take_hits()
     }
 
-    /// Returns when something was hit since it returned last, which [`Faults::take_hits`] then knows, unless it was taken already.
-    /// For one who waits; dropping the future loses nothing.
+    /// Waits for a hit since its last return. [`Faults::take_hits`] then returns that hit, unless it was taken already.
+    /// For one waiting task; dropping the future loses nothing.
     pub async fn struck(&self) {
         let struck = self.inner.lock().table.struck();
         struck.notified().await;
@@ -160,7 +160,7 @@ impl Faults {
         self.inner.lock().table.all()
     }
 
-    /// What becomes of a new connection.
+    /// The treatment of a new connection.
     pub(super) fn admit(&self, peer: SocketAddr) -> Door {
         let now_us = self.now_us();
         let mut inner = self.inner.lock();
@@ -219,7 +219,7 @@ impl Faults {
         }
     }
 
-    /// Lets packets vanish, and watches for the first that does.
+    /// Drops packets, and watches for the first lost one.
     fn lose(&self, id: FaultId, plan: Plan, ports: &[u16], over: CancellationToken) -> Result<(), Error> {
         let refused = |why| Error::NotPlayed { fault: "net-loss", why };
         let namespace = self.namespace.clone().ok_or_else(|| refused("it has no network namespace"))?;
@@ -245,7 +245,7 @@ impl Faults {
         Ok(())
     }
 
-    /// Records the one hit of lost packets, when there are some.
+    /// Records the one hit of lost packets, if there are some.
     fn note_lost(&self, namespace: &Namespace, id: FaultId) -> bool {
         let (to_server, to_subject) = namespace.lost(id);
         if to_server + to_subject == 0 {
@@ -296,7 +296,7 @@ impl Inner {
 }
 
 impl Open {
-    /// Tells the connection what it suffers now.
+    /// Updates the effects on the connection.
     fn tell(&self) {
         let mut shape = Shape { end: self.link.shape.borrow().end, ..Shape::default() };
         for (_, lanes) in &self.lanes {

@@ -1,12 +1,12 @@
-//! A TCP proxy between the subject and any control plane, through which the network can be as bad as asked for.
+//! A TCP proxy between the subject and any control plane, with network faults.
 //!
-//! Owns the listening socket, the connections through it and their tasks. It moves bytes and knows no protocol: back-pressure
-//! goes through it, half-closed directions stay half-closed, and nothing is read that cannot be written soon, so what
-//! it holds for one connection is bounded. Without a fault it adds one hop and no copy. It must not know TLS,
-//! HTTP or Kubernetes: it works with any control plane, also with one whose inside nobody can reach.
+//! Owns the listening socket, the connections through it and their tasks. It moves bytes and knows no protocol.
+//! Back-pressure goes through it, half-closed directions stay half-closed, and nothing is read that cannot be written
+//! soon, so the memory of one connection is bounded. Without a fault it adds one hop and no copy. It must not know TLS,
+//! HTTP or Kubernetes: it works with any control plane, even one without access to its inside.
 //!
-//! There is deliberately no deadline on an idle or blocked connection: a watch may be quiet for an hour, and a proxy that
-//! tidies up would be a fault that nobody asked for. What bounds it is the number of connections, and the end of the proxy.
+//! There is deliberately no deadline on an idle or blocked connection: a watch may be quiet for an hour, and a proxy
+//! that closes it would add a fault of its own. The number of connections and the end of the proxy are the bounds.
 
 mod connection;
 mod faults;
@@ -34,11 +34,11 @@ use wire::Wire;
 
 /// Connections at a time; further ones wait in the kernel. A client that leaks one a second for an hour fits.
 const CONNECTIONS_MAX: usize = 4096;
-/// How long the upstream may take to accept. It is on this machine or near it.
+/// Longest time for the upstream to accept. It is on this machine or near it.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The pause after a failed accept, for example when the process is out of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// How long tasks get to end after they were told to.
+/// Time for tasks to end after the request to stop.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Why the proxy did not start.
@@ -47,9 +47,7 @@ pub enum Error {
     /// The address is in use, or may not be used.
     #[error("failed to listen on {address} for the fault proxy")]
     Listen {
-        /// What was asked for.
         address: SocketAddr,
-        /// What the system said.
         #[source]
         source: io::Error,
     },
@@ -58,18 +56,19 @@ pub enum Error {
     Namespace(#[from] netns::Error),
 }
 
-/// What a proxy is started with.
+/// The configuration of a proxy.
 #[derive(Debug)]
 pub struct Config {
-    /// Where it listens; port 0 takes a free one. With a namespace only the port counts.
+    /// The listening address; port 0 takes a free one. With a namespace only the port counts.
     pub listen: SocketAddr,
-    /// Where connections go.
+    /// The target of connections.
     pub upstream: SocketAddr,
     /// Zero of all times that the proxy reports.
     pub epoch: Instant,
     /// Decides jitter and every probability.
     pub seed: u64,
-    /// The namespace whose far end it listens at. Only with one can packets be lost without a trace (`net-loss`).
+    /// The namespace at whose far end it listens. Packets can be lost without a trace (`net-loss`) only with a
+    /// namespace.
     pub namespace: Option<Namespace>,
 }
 
@@ -103,7 +102,7 @@ impl Config {
 }
 
 impl Proxy {
-    /// Listens. The upstream is connected to when a client comes, not before.
+    /// Listens. The upstream is connected to only when a client comes.
     pub async fn start(config: Config) -> Result<Self, Error> {
         let address = config.listen;
         let failed = |source| Error::Listen { address, source };
@@ -120,7 +119,7 @@ impl Proxy {
         Ok(Self { address, faults, stop, tasks })
     }
 
-    /// Where it listens, with the real port when 0 was asked for.
+    /// The listening address, with the real port if the configured one was 0.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -130,7 +129,6 @@ impl Proxy {
         &self.faults
     }
 
-    /// What went through it so far.
     pub fn counts(&self) -> Counts {
         self.faults.counts()
     }
@@ -192,14 +190,14 @@ async fn through(shared: Arc<Shared>, tcp: TcpStream, peer: SocketAddr, _permit:
     connection::serve(&wire, tcp, upstream).await;
 }
 
-/// Turns a connection away that was accepted already: from user space there is no earlier moment.
+/// Refuses a connection that is accepted already, because user space has no earlier moment.
 async fn refuse(tcp: TcpStream, how: Refusal) {
     match how {
         Refusal::Reset => {
             let _ = tcp.set_zero_linger();
         }
         Refusal::Close => connection::close(tcp).await,
-        // Never served, also not when the fault is over: what hangs, hangs until its client gives up.
+        // The connection is never served, even after the fault: it hangs until its client gives up.
         Refusal::Hang => connection::discard(&tcp).await,
     }
 }

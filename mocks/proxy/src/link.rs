@@ -1,4 +1,4 @@
-//! What faults and counters know of one open connection. It must not know the sockets.
+//! The state of one open connection for faults and counters. It must not know the sockets.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -11,18 +11,17 @@ use tokio_util::sync::CancellationToken;
 
 use super::shape::{Shape, Way};
 
-/// What faults and counters know of one open connection.
 #[derive(Debug)]
 pub(super) struct Link {
     pub id: u64,
-    /// The subject's side.
+    /// The subject's address.
     pub peer: SocketAddr,
     pub shape: watch::Sender<Shape>,
-    /// Bytes given to the kernel so far.
+    /// Bytes given to the kernel so far, by direction.
     pub moved: [AtomicU64; 2],
-    /// Faults whose first effect on this connection was counted; bounded by the faults that are remembered.
+    /// Faults whose first effect on this connection was counted; bounded by the number of remembered faults.
     counted: Mutex<BTreeSet<FaultId>>,
-    /// The subject has closed its side.
+    /// Cancelled when the subject has closed its side.
     pub subject_gone: CancellationToken,
 }
 
@@ -43,7 +42,7 @@ impl Link {
         self.moved[way as usize].load(Ordering::Acquire)
     }
 
-    /// `connection 3 from 127.0.0.1:50112`.
+    /// For example `connection 3 from 127.0.0.1:50112`.
     pub fn describe(&self) -> String {
         format!("connection {} from {}", self.id, self.peer)
     }

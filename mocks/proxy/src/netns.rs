@@ -1,12 +1,12 @@
-//! A network namespace at whose far end the proxy listens, so that packets can vanish without a trace.
+//! A network namespace at whose far end the proxy listens, so that packets can be lost without a trace.
 //!
-//! Owns one namespace, one pair of virtual cables and the packet filter inside; all of it is gone when the value is dropped.
-//! No byte of user space can keep the kernel from acknowledging what arrives, and TCP keep-alive with it; a packet
-//! filter can. The subject stays where it is, with its loopback and its files: only its way to the API server leads
+//! Owns one namespace, one pair of virtual cables and the packet filter inside; all of it is removed when the value is
+//! dropped. User space cannot keep the kernel from acknowledging received data and TCP keep-alive; a packet filter can.
+//! The subject stays in its own namespace, with its loopback and its files: only its way to the API server leads
 //! through the cable. It must not change anything outside, besides the near end of the cable.
 //!
-//! Needs root (`CAP_NET_ADMIN` and `CAP_SYS_ADMIN`), iproute2 and nftables. The calls here run programs that take a
-//! few milliseconds each; they are meant for the moments when a fault begins or ends.
+//! Needs root (`CAP_NET_ADMIN` and `CAP_SYS_ADMIN`), iproute2 and nftables. The calls here run programs that take a few
+//! milliseconds each; they are meant for the moments when a fault begins or ends.
 
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
@@ -19,14 +19,15 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use super::plan::Ways;
 
-/// Before the process id in the names of namespaces.
+/// Precedes the process id in the names of namespaces.
 const PREFIX: &str = "longhaul-";
-/// Where iproute2 keeps them.
+/// The folder in which iproute2 keeps them.
 const DIRECTORY: &str = "/run/netns";
-/// 198.18.0.0/15 is set aside for measurements of networks (RFC 2544), so nobody routes to it; a pair takes four addresses.
+/// 198.18.0.0/15 is reserved for measurements of networks (RFC 2544), so no network routes to it; a pair takes four
+/// addresses.
 const FIRST_ADDRESS: u32 = u32::from_be_bytes([198, 18, 0, 0]);
 const PAIRS: u32 = 1 << 15;
-/// Pairs that are tried when others are in use.
+/// Pairs that are tried if others are in use.
 const TRIES: u32 = 64;
 /// Left-over namespaces of dead processes that are removed at a time.
 const STALE_MAX: usize = 64;
@@ -39,25 +40,21 @@ pub enum Error {
     /// This machine or this user cannot have one.
     #[error("network namespaces need {what}: {why}")]
     Needs {
-        /// What is missing.
+        /// The missing requirement.
         what: &'static str,
-        /// What the system or the program said.
         why: String,
     },
-    /// A program that worked before did not.
+    /// A program failed although it has worked before.
     #[error("failed to run `{command}`: {why}")]
     Program {
         /// The program and its arguments.
         command: String,
-        /// What it said.
         why: String,
     },
-    /// The namespace could not be listened in.
+    /// The proxy could not listen in the namespace.
     #[error("failed to listen in network namespace {name}")]
     Listen {
-        /// The namespace.
         name: String,
-        /// What the system said.
         #[source]
         source: std::io::Error,
     },
@@ -73,7 +70,7 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// Makes one; also removes what killed processes left behind.
+    /// Makes a namespace; also removes those of killed processes.
     pub fn create() -> Result<Self, Error> {
         remove_stale();
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -84,7 +81,7 @@ impl Namespace {
         let (near, far) = free_pair(pid.wrapping_mul(64).wrapping_add(number))?;
         ip(&["netns", "add", &name])
             .map_err(|error| Error::Needs { what: "root and iproute2", why: error.to_string() })?;
-        // From here on dropping removes what there is.
+        // From here on a drop removes all that exists.
         let namespace = Self { name, cable: near_cable, far };
         let name = namespace.name.as_str();
         let near_cable = namespace.cable.as_str();
@@ -99,7 +96,7 @@ impl Namespace {
         Ok(namespace)
     }
 
-    /// The address that the proxy has for the subject; a server certificate must name it.
+    /// The proxy's address for the subject; a server certificate must name it.
     pub fn address(&self) -> IpAddr {
         IpAddr::V4(self.far)
     }
@@ -109,7 +106,8 @@ impl Namespace {
         let failed = |source| Error::Listen { name: self.name.clone(), source };
         let space = std::fs::File::open(Path::new(DIRECTORY).join(&self.name)).map_err(failed)?;
         let address = SocketAddr::from((self.far, port));
-        // A thread of its own, because the namespace belongs to the thread. A socket stays where it was made.
+        // A thread of its own, because a namespace is a property of a thread. A socket stays in the namespace where it
+        // was made.
         let listening = std::thread::spawn(move || {
             move_into_link_name_space(std::os::fd::AsFd::as_fd(&space), Some(LinkNameSpaceType::Network))?;
             let listener = TcpListener::bind(address)?;
@@ -119,7 +117,7 @@ impl Namespace {
         listening.join().unwrap_or_else(|_| Err(std::io::Error::other("the thread panicked"))).map_err(failed)
     }
 
-    /// From now on packets vanish: those of the subject's `ports`, or all.
+    /// Begins to drop packets: those of the subject's `ports`, or all.
     pub(super) fn lose(&self, by: FaultId, ways: Ways, ports: Option<&[u16]>) -> Result<(), Error> {
         if ports.is_some_and(<[u16]>::is_empty) {
             return Ok(());
@@ -139,7 +137,7 @@ impl Namespace {
         self.filter(&script.join("\n")).map(drop)
     }
 
-    /// Packets arrive again.
+    /// Stops dropping packets.
     pub(super) fn pass(&self, by: FaultId, ways: Ways) -> Result<(), Error> {
         let mut script = Vec::new();
         for (chain, _, _, lost) in chains(by, ways) {
@@ -151,13 +149,13 @@ impl Namespace {
         self.filter(&script.join("\n")).map(drop)
     }
 
-    /// How many packets have vanished: to the server, to the subject.
+    /// Number of lost packets: to the server, to the subject.
     pub(super) fn lost(&self, by: FaultId) -> (u64, u64) {
         let [to_server, to_subject] = chains(by, Ways::BOTH).map(|(chain, ..)| self.counted(&chain).unwrap_or(0));
         (to_server, to_subject)
     }
 
-    /// The packets of a chain's counter; `None` when there is no such chain.
+    /// The packets of a chain's counter; `None` if there is no such chain.
     fn counted(&self, chain: &str) -> Option<u64> {
         let shown = self.filter(&format!("list chain ip longhaul {chain}\n")).ok()?;
         Some(shown.split_once("counter packets ")?.1.split_whitespace().next()?.parse().unwrap_or(0))
@@ -173,13 +171,13 @@ impl Namespace {
 
 impl Drop for Namespace {
     fn drop(&mut self) {
-        // Taking one end of a cable away takes the other too; connections end with the sockets that hold them.
+        // Removing one end of a cable removes the other too; connections end with the sockets that hold them.
         let _ = ip(&["link", "del", &self.cable]);
         let _ = ip(&["netns", "del", &self.name]);
     }
 }
 
-/// The chains of a fault as `(name, hook, the subject's end, whether it loses)`, first the way to the server.
+/// The chains of a fault as `(name, hook, the subject's end, whether it loses)`, first the direction to the server.
 fn chains(by: FaultId, ways: Ways) -> [(String, &'static str, &'static str, bool); 2] {
     [
         (format!("in{}", by.0), "input", "sport", ways.to_server),
@@ -187,7 +185,7 @@ fn chains(by: FaultId, ways: Ways) -> [(String, &'static str, &'static str, bool
     ]
 }
 
-/// Two addresses of this machine that nobody else uses: the near and the far one.
+/// Two unused addresses of this machine: the near and the far one.
 fn free_pair(start: u32) -> Result<(Ipv4Addr, Ipv4Addr), Error> {
     let used =
         ip(&["-o", "-4", "addr", "show"]).map_err(|error| Error::Needs { what: "iproute2", why: error.to_string() })?;
@@ -201,7 +199,7 @@ fn free_pair(start: u32) -> Result<(Ipv4Addr, Ipv4Addr), Error> {
     Err(Error::Needs { what: "a free address in 198.18.0.0/15", why: format!("{TRIES} pairs are in use") })
 }
 
-/// A process that was killed could not clean up.
+/// Removes the namespaces of killed processes.
 fn remove_stale() {
     let Ok(entries) = std::fs::read_dir(DIRECTORY) else { return };
     for entry in entries.flatten().take(STALE_MAX) {
@@ -223,7 +221,7 @@ fn run(program: &str, arguments: &[&str], input: &str) -> Result<String, Error> 
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|error| failed(error.to_string()))?;
     if let Some(mut stdin) = child.stdin.take() {
-        // A program that ends early says why itself.
+        // A program that ends early reports why itself.
         let _ = stdin.write_all(input.as_bytes());
     }
     let output = child.wait_with_output().map_err(|error| failed(error.to_string()))?;

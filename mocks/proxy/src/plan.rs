@@ -1,6 +1,6 @@
-//! What a fault means for the proxy.
+//! The plan of the proxy for a fault.
 //!
-//! Owns the translation of a [`Fault`] into plain values with every default decided. It must not know connections.
+//! Owns the translation of a [`Fault`] into plain values with all defaults filled in. It must not know connections.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,20 +13,20 @@ use mock_faults::{
 use super::link::Link;
 use super::shape::{Cut, End, Lane, Late, Slow, Way};
 
-/// What a slow hop between regions adds.
+/// The delay of a slow hop between regions.
 const DELAY: Duration = Duration::from_millis(100);
-/// Slow enough to be noticed with the first list, fast enough that a handshake passes.
+/// Slow enough to be noticed with the first list, fast enough for a handshake.
 const BYTES_PER_S: u64 = 10 * 1024;
 /// In the middle of the server's part of a TLS handshake, or of an answer.
 const CUT_BYTES: u64 = 1024;
 
-/// What becomes of a new connection.
+/// The treatment of a new connection.
 pub(super) enum Door {
     Open(Arc<Link>),
     Shut(Refusal),
 }
 
-/// How a connection is turned away.
+/// How a connection is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refusal {
     Reset,
@@ -34,7 +34,7 @@ pub(super) enum Refusal {
     Hang,
 }
 
-/// Which directions a fault is about.
+/// The directions that a fault concerns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ways {
     pub to_server: bool,
@@ -95,7 +95,7 @@ impl Ways {
 }
 
 impl Plan {
-    /// What the proxy does for a fault; `None` for a fault that is not the network's.
+    /// The plan for a fault; `None` if the fault is not the network's.
     pub fn of(fault: &Fault) -> Option<Self> {
         let (freeze, loss) = (fault.keys::<FreezeKeys>(), fault.keys::<LossKeys>());
         let what = match fault.name {
@@ -128,11 +128,11 @@ impl Plan {
             _ => return None,
         };
         let ways = match fault.name {
-            // An answer is cut, not a request.
+            // The answer is cut, not the request.
             Name::NetCut => Ways::of(Some(Direction::ToSubject)),
             _ => Ways::of(freeze.direction.or(loss.direction)),
         };
-        // What is armed before the subject starts, or waits for its turn, is meant for what comes.
+        // A fault that is armed before the subject starts, or waits for its turn, is meant for later connections.
         let waits = fault.is_armed_before() || fault.counts_turns();
         let on_new = match what {
             What::Freeze | What::Loss => {
@@ -148,13 +148,13 @@ impl Plan {
             on_new,
             heals: match what {
                 What::Freeze => freeze.heals == Some(true),
-                // Packets arrive again when nobody throws them away.
+                // Packets arrive again when they are no longer dropped.
                 _ => true,
             },
         })
     }
 
-    /// What it does to one direction of a connection on which so many bytes have gone that way.
+    /// The effect on one direction of a connection that has moved `moved` bytes in it.
     pub fn lane(&self, by: FaultId, way: Way, moved: u64) -> Lane {
         let mut lane = Lane::default();
         if !self.ways.contains(way) {

@@ -1,8 +1,8 @@
-//! One direction of one connection: bytes from here to there, as its lane says.
+//! One direction of one connection: it moves bytes as its lane demands.
 //!
-//! Owns the order of bytes, back-pressure, delay, rate, freezing and cutting. A direction holds at most
-//! [`PIECES_MAX`] pieces of [`PIECE_BYTES_MAX`] (1 MiB), and none while it is idle. It must not open or close sockets, except
-//! for passing on a half-close.
+//! Owns the order of bytes, back-pressure, delay, rate, freezing and cutting. A direction holds at most [`PIECES_MAX`]
+//! pieces of [`PIECE_BYTES_MAX`] (1 MiB), and none while it is idle. It must not open or close sockets, except for
+//! passing on a half-close.
 
 use std::io;
 use std::time::Duration;
@@ -16,14 +16,14 @@ use tokio::time::Instant;
 use super::shape::{End, Lane, Shape, Way};
 use super::wire::Wire;
 
-/// One TLS record's worth.
+/// The size of one TLS record.
 const PIECE_BYTES_MAX: usize = 16 * 1024;
-/// Pieces on their way. With a delay this bounds the throughput: 1 MiB for each round of the delay.
+/// Pieces in transit. With a delay this bounds the throughput: 1 MiB for each round of the delay.
 const PIECES_MAX: usize = 64;
 /// A slowed direction writes this often, so that a slow line drips instead of stuttering.
 const SLICES_PER_S: u64 = 20;
 
-/// Data that is on its way.
+/// Data in transit.
 struct Piece {
     due: Instant,
     bytes: Bytes,
@@ -32,9 +32,9 @@ struct Piece {
 /// How a direction ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ended {
-    /// The source closed its side; that has been passed on.
+    /// The source closed its side, and the close was passed on.
     Finished,
-    /// The whole connection is to end so.
+    /// The whole connection ends in this way.
     Whole(End),
 }
 
@@ -61,7 +61,7 @@ async fn move_bytes(from: &mut ReadHalf<'_>, to: &mut WriteHalf<'_>, way: Way, w
         let mut reading = std::pin::pin!(reading);
         let mut writing = std::pin::pin!(write(to, pieces, way, wire, &mut shape));
         tokio::select! {
-            // It ends first only when it fails: otherwise it ends because there is nothing more to come.
+            // The writer ends first only on failure: otherwise it ends because no more data comes.
             written = writing.as_mut() => {
                 written?;
                 reading.await
@@ -72,7 +72,7 @@ async fn move_bytes(from: &mut ReadHalf<'_>, to: &mut WriteHalf<'_>, way: Way, w
             }
         }
     };
-    // A frozen direction lets not even an end through.
+    // A frozen direction does not pass on an end either.
     loop {
         let lane = *shape.borrow_and_update().lane(way);
         let Some(by) = lane.frozen else { break };
@@ -91,7 +91,7 @@ enum Stopped {
 async fn read(from: &mut ReadHalf<'_>, queue: mpsc::Sender<Piece>, way: Way, wire: &Wire) -> io::Result<()> {
     let mut last_due = Instant::now();
     loop {
-        // Room first: what cannot be passed on stays in the kernel, where the sender feels it.
+        // Room is reserved first: data that cannot be passed on stays in the kernel, where the sender notices.
         let Ok(room) = queue.reserve().await else { return Ok(()) };
         from.readable().await?;
         let mut bytes = BytesMut::with_capacity(PIECE_BYTES_MAX);
@@ -104,7 +104,7 @@ async fn read(from: &mut ReadHalf<'_>, queue: mpsc::Sender<Piece>, way: Way, wir
         let now = Instant::now();
         let late = wire.shape.borrow().lane(way).late;
         if let Some(late) = late {
-            // Order is kept: TCP would wait for the late one too.
+            // Order is kept: TCP would wait for the late piece too.
             last_due = last_due.max(now + late.delay + late.jitter.mul_f64(wire.random()));
             wire.hit_once(late.by, || format!("data {} delayed by {:?} or more", way.as_str(), late.delay));
         }
@@ -112,8 +112,8 @@ async fn read(from: &mut ReadHalf<'_>, queue: mpsc::Sender<Piece>, way: Way, wir
     }
 }
 
-/// Waits until a frozen direction moves again. A subject that has left meanwhile ends the connection, which nobody
-/// can see any more: a server that counts its connections must not count this one as leaked.
+/// Waits until a frozen direction moves again. If the subject leaves meanwhile, the connection ends. Nobody can use it
+/// any more, and a server that counts its connections must not count it as leaked.
 async fn thawed(wire: &Wire, shape: &mut watch::Receiver<Shape>) -> Result<(), Stopped> {
     tokio::select! {
         biased;
@@ -170,7 +170,7 @@ async fn write(
                 Err(_) => return Err(Stopped::Broken),
             }
         }
-        // Not only before the next byte: a cut after all that there was would never come.
+        // Not only before the next byte: a cut after the last byte would never come.
         let lane = *shape.borrow().lane(way);
         cut(&lane, way, wire)?;
     }
@@ -185,7 +185,7 @@ fn cut(lane: &Lane, way: Way, wire: &Wire) -> Result<(), Stopped> {
     Err(Stopped::Cut(cut.how))
 }
 
-/// How many bytes may be written now; at least one.
+/// Number of bytes that may be written now; at least one.
 fn allowed(lane: &Lane, moved: u64, wanted: usize) -> usize {
     let mut most = u64::try_from(wanted).unwrap_or(u64::MAX);
     if let Some(cut) = lane.cut {
@@ -197,7 +197,7 @@ fn allowed(lane: &Lane, moved: u64, wanted: usize) -> usize {
     usize::try_from(most.max(1)).unwrap_or(wanted)
 }
 
-/// How long a direction of this rate is busy with so many bytes.
+/// How long a direction of this rate needs for this many bytes.
 fn pause(count: usize, bytes_per_s: u64) -> Duration {
     let count = u32::try_from(count).unwrap_or(u32::MAX);
     Duration::from_secs(1) * count / u32::try_from(bytes_per_s.max(1)).unwrap_or(u32::MAX)

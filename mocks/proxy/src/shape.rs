@@ -1,12 +1,12 @@
-//! What happens to the bytes of one connection.
+//! The effects of faults on the bytes of one connection.
 //!
-//! Owns the combined effect of all faults on a connection, as plain values. It must not do anything.
+//! Owns the combined effect of all faults on a connection, as plain values. It must not act.
 
 use std::time::Duration;
 
 use mock_faults::FaultId;
 
-/// Which way bytes go.
+/// A direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
     /// From the server to the subject.
@@ -15,51 +15,49 @@ pub(super) enum Way {
     ToServer,
 }
 
-/// How a connection ends before its time.
+/// How a fault ends a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
-    /// With RST.
     Reset,
-    /// With FIN.
     Close,
 }
 
-/// What one connection suffers.
+/// The effects on one connection.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Shape {
     pub to_subject: Lane,
     pub to_server: Lane,
-    /// It is to end now.
+    /// Set if the connection is to end now.
     pub end: Option<End>,
 }
 
-/// What one direction of a connection suffers. Several faults add up.
+/// The effects on one direction of a connection. Several faults add up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Lane {
-    /// No byte is moved.
+    /// The fault that stops all bytes.
     pub frozen: Option<FaultId>,
     pub late: Option<Late>,
     pub slow: Option<Slow>,
     pub cut: Option<Cut>,
 }
 
-/// Each piece of data arrives later.
+/// A delay of each piece of data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Late {
     pub by: FaultId,
     pub delay: Duration,
-    /// Up to so much more, evenly distributed; the order of bytes is kept.
+    /// Additional delay up to this much, evenly distributed; the order of bytes is kept.
     pub jitter: Duration,
 }
 
-/// No more than so many bytes go through in a second.
+/// A limit of the bytes in a second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Slow {
     pub by: FaultId,
     pub bytes_per_s: u64,
 }
 
-/// The connection ends once so many bytes have gone this way, counted from its opening.
+/// The end of the connection after this many bytes in this direction, counted from its opening.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Cut {
     pub by: FaultId,
@@ -95,7 +93,7 @@ impl Way {
 }
 
 impl Lane {
-    /// Adds what another fault does to the same direction.
+    /// Adds the effects of another fault on the same direction.
     pub fn add(&mut self, other: &Self) {
         self.frozen = self.frozen.or(other.frozen);
         self.late = match (self.late, other.late) {

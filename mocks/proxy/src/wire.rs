@@ -1,4 +1,4 @@
-//! A connection that is being served, as those who serve it see it.
+//! A connection in service, with its state and its faults.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -9,7 +9,7 @@ use super::faults::Faults;
 use super::link::Link;
 use super::shape::{End, Way};
 
-/// A connection that is being served; it leaves the list when this is dropped.
+/// A connection in service; it leaves the list when this is dropped.
 pub(super) struct Wire {
     link: Arc<Link>,
     faults: Arc<Faults>,
@@ -34,19 +34,19 @@ impl Wire {
         self.faults.note_moved(way, count);
     }
 
-    /// Records the first effect of a fault on this connection; later ones say nothing new.
+    /// Records the first effect of a fault on this connection; later ones add no information.
     pub fn hit_once(&self, by: FaultId, what: impl FnOnce() -> String) {
         if self.link.is_first(by) {
             self.faults.hit(by, format!("{}: {}", self.link.describe(), what()));
         }
     }
 
-    /// 0 to 1.
+    /// A number from 0 to 1.
     pub fn random(&self) -> f64 {
         self.faults.random()
     }
 
-    /// Waits until a fault ends it.
+    /// Waits until a fault ends the connection.
     pub async fn ended(&self) -> End {
         let mut shape = self.link.shape.subscribe();
         loop {

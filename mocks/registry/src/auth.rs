@@ -1,8 +1,8 @@
-//! Who may do what: anonymous, basic and token authentication.
+//! Anonymous, basic and token authentication, and the permissions of users.
 //!
-//! Owns the decision and the challenge. Tokens are made as Docker's token authentication specification says
-//! (distribution documentation, "Token Authentication Specification" and "`OAuth2` Token Authentication"); they carry
-//! their grants and a keyed hash, so the registry remembers none of them. Pure: time comes in as an argument.
+//! Owns the decision and the challenge. Tokens are made as in Docker's token authentication specification (distribution
+//! documentation, "Token Authentication Specification" and "`OAuth2` Token Authentication"); they carry their grants
+//! and a keyed hash, so the registry remembers none of them. Pure: time comes in as an argument.
 
 use std::time::Duration;
 
@@ -20,45 +20,39 @@ use super::route::Kind;
 const SERVICE: &str = "longhaul-registry";
 /// Scopes in one token request; clients ask for a handful at most.
 const SCOPES_MAX: usize = 32;
-/// SHA-256's block, which RFC 2104 pads the key to.
+/// SHA-256's block size, to which RFC 2104 pads the key.
 const HMAC_BLOCK: usize = 64;
 
-/// Which authentication the registry wants.
+/// The required authentication.
 #[derive(Debug, Clone, Default)]
 pub enum Auth {
-    /// Everybody may do everything.
+    /// All clients may do everything.
     #[default]
     Anonymous,
     /// RFC 7617 on every request.
-    Basic {
-        /// Who there is.
-        users: Vec<User>,
-    },
+    Basic { users: Vec<User> },
     /// A bearer token from `/token` on every request.
     Token {
-        /// Who there is.
         users: Vec<User>,
-        /// Whether a token to pull is given to anybody.
+        /// Whether anonymous clients get a token to pull.
         anonymous_pull: bool,
-        /// How long a token is good. The specification asks for at least 60 s.
+        /// How long a token is valid. The specification asks for at least 60 s.
         lifetime: Duration,
     },
 }
 
-/// Somebody with a password.
 #[derive(Clone)]
 pub struct User {
     /// The user name; without `:`, which RFC 7617 cannot carry.
     pub name: String,
-    /// The password.
     pub password: String,
-    /// Where: repository names, or prefixes that end in `*`.
+    /// The allowed repositories: names, or prefixes that end in `*`.
     pub repositories: Vec<String>,
-    /// Whether to push and delete too, not only pull.
+    /// Whether the user may push and delete too, not only pull.
     pub push: bool,
 }
 
-/// What a request needs, and what a token gives, on one repository.
+/// A permission on one repository, needed by a request or granted by a token.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Scope {
     #[serde(rename = "type")]
@@ -81,7 +75,7 @@ struct Claims {
     access: Vec<Scope>,
 }
 
-/// What a client sent to `/token`.
+/// The content of a request to `/token`.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct TokenRequest {
     pub(super) scopes: Vec<Scope>,
@@ -109,7 +103,7 @@ impl User {
 }
 
 impl Scope {
-    /// The scope that a request needs; none for those that are about no repository.
+    /// The scope that a request needs; `None` for requests that concern no repository.
     pub(super) fn needed(kind: Kind, repository: Option<&str>) -> Option<Self> {
         let actions: &[&str] = match kind {
             Kind::ManifestPut
@@ -132,7 +126,7 @@ impl Scope {
         Self { kind: "repository".into(), name: name.into(), actions }
     }
 
-    /// `repository:library/nginx:pull,push`; the name may hold a port, so it is cut at both ends.
+    /// Parses `repository:library/nginx:pull,push`; the name may hold a port, so it is cut at both ends.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (kind, rest) = text.split_once(':')?;
         let (name, actions) = rest.rsplit_once(':')?;
@@ -154,7 +148,7 @@ impl std::fmt::Display for Scope {
 }
 
 impl TokenRequest {
-    /// From the query of a `GET`, or from the form of a `POST`; both are the same pairs.
+    /// Reads the query of a `GET`, or the form of a `POST`; both are the same pairs.
     pub(super) fn read(headers: &HeaderMap, pairs: &[(String, String)]) -> Self {
         let value = |key: &str| pairs.iter().find(|(name, _)| name == key).map(|(_, value)| value.clone());
         let texts = pairs.iter().filter(|(name, _)| name == "scope").flat_map(|(_, value)| value.split(' '));
@@ -171,7 +165,7 @@ impl Authenticator {
         Self { auth, key }
     }
 
-    /// Lets a request through and says who it is, or refuses it with the challenge.
+    /// Accepts a request and returns its user, or refuses it with the challenge.
     pub(super) fn check(
         &self,
         headers: &HeaderMap,
@@ -238,7 +232,7 @@ impl Authenticator {
         refusal.header(WWW_AUTHENTICATE, &challenge)
     }
 
-    /// The answer of `/token`: a token for what was asked *and* may be had, which can be nothing.
+    /// The answer of `/token`: a token for the requested *and* allowed scopes, which may be empty.
     pub(super) fn token(&self, request: &TokenRequest, now: Duration) -> Result<serde_json::Value, Refusal> {
         let Auth::Token { users, anonymous_pull, lifetime } = &self.auth else {
             return Err(Refusal::new(Code::Unsupported).status(http::StatusCode::NOT_FOUND));

@@ -1,6 +1,6 @@
 //! Response bodies: whole, or cut short on purpose.
 //!
-//! Owns how bytes leave; what they are is decided elsewhere.
+//! Owns how bytes are sent; their content is decided elsewhere.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use tokio::time::Sleep;
 
-/// In how many pieces a body that trickles leaves in a second.
+/// Pieces per second of a body that trickles.
 const PIECES_PER_SECOND: u64 = 10;
 const PIECE_EVERY: Duration = Duration::from_millis(1000 / PIECES_PER_SECOND);
 
@@ -18,22 +18,22 @@ const PIECE_EVERY: Duration = Duration::from_millis(1000 / PIECES_PER_SECOND);
 #[derive(Debug)]
 pub(super) struct Body {
     bytes: Bytes,
-    /// What the peer is promised; more than `bytes` when the body is cut.
+    /// The promised length; more than `bytes` if the body is cut.
     promised: u64,
     /// Set once after the bytes of a cut body, so that the connection flushes them before it is torn down.
     flushed: bool,
-    /// Set when it trickles.
+    /// Set if the body trickles.
     drip: Option<Drip>,
 }
 
-/// How a body trickles.
+/// The progress of a body that trickles.
 #[derive(Debug)]
 struct Drip {
     piece_bytes: usize,
     pause: Pin<Box<Sleep>>,
 }
 
-/// The body ends before what its length promised; hyper closes the connection or resets the stream on it.
+/// The body ends before its promised length; hyper closes the connection or resets the stream on this error.
 #[derive(Debug, thiserror::Error)]
 #[error("the body was cut short by a fault")]
 pub(super) struct Cut;
@@ -48,18 +48,18 @@ impl Body {
         Self { promised: bytes.len() as u64, bytes, flushed: false, drip: None }
     }
 
-    /// The same body, ending after half of its bytes with an error instead of an end.
+    /// The same body, ending with an error after half of its bytes.
     pub(super) fn cut_in_half(self) -> Self {
         Self { bytes: self.bytes.slice(..self.bytes.len() / 2), ..self }
     }
 
-    /// The same body in small pieces, so many bytes a second.
+    /// The same body in small pieces, at this many bytes a second.
     pub(super) fn trickling(self, bytes_per_second: u64) -> Self {
         let piece_bytes = usize::try_from(bytes_per_second.div_ceil(PIECES_PER_SECOND)).unwrap_or(usize::MAX).max(1);
         Self { drip: Some(Drip { piece_bytes, pause: Box::pin(tokio::time::sleep(PIECE_EVERY)) }), ..self }
     }
 
-    /// What the peer is promised, in bytes.
+    /// The promised length, in bytes.
     pub(super) const fn promised(&self) -> u64 {
         self.promised
     }
@@ -68,7 +68,7 @@ impl Body {
         self.bytes
     }
 
-    /// Bytes that really leave.
+    /// Bytes that are really sent.
     pub(super) fn sent_bytes(&self) -> u64 {
         self.bytes.len() as u64
     }

@@ -1,6 +1,6 @@
-//! From the listening socket to requests: accept, TLS, HTTP/1.1 and HTTP/2, limits, the end.
+//! The path from the listening socket to requests: accept, TLS, HTTP/1.1 and HTTP/2, limits, the end.
 //!
-//! Owns every deadline of a connection. A connection that is over its limits is closed; the registry goes on.
+//! Owns every deadline of a connection. A connection that exceeds its limits is closed; the registry goes on.
 
 mod stall;
 
@@ -24,27 +24,28 @@ use super::serve::{Caller, answer};
 use super::shared::Shared;
 use stall::Impatient;
 
-/// A handshake takes a round trip or two; a client that needs longer is not one of ours.
+/// A handshake takes a round trip or two; a client that needs longer is given up.
 const HANDSHAKE_DEADLINE: Duration = Duration::from_secs(10);
 /// hyper counts an idle keep-alive connection as a head being read. Longer than the 90 s that Go's clients keep one.
 const HEAD_DEADLINE: Duration = Duration::from_mins(2);
-/// How long a client may leave what we send in its socket.
+/// How long a client may leave sent bytes in its socket unread.
 const WRITE_STALL: Duration = Duration::from_mins(1);
-/// How long open requests may take when the registry stops.
+/// Time for open requests when the registry stops.
 const DRAIN_DEADLINE: Duration = Duration::from_secs(2);
-/// After an accept that failed for want of file descriptors: long enough not to spin, short enough not to be noticed.
+/// The pause after an accept that failed for want of file descriptors: long enough not to spin, short enough not to be
+/// noticed.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 const STREAMS_PER_CONNECTION: u32 = 250;
 /// HTTP/2 windows: one blob of the seeded population fits without waiting for an update.
 const STREAM_WINDOW_BYTES: u32 = 1 << 20;
 const CONNECTION_WINDOW_BYTES: u32 = 4 << 20;
 
-/// The listening socket and what its connections need.
+/// The listening socket and the settings of its connections.
 pub(super) struct Door {
     pub(super) listener: TcpListener,
     pub(super) tls: Option<TlsAcceptor>,
     pub(super) shared: Arc<Shared>,
-    /// Who comes here.
+    /// The sort of caller behind this socket.
     pub(super) caller: Caller,
     pub(super) connections_max: usize,
     pub(super) stop: CancellationToken,
@@ -80,7 +81,7 @@ impl Door {
         connections.shutdown().await;
     }
 
-    /// The next connection, once there is room for it; none when accepting failed.
+    /// The next connection, once there is room for it; `None` if accepting failed.
     async fn accept(&self, permits: &Arc<Semaphore>) -> Option<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
         let permit = permits.clone().acquire_owned().await.ok()?;
         match self.listener.accept().await {
@@ -94,12 +95,12 @@ impl Door {
     }
 }
 
-/// Binds; the error is left to the caller, who knows what the address is for.
+/// Binds; the caller adds context to the error.
 pub(super) async fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
     TcpListener::bind(address).await
 }
 
-/// Serves a connection unless a fault wants it otherwise, and until one does.
+/// Serves a connection unless or until a fault ends it.
 async fn welcome(
     stream: TcpStream,
     peer: SocketAddr,
@@ -129,7 +130,7 @@ async fn welcome(
     tokio::select! {
         biased;
         () = line.cut() => {
-            // It stands still, if that is what the fault wants, and then it goes.
+            // If the fault wants it, the connection stands still before it ends.
             tokio::select! {
                 () = line.released() => {}
                 () = stop.cancelled() => {}

@@ -1,7 +1,7 @@
-//! Content digests, as the OCI image specification writes them (descriptor.md, "Digests").
+//! Content digests, in the form of the OCI image specification (descriptor.md, "Digests").
 //!
-//! Owns parsing, comparing and computing them. An algorithm that is not registered there is refused: a registry
-//! that cannot check a digest must not promise it.
+//! Owns parsing, comparing and computing them. An algorithm that is not registered there is refused: a registry that
+//! cannot check a digest must not promise it.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ pub struct Digest(String);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a digest: write `sha256:` and 64 lower-case hexadecimal digits")]
 pub struct NotADigest {
-    /// What was given, cut to a printable length.
+    /// The text, cut to a printable length.
     pub text: String,
 }
 
@@ -54,7 +54,7 @@ impl Digest {
         }
     }
 
-    /// The text as it is written in a URL.
+    /// The text for a URL.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -126,7 +126,7 @@ mod tests {
     }
 
     proptest! {
-        /// A digest matches what it was made from, however the bytes arrived, and nothing else.
+        /// A digest matches its content, however the bytes arrived, and no other content.
         #[test]
         fn a_digest_does_not_depend_on_the_cuts(parts in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..8)) {
             let whole = parts.concat();

@@ -1,7 +1,8 @@
-//! Faults of the registry: the same shape as [`mock_faults::Faults`], so that whoever plays a schedule treats both alike.
+//! The faults of the registry: the same shape as [`mock_faults::Faults`], so that a schedule's runner treats both
+//! alike.
 //!
-//! Owns which requests and connections a fault is about. One fault is one file below `faults/` and one line in
-//! [`behaviour`]; names, keys, turns and hits are those of every fault. A hit is recorded only when an answer was really changed.
+//! Owns the choice of requests and connections. One fault is one file below `faults/` and one line in [`behaviour`];
+//! names, keys, turns and hits are shared with all faults. A hit is recorded only when an answer was really changed.
 
 mod auth_failing;
 mod cut;
@@ -30,40 +31,40 @@ use super::route::{Kind, Route};
 
 pub(super) use down::Door;
 
-/// How much of a path and of a user agent a hit tells.
+/// Characters of a path and of a user agent in the description of a hit.
 const TOLD_CHARS: usize = 200;
 
 /// The faults of one registry.
 pub struct Faults {
     epoch: Instant,
-    /// Fast path: no fault was ever begun.
+    /// Fast path: false while no fault was ever begun.
     any: AtomicBool,
     inner: Mutex<Inner>,
 }
 
-/// What a fault does before the registry looks at a request.
+/// The effect of a fault before the registry handles a request.
 pub(super) enum Before {
-    /// Answers in its place.
+    /// Sends this answer instead.
     Answer(Response<Body>),
-    /// Refuses in its place.
+    /// Refuses the request instead.
     Refuse(Refusal),
     /// Refuses with the challenge of the authentication in use.
     Challenge,
-    /// Never answers while the fault lasts.
+    /// Sends no answer while the fault lasts.
     Hang,
     /// Waits, then lets the registry answer.
     Wait(Duration),
-    /// Lets the registry answer: what the fault did before shows now.
+    /// Lets the registry answer: an earlier change by the fault shows now.
     Pass,
 }
 
-/// What a fault did to the registry's own answer.
+/// The effect of a fault on the registry's own answer.
 pub(super) enum After {
-    /// It is another one.
+    /// The answer was changed.
     Changed,
-    /// It is not sent; the connection ends.
+    /// The answer is not sent; the connection ends.
     Unsent,
-    /// It stays as it is, and the tag that was read moves. That is no hit yet.
+    /// The answer stays unchanged, and the tag that was read moves. That is no hit yet.
     MoveTag,
 }
 
@@ -76,15 +77,15 @@ pub(super) struct Ask<'a> {
     pub(super) user_agent: &'a str,
 }
 
-/// What the faults make of one request.
+/// The effects of the faults on one request.
 #[derive(Default)]
 pub(super) struct Injection {
-    /// The faults whose turn and chance it is.
+    /// The faults whose turn and probability chose the request.
     chosen: Vec<FaultId>,
     pub(super) applied: Option<Applied>,
 }
 
-/// A fault that steps in before a request is looked at.
+/// A fault with an effect before a request is handled.
 pub(super) struct Applied {
     pub(super) id: FaultId,
     pub(super) name: Name,
@@ -93,17 +94,17 @@ pub(super) struct Applied {
     pub(super) over: CancellationToken,
 }
 
-/// One fault's mechanism. Every method has the harmless default.
+/// One fault's mechanism. The default of every method does nothing.
 trait Behaviour: Send {
-    /// Which requests it changes.
+    /// Whether the fault changes requests of a kind.
     fn concerns(&self, kind: Kind) -> bool;
 
-    /// Whether and how it steps in before the registry answers.
+    /// The effect before the registry answers, if there is one.
     fn before(&mut self, _ask: &Ask<'_>, _fault: &Fault) -> Option<Before> {
         None
     }
 
-    /// May change the registry's own answer; says whether it did.
+    /// May change the registry's own answer; returns whether it did.
     fn after(&mut self, _ask: &Ask<'_>, _fault: &Fault, _response: &mut Response<Body>) -> Option<After> {
         None
     }
@@ -144,7 +145,7 @@ impl Faults {
         Self { epoch, any: AtomicBool::new(false), inner: Mutex::new(inner) }
     }
 
-    /// Begins a fault. A fault whose settings contradict each other, or that is not the registry's, is refused.
+    /// Begins a fault. A fault with contradictory settings, or of another family than the registry's, is refused.
     pub fn begin(&self, id: FaultId, fault: &Fault) -> Result<(), Error> {
         fault.check()?;
         let fault_name = fault.name.as_str();
@@ -178,7 +179,7 @@ impl Faults {
         }
     }
 
-    /// How often a fault had a real effect. A fault with no hit proves nothing about the subject.
+    /// Number of real effects. A fault with no hit proves nothing about the subject.
     pub fn hits(&self, id: FaultId) -> u64 {
         self.inner.lock().table.hits_of(id)
     }
@@ -188,8 +189,8 @@ impl Faults {
         self.inner.lock().table.take_hits()
     }
 
-    /// Returns when something was hit since it returned last, which [`Faults::take_hits`] then knows, unless it was taken already.
-    /// For one who waits; dropping the future loses nothing.
+    /// Waits for a hit since its last return. [`Faults::take_hits`] then returns that hit, unless it was taken already.
+    /// For one waiting task; dropping the future loses nothing.
     pub async fn struck(&self) {
         let struck = self.inner.lock().table.struck();
         struck.notified().await;
@@ -200,8 +201,8 @@ impl Faults {
         self.inner.lock().table.all()
     }
 
-    /// A request came in: which faults are about it, and the first one that steps in before it is looked at, whose hit counts at
-    /// once.
+    /// Finds the faults that concern an incoming request, and the first one with an effect before it is handled, whose
+    /// hit counts at once.
     pub(super) fn asked(&self, ask: &Ask<'_>) -> Injection {
         let mut injection = Injection::default();
         if !self.any.load(Ordering::Acquire) {
@@ -226,7 +227,7 @@ impl Faults {
         injection
     }
 
-    /// Lets the faults that are about a request change its answer; says which one did.
+    /// Lets the faults of a request change its answer; returns the fault that did.
     pub(super) fn after(
         &self,
         ask: &Ask<'_>,
@@ -256,7 +257,7 @@ impl Faults {
         None
     }
 
-    /// What becomes of a new connection.
+    /// The treatment of a new connection.
     pub(super) fn admit(&self, peer: SocketAddr) -> Door {
         let now_us = self.now_us();
         self.inner.lock().admit(peer, now_us)
@@ -273,7 +274,7 @@ impl Faults {
 }
 
 impl Inner {
-    /// Whether a fault is about a request: what it chooses by, its count, its turn and its chance.
+    /// Whether a fault acts on a request: its choosing keys, its count, its turn and its probability decide.
     fn chooses(&mut self, index: usize, ask: &Ask<'_>) -> bool {
         let entry = &mut self.table.entries[index];
         let about = entry.active && entry.played.behaviour.concerns(ask.kind) && ask.concerns(&entry.fault);

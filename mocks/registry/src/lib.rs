@@ -1,11 +1,11 @@
-//! A pretend OCI registry: distribution specification v1.1 over HTTP or HTTPS, in memory, with faults.
+//! A mock OCI registry: distribution specification v1.1 over HTTP or HTTPS, in memory, with faults.
 //!
 //! Owns the server and its limits. Real clients (skopeo, podman, docker, containerd) pull from it and push to it
-//! unmodified. It must not know what a run is: scenarios seed it, give it faults, and read its counters.
+//! unmodified. It must not know runs: scenarios seed it, give it faults, and read its counters.
 //!
-//! Modules, from the outside in: `connection` (sockets), `serve` (one request), `shared` (what requests have in common),
-//! `pull` and `push` (what endpoints do), `auth`, `limit`, `faults`, `requests` (around them), and without any I/O `route`, `store`, `uploads`,
-//! `manifest`, `digest`, `population`.
+//! Modules, from the outside in: `connection` (sockets), `serve` (one request), `shared` (common parts of requests),
+//! `pull` and `push` (endpoints), `auth`, `limit`, `faults`, `requests` (around them), and without any I/O `route`,
+//! `store`, `uploads`, `manifest`, `digest`, `population`.
 
 mod auth;
 mod body;
@@ -45,50 +45,49 @@ pub use population::{Error as PopulationError, Form, HOLDER, Image, ImageKind, K
 pub use requests::{Request, Requests};
 pub use route::Kind;
 
-/// Everything stored, uploads included. A seeded image is about 5 KiB, so this is room for tens of thousands.
+/// Limit of all stored bytes, uploads included. A seeded image is about 5 KiB, so this is room for tens of thousands.
 const BYTES_MAX: u64 = 256 << 20;
 /// Uploads at once: a client pushes a handful of layers in parallel.
 const UPLOADS_MAX: usize = 128;
-/// `distribution` keeps an abandoned upload for a week; memory is dearer than disk.
+/// `distribution` keeps an abandoned upload for a week; memory costs more than disk.
 const UPLOAD_IDLE: Duration = Duration::from_mins(10);
 /// Connections at once; more wait in the listen queue.
 const CONNECTIONS_MAX: usize = 2_048;
 /// Requests that the ring remembers.
 const RECENT_MAX: usize = 4_096;
 
-/// How a registry is to be.
+/// The configuration of a registry.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Where to listen; port 0 takes a free one.
+    /// The listening address; port 0 takes a free one.
     pub listen: SocketAddr,
     /// Zero of all times.
     pub epoch: Instant,
-    /// The certificate to serve with; without it the registry speaks plain HTTP/1.1.
+    /// The server certificate; without it the registry speaks plain HTTP/1.1.
     pub tls: Option<mock_pki::Pair>,
-    /// `host:port` as references name this registry; without it the address it listens on.
+    /// The `host:port` of this registry in references; if absent, the listening address.
     pub advertise: Option<String>,
-    /// Who may do what.
+    /// The required authentication.
     pub auth: Auth,
-    /// Requests that are taken per second; all of them without it.
+    /// Accepted requests per second; `None` means no limit.
     pub rate_limit: Option<RateLimit>,
-    /// Whether manifests, tags and blobs can be deleted; otherwise that is refused with 405.
+    /// Whether manifests, tags and blobs can be deleted; otherwise deletions are refused with 405.
     pub deletes: bool,
-    /// Bytes that the registry holds at most, unfinished uploads included.
+    /// Most bytes that the registry holds, unfinished uploads included.
     pub max_bytes: u64,
-    /// Unfinished uploads at most.
+    /// Most unfinished uploads.
     pub max_uploads: usize,
-    /// Bytes of one upload at most.
+    /// Most bytes of one upload.
     pub max_upload_bytes: u64,
-    /// How long an upload may lie untouched.
+    /// How long an upload may stay idle.
     pub upload_idle: Duration,
-    /// Connections at most.
     pub max_connections: usize,
-    /// Requests that [`Server::recent`] remembers at most.
+    /// Most requests that [`Server::recent`] remembers.
     pub max_recent: usize,
     /// Decides the probabilities of faults.
     pub seed: u64,
-    /// Whether it listens at a second address that knows neither faults nor limits nor authentication, for whoever has to know
-    /// whether it is healthy; see [`Server::own_address`].
+    /// Whether it listens at a second address without faults, limits and authentication, for health checks by the
+    /// harness; see [`Server::own_address`].
     pub own_door: bool,
 }
 
@@ -105,12 +104,10 @@ pub struct Server {
 /// A registry that could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The address is taken, or not ours.
+    /// The address is in use or does not belong to this machine.
     #[error("failed to listen on {address} for the registry")]
     Listen {
-        /// What was asked for.
         address: SocketAddr,
-        /// What the system said.
         #[source]
         source: std::io::Error,
     },
@@ -198,22 +195,22 @@ impl Server {
         Ok(Self { shared, address, own_address, accepting, stop: stop.drop_guard() })
     }
 
-    /// Where it listens.
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The address of its own door, plain HTTP, if it has one.
+    /// The second address, in plain HTTP, if there is one.
     pub const fn own_address(&self) -> Option<SocketAddr> {
         self.own_address
     }
 
-    /// `host:port` as references name it.
+    /// The `host:port` of this registry in references.
     pub fn host(&self) -> &str {
         &self.shared.host
     }
 
-    /// Has somebody told of every tag that moves, before anybody can read it: the reference and its new digest. Once.
+    /// Sets a callback for every tag that moves, called before clients can read the change: the reference and its new
+    /// digest. Only the first call has an effect.
     pub fn on_move(&self, told: impl Fn(&str, &str) + Send + Sync + 'static) {
         let _ = self.shared.on_move.set(Box::new(told));
     }
@@ -223,18 +220,18 @@ impl Server {
         population::seed(&mut self.shared.state.lock().store, &self.shared.host, population, None)
     }
 
-    /// The same with the signatures of a population that is signed. Keys are as fresh as the signatures are; the images, and which of
-    /// them is signed how, come from the seed.
+    /// Stores a population with its signatures. Keys and signatures are fresh; the images, and how each of them is
+    /// signed, come from the seed.
     pub fn seed_signed(&self, population: &Population, keys: &Keys) -> Result<Vec<Image>, PopulationError> {
         population::seed(&mut self.shared.state.lock().store, &self.shared.host, population, Some(keys))
     }
 
-    /// Stores images that attack whoever looks for their signatures: each has twenty bundles of 8 MiB that sign nothing.
+    /// Stores images that attack verifiers of signatures: each has twenty bundles of 8 MiB that sign nothing.
     pub fn seed_heavy(&self, count: usize) -> Result<Vec<Image>, PopulationError> {
         population::seed_heavy(&mut self.shared.state.lock().store, &self.shared.host, count, true)
     }
 
-    /// Makes a tag (`host:port/name:tag`, or `name:tag`) point to a rebuilt image; the new digest.
+    /// Points a tag (`host:port/name:tag`, or `name:tag`) to a rebuilt image; returns the new digest.
     pub fn move_tag(&self, reference: &str) -> Result<String, PopulationError> {
         let local =
             reference.strip_prefix(&self.shared.host).and_then(|rest| rest.strip_prefix('/')).unwrap_or(reference);
@@ -266,7 +263,7 @@ impl Server {
 
     /// Stops accepting, gives open requests two seconds, and ends.
     pub async fn shutdown(self) {
-        // A hung request would otherwise hold its connection for the whole drain.
+        // Otherwise a hung request would hold its connection for the whole drain.
         self.shared.faults.end_all();
         drop(self.stop);
         for accepting in self.accepting {
@@ -281,7 +278,7 @@ impl std::fmt::Debug for Shared {
     }
 }
 
-/// An address that a client on this machine can use: the unspecified one cannot be connected to everywhere.
+/// An address that a client on this machine can use: the unspecified one cannot be connected to on all systems.
 fn reachable(address: SocketAddr) -> String {
     if address.ip().is_unspecified() { format!("127.0.0.1:{}", address.port()) } else { address.to_string() }
 }

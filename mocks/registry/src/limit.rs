@@ -4,16 +4,16 @@
 
 use std::time::Duration;
 
-/// How many requests the registry takes.
+/// The limit of requests.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RateLimit {
-    /// Requests per second that come back into the bucket.
+    /// Requests per second that return to the bucket.
     pub per_second: f64,
     /// Requests that may come at once.
     pub burst: u32,
 }
 
-/// The bucket of one registry; without a limit it lets everything through.
+/// The bucket of one registry; without a limit it accepts every request.
 #[derive(Debug, Default)]
 pub(super) struct Bucket {
     limit: Option<RateLimit>,
@@ -27,7 +27,7 @@ impl Bucket {
         Self { limit, tokens: limit.map_or(0.0, |limit| f64::from(limit.burst)), filled_at: now }
     }
 
-    /// Takes one request, or says how long until the next one fits.
+    /// Takes one request, or returns the time until the next one fits.
     pub(super) fn take(&mut self, now: Duration) -> Result<(), Duration> {
         let Some(limit) = self.limit else { return Ok(()) };
         let elapsed = now.saturating_sub(self.filled_at).as_secs_f64();
@@ -38,7 +38,7 @@ impl Bucket {
             return Ok(());
         }
         let wait = (1.0 - self.tokens) / limit.per_second;
-        // A rate of zero never refills; an hour is what Retry-After says then.
+        // A rate of zero never refills; Retry-After is then an hour.
         Err(Duration::try_from_secs_f64(wait).unwrap_or(Duration::MAX).min(Duration::from_hours(1)))
     }
 }

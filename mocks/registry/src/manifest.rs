@@ -1,7 +1,7 @@
-//! What the registry reads out of a manifest: what it refers to, and what it is attached to.
+//! The content of a manifest that the registry needs: its references and its subject.
 //!
-//! Owns the shapes of OCI image manifests and indexes and of Docker's schema 2 twins (image-spec manifest.md and
-//! image-index.md). The bytes of a manifest are never rewritten: its digest is of what the client sent.
+//! Owns the shapes of OCI image manifests and indexes and of Docker's schema 2 counterparts (image-spec manifest.md and
+//! image-index.md). The bytes of a manifest are never rewritten, because its digest is that of the client's bytes.
 
 use bytes::Bytes;
 use serde::Deserialize;
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::digest::Digest;
 use super::refusal::{Code, Refusal};
 
-/// The specification asks registries to take at least 4 MiB (spec.md, "Pushing Manifests").
+/// The specification asks registries to accept at least 4 MiB (spec.md, "Pushing Manifests").
 pub(super) const BYTES_MAX: usize = 4 << 20;
 
 pub(super) const OCI_MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
@@ -27,7 +27,7 @@ pub(super) struct Manifest {
     /// Exactly as it was pushed.
     pub(super) media_type: String,
     pub(super) bytes: Bytes,
-    /// What this manifest is attached to.
+    /// The manifest to which this one is attached.
     pub(super) subject: Option<Digest>,
     pub(super) artifact_type: Option<String>,
     pub(super) annotations: Map<String, Value>,
@@ -58,17 +58,17 @@ struct Raw {
 struct Descriptor {
     media_type: Option<String>,
     digest: String,
-    /// Where a layer that may not be distributed is found; such a layer need not be here.
+    /// The download addresses of a layer that may not be distributed; such a layer need not be in the registry.
     #[serde(default)]
     urls: Vec<String>,
 }
 
-/// What a value of JSON takes beside its texts, and an entry of an object beside key and value.
+/// Memory of a JSON value beside its texts, and of an object's entry beside key and value.
 const VALUE_BYTES: u64 = 32;
 const ENTRY_BYTES: u64 = 64;
 
 impl Manifest {
-    /// Bytes that it holds: its text, and what was read out of it.
+    /// Bytes that it holds: its text, and the values read from it.
     pub(super) fn held_bytes(&self) -> u64 {
         let digests = self.blobs.iter().chain(&self.manifests);
         let digests: u64 = digests.map(|digest| VALUE_BYTES + digest.as_str().len() as u64).sum();

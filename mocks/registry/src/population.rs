@@ -1,8 +1,8 @@
-//! Images to ask for: a population that depends on its seed alone.
+//! Images for requests: a population that depends on its seed alone.
 //!
 //! Owns the shapes of the seeded images: real OCI images with a tar layer that any client can pull. It knows the store
-//! and no sockets. Which repository holds what is decided by the seed, so the same seed gives the same digests anywhere.
-//! Their signatures, where they have any, are `signed`'s.
+//! and no sockets. The seed decides the content of each repository, so the same seed gives the same digests anywhere.
+//! `signed` makes their signatures, if they have any.
 
 mod heavy;
 mod signed;
@@ -23,25 +23,26 @@ pub use signed::{Form, HOLDER, Keys, Signing};
 const MULTI_ARCH_EVERY: usize = 4;
 /// One reference in this many does not exist.
 const MISSING_EVERY: usize = 10;
-/// Moving a tag goes round so many versions, so a run that moves tags for days holds a bounded number of them.
+/// Number of versions through which a moving tag goes in turn, so that a run that moves tags for days holds a bounded
+/// number of them.
 const VERSIONS: u64 = 8;
 const CONFIG_TYPE: &str = "application/vnd.oci.image.config.v1+json";
 const LAYER_TYPE: &str = "application/vnd.oci.image.layer.v1.tar";
 const TAR_BLOCK: usize = 512;
 
-/// How many images, from which seed.
+/// The number of images, and their seed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Population {
-    /// References to make, the missing ones among them.
+    /// References to make, including the missing ones.
     pub count: usize,
-    /// Where their content comes from.
+    /// Decides the content.
     pub seed: u64,
     /// Whether images are signed, some of them wrongly and some not at all.
     pub signed: bool,
 }
 
 impl Population {
-    /// The images that a registry of this name has when it was seeded with them, without a registry.
+    /// The images that a registry with this host name has after seeding, without a registry.
     pub fn images(&self, host: &str) -> Result<Vec<Image>, Error> {
         seed(&mut Store::new(super::BYTES_MAX), host, self, None)
     }
@@ -57,22 +58,20 @@ impl Population {
 pub struct Image {
     /// `host:port/name:tag`
     pub reference: String,
-    /// The digest that the tag points to now; none for a missing image.
+    /// The tag's present digest; `None` for a missing image.
     pub digest: Option<String>,
-    /// What is behind the reference.
     pub kind: ImageKind,
-    /// How it is signed; none where nobody signs, and for a missing image.
+    /// How it is signed; `None` in an unsigned population, and for a missing image.
     pub signing: Option<Signing>,
 }
 
-/// What is behind a reference.
+/// The kind of image behind a reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImageKind {
-    /// One manifest.
     SingleArch,
     /// An index over two platforms.
     MultiArch,
-    /// Nothing: the repository or the tag does not exist.
+    /// No image: the repository or the tag does not exist.
     Missing,
 }
 
@@ -82,27 +81,19 @@ pub enum Error {
     /// The byte cap of the registry is reached.
     #[error("failed to store an image: the registry holds {used_bytes} of at most {bytes_max} bytes")]
     Full {
-        /// What it holds.
+        /// The held bytes.
         used_bytes: u64,
-        /// What it may hold.
         bytes_max: u64,
     },
-    /// There is no such tag.
     #[error("failed to move `{reference}`: the registry has no such tag")]
-    NoSuchTag {
-        /// What was asked for.
-        reference: String,
-    },
+    NoSuchTag { reference: String },
     /// The stored manifest cannot be varied, because it is no JSON object.
     #[error("failed to move `{reference}`: its manifest is not a JSON object")]
-    NotAnObject {
-        /// What was asked for.
-        reference: String,
-    },
+    NotAnObject { reference: String },
     /// An image could not be signed.
     #[error(transparent)]
     Sign(#[from] mock_pki::Error),
-    /// Nobody could be vouched for.
+    /// A certificate could not be issued.
     #[error(transparent)]
     Certify(#[from] mock_sigstore::Error),
 }
@@ -113,7 +104,7 @@ impl From<Full> for Error {
     }
 }
 
-/// Makes the images and stores them, with their signatures where there are keys.
+/// Makes the images and stores them, with their signatures if there are keys.
 pub(super) fn seed(
     store: &mut Store,
     host: &str,
@@ -142,7 +133,7 @@ pub(super) fn seed(
             ImageKind::MultiArch => Some(put_index(store, &name, &tag, content)?),
         };
         if let (Some(signing), Some(first)) = (signing, &digest) {
-            // The other image of a signature that is none of this one is a member of it, or what the tag pointed to before.
+            // For a signature of another image, that image is a member of this one, or the tag's earlier image.
             let member = (signing == Signing::Member).then(|| first_member(store, &name, first)).flatten();
             let other = member.unwrap_or_else(|| first.clone());
             let moves = matches!(signing, Signing::Moved | Signing::OtherDigest(_));
@@ -174,7 +165,7 @@ pub(super) fn seed_heavy(store: &mut Store, host: &str, count: usize, attached: 
     (0..count).map(image).collect()
 }
 
-/// Points a tag at the next version of what it points to, as a push of a rebuilt image would; the new digest.
+/// Points a tag at the next version of its image, as a push of a rebuilt image would; returns the new digest.
 pub(super) fn move_tag(store: &mut Store, repository: &str, tag: &str) -> Result<Digest, Error> {
     const VERSION: &str = "dev.longhaul.version";
     let reference = || format!("{repository}:{tag}");
@@ -331,7 +322,7 @@ mod tests {
         assert_eq!(store.used_bytes(), before);
     }
 
-    /// Every way to be signed occurs, is stored where it belongs, and is planned without keys as it is stored with them.
+    /// Every way of signing occurs, is stored in its place, and is planned without keys as it is stored with them.
     #[test]
     fn signed_images_have_what_belongs_to_them() {
         let (population, keys) = (Population { count: 48, seed: 5, signed: true }, Keys::generate().unwrap());

@@ -1,4 +1,4 @@
-//! Reading: manifests, blobs and their ranges, tags, repositories, referrers.
+//! The read endpoints: manifests, blobs and their ranges, tags, repositories, referrers.
 //!
 //! Owns the headers of those answers (OCI distribution specification, "Pull", "Content Discovery").
 
@@ -16,12 +16,12 @@ use super::refusal::{Code, Refusal};
 use super::route::Reference;
 use super::shared::{Asked, Shared, json as json_answer};
 
-/// Entries of a list at most; more is on the next page.
+/// Most entries of a list; further ones are on the next page.
 const PAGE_MAX: usize = 10_000;
-/// Referrers at most, so that an answer stays below the 4 MiB that the specification allows for it.
+/// Most referrers, so that an answer stays below the 4 MiB that the specification allows for it.
 const REFERRERS_MAX: usize = 1_000;
 
-/// The part of a blob that was asked for.
+/// The requested part of a blob.
 #[derive(Debug, PartialEq, Eq)]
 enum Part {
     Whole,
@@ -129,7 +129,7 @@ pub(super) fn referrers(
     Ok(response)
 }
 
-/// Content with its digest, or 304 when the client has it.
+/// Content with its digest, or 304 if the client has it.
 fn content(asked: &Asked, digest: &Digest, bytes: bytes::Bytes) -> Response<Body> {
     let mut response = Response::new(Body::empty());
     if asked.header(IF_NONE_MATCH).is_some_and(|tags| tags.contains(digest.as_str())) {
@@ -183,7 +183,7 @@ fn escaped(text: &str) -> String {
     percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
 }
 
-/// A value that cannot be a header (only text from outside could be) is left out.
+/// Inserts a header; an invalid value, which can only come from outside, is left out.
 fn insert(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         headers.insert(name, value);
@@ -217,7 +217,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is asked, the part lies inside the blob.
+        /// For any header, the part lies inside the blob.
         #[test]
         fn a_part_lies_inside(header in "bytes=[0-9]{0,21}-[0-9]{0,21}", length in 0..100_usize) {
             if let Part::Bytes(first, last) = part(Some(&header), length) {

@@ -1,7 +1,7 @@
-//! Writing: uploads in their three forms, mounts, manifests, deletion.
+//! The write endpoints: uploads in their three forms, mounts, manifests, deletion.
 //!
-//! Owns the order of an upload on the wire (OCI distribution specification, "Push"). A connection that breaks in the middle
-//! of a chunk leaves the upload as it is at that point, so that the client can ask for the offset and go on.
+//! Owns the order of an upload on the wire (OCI distribution specification, "Push"). A connection that breaks in the
+//! middle of a chunk leaves the upload as it is at that point, so that the client can ask for the offset and go on.
 
 use bytes::Bytes;
 use http::header::{CONTENT_RANGE, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION, RANGE, RETRY_AFTER};
@@ -46,7 +46,7 @@ pub(super) async fn start(
         Some(digest) => {
             let stored = write(shared, name, &id, None, body).await.and_then(|_| complete(shared, name, &id, &digest));
             if stored.is_err() {
-                // Nobody was told this upload's address, so nobody could go on with it.
+                // The client did not get this upload's address, so it cannot go on with it.
                 let _ = shared.state.lock().uploads.cancel(&id, name);
             }
             stored
@@ -82,7 +82,7 @@ pub(super) async fn finish(
     complete(shared, name, id, &digest)
 }
 
-/// `GET` of an upload: how much has arrived.
+/// `GET` of an upload: the number of received bytes.
 pub(super) fn status(shared: &Shared, name: &str, id: &str) -> Result<Response<Body>, Refusal> {
     let offset = shared.state.lock().uploads.offset(id, name).map_err(|trouble| refuse(&trouble, name, id))?;
     Ok(progress(StatusCode::NO_CONTENT, name, id, offset))
@@ -126,7 +126,7 @@ pub(super) async fn manifest(
     set(&mut response, LOCATION, &format!("/v2/{name}/manifests/{digest}"));
     set(&mut response, CONTENT_DIGEST, digest.as_str());
     if let Some(subject) = subject {
-        // Tells the client that it need not keep the fallback tag itself.
+        // Shows the client that it need not keep the fallback tag itself.
         set(&mut response, HeaderName::from_static("oci-subject"), subject.as_str());
     }
     Ok(response)
@@ -154,7 +154,7 @@ pub(super) fn delete_blob(shared: &Shared, name: &str, digest: &Digest) -> Resul
     }
 }
 
-/// A blob from another repository, when it is there and the client may read it; otherwise an upload starts.
+/// A blob from another repository, if it exists and the client may read it; otherwise an upload starts.
 fn mount(shared: &Shared, asked: &Asked, name: &str) -> Result<Option<Response<Body>>, Refusal> {
     let (Some(digest), Some(from)) = (asked.value("mount"), asked.value("from").filter(|from| is_name(from))) else {
         return Ok(None);
@@ -168,7 +168,7 @@ fn mount(shared: &Shared, asked: &Asked, name: &str) -> Result<Option<Response<B
     Ok(mounted.then(|| created(name, &digest)))
 }
 
-/// Appends a body to an upload; the new offset.
+/// Appends a body to an upload; returns the new offset.
 async fn write(
     shared: &Shared,
     name: &str,
@@ -192,7 +192,7 @@ async fn write(
 impl Drop for Writing<'_> {
     fn drop(&mut self) {
         if self.open {
-            // A short chunk is taken back here if it promised more; an upload that is gone needs no closing.
+            // A chunk shorter than promised is removed here; an upload that is gone needs no closing.
             let _ = self.shared.state.lock().uploads.close(self.id, self.name);
         }
     }
@@ -257,7 +257,7 @@ fn progress(status: StatusCode, name: &str, id: &str, offset: u64) -> Response<B
     response
 }
 
-/// The positions that have arrived. Nothing is spelled `0-0` as well, as `distribution` does: the header cannot say it.
+/// The received positions. No bytes are also written as `0-0`, as in `distribution`: the header cannot express it.
 fn arrived(offset: u64) -> String {
     format!("0-{}", offset.saturating_sub(1))
 }
@@ -272,7 +272,7 @@ fn answer(status: StatusCode) -> Response<Body> {
     response
 }
 
-/// Names, digests and ids are ASCII by their grammar; anything else would be left out.
+/// Names, digests and ids are ASCII by their grammar; other values would be left out.
 fn set(response: &mut Response<Body>, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         response.headers_mut().insert(name, value);

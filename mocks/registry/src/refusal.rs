@@ -1,8 +1,8 @@
-//! What the registry answers when it refuses: the error codes of the OCI distribution specification and their JSON.
+//! The registry's refusals: the error codes of the OCI distribution specification and their JSON.
 //!
 //! Owns the codes, their status and their wording; it knows nothing of requests. The specification fixes the codes
-//! (spec.md, "Error Codes") and few of the statuses; where it is silent the status is the one of the `distribution`
-//! registry, because that is what clients were written against.
+//! (spec.md, "Error Codes") and few of the statuses. Where it is silent the status is that of the `distribution`
+//! registry, because clients were written against it.
 
 use std::borrow::Cow;
 
@@ -99,7 +99,7 @@ impl Refusal {
         self
     }
 
-    /// Adds a header; a value that cannot be one (a control character from outside) is left out.
+    /// Adds a header; an invalid value (a control character from outside) is left out.
     pub(super) fn header(mut self, name: HeaderName, value: &str) -> Self {
         if let Ok(value) = HeaderValue::from_str(value) {
             self.headers.push((name, value));

@@ -1,6 +1,6 @@
-//! What was asked of the registry: counters for the whole run and a ring of the latest requests.
+//! The record of requests: counters for the whole run and a ring of the latest requests.
 //!
-//! Bounded whatever happens: one counter per kind and status class, a ring of fixed length, texts cut.
+//! Always bounded: one counter per kind and status class, a ring of fixed length, texts cut.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -9,7 +9,7 @@ use super::route::Kind;
 /// Longest text that the ring keeps of a path or a user agent, in characters.
 const TEXT_CHARS_MAX: usize = 300;
 
-/// Tags whose requests are counted one by one; those of further tags are only in the sums.
+/// Tags whose requests are counted one by one; requests for further tags count only in the sums.
 const TAGS_MAX: usize = 10_000;
 
 /// Counters since the registry started.
@@ -17,9 +17,9 @@ const TAGS_MAX: usize = 10_000;
 pub struct Requests {
     /// Requests by kind.
     pub by_kind: BTreeMap<Kind, u64>,
-    /// Responses by hundreds of their status: 2 is 200 to 299. 0 is a request that was left without an answer.
+    /// Responses by hundreds of their status: 2 is 200 to 299. 0 is a request without an answer.
     pub by_status_class: BTreeMap<u16, u64>,
-    /// Distinct tags whose manifest was asked for.
+    /// Distinct tags whose manifest was requested.
     pub tags: u64,
     /// The most requests for the manifest of one tag.
     pub most_of_one_tag: u64,
@@ -32,19 +32,17 @@ pub struct Requests {
 /// One request of the ring.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct Request {
-    /// When its head was read, since the run's epoch.
+    /// Arrival of its head, since the run's epoch.
     pub at_us: u64,
-    /// How long until the head of the answer was ready.
+    /// Time until the head of the answer was ready.
     pub took_us: u64,
-    /// What it did.
     pub kind: Kind,
-    /// The HTTP method.
     pub method: String,
     /// Path and query, cut to a printable length.
     pub path: String,
-    /// Status of the answer; 0 when there was none.
+    /// Status of the answer; 0 if there was none.
     pub status: u16,
-    /// Who asked, when that is known.
+    /// The user, if known.
     pub user: Option<String>,
     /// The `User-Agent` header, cut to a printable length.
     pub user_agent: String,
@@ -62,12 +60,10 @@ pub(super) struct Log {
 }
 
 impl Requests {
-    /// How many requests of a kind there were.
     pub fn count(&self, kind: Kind) -> u64 {
         self.by_kind.get(&kind).copied().unwrap_or(0)
     }
 
-    /// How many requests there were.
     pub fn total(&self) -> u64 {
         self.by_kind.values().sum()
     }
@@ -82,7 +78,7 @@ impl Log {
         self.counters.received_bytes += bytes as u64;
     }
 
-    /// The manifest of a tag was asked for.
+    /// Counts a request for the manifest of a tag.
     pub(super) fn tag(&mut self, repository: &str, tag: &str) {
         let tag = format!("{repository}:{tag}");
         if self.by_tag.len() >= TAGS_MAX && !self.by_tag.contains_key(&tag) {

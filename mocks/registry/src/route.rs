@@ -1,19 +1,20 @@
-//! From a method and a path to what is asked, without any state.
+//! The parser from a method and a path to an endpoint, without any state.
 //!
 //! Owns the URL grammar of the OCI distribution specification (spec.md, "Endpoints") and the spelling of repository
-//! names, tags and references. A repository name may itself contain `blobs` or `manifests`, so a path is read from its end.
+//! names, tags and references. A repository name may itself contain `blobs` or `manifests`, so a path is read from its
+//! end.
 
 use http::Method;
 
 use super::digest::Digest;
 use super::refusal::{Code, Refusal};
 
-/// The specification allows implementations a limit on host name plus repository name; 255 is what clients assume.
+/// The specification allows implementations a limit on host name plus repository name; clients assume 255.
 const NAME_BYTES_MAX: usize = 255;
 /// spec.md: a tag is at most 128 characters.
 const TAG_BYTES_MAX: usize = 128;
 
-/// What a path names.
+/// The endpoint that a path names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Route {
     Ping,
@@ -34,7 +35,7 @@ pub(super) enum Reference {
     Digest(Digest),
 }
 
-/// What a request does, for counters, the log and faults.
+/// The kind of a request, for counters, the log and faults.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
 )]
@@ -86,7 +87,7 @@ impl Kind {
 }
 
 impl Route {
-    /// Reads a path; a path that is no endpoint at all is not found.
+    /// Reads a path; a path that is no endpoint is "not found".
     pub(super) fn parse(path: &str) -> Result<Self, Refusal> {
         if path == "/token" {
             return Ok(Self::Token);
@@ -114,7 +115,7 @@ impl Route {
         }
     }
 
-    /// What a request with this method does; `Err` carries the methods that the endpoint has.
+    /// The kind of a request with this method; `Err` carries the methods of the endpoint.
     pub(super) fn kind(&self, method: &Method) -> Result<Kind, &'static str> {
         let (kind, allowed) = match (self, method.as_str()) {
             (Self::Ping, "GET" | "HEAD") => (Kind::Ping, ""),
@@ -202,7 +203,7 @@ fn checked_digest(text: &str) -> Result<Digest, Refusal> {
     Digest::parse(text).map_err(|error| Refusal::new(Code::DigestInvalid).detail(error.to_string()))
 }
 
-/// Text from outside that is repeated in an answer, at a length that fits one.
+/// Text from outside for an answer, cut to a length that fits one.
 fn cut(text: &str) -> String {
     text.chars().take(NAME_BYTES_MAX).collect()
 }

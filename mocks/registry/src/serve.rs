@@ -1,6 +1,6 @@
-//! One request from head to answer: route, faults, rate limit, authentication, work, log.
+//! The handling of one request: route, faults, rate limit, authentication, work, log.
 //!
-//! Owns the order of those steps. What a pull or a push does is in `pull` and `push`; it must not know sockets.
+//! Owns the order of those steps. `pull` and `push` do the work; it must not know sockets.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,26 +19,26 @@ use super::route::{Kind, Reference, Route};
 use super::shared::{Asked, Shared, collect, json};
 use super::{pull, push};
 
-/// How long a hung request is kept at most; longer than every client's patience.
+/// Longest time for a hung request; longer than every client's patience.
 const HANG_MAX: Duration = Duration::from_mins(10);
 /// A form with credentials and scopes is small.
 const TOKEN_FORM_BYTES_MAX: usize = 16 << 10;
 
-/// Who asks.
+/// The sort of client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Caller {
-    /// Anybody: faults, limits and authentication are for them, and they are counted.
+    /// Any client: faults, limits and authentication apply, and its requests are counted.
     Subject,
-    /// The harness itself, which looks whether the registry is healthy.
+    /// The harness itself, which checks whether the registry is healthy.
     Harness,
 }
 
-/// A request that gets no answer: the connection is closed, or the stream reset.
+/// A request without an answer: the connection is closed, or the stream reset.
 #[derive(Debug, thiserror::Error)]
 #[error("the request was left without an answer by a fault")]
 pub(super) struct Unanswered;
 
-/// Answers one request and writes it down.
+/// Answers one request and records it.
 pub(super) async fn answer(
     shared: Arc<Shared>,
     caller: Caller,
@@ -157,7 +157,7 @@ async fn act(
             Some(Ok(refusal.into_response()))
         }
         Before::Hang => {
-            // Whether the fault ended or patience did, there is no answer.
+            // Whether the fault or the longest time ended, there is no answer.
             let _ = tokio::time::timeout(HANG_MAX, applied.over.cancelled()).await;
             Some(Err(Unanswered))
         }
@@ -169,7 +169,7 @@ async fn act(
     }
 }
 
-/// Rate limit and authentication; says who it is.
+/// Applies rate limit and authentication; returns the user.
 fn admit(shared: &Shared, asked: &Asked, ask: &Ask<'_>) -> Result<Option<String>, Refusal> {
     if let Err(wait) = shared.bucket.lock().take(shared.now()) {
         let seconds = wait.as_millis().div_ceil(1000).max(1);
@@ -219,7 +219,7 @@ async fn token(shared: &Shared, asked: &Asked, body: Incoming) -> Result<Respons
     Ok(json(answer.to_string()))
 }
 
-/// What every answer has; `HEAD` promises the length and sends nothing.
+/// Adds the headers of every answer; `HEAD` promises the length and sends no body.
 fn finish(method: &Method, mut response: Response<Body>) -> Response<Body> {
     let version = HeaderName::from_static("docker-distribution-api-version");
     response.headers_mut().insert(version, HeaderValue::from_static("registry/2.0"));

@@ -1,4 +1,4 @@
-//! What all requests share, one request whose head has been read, and reading its body.
+//! The state that all requests share, one request whose head has been read, and reading its body.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -22,13 +22,12 @@ use super::requests::Log;
 use super::store::{Full, Store};
 use super::uploads::Uploads;
 
-/// A body that sends nothing for so long is given up.
+/// A body that stalls for this long is given up.
 const BODY_IDLE: Duration = Duration::from_secs(30);
 
-/// Told of tags that a fault moves: the reference, and the digest that it has from now on.
+/// Called for tags that a fault moves: the reference, and its new digest.
 pub(super) type OnMove = Box<dyn Fn(&str, &str) + Send + Sync>;
 
-/// Everything that requests share.
 pub(super) struct Shared {
     pub(super) epoch: Instant,
     /// Whether clients reach this registry by TLS.
@@ -39,20 +38,20 @@ pub(super) struct Shared {
     pub(super) bucket: Mutex<Bucket>,
     pub(super) faults: Faults,
     pub(super) log: Mutex<Log>,
-    /// `host:port` as references name this registry.
+    /// The `host:port` of this registry in references.
     pub(super) host: String,
     pub(super) on_move: OnceLock<OnMove>,
 }
 
-/// What is stored and what is on its way.
+/// The stored content and the unfinished uploads.
 pub(super) struct State {
     pub(super) store: Store,
     pub(super) uploads: Uploads,
-    /// Bytes of bodies that are being read, or that nobody has stored yet.
+    /// Bytes of bodies that are being read or are not stored yet.
     pub(super) bodies: u64,
 }
 
-/// A body that has been read; it counts until it is dropped.
+/// A body that has been read; its bytes count until it is dropped.
 pub(super) struct Collected<'s> {
     pub(super) bytes: Bytes,
     _held: Held<'s>,
@@ -71,13 +70,13 @@ impl Drop for Held<'_> {
 }
 
 impl State {
-    /// Refuses what does not fit beside what is stored and what is on its way.
+    /// Refuses bytes that do not fit beside the stored and the incoming ones.
     pub(super) fn fits(&self, wanted_bytes: u64) -> Result<(), Refusal> {
         self.store.fits(wanted_bytes, self.uploads.bytes() + self.bodies).map_err(full)
     }
 }
 
-/// The refusal of what does not fit.
+/// The refusal of bytes that do not fit.
 pub(super) fn full(full: Full) -> Refusal {
     Refusal::new(Code::Denied).message(full.to_string())
 }
@@ -93,7 +92,7 @@ impl Shared {
         self.epoch.elapsed()
     }
 
-    /// Points a tag at a rebuilt image, and tells whoever wants to know before anybody can read it.
+    /// Points a tag at a rebuilt image, and calls the callback before clients can read the change.
     pub(super) fn move_tag(&self, repository: &str, tag: &str) -> Result<Digest, population::Error> {
         let mut state = self.state.lock();
         let digest = population::move_tag(&mut state.store, repository, tag)?;
@@ -114,7 +113,7 @@ impl Asked {
     }
 }
 
-/// The next piece of a request body, or none at its end.
+/// The next piece of a request body, or `None` at its end.
 pub(super) async fn next_piece(shared: &Shared, body: &mut Incoming) -> Result<Option<Bytes>, Refusal> {
     loop {
         let broken = |reason: &'static str| {
@@ -142,7 +141,7 @@ pub(super) async fn collect(shared: &Shared, mut body: Incoming, bytes_max: usiz
                 .status(http::StatusCode::PAYLOAD_TOO_LARGE)
                 .message(format!("the body is larger than {bytes_max} bytes")));
         }
-        // It takes up to twice its bytes while it grows.
+        // The buffer takes up to twice its bytes while it grows.
         let wanted = 2 * piece.len() as u64;
         let mut state = shared.state.lock();
         state.fits(wanted)?;
@@ -154,7 +153,6 @@ pub(super) async fn collect(shared: &Shared, mut body: Incoming, bytes_max: usiz
     Ok(Collected { bytes: all.into(), _held: held })
 }
 
-/// A JSON answer.
 pub(super) fn json(text: impl Into<Bytes>) -> Response<Body> {
     let mut response = Response::new(Body::full(text));
     let value = HeaderValue::from_static("application/json; charset=utf-8");

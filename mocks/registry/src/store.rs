@@ -1,7 +1,7 @@
-//! Everything the registry holds, in memory, under one byte cap.
+//! The content of the registry, in memory, under one byte cap.
 //!
 //! Owns repositories, blobs, manifests and tags. Pure: no sockets, no clock, no locks. A blob's content is kept once
-//! and is visible only in repositories that it was pushed to or mounted into, as the specification wants.
+//! and is visible only in repositories that it was pushed to or mounted into, as the specification demands.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
@@ -12,8 +12,8 @@ use super::digest::Digest;
 use super::manifest::Manifest;
 use super::route::Reference;
 
-/// What an entry of a map costs beside its content, roughly: it makes the cap a bound on small entries too. A repository is one, and stays
-/// known when it is emptied.
+/// Approximate memory of a map entry beside its content, so that the cap bounds small entries too. A repository is one
+/// entry, and stays known after it is emptied.
 pub(super) const ENTRY_BYTES: u64 = 256;
 
 /// The registry's content.
@@ -44,7 +44,7 @@ pub(super) struct Page<T> {
 #[derive(Debug)]
 struct Blob {
     bytes: Bytes,
-    /// In how many repositories it is; the last one to go takes the content along.
+    /// In how many repositories it is; the content is removed with the last one.
     links: usize,
 }
 
@@ -53,7 +53,7 @@ struct Repository {
     blobs: BTreeSet<Digest>,
     manifests: BTreeMap<Digest, Manifest>,
     tags: BTreeMap<String, Digest>,
-    /// Subject to the manifests attached to it; a subject need not exist.
+    /// From a subject to the manifests attached to it; a subject need not exist.
     referrers: BTreeMap<Digest, BTreeSet<Digest>>,
 }
 
@@ -66,7 +66,7 @@ impl Store {
         self.used_bytes
     }
 
-    /// Whether so many bytes still fit; `elsewhere_bytes` is memory that others hold under the same cap.
+    /// Whether this many bytes still fit; `elsewhere_bytes` is other memory under the same cap.
     pub(super) const fn fits(&self, wanted_bytes: u64, elsewhere_bytes: u64) -> Result<(), Full> {
         let used_bytes = self.used_bytes.saturating_add(elsewhere_bytes);
         if used_bytes.saturating_add(wanted_bytes) > self.bytes_max {
@@ -97,7 +97,7 @@ impl Store {
         known.then(|| self.blobs.get(digest).map(|blob| blob.bytes.clone())).flatten()
     }
 
-    /// Makes a blob of `from` visible in `to`; false when it is not there to be mounted.
+    /// Makes a blob of `from` visible in `to`; `false` if there is no such blob.
     pub(super) fn mount(&mut self, from: &str, to: &str, digest: &Digest) -> Result<bool, Full> {
         if self.blob(from, digest).is_none() {
             return Ok(false);
@@ -123,7 +123,7 @@ impl Store {
         true
     }
 
-    /// The first thing that this manifest refers to and that is not in the repository.
+    /// The first reference of this manifest that is not in the repository.
     pub(super) fn missing_reference<'a>(&self, repository: &str, manifest: &'a Manifest) -> Option<&'a Digest> {
         let holder = self.repositories.get(repository);
         let blob_missing = |digest: &&Digest| !holder.is_some_and(|held| held.blobs.contains(*digest));
@@ -147,7 +147,7 @@ impl Store {
         if let Some(subject) = &manifest.subject {
             holder.referrers.entry(subject.clone()).or_default().insert(manifest.digest.clone());
         }
-        // The same bytes under another media type are the same digest; the newest type wins, as its pusher expects.
+        // The same bytes under another media type have the same digest; the newest type wins, as its pusher expects.
         holder.manifests.insert(manifest.digest.clone(), manifest);
         Ok(())
     }
@@ -161,7 +161,7 @@ impl Store {
         holder.manifests.get(digest)
     }
 
-    /// Removes a tag, or a manifest with all its tags; false when there is none.
+    /// Removes a tag, or a manifest with all its tags; `false` if there is none.
     pub(super) fn delete_manifest(&mut self, repository: &str, reference: &Reference) -> bool {
         let Some(holder) = self.repositories.get_mut(repository) else { return false };
         let digest = match reference {
@@ -188,7 +188,7 @@ impl Store {
         true
     }
 
-    /// Tags in lexical order after `last`; none when the repository is unknown.
+    /// Tags in lexical order after `last`; `None` for an unknown repository.
     pub(super) fn tags(&self, repository: &str, last: Option<&str>, most: usize) -> Option<Page<String>> {
         let holder = self.repositories.get(repository)?;
         Some(page(holder.tags.range::<str, _>(after(last)).map(|(tag, _)| tag.clone()), most))
@@ -219,7 +219,7 @@ impl Store {
         page(found.filter(wanted), most)
     }
 
-    /// What a repository costs that nobody has pushed to yet.
+    /// Memory of a repository without any push.
     fn new_repository(&self, repository: &str) -> u64 {
         if self.knows(repository) { 0 } else { ENTRY_BYTES + repository.len() as u64 }
     }

@@ -1,7 +1,7 @@
-//! Uploads that have started and not ended, bounded in number, size and age.
+//! Unfinished uploads, bounded in number, size and age.
 //!
-//! Owns the bytes of unfinished blobs and the rules for ranges. Pure: time comes in as an argument. A chunk is
-//! opened, appended to and closed; a chunk whose length is not what was promised is taken back, so that the client can send it again.
+//! Owns the bytes of unfinished blobs and the rules for ranges. Pure: time comes in as an argument. A chunk is opened,
+//! appended to and closed. A chunk of another length than promised is removed, so that the client can send it again.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,12 +10,12 @@ use bytes::Bytes;
 
 use super::digest::{Digest, Running};
 
-/// How much may be in flight.
+/// The bounds of uploads.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
     pub(super) count: usize,
     pub(super) bytes_each: u64,
-    /// An upload that nobody touched for so long is forgotten.
+    /// An upload that is idle for this long is forgotten.
     pub(super) idle: Duration,
 }
 
@@ -31,13 +31,13 @@ pub(super) struct Uploads {
 pub(super) enum Trouble {
     /// No such upload in this repository.
     Unknown,
-    /// As many uploads as may be.
+    /// The limit of uploads is reached.
     TooMany,
-    /// Larger than one blob may be, in bytes.
+    /// The upload is larger than one blob may be, in bytes.
     TooLarge(u64),
-    /// The chunk does not start where the last one ended, or another request is writing; the offset that is next.
+    /// The chunk does not start where the last one ended, or another request is writing; the value is the next offset.
     OutOfOrder(u64),
-    /// The body was not as long as `Content-Range` said.
+    /// The body is not as long as its `Content-Range`.
     WrongLength { promised: u64, got: u64 },
     /// The content does not have the digest.
     WrongDigest,
@@ -54,7 +54,7 @@ struct Session {
     repository: String,
     data: Vec<u8>,
     hash: Running,
-    /// Where the open chunk began, to take it back.
+    /// The beginning of the open chunk, for its removal.
     open: Option<Chunk>,
     touched: Duration,
 }
@@ -66,7 +66,7 @@ struct Chunk {
 }
 
 impl Range {
-    /// `0-1023`, or with the unit in front, `bytes 0-1023`; clients write both.
+    /// Parses `0-1023` or `bytes 0-1023`; clients write both.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let text = text.trim().strip_prefix("bytes").map_or(text, |rest| rest.trim_start_matches([' ', '='])).trim();
         let (first, last) = text.split_once('-')?;
@@ -85,12 +85,12 @@ impl Uploads {
         Self { limits, bytes: 0, sessions: BTreeMap::new() }
     }
 
-    /// Bytes held by unfinished uploads, with the room that they have for more.
+    /// Bytes held by unfinished uploads, including their spare capacity.
     pub(super) const fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Forgets what is idle and starts an upload under this id.
+    /// Forgets idle uploads and starts one under this id.
     pub(super) fn start(&mut self, id: String, repository: &str, now: Duration) -> Result<(), Trouble> {
         self.forget_idle(now);
         if self.sessions.len() >= self.limits.count {
@@ -107,7 +107,7 @@ impl Uploads {
         Ok(())
     }
 
-    /// How many bytes have arrived.
+    /// The number of received bytes.
     pub(super) fn offset(&self, id: &str, repository: &str) -> Result<u64, Trouble> {
         let session = self.sessions.get(id).filter(|session| session.repository == repository);
         session.map(|session| session.data.len() as u64).ok_or(Trouble::Unknown)
@@ -132,7 +132,7 @@ impl Uploads {
         Ok(())
     }
 
-    /// Bytes that an upload would hold more with `more` added to it.
+    /// Additional bytes that an upload would hold after `more` were appended.
     pub(super) fn growth(&self, id: &str, repository: &str, more: usize) -> Result<u64, Trouble> {
         let session = self.sessions.get(id).filter(|session| session.repository == repository);
         let data = &session.ok_or(Trouble::Unknown)?.data;
@@ -155,7 +155,7 @@ impl Uploads {
         Ok(())
     }
 
-    /// Closes the open chunk and says how many bytes there are; takes it back when its length was not as promised.
+    /// Closes the open chunk and returns the number of bytes; removes the chunk if its length was not as promised.
     pub(super) fn close(&mut self, id: &str, repository: &str) -> Result<u64, Trouble> {
         let session = self.session(id, repository)?;
         let Some(chunk) = session.open.take() else { return Ok(session.data.len() as u64) };
@@ -173,7 +173,7 @@ impl Uploads {
         }
     }
 
-    /// Ends an upload: its content when the digest is right. Right or wrong, the upload is over.
+    /// Ends an upload; returns its content if the digest is right. The upload is over in both cases.
     pub(super) fn finish(&mut self, id: &str, repository: &str, digest: &Digest) -> Result<Bytes, Trouble> {
         let offset = self.offset(id, repository)?;
         if self.session(id, repository)?.open.is_some() {
@@ -181,11 +181,10 @@ impl Uploads {
         }
         let session = self.remove(id).ok_or(Trouble::Unknown)?;
         let right = if digest.is_sha256() { session.hash.finish() == *digest } else { digest.matches(&session.data) };
-        // Without the room that it had for more.
+        // Without the spare capacity.
         if right { Ok(Bytes::from(session.data.into_boxed_slice())) } else { Err(Trouble::WrongDigest) }
     }
 
-    /// Forgets an upload.
     pub(super) fn cancel(&mut self, id: &str, repository: &str) -> Result<(), Trouble> {
         self.offset(id, repository)?;
         self.remove(id).map(drop).ok_or(Trouble::Unknown)
@@ -212,13 +211,13 @@ impl Uploads {
     }
 }
 
-/// The capacity with which `more` bytes fit: a quarter is added when it has to grow, so that few moves are needed and little is held for nothing.
+/// The capacity for `more` bytes: growth adds a quarter, so that few moves are needed and little memory is unused.
 fn room(data: &Vec<u8>, more: usize) -> usize {
     let needed = data.len() + more;
     if needed <= data.capacity() { data.capacity() } else { needed.max(data.len() + data.len() / 4) }
 }
 
-/// Digits only: `str::parse` would take a sign as well.
+/// Digits only: `str::parse` would accept a sign as well.
 fn number(text: &str) -> Option<u64> {
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
@@ -246,7 +245,7 @@ mod tests {
     }
 
     proptest! {
-        /// Chunks sent in order, with retries and with wrong offers in between, give the content and its digest.
+        /// Chunks sent in order, with retries and wrong offers in between, give the content and its digest.
         #[test]
         fn chunks_add_up(
             parts in prop::collection::vec((prop::collection::vec(any::<u8>(), 1..60), 0..4_u8), 0..12),
@@ -281,7 +280,7 @@ mod tests {
             prop_assert_eq!(uploads.bytes(), 0);
         }
 
-        /// Whatever `Content-Range` says, it is a forward range or nothing, and its own spelling is read back.
+        /// Any `Content-Range` is a forward range or refused, and its own spelling is read back.
         #[test]
         fn any_range_is_read(text in "(bytes[ =]?)?[-0-9+ /*]{0,14}", first in any::<u64>(), len in 0..u64::from(u32::MAX)) {
             if let Some(range) = Range::parse(&text) {

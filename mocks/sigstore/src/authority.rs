@@ -12,36 +12,35 @@ const ISSUER_V1: &[u64] = &[1, 3, 6, 1, 4, 1, 57264, 1, 1];
 const ISSUER_V2: &[u64] = &[1, 3, 6, 1, 4, 1, 57264, 1, 8];
 const TIMESTAMPS: &[u64] = &[1, 3, 6, 1, 4, 1, 11129, 2, 4, 2];
 
-/// How long before now a certificate begins, and how long after it ends, in seconds: Fulcio's live for ten minutes.
+/// How long before now a certificate begins, and how long after now it ends, in seconds: Fulcio's last ten minutes.
 const LIFE: (i64, i64) = (60, 540);
-/// The same of an authority: longer than the longest run.
+/// The same for an authority: longer than the longest run.
 const LIFE_OF_AUTHORITY: (i64, i64) = (100_000, 100_000_000);
-/// How long before now a root begins: later than what it certifies, so that its own life can be what is wrong.
+/// How long before now a root begins: later than its intermediate, so that the root's own validity can be the error.
 const ROOT_BEGINS: i64 = 50_000;
 
-/// Somebody whom a certificate names.
+/// The signer that a certificate names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity<'a> {
-    /// URL of who vouches for it.
+    /// URL of the issuer.
     pub issuer: &'a str,
     /// Mail address.
     pub subject: &'a str,
 }
 
-/// What a certificate log says.
+/// The signed certificate timestamps of a certificate log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScTs {
-    /// That it has the certificate.
+    /// A valid one for the certificate.
     Good,
-    /// Nothing.
     Missing,
-    /// That it has the certificate, in two lists.
+    /// A valid one, in two lists.
     Twice,
-    /// That it has the certificate, in a form that is still to come.
+    /// One in a future version of the format.
     OtherVersion,
-    /// Signed by a log that nobody trusts, under its own name.
+    /// Signed by an untrusted log, under its own name.
     Strange,
-    /// Signed by a log that nobody trusts, under the name of the trusted one.
+    /// Signed by an untrusted log, under the name of the trusted one.
     Impostor,
     /// Signed for another certificate.
     OtherCertificate,
@@ -49,40 +48,40 @@ pub enum ScTs {
     OtherIssuer,
 }
 
-/// What can be said of a certificate.
+/// The content of a certificate.
 #[expect(clippy::struct_excessive_bools, reason = "each is a lie of its own, and they go together in any way")]
 #[derive(Debug, Clone)]
 pub struct CertificateRecipe {
-    /// Whom it names.
+    /// The names of the holder.
     pub names: Vec<SanType>,
-    /// Who vouches for it, as bare text.
+    /// The issuer as bare text.
     pub issuer_v1: Option<String>,
-    /// Who vouches for it, as a `UTF8String`.
+    /// The issuer as a `UTF8String`.
     pub issuer_v2: Option<String>,
-    /// First second of its life.
+    /// First second of its validity.
     pub not_before: i64,
-    /// Last second of its life.
+    /// Last second of its validity.
     pub not_after: i64,
-    /// What it is for.
+    /// The extended key usages.
     pub purposes: Vec<ExtendedKeyUsagePurpose>,
     /// Whether it may certify others.
     pub is_authority: bool,
-    /// Certified by an authority of the same name that nobody trusts.
+    /// Whether an untrusted authority of the same name certifies it.
     pub by_stranger: bool,
-    /// Certified by a leaf instead of the authority.
+    /// Whether a leaf certifies it instead of the authority.
     pub by_leaf: bool,
-    /// Certified below the authority by one that may certify servers.
+    /// Whether an intermediate for server certificates certifies it.
     pub by_other_purpose: bool,
-    /// What the log of certificates says of it.
+    /// The timestamps of the certificate log.
     pub timestamps: ScTs,
-    /// The certificate of another key, so that the signature is not its holder's.
+    /// Whether the certificate is for another key, so that the signature is not its holder's.
     pub of_other_key: bool,
-    /// What is done to it before anybody signs it.
+    /// A change before it is signed.
     pub edit: fn(&mut CertificateParams),
 }
 
 impl CertificateRecipe {
-    /// A good one of `identity`, for some minutes around `now`.
+    /// A good certificate of `identity`, for some minutes around `now`.
     pub fn new(identity: Identity<'_>, now: i64) -> Result<Self, Error> {
         Ok(Self {
             names: vec![SanType::Rfc822Name(identity.subject.try_into()?)],
@@ -151,7 +150,7 @@ impl Authority {
         self.intermediate.pem() + &self.root.pem()
     }
 
-    /// The same in DER.
+    /// Intermediate and root in DER.
     pub(crate) fn chain(&self) -> [&[u8]; 2] {
         [self.intermediate.der(), self.root.der()]
     }
@@ -224,7 +223,7 @@ impl Sigstore {
     }
 }
 
-/// The certificate before the log has seen it.
+/// The certificate before the log has signed it.
 fn params(recipe: &CertificateRecipe) -> Result<CertificateParams, Error> {
     let mut params = leaf(None, recipe.not_before, recipe.not_after);
     params.serial_number = Some(SerialNumber::from_slice(&[7, 7, 7]));

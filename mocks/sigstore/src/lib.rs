@@ -1,9 +1,9 @@
-//! A sigstore in memory: an authority that certifies signers for minutes (as Fulcio does), its log of certificates, a log of signatures
-//! (as Rekor is), and a timestamp authority; and of each a stranger of the same name that nobody trusts.
+//! A sigstore in memory: an authority that certifies signers for minutes (like Fulcio), its log of certificates, a log
+//! of signatures (like Rekor), and a timestamp authority. Each has an untrusted counterpart of the same name.
 //!
-//! Owns what these say, each link by itself: a recipe describes one good link, or one that is wrong in one thing while everything else
-//! about it is signed as it should be. It opens no socket, reads no clock and knows no verifier: the time is an argument. How a piece
-//! lies in a registry is for whoever puts it there.
+//! Owns their statements, each link by itself. A recipe describes one good link, or one with a single error, while all
+//! other parts are signed correctly. It opens no socket, reads no clock and knows no verifier: the time is an argument.
+//! Callers decide how the parts are stored in a registry.
 
 mod authority;
 mod log;
@@ -27,12 +27,12 @@ use stamp::Stamper;
 pub const STATEMENT_TYPE: &str = "application/vnd.in-toto+json";
 /// The oldest form of the file, which every client reads.
 const TRUSTED_ROOT_TYPE: &str = "application/vnd.dev.sigstore.trustedroot+json;version=0.1";
-/// From when on keys and certificates of the file are to be believed; their own validity says the rest.
+/// The beginning of trust in keys and certificates of the file; their own validity decides the rest.
 const BELIEVED_FROM: &str = "2000-01-01T00:00:00Z";
 
-/// A sigstore, and strangers beside it.
+/// A sigstore and its untrusted counterparts.
 pub struct Sigstore {
-    /// Seconds since 1970 that everything is made around.
+    /// Reference time in seconds since 1970.
     now: i64,
     authority: Authority,
     strange_authority: Authority,
@@ -42,7 +42,7 @@ pub struct Sigstore {
     strange_stamper: Stamper,
 }
 
-/// Why something could not be made.
+/// Why a part could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A key, a certificate or a signature.
@@ -51,12 +51,12 @@ pub enum Error {
     /// A structure that has no DER.
     #[error("failed to encode what a sigstore says: {0}")]
     Encode(#[from] x509_cert::der::Error),
-    /// A recipe whose text or structure does not fit into the length that its form has for it.
+    /// A recipe with a text or structure that is too long for its form.
     #[error("failed to encode what a sigstore says: too long for its form")]
     TooLong(#[from] std::num::TryFromIntError),
 }
 
-/// What somebody signs.
+/// The signed content.
 #[derive(Debug, Clone, Copy)]
 pub enum Content<'a> {
     /// The bytes themselves.
@@ -65,7 +65,7 @@ pub enum Content<'a> {
     Statement(&'a [u8]),
 }
 
-/// A signature by a key that was made for it and is thrown away, with what comes with it.
+/// A signature by a key that was made for it and is thrown away, with its certificates and entry.
 #[derive(Debug)]
 pub struct Signed {
     /// ECDSA over SHA-256, as DER.
@@ -77,7 +77,7 @@ pub struct Signed {
 }
 
 impl Sigstore {
-    /// One with fresh keys, at `now` in seconds since 1970.
+    /// A sigstore with fresh keys, at `now` in seconds since 1970.
     pub fn new(now: i64) -> Result<Self, Error> {
         Ok(Self {
             now,
@@ -90,7 +90,7 @@ impl Sigstore {
         })
     }
 
-    /// Seconds since 1970 that everything is made around.
+    /// Reference time in seconds since 1970.
     pub fn now(&self) -> i64 {
         self.now
     }
@@ -145,7 +145,7 @@ impl Sigstore {
         }))
     }
 
-    /// Signs as `cosign sign` without a key does: a fresh key, a certificate for it, an entry in the log.
+    /// Signs like `cosign sign` without a key: a fresh key, a certificate for it, an entry in the log.
     pub fn sign(
         &self,
         content: Content<'_>,
@@ -168,7 +168,7 @@ impl Sigstore {
 }
 
 impl std::fmt::Debug for Sigstore {
-    /// Shows no private key.
+    /// Prints no private key.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Sigstore").field("now", &self.now).finish_non_exhaustive()
     }
@@ -184,12 +184,12 @@ pub fn pem(label: &str, der: &[u8]) -> String {
     format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", b64(der))
 }
 
-/// What is signed of an envelope (DSSE v1, "PAE").
+/// The signed bytes of an envelope (DSSE v1, "PAE").
 pub fn envelope_message(kind: &str, payload: &[u8]) -> Vec<u8> {
     [format!("DSSEv1 {} {kind} {} ", kind.len(), payload.len()).as_bytes(), payload].concat()
 }
 
-/// What a log calls itself: the SHA-256 of its key.
+/// The id of a log: the SHA-256 of its key.
 fn id_of(key: &KeyPair) -> Vec<u8> {
     sha256(&key.subject_public_key_info())
 }

@@ -6,14 +6,13 @@ use serde_json::{Value, json};
 
 use super::{Error, Sigstore, b64, id_of, new_key, sha256};
 
-/// What the log promises.
+/// The log's signed promise of inclusion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Promise {
-    /// That it has the entry.
+    /// A valid one.
     Good,
-    /// Nothing.
     Missing,
-    /// Signed by a log that nobody trusts.
+    /// Signed by an untrusted log.
     Impostor,
     /// Signed for another time than the entry states.
     OtherTime,
@@ -23,60 +22,56 @@ pub enum Promise {
     OtherBody,
 }
 
-/// What the log proves.
+/// The log's proof of inclusion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Proof {
-    /// That the entry is in the log.
+    /// A valid one.
     Good,
-    /// Nothing.
     Missing,
     /// A path of another entry.
     OtherPath,
     /// A path that is too short.
     ShortPath,
-    /// A path of this entry, at the place of another one.
+    /// A path of this entry, with the index of another one.
     OtherIndex,
-    /// A path and a root that fit together, and a checkpoint of the log for another root.
+    /// A matching path and root, but a checkpoint of the log for another root.
     OtherRoot,
-    /// A checkpoint that is signed by a log that nobody trusts.
+    /// A checkpoint signed by an untrusted log.
     Impostor,
     /// A checkpoint without signature.
     Unsigned,
 }
 
-/// What can be said of a log entry.
+/// The content of a log entry.
 #[derive(Debug, Clone)]
 pub struct LogRecipe {
-    /// What the log promises.
     pub promise: Promise,
-    /// What it proves.
     pub proof: Proof,
-    /// In a log that nobody trusts, everything about it right.
+    /// Whether an untrusted log has it, otherwise without errors.
     pub by_stranger: bool,
-    /// When, in seconds since 1970.
+    /// In seconds since 1970.
     pub time: i64,
-    /// What the entry is about instead of what was signed.
+    /// Replaces the hash of the signed content.
     pub hash_of: Option<Vec<u8>>,
-    /// The signature that it has instead.
+    /// Replaces the signature.
     pub signature: Option<Vec<u8>>,
-    /// The key or certificate that it has instead, as PEM.
+    /// Replaces the key or certificate, as PEM.
     pub verifier: Option<String>,
-    /// What is done to the body before the log signs it.
+    /// A change of the body before the log signs it.
     pub body_edit: fn(&mut Value),
-    /// What the bundle says of the entry's kind.
+    /// The entry's kind, as the bundle states it.
     pub stated_kind: Option<&'static str>,
 }
 
-/// What was signed.
+/// A finished signature and its inputs.
 #[derive(Debug, Clone, Copy)]
 pub struct Made<'a> {
     /// Whether an envelope was signed.
     pub is_envelope: bool,
-    /// The bytes that the signature is over.
+    /// The signed bytes.
     pub message: &'a [u8],
-    /// What the signer said: payload or statement.
+    /// The signer's payload or statement.
     pub claim: &'a [u8],
-    /// The signature.
     pub signature: &'a [u8],
     /// Key or certificate of the signer, as PEM.
     pub verifier: &'a str,
@@ -101,7 +96,7 @@ pub(crate) struct Log {
 const INDEX: u64 = 1;
 
 impl LogRecipe {
-    /// A good one at `now`: a legacy entry has a promise, one in a bundle a proof as well.
+    /// A good entry at `now`: a legacy entry has a promise, one in a bundle a proof as well.
     pub fn new(now: i64, is_legacy: bool) -> Self {
         Self {
             promise: Promise::Good,
@@ -124,7 +119,7 @@ impl Log {
 }
 
 impl Entry {
-    /// As the annotation `dev.sigstore.cosign/bundle` has it.
+    /// The entry for the annotation `dev.sigstore.cosign/bundle`.
     pub fn annotation(&self) -> String {
         let payload = json!({
             "body": b64(&self.body),
@@ -136,7 +131,7 @@ impl Entry {
             .to_string()
     }
 
-    /// As a bundle has it.
+    /// The entry for a bundle.
     pub fn json(&self) -> Value {
         let mut entry = json!({
             "logIndex": INDEX.to_string(),

@@ -21,43 +21,43 @@ const SIGNED_DATA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.1135
 const CONTENT_TYPE: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.9.3");
 const MESSAGE_DIGEST: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.9.4");
 const EXTENDED_KEY_USAGE: &[u64] = &[2, 5, 29, 37];
-/// A sequence of `id-kp-timeStamping` alone, and of `id-kp-codeSigning`.
+/// A sequence of only `id-kp-timeStamping`, and one of only `id-kp-codeSigning`.
 const TIME_STAMPING: &[u8] = &[0x30, 0x0a, 6, 8, 0x2b, 6, 1, 5, 5, 7, 3, 8];
 const CODE_SIGNING: &[u8] = &[0x30, 0x0a, 6, 8, 0x2b, 6, 1, 5, 5, 7, 3, 3];
 
-/// How long before and after now the authority's certificate lives, in seconds.
+/// How long before and after now the authority's certificate is valid, in seconds.
 const LIFE: i64 = 1000;
 
-/// What can be said of a timestamp.
+/// The content of a timestamp.
 #[expect(clippy::struct_excessive_bools, reason = "each is a lie of its own, and they go together in any way")]
 #[derive(Debug, Clone)]
 pub struct StampRecipe {
-    /// When, in seconds since 1970.
+    /// In seconds since 1970.
     pub time: i64,
-    /// By an authority that nobody trusts.
+    /// Whether an untrusted authority signs it.
     pub by_stranger: bool,
-    /// Of other bytes than the signature.
+    /// Whether it is for other bytes than the signature.
     pub of_other: bool,
-    /// The signed attributes are about another content.
+    /// Whether the signed attributes are for another content.
     pub other_content: bool,
-    /// The signature of the token is a stranger's.
+    /// Whether an untrusted key signs the token.
     pub impostor: bool,
-    /// The authority's certificate is for signing code.
+    /// Whether the authority's certificate is for signing code.
     pub other_purpose: bool,
-    /// The authority's certificate says its purpose, but not that nothing else counts.
+    /// Whether the purpose in the authority's certificate is not marked as critical.
     pub uncritical: bool,
-    /// What the response says of the request (`PKIStatus`); 0 grants it.
+    /// The status of the response (`PKIStatus`); 0 grants the request.
     pub status: u8,
-    /// What is done to the attributes before they are signed.
+    /// A change of the attributes before they are signed.
     pub attributes_edit: fn(&mut Vec<Attribute>),
-    /// What is done to the signed data.
+    /// A change of the signed data.
     pub data_edit: fn(&mut SignedData),
-    /// What is done to the token that holds them.
+    /// A change of the token that holds them.
     pub token_edit: fn(&mut ContentInfo),
 }
 
 impl StampRecipe {
-    /// A good one at `now`.
+    /// A good timestamp at `now`.
     pub fn new(now: i64) -> Self {
         Self {
             time: now,
@@ -75,7 +75,7 @@ impl StampRecipe {
     }
 }
 
-/// A root, and the key of the one who states times.
+/// A root, and the key of the timestamp signer.
 pub(crate) struct Stamper {
     now: i64,
     root: CertifiedIssuer<'static, KeyPair>,
@@ -112,7 +112,7 @@ impl Stamper {
 }
 
 impl Sigstore {
-    /// A `TimeStampResp` of `message`.
+    /// A `TimeStampResp` for `message`.
     pub fn stamp(&self, recipe: &StampRecipe, message: &[u8]) -> Result<Vec<u8>, Error> {
         let stamper = if recipe.by_stranger { &self.strange_stamper } else { &self.stamper };
         let certificate = stamper.certificate(recipe)?;

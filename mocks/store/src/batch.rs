@@ -1,8 +1,8 @@
-//! Events as one write, made once for all watches that are to be sent the same ones.
+//! Events encoded as one write, once for all watches that need the same ones.
 //!
-//! Owns the newest such batches. A thousand watches of one resource that are woken together stand at the same place, so
-//! the first of them looks into the log and the others take what it made: no look at the store, no copy and no counting
-//! for each of them. It must not know what becomes of a batch on a stream.
+//! Owns the newest such batches. A thousand watches of one resource that are woken together have the same position. The
+//! first of them reads the log, and the others take its batch, without reading the store, copying or counting. It must
+//! not know how a batch is sent on a stream.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,29 +14,27 @@ use crate::{Cursor, Event, Lost, Most, ResourceId};
 
 /// Batches that are kept: those of a few resources and of watches that are a round behind.
 const KEPT_MAX: usize = 8;
-/// Events of one batch, and bytes; large enough that the cost of a write is spread over many events.
+/// Most events and bytes of one batch; large enough that the cost of a write is spread over many events.
 const MOST: Most = Most { events: 256, bytes: 256 * 1024 };
 
-/// Events of one resource, and of one namespace if only that is watched, as they go on the wire.
+/// Events of one resource, or of one namespace if only that is watched, as they go on the wire.
 #[derive(Debug)]
 pub struct Batch {
     bytes: Bytes,
     /// Ascending.
     revisions: Arc<[u64]>,
-    /// Where the line of each event ends.
+    /// The end of each event's line.
     ends: Box<[usize]>,
 }
 
-/// What comes after a cursor.
+/// The next step for a cursor.
 #[derive(Debug)]
 pub enum Next {
-    /// These events.
     Batch(Arc<Batch>),
-    /// There is nothing up to the revision that was asked for.
+    /// There is no event up to the requested revision.
     Nothing,
 }
 
-/// The newest batches of all resources.
 #[derive(Debug, Default)]
 pub struct Batches {
     kept: Mutex<VecDeque<Kept>>,
@@ -53,8 +51,8 @@ struct Kept {
 }
 
 impl Batches {
-    /// What a watch is sent next that stands at `cursor`, and moves the cursor behind it. `pull` reads the log, and
-    /// answers whether the cursor is drained.
+    /// The next batch for a watch at `cursor`; moves the cursor behind it. `pull` reads the log, and returns whether
+    /// the cursor is drained.
     pub fn next(
         &self,
         mut pull: impl FnMut(&mut Cursor, Most, &mut Vec<Arc<Event>>) -> Result<bool, Lost>,
@@ -63,7 +61,7 @@ impl Batches {
         cursor: &mut Cursor,
         through: u64,
     ) -> Result<Next, Lost> {
-        // Held while a batch is made, so that whoever comes at the same time waits for it instead of making it again.
+        // Held while a batch is made, so that a concurrent watch waits for it instead of making it again.
         let mut kept = self.kept.lock();
         let same = |known: &&Kept| {
             known.from == *cursor
@@ -96,7 +94,7 @@ impl Batches {
         Ok(Next::Batch(batch))
     }
 
-    /// The store went back in time: what is kept never happened.
+    /// Forgets all batches after a restore of the store.
     pub fn forget(&self) {
         self.kept.lock().clear();
     }

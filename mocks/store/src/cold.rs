@@ -1,8 +1,8 @@
-//! Versions that nobody has written for a while, packed.
+//! Packed versions of objects that have not been written for a while.
 //!
 //! Owns the format (an LZ4 block against a dictionary) and the choice of the dictionary: a few objects of the same
-//! resource, because what objects of a resource have in common (keys, owners of fields, namespaces) is most of what
-//! is in them. Unpacking costs less than copying the result over a socket. It must not decide when to pack.
+//! resource, because the common content of a resource's objects (keys, owners of fields, namespaces) is most of their
+//! content. Unpacking costs less than copying the result over a socket. It must not decide when to pack.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -10,23 +10,23 @@ use std::sync::Arc;
 
 use lz4_flex::block;
 
-/// Enough to hold what a few kinds of objects of one resource have in common; each packing looks through all of it.
+/// Enough for the common content of a few kinds of objects of one resource; each packing searches all of it.
 const DICTIONARY_MIN_BYTES: usize = 6 * 1024;
-/// A dictionary is not larger than this, however large the objects are that it is made of.
+/// Largest dictionary, however large its objects are.
 const DICTIONARY_MAX_BYTES: usize = 32 * 1024;
-/// Versions in a row that were not worth packing, after which the dictionary is made anew: the objects have changed.
+/// Consecutive versions that were not worth packing before the dictionary is made anew: the objects have changed.
 const POOR_MAX: u32 = 64;
 
-/// After a large object no more of the scratch memory is kept.
+/// Most scratch memory that is kept after a large object.
 const SCRATCH_KEPT_BYTES: usize = 64 * 1024;
 
 thread_local! {
-    /// Blocks are made here and copied once, to their exact size: a block that is cut to its size where it was made leaves
-    /// a hole behind it.
+    /// Blocks are made here and copied once, to their exact size: shrinking a block in its own allocation leaves a gap
+    /// behind it.
     static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// What the packed versions of one resource have in common.
+/// The common content of the packed versions of one resource.
 pub struct Dictionary(Box<[u8]>);
 
 /// One packed watch line.
@@ -35,7 +35,7 @@ pub(super) struct Packed {
     dictionary: Arc<Dictionary>,
 }
 
-/// The dictionary of one resource, in the making or made.
+/// The dictionary of one resource, either being gathered or complete.
 #[derive(Debug)]
 pub(super) enum Vocabulary {
     Gathering(Vec<u8>),
@@ -49,7 +49,8 @@ impl Default for Vocabulary {
 }
 
 impl Vocabulary {
-    /// The dictionary for a version; none while it is still being gathered, which the frame that `append` adds is then part of.
+    /// The dictionary for a version. `None` while it is still being gathered; the frame that `append` adds then becomes
+    /// a part of it.
     pub(crate) fn dictionary(&mut self, append: impl FnOnce(&mut Vec<u8>)) -> Option<Arc<Dictionary>> {
         match self {
             Self::Made { dictionary, .. } => Some(dictionary.clone()),
@@ -65,7 +66,7 @@ impl Vocabulary {
         }
     }
 
-    /// Whether a version was worth packing.
+    /// Notes whether a version was worth packing.
     pub(crate) fn judge(&mut self, worth: bool) {
         let Self::Made { poor, .. } = self else { return };
         *poor = if worth { 0 } else { *poor + 1 };
@@ -99,7 +100,7 @@ impl Packed {
         frame
     }
 
-    /// Appends the frame, which has `frame_bytes`.
+    /// Appends the frame, whose length is `frame_bytes`.
     pub(crate) fn append(&self, frame_bytes: usize, out: &mut Vec<u8>) {
         let start = out.len();
         out.resize(start + frame_bytes, 0);

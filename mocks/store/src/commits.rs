@@ -1,4 +1,4 @@
-//! A bounded ring of what was committed, without the objects, for the harness's ledger.
+//! A bounded ring of commits, without the objects, for the harness's ledger.
 //!
 //! Owns identities and revisions only, so that it can be far longer than the history of objects.
 
@@ -11,21 +11,19 @@ use facts::Change;
 /// One commit, without the object.
 #[derive(Debug, Clone)]
 pub struct RawCommit {
-    /// When, in microseconds since the epoch.
+    /// In microseconds since the epoch.
     pub at_us: u64,
-    /// Of which object.
+    /// The object's identity.
     pub identity: Arc<Identity>,
-    /// Its revision.
     pub revision: u64,
-    /// How often the store had gone back in time by then.
+    /// How often the store had been restored by then.
     pub timeline: u32,
-    /// What happened to the object.
     pub change: Change,
-    /// How far whoever writes the status had come.
+    /// The progress of the object's controller.
     pub progress: Progress,
 }
 
-/// A reader fell so far behind that commits were dropped which it has not read.
+/// A reader fell so far behind that unread commits were dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Overrun {
     pub lost: u64,
@@ -45,7 +43,7 @@ impl Commits {
         Self { ring: VecDeque::new(), dropped: 0, max: max.max(1) }
     }
 
-    /// Appends a commit; the oldest makes room for it.
+    /// Appends a commit; if the ring is full, the oldest is dropped.
     pub fn push(&mut self, commit: RawCommit) {
         if self.ring.len() == self.max {
             self.ring.pop_front();
@@ -54,22 +52,22 @@ impl Commits {
         self.ring.push_back(commit);
     }
 
-    /// The sequence number of the oldest commit that is still here.
+    /// The sequence number of the oldest kept commit.
     pub fn oldest(&self) -> u64 {
         self.dropped
     }
 
-    /// The sequence number that the next commit will get.
+    /// The sequence number of the next commit.
     pub fn next(&self) -> u64 {
         self.dropped + self.ring.len() as u64
     }
 
-    /// The commits that are still here, newest first.
+    /// The kept commits, newest first.
     pub fn newest_first(&self) -> impl Iterator<Item = &RawCommit> {
         self.ring.iter().rev()
     }
 
-    /// How many are still here.
+    /// The number of kept commits.
     pub fn count(&self) -> usize {
         self.ring.len()
     }

@@ -1,8 +1,8 @@
 //! The multi-version store: every object, one global revision, and the log of events per resource.
 //!
-//! Owns what exists, in which version, and what happened since the compaction floor. Each event's JSON is serialised
-//! once, as the line that goes on the wire; an object is a slice of that line. Watchers are [`Cursor`]s into the
-//! log, so ten thousand of them cost cursors. It must not do I/O, read a clock, or know HTTP: time is an argument.
+//! Owns the existing objects, their versions, and the events since the compaction floor. Each event's JSON is
+//! serialised once, as the line that goes on the wire; an object is a slice of that line. Watchers are [`Cursor`]s into
+//! the log, so ten thousand of them cost cursors. It must not do I/O, read a clock, or know HTTP: time is an argument.
 
 pub mod batch;
 mod cold;
@@ -38,42 +38,39 @@ pub struct ResourceId(pub u32);
 /// One committed change. `version` of a deletion is the last state under the revision of the deletion.
 #[derive(Debug)]
 pub struct Event {
-    /// What happened.
     pub change: Change,
-    /// The object as it is now.
+    /// The new state of the object.
     pub version: Arc<Version>,
-    /// The object as it was; absent for one that is new.
+    /// The old state of the object; `None` for a new one.
     pub previous: Option<Arc<Version>>,
 }
 
-/// Where an object lives.
+/// The place of an object in the store.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
-    /// Among which objects.
     pub resource: ResourceId,
     /// Empty for objects without a namespace.
     pub namespace: Arc<str>,
-    /// `metadata.name`.
     pub name: Arc<str>,
 }
 
-/// What a write requires of the current state.
+/// The precondition of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expect {
-    /// There is none.
+    /// There is no such object.
     Absent,
-    /// It is at this revision.
+    /// The object is at this revision.
     Revision(u64),
 }
 
-/// Why a write was not made: somebody else was faster.
+/// Why a write was not made: another write was faster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
-    /// There is an object where none was expected.
+    /// There is an object although none was expected.
     Exists,
-    /// It is at another revision.
+    /// The object is at another revision.
     Stale,
-    /// It is gone.
+    /// The object is gone.
     Absent,
 }
 
@@ -90,18 +87,17 @@ pub struct Limits {
     pub commits_max: usize,
 }
 
-/// The whole state of the cluster.
 #[derive(Debug)]
 pub struct Store {
     revision: u64,
     floor: u64,
-    /// How often the store went back in time.
+    /// How often the store was restored.
     timeline: u32,
     shelves: Vec<Shelf>,
-    /// One entry per event in any log, oldest first: what to drop next.
+    /// One entry per event in any log, oldest first: the order of dropping.
     order: VecDeque<Kept>,
     history_bytes: usize,
-    /// The newest versions, which [`Store::cooling`] has not looked at yet, and the bytes of their frames.
+    /// The newest versions, which [`Store::cooling`] has not examined yet, and the bytes of their frames.
     warm: VecDeque<Arc<Version>>,
     warm_bytes: usize,
     objects: usize,
@@ -111,15 +107,14 @@ pub struct Store {
     limits: Limits,
 }
 
-/// The newest history stays as it goes on the wire: watches are sent it now, and what is written often is not packed
-/// for nothing each time.
+/// The newest history stays unpacked: watches need it now, and packing a version that is soon replaced is wasted work.
 const WARM_MAX_BYTES: usize = 384 * 1024;
 /// Smaller frames are not worth a dictionary's pointer.
 const PACKED_FRAME_MIN_BYTES: usize = 512;
-/// Warm versions that one write looks at.
+/// Warm versions that one write examines.
 const COOLING_LOOKS: usize = 4;
 
-/// A version to be packed, which is done without holding the store.
+/// A version to be packed, which happens without holding the store.
 #[derive(Debug)]
 pub struct Cooling {
     version: Arc<Version>,
@@ -127,7 +122,7 @@ pub struct Cooling {
 }
 
 impl Cooling {
-    /// Packs it; answers which resource it is of, and whether it was worth it.
+    /// Packs it; returns its resource, and whether packing was worth it.
     pub fn run(self) -> (ResourceId, bool) {
         (self.version.identity.resource, self.version.pack(&self.dictionary))
     }
@@ -150,8 +145,8 @@ struct Kept {
 }
 
 impl Store {
-    /// An empty store whose first commit gets revision 2, so that no object ever carries 0 or 1, which clients treat
-    /// as "not set" and "just started".
+    /// An empty store whose first commit gets revision 2, so that no object ever carries 0 or 1, which clients treat as
+    /// "not set" and "just started".
     pub fn new(limits: Limits) -> Self {
         Self {
             revision: 1,
@@ -176,12 +171,11 @@ impl Store {
         self.revision
     }
 
-    /// The highest revision that was compacted away: a watch may start from here, not before.
+    /// The highest compacted revision: a watch may start from it, not before.
     pub fn floor(&self) -> u64 {
         self.floor
     }
 
-    /// How many objects exist.
     pub fn object_count(&self) -> usize {
         self.objects
     }
@@ -191,7 +185,7 @@ impl Store {
         self.object_bytes
     }
 
-    /// How many events are kept.
+    /// The number of kept events.
     pub fn history_len(&self) -> usize {
         self.order.len() - self.order.partition_point(|kept| kept.revision <= self.floor)
     }
@@ -201,7 +195,6 @@ impl Store {
         self.history_bytes
     }
 
-    /// The newest commits.
     #[inline]
     pub fn commits(&self) -> &Commits {
         &self.commits
@@ -212,7 +205,7 @@ impl Store {
         self.shelf(resource)?.objects.get(namespace)?.get(name)
     }
 
-    /// The name of a namespace as the objects in it share it; none while there is no object.
+    /// The name of a namespace as its objects share it; `None` while it has no object.
     pub fn namespace(&self, resource: ResourceId, name: &str) -> Option<Arc<str>> {
         self.shelf(resource)?.objects.get_key_value(name).map(|(name, _)| name.clone())
     }
@@ -232,7 +225,7 @@ impl Store {
             .collect()
     }
 
-    /// How many objects of a resource exist, in one namespace or in all.
+    /// The number of a resource's objects, in one namespace or in all.
     pub fn count(&self, resource: ResourceId, namespace: Option<&str>) -> usize {
         let Some(shelf) = self.shelf(resource) else { return 0 };
         match namespace {
@@ -295,8 +288,8 @@ impl Store {
         Ok(self.shelf(resource).map_or_else(|| Cursor::start(revision), |shelf| shelf.log.after(revision)))
     }
 
-    /// Appends up to `max` further events, none after revision `through`, to `out` and answers the revision up to which the cursor has seen
-    /// everything: the global one when it is drained, else that of the last event.
+    /// Appends up to `max` further events, none after revision `through`, to `out`. Returns the revision up to which
+    /// the cursor has seen everything: the global one if it is drained, else that of the last event.
     pub fn pull(
         &self,
         resource: ResourceId,
@@ -314,7 +307,7 @@ impl Store {
     }
 
     /// Appends further events, none after revision `through`, to `out` until one of the two limits is reached; at least
-    /// one if there is any. Answers whether the cursor is drained.
+    /// one if there is any. Returns whether the cursor is drained.
     pub fn pull_within(
         &self,
         resource: ResourceId,
@@ -327,9 +320,9 @@ impl Store {
         self.shelf(resource).map_or(Ok(true), |shelf| shelf.log.pull(cursor, most, through, out))
     }
 
-    /// Forgets the history up to and including `revision`: watches and lists that begin before it answer 410 from now on. A watch that is open
-    /// and a little behind goes on, as it does in a real server, whose watch cache no compaction of etcd touches: what it has not read yet stays
-    /// within the limits of the history.
+    /// Drops the history up to and including `revision`: watches and lists that begin before it get 410 from now on. An
+    /// open watch that is a little behind goes on, as in a real server, whose watch cache no compaction of etcd
+    /// touches. Its unread events stay within the limits of the history.
     pub fn compact(&mut self, revision: u64) {
         self.floor = self.floor.max(revision.min(self.revision));
     }
@@ -339,7 +332,7 @@ impl Store {
         self.revision += 1;
     }
 
-    /// Drops what is older than the configured age. Called now and then; writes enforce the other two limits.
+    /// Drops events older than the configured age. Called now and then; writes enforce the other two limits.
     pub fn expire(&mut self, now_us: u64) {
         let oldest_kept_us = now_us.saturating_sub(self.limits.history_max_age_us);
         while self.order.front().is_some_and(|kept| kept.at_us < oldest_kept_us) {
@@ -347,9 +340,9 @@ impl Store {
         }
     }
 
-    /// A version that is to be packed now: the present state of an object that was not written for a while. Called after
-    /// each write, so that the memory of many new objects never piles up. Superseded versions stay as they are: the
-    /// history has its own limits, and most objects that are written are written again soon.
+    /// The next version to pack: the present state of an object that was not written for a while. Called after each
+    /// write, so that the memory of many new objects never piles up. Superseded versions stay unpacked: the history has
+    /// its own limits, and most written objects are written again soon.
     pub fn cooling(&mut self) -> Option<Cooling> {
         for _ in 0..COOLING_LOOKS {
             if self.warm_bytes <= WARM_MAX_BYTES {

@@ -1,8 +1,8 @@
 //! The event log of one resource, and cursors into it.
 //!
-//! Owns positions; the store decides what is dropped. Sequence numbers count the events of this resource since the
-//! start, so that a cursor stays valid while the front of the log is dropped. A cursor also knows the revision up to
-//! which it has seen everything: when the store goes back in time, it hears nothing until the counter has passed that.
+//! Owns positions; the store decides which events are dropped. Sequence numbers count the events of this resource since
+//! the start, so that a cursor stays valid while the front of the log is dropped. A cursor also knows the revision up
+//! to which it has seen everything: after a restore of the store, it gets no event until the counter has passed that.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,9 +14,9 @@ use super::Event;
 pub struct Cursor {
     /// The sequence number of the next event to read.
     next: u64,
-    /// Events up to this revision are known to the reader.
+    /// The reader knows events up to this revision.
     after: u64,
-    /// How often the log had gone back when the cursor read last.
+    /// How often the log had been restored at the cursor's last read.
     rewinds: u32,
 }
 
@@ -24,12 +24,12 @@ pub struct Cursor {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lost;
 
-/// How much is read at a time.
+/// The limits of one read.
 #[derive(Debug, Clone, Copy)]
 pub struct Most {
-    /// So many events, and no more.
+    /// The most events.
     pub events: usize,
-    /// The event that goes past it is still read.
+    /// A soft limit: the event that exceeds it is still read.
     pub bytes: usize,
 }
 
@@ -39,8 +39,8 @@ pub(super) struct Log {
     dropped: u64,
     dropped_through: u64,
     rewinds: u32,
-    /// The end of the log before it went back last, and the store's revision then: who had read up to there, had seen
-    /// that revision.
+    /// The end of the log before its last restore, and the store's revision then. A reader at that end had seen that
+    /// revision.
     end_before: (u64, u64),
 }
 
@@ -50,7 +50,7 @@ impl Cursor {
         Self { next: 0, after, rewinds: 0 }
     }
 
-    /// The revision up to which the reader has been given everything.
+    /// The revision up to which the reader has everything.
     #[inline]
     pub fn after(&self) -> u64 {
         self.after
@@ -69,7 +69,7 @@ impl Log {
         }
     }
 
-    /// Forgets the events after revision `to`; `from` is the store's revision before.
+    /// Drops the events after revision `to`; `from` is the store's revision before.
     pub(crate) fn rewind(&mut self, to: u64, from: u64) {
         self.end_before = (self.end(), from);
         self.rewinds += 1;
@@ -83,7 +83,7 @@ impl Log {
         Cursor { next: self.dropped + index as u64, after: revision, rewinds: self.rewinds }
     }
 
-    /// Reads on; answers whether the cursor is drained.
+    /// Reads on; returns whether the cursor is drained.
     pub(crate) fn pull(
         &self,
         cursor: &mut Cursor,
@@ -96,7 +96,7 @@ impl Log {
         }
         let Some(index) = cursor.next.checked_sub(self.dropped) else { return Err(Lost) };
         let mut index = usize::try_from(index).map_err(|_| Lost)?.min(self.events.len());
-        // Only after the store went back is there anything to pass over.
+        // There are events to skip only after a restore.
         while self.events.get(index).is_some_and(|event| event.version.revision <= cursor.after) {
             index += 1;
         }
@@ -126,12 +126,12 @@ impl Log {
         self.events.iter().rev().take_while(move |event| event.version.revision > revision)
     }
 
-    /// The sequence number that the next event gets.
+    /// The sequence number of the next event.
     fn end(&self) -> u64 {
         self.dropped + self.events.len() as u64
     }
 
-    /// Finds the place again of a cursor from before the log went back.
+    /// Restores the position of a cursor from before a restore.
     fn follow(&self, cursor: &mut Cursor) -> Result<(), Lost> {
         let (end, from) = self.end_before;
         let known = if cursor.next >= end { cursor.after.max(from) } else { cursor.after };

@@ -1,12 +1,12 @@
-//! The order of the keys of an object.
+//! The order of an object's keys.
 //!
-//! Owns which come first on the wire: a person who reads JSON, and many a script, wants to know at once what it is. The others
-//! follow by the alphabet.
+//! Owns the keys that come first on the wire: people who read JSON, and many scripts, need the type at once. The other
+//! keys follow in alphabetical order.
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
 
-/// What comes first, as in the types of a real server.
+/// The first keys, as in the types of a real server.
 const FIRST: [&str; 3] = ["kind", "apiVersion", "metadata"];
 
 /// A value whose `kind`, `apiVersion` and `metadata` are written first.
@@ -30,7 +30,6 @@ impl Serialize for Ordered<'_> {
 }
 
 impl Ordered<'_> {
-    /// The JSON.
     pub fn to_bytes(self) -> Vec<u8> {
         serde_json::to_vec(&self).expect("a JSON value with text keys always serialises")
     }

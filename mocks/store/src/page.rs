@@ -1,4 +1,4 @@
-//! Lists: one page of a consistent snapshot, now or at an older revision that is still in the history.
+//! Lists: one page of a consistent snapshot, of the present or of an older revision in the history.
 //!
 //! Owns the reconstruction of the past: the present, with the changes after the wanted revision undone. It costs the
 //! number of changes since then plus the page, never a copy of the store.
@@ -18,20 +18,19 @@ pub type After = (Arc<str>, Arc<str>);
 pub struct Page {
     /// In the order of namespaces and names.
     pub items: Vec<Arc<Version>>,
-    /// Set when there is more.
+    /// Set if there are more items.
     pub next: Option<After>,
-    /// The state of this revision.
+    /// The revision of the snapshot.
     pub revision: u64,
-    /// How many objects there were at that revision, whatever was kept of them; known when there is more.
+    /// Number of objects at that revision, selected or not; known if there are more items.
     pub total: usize,
 }
 
 /// The wanted revision was compacted away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Expired {
-    /// What was asked for.
     pub requested: u64,
-    /// The oldest that can be asked for.
+    /// The oldest revision that can be requested.
     pub floor: u64,
 }
 
@@ -49,7 +48,7 @@ impl Store {
         limit: usize,
         mut keep: impl FnMut(&Version) -> bool,
     ) -> Result<Page, Expired> {
-        // A snapshot may be from before the store went back in time.
+        // A snapshot may be from before a restore.
         if at < self.floor || at > self.revision {
             return Err(Expired { requested: at, floor: self.floor });
         }
@@ -57,8 +56,8 @@ impl Store {
         let Some(shelf) = self.shelf(resource) else { return Ok(page) };
         let undone = shelf.undone(namespace, at);
         let mut visit = |version: &Arc<Version>| -> bool {
-            // A full page goes on when anything follows, whether it matches or not: the real server does not look, so
-            // the last page of a selection can be empty.
+            // A full page has a successor if anything follows, whether it matches or not: the real server does not
+            // look, so the last page of a selection can be empty.
             if page.items.len() == limit {
                 let last = page.items.last().map(|v| (v.identity.namespace.clone(), v.identity.name.clone()));
                 page.next = last;
@@ -82,7 +81,7 @@ impl Store {
 }
 
 impl Shelf {
-    /// What the objects that changed after `at` were at `at`: the oldest change wins.
+    /// The states at `at` of the objects that changed after `at`: the oldest change wins.
     pub(super) fn undone(&self, namespace: Option<&str>, at: u64) -> Undone {
         let mut undone = Undone::new();
         for event in self.log.newest_first_until(at) {

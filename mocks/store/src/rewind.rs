@@ -1,7 +1,7 @@
-//! Going back: the store as if it had been restored from an older backup.
+//! The restore of an older state, as from a backup.
 //!
-//! Owns undoing what was committed after a revision. Revisions are handed out a second time afterwards; a timeline number
-//! tells the two apart. It must not decide what clients are told.
+//! Owns undoing the commits after a revision. Revisions are handed out a second time afterwards; a timeline number
+//! distinguishes them. It must not decide how clients are answered.
 
 use std::sync::Arc;
 
@@ -10,40 +10,33 @@ use super::{ResourceId, Store, Version};
 /// The revision of the empty store.
 const FIRST: u64 = 1;
 
-/// A restore that was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rewound {
-    /// When, in microseconds since the epoch.
+    /// In microseconds since the epoch.
     pub at_us: u64,
     /// The newest revision before.
     pub from: u64,
     /// The newest revision after; the next write gets the one that follows.
     pub to: u64,
-    /// How many commits were undone.
+    /// The number of undone commits.
     pub undone: usize,
-    /// The timeline that began: commits after it carry it.
+    /// The new timeline: later commits carry it.
     pub timeline: u32,
 }
 
-/// Why the store cannot go back so far.
+/// Why the store cannot be restored to a revision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RewindError {
-    /// The history does not reach back.
+    /// The history does not reach back that far.
     #[error("failed to go back to revision {to}: the history begins after {floor}")]
     Compacted {
-        /// What was asked for.
         to: u64,
         /// The oldest revision that can be restored.
         floor: u64,
     },
-    /// There was no such revision yet.
+    /// The revision does not exist yet.
     #[error("failed to go back to revision {to}: the newest one is {current}")]
-    NotYet {
-        /// What was asked for.
-        to: u64,
-        /// The newest revision.
-        current: u64,
-    },
+    NotYet { to: u64, current: u64 },
 }
 
 impl Store {
@@ -84,13 +77,13 @@ impl Store {
         let known = self.order.partition_point(|kept| kept.at_us <= at_us);
         match known.checked_sub(1).and_then(|index| self.order.get(index)) {
             _ if known == self.order.len() => self.revision,
-            // A compaction may have taken it away while open watches still read it.
+            // A compaction may have removed it while open watches still read it.
             Some(kept) => kept.revision.max(oldest),
             None => oldest,
         }
     }
 
-    /// Puts one object back to what it was; `None` when it did not exist.
+    /// Restores one object; `before` is `None` if it did not exist.
     fn restore(&mut self, shelf: usize, namespace: &Arc<str>, name: &Arc<str>, before: Option<Arc<Version>>) {
         let id = ResourceId(u32::try_from(shelf).expect("fewer than four billion resources"));
         let now = self.read(id, namespace, name).cloned();

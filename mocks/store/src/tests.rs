@@ -1,4 +1,4 @@
-//! Properties of the store against a model that keeps every state it ever had.
+//! Property tests of the store against a model that keeps every past state.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ enum Step {
         namespace: u8,
         name: u8,
     },
-    /// A write to another resource: the revision moves on, this resource does not.
+    /// A write to another resource: the revision advances, this resource stays the same.
     Elsewhere,
 }
 
@@ -59,7 +59,7 @@ fn write_at(store: &mut Store, resource: ResourceId, namespace: &str, name: &str
     store.put(&identity, expect, &mut value, Facts::default(), at_us).unwrap();
 }
 
-/// Runs the steps; answers the store and the state after every revision.
+/// Runs the steps; returns the store and the state after every revision.
 fn run(steps: &[Step]) -> (Store, BTreeMap<u64, State>) {
     let mut store = Store::new(LIMITS);
     let mut state = State::new();
@@ -199,7 +199,8 @@ fn the_history_is_bounded_and_a_slow_cursor_is_told() {
     assert_eq!(store.pull(RESOURCE, &mut cursor, 10, u64::MAX, &mut Vec::new()), Err(Lost));
 }
 
-/// A harness on a busy machine reads a few milliseconds late, and must not lose what a fault compacts for its subject.
+/// A harness on a busy machine reads a few milliseconds late, and must not lose events that a fault compacts for its
+/// subject.
 #[test]
 fn a_watch_that_is_open_reads_on_behind_a_compaction() {
     let mut store = Store::new(LIMITS);
@@ -214,7 +215,7 @@ fn a_watch_that_is_open_reads_on_behind_a_compaction() {
     assert!(store.cursor(RESOURCE, before).is_err(), "a new one does not");
 }
 
-/// Open watches still read what is compacted, but nothing is restored from it.
+/// Open watches still read compacted events, but no restore uses them.
 #[test]
 fn a_moment_before_a_compaction_is_the_compaction() {
     let mut store = Store::new(LIMITS);
@@ -255,7 +256,7 @@ fn listed(store: &Store, at: u64) -> State {
 }
 
 proptest! {
-    /// After going back the store is what it was, and goes on as if the rest had never been.
+    /// After a restore the store equals its earlier state, and goes on as if the later commits had never been.
     #[test]
     fn going_back_restores_a_state_and_its_past(before in steps(), after in steps(), back in 0.0..1.0_f64) {
         let (mut store, states) = run(&before);
@@ -282,8 +283,8 @@ proptest! {
         prop_assert_eq!(store.object_bytes(), bytes_by_hand(&store));
     }
 
-    /// A cursor never yields an event twice or out of order, however often the store goes back under it, and after the
-    /// counter has passed all that was there it yields every event.
+    /// However often the store is restored, a cursor never yields an event twice or out of order. After the counter has
+    /// passed all earlier revisions it yields every event.
     #[test]
     fn a_cursor_only_ever_goes_forward(rounds in prop::collection::vec((steps(), 0_u64..40, any::<bool>()), 1..5)) {
         let mut store = Store::new(LIMITS);

@@ -1,7 +1,8 @@
 //! One version of one object: its identity, its JSON as shared bytes, and the few facts that selectors need.
 //!
-//! Owns the layout of a watch line: `{"type":"ADDED","object":` + object + `}\n`, and where it is: as it goes on the wire,
-//! or packed ([`super::cold`]). Both read the same. It must not know resources, nor when a version is to be packed.
+//! Owns the layout of a watch line, `{"type":"ADDED","object":` + object + `}\n`, and its storage: unpacked, as on the
+//! wire, or packed ([`super::cold`]). Both read the same. It must not know resources, nor when a version is to be
+//! packed.
 
 use std::cell::RefCell;
 use std::sync::{Arc, LazyLock};
@@ -16,36 +17,33 @@ use super::ordered::Ordered;
 use super::{Place, ResourceId};
 
 const TAIL: usize = 2; // `}` and the newline
-/// A version is packed only if that saves one byte in so many.
+/// A version is packed only if that saves at least one byte in this many.
 const PACKED_GAIN_MIN: usize = 8;
-/// After a large object no more of the scratch memory is kept.
+/// Most scratch memory that is kept after a large object.
 const SCRATCH_KEPT_BYTES: usize = 64 * 1024;
 
 thread_local! {
-    /// Frames are made here and copied once, to their exact size: growing each in its own allocation and giving the rest
-    /// back leaves holes between the objects that cost more memory than the copy costs time.
+    /// Frames are made here and copied once, to their exact size. Growing and shrinking each in its own allocation
+    /// leaves gaps between the objects, whose memory costs more than the time of the copy.
     static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Most objects have none, so they share this.
+/// Most objects have no facts, so they share this.
 static NO_FACTS: LazyLock<Facts> = LazyLock::new(Facts::default);
 
-/// What stays the same over all versions of an object.
+/// The parts that all versions of an object share.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// Among which objects.
     pub resource: ResourceId,
-    /// `packages.longhaul.dev`, `pods`.
+    /// For example `packages.longhaul.dev` or `pods`.
     pub resource_name: Arc<str>,
     /// Empty for objects without a namespace.
     pub namespace: Arc<str>,
-    /// `metadata.name`.
     pub name: Arc<str>,
-    /// `metadata.uid`.
     pub uid: Arc<str>,
 }
 
-/// What was read from the object when it was written, so that nothing is parsed to deliver it.
+/// Values that were read from the object when it was written, so that a delivery parses nothing.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Facts {
     /// Sorted by key.
@@ -54,16 +52,15 @@ pub struct Facts {
     pub fields: Box<[Box<str>]>,
     /// The uids of the owners.
     pub owners: Box<[Arc<str>]>,
-    /// It is being deleted.
+    /// Whether the object is being deleted.
     pub finalizing: bool,
-    /// How far whoever acts on it has come.
+    /// The progress of its controller.
     pub progress: Progress,
 }
 
 /// One version of an object, serialised once.
 #[derive(Debug)]
 pub struct Version {
-    /// What all versions of the object share.
     pub identity: Arc<Identity>,
     /// `metadata.resourceVersion`.
     pub revision: u64,
@@ -73,7 +70,7 @@ pub struct Version {
     head: u8,
 }
 
-/// The watch line. Small, because there is one for each object: what is on the heap of its own is so for a short time.
+/// The watch line. Small, because every object has one: unpacked memory of its own exists only for a short time.
 #[derive(Debug)]
 enum Frame {
     Wire(Box<Bytes>),
@@ -91,7 +88,6 @@ pub fn head(change: Change) -> &'static [u8] {
 }
 
 impl Identity {
-    /// Where the object lives.
     pub fn place(&self) -> Place {
         Place { resource: self.resource, namespace: self.namespace.clone(), name: self.name.clone() }
     }
@@ -120,7 +116,7 @@ impl Version {
         Self { identity, revision, facts, frame: RwLock::new(Frame::Wire(Box::new(frame))), frame_bytes, head }
     }
 
-    /// What was read from it when it was written.
+    /// The values that were read from it when it was written.
     #[inline]
     pub fn facts(&self) -> &Facts {
         self.facts.as_deref().unwrap_or_else(|| &NO_FACTS)
@@ -139,7 +135,7 @@ impl Version {
         }
     }
 
-    /// Appends the whole watch line to `out`: for whoever puts many together.
+    /// Appends the whole watch line to `out`, for callers that join many lines.
     pub fn append_frame(&self, out: &mut Vec<u8>) {
         match &*self.frame.read() {
             Frame::Wire(bytes) => out.extend_from_slice(bytes),
@@ -147,7 +143,7 @@ impl Version {
         }
     }
 
-    /// Shows the object's JSON, without a copy if it is there as it goes on the wire.
+    /// Passes the object's JSON to `look`, without a copy if it is unpacked.
     pub fn with_object<T>(&self, look: impl FnOnce(&[u8]) -> T) -> T {
         match &*self.frame.read() {
             Frame::Wire(bytes) => look(&bytes[self.object_range()]),
@@ -161,13 +157,13 @@ impl Version {
         }
     }
 
-    /// The bytes of the watch line, packed or not.
+    /// The length of the watch line, packed or not.
     #[inline]
     pub fn frame_bytes(&self) -> usize {
         self.frame_bytes as usize
     }
 
-    /// Packs the watch line against `dictionary`; answers whether that was worth it. If not, it stays as it is.
+    /// Packs the watch line against `dictionary`; returns whether that was worth it. If not, it stays unpacked.
     pub fn pack(&self, dictionary: &Arc<Dictionary>) -> bool {
         let packed = match &*self.frame.read() {
             Frame::Wire(bytes) => Packed::new(bytes, dictionary),

@@ -1,10 +1,10 @@
-//! Who waits for events of which resource.
+//! The watches that wait for events, by resource.
 //!
-//! Owns the wakers of all watches. A write only marks its resource; one task wakes the watches of all marked
-//! resources and then rests, longer after waking many and after many commits ([`rest`]), so that under load each of them finds many events
-//! at once and a write never pays for ten thousand watchers. One such round has one end ([`Wakers::reached`]): all
-//! watches are given the events up to the same revision, so that they share one serialised batch and none of them makes a
-//! second, smaller write for what was committed while the others were served.
+//! Owns the wakers of all watches. A write only marks its resource. One task wakes the watches of all marked resources
+//! and then rests, longer after waking many and after many commits ([`rest`]). Under load each watch then finds many
+//! events at once, and a write never pays for ten thousand watchers. One such round has one end ([`Wakers::reached`]):
+//! all watches get the events up to the same revision, so that they share one serialised batch and none of them makes a
+//! second, smaller write for later commits.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,11 +19,10 @@ use crate::ResourceId;
 const REST_MIN: Duration = Duration::from_millis(1);
 const REST_MAX: Duration = Duration::from_millis(20);
 const REST_FOR_EACH: Duration = Duration::from_micros(50);
-/// For each commit of a round, so that many thousands a second come in larger rounds.
+/// The rest for each commit of a round, so that many thousands a second come in larger rounds.
 const REST_FOR_COMMIT: Duration = Duration::from_micros(25);
 const REST_FOR_COMMITS_MAX: Duration = Duration::from_millis(4);
 
-/// The wakers of all watches.
 #[derive(Debug, Default)]
 pub struct Wakers {
     waiting: Mutex<HashMap<ResourceId, BTreeMap<u64, Waker>>>,
@@ -33,26 +32,26 @@ pub struct Wakers {
 }
 
 impl Wakers {
-    /// Wakes `waker` when something happens to `resource`, once.
+    /// Wakes `waker` after the next event of `resource`, once.
     pub fn wait(&self, resource: ResourceId, watch: u64, waker: &Waker) {
         self.waiting.lock().entry(resource).or_default().insert(watch, waker.clone());
     }
 
-    /// A watch waits no longer.
+    /// Removes the waker of a watch.
     pub fn forget(&self, resource: ResourceId, watch: u64) {
         if let Some(waiting) = self.waiting.lock().get_mut(&resource) {
             waiting.remove(&watch);
         }
     }
 
-    /// Something happened to `resource`.
+    /// Marks `resource` after an event.
     pub fn mark(&self, resource: ResourceId) {
         if self.marked.lock().insert(resource) {
             self.changed.notify_one();
         }
     }
 
-    /// Something happened to what everybody may see.
+    /// Marks all resources, after a change that concerns every watch.
     pub fn mark_all(&self) {
         let all: Vec<ResourceId> = self.waiting.lock().keys().copied().collect();
         self.marked.lock().extend(all);
@@ -70,16 +69,17 @@ impl Wakers {
         self.reached.load(Ordering::Acquire)
     }
 
-    /// Watches may be served up to `revision`.
+    /// Allows watches to be served up to `revision`.
     pub fn reach(&self, revision: u64) {
         self.reached.store(revision, Ordering::Release);
     }
 
-    /// Wakes everybody who waits for a marked resource. `current` reads the store's revision.
+    /// Wakes every watch of a marked resource. `current` reads the store's revision.
     pub fn wake(&self, current: impl FnOnce() -> u64) -> Round {
         let mut woken = 0;
         let marked = std::mem::take(&mut *self.marked.lock());
-        // After taking the marks, so that it covers what they stand for; before waking, so that nobody wakes in vain.
+        // Read after taking the marks, so that it covers their events; set before waking, so that no watch wakes in
+        // vain.
         let (before, now) = (self.reached(), current());
         self.reach(now);
         for resource in marked {
@@ -89,26 +89,26 @@ impl Wakers {
                 woken += 1;
             }
         }
-        // A restore goes back, and counts as none.
+        // A restore goes back, and counts as no commit.
         Round { woken, commits: now.saturating_sub(before) }
     }
 }
 
-/// What one round of waking was about.
+/// The counts of one round of waking.
 #[derive(Debug, Clone, Copy)]
 pub struct Round {
     /// Watches that were woken.
     pub woken: usize,
-    /// Commits since the round before, of all resources.
+    /// Commits of all resources since the round before.
     pub commits: u64,
 }
 
 /// How long to rest after a round.
 ///
-/// A write to a socket costs as much as a dozen events, and waking a task as much as several, so the fewer rounds the cheaper an
-/// event. One watch is served every millisecond; a hundred wait up to 5 ms for each other's events; and while twenty
-/// thousand commits come in a second, every two milliseconds. Nobody waits longer than 20 ms. The first event after a rest
-/// without events is sent at once.
+/// A write to a socket costs as much as a dozen events, and waking a task as much as several, so fewer rounds make
+/// events cheaper. One watch is served every millisecond. A hundred watches wait up to 5 ms for each other's events,
+/// and at twenty thousand commits a second, every two milliseconds. No watch waits longer than 20 ms. The first event
+/// after a rest without events is sent at once.
 pub fn rest(round: Round) -> Duration {
     let woken = REST_FOR_EACH.saturating_mul(u32::try_from(round.woken).unwrap_or(u32::MAX));
     let commits = REST_FOR_COMMIT.saturating_mul(u32::try_from(round.commits).unwrap_or(u32::MAX));
@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(rest(usize::MAX), REST_MAX);
     }
 
-    /// At a steady rate the rest settles: each one is as long as the commits during the last one make it.
+    /// At a steady rate the rest settles: its length follows from the commits during the last one.
     #[test]
     fn many_commits_come_in_larger_rounds() {
         let settled = |per_ms: u64| {

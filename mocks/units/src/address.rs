@@ -1,28 +1,25 @@
-//! Addresses as people write them: which port they mean, and what of them may be shown.
+//! Addresses as people write them: their ports, and their form without secrets.
 //!
-//! URL parsers take a port that is none for one that is not there, and then the default is used: load for port 99999 would go to
-//! port 443, where somebody else may listen.
+//! URL parsers treat an invalid port as an absent one, and then use the default: load for port 99999 would go to port
+//! 443, where another program may listen.
 
 /// Why an address cannot be used. Reads after "failed to parse"; it shows no password.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
-    /// What stands behind the colon is no port.
+    /// The text behind the colon is no port.
     #[error("`{text}` is no port: write a number from 1 to 65535, or leave `:{text}` out")]
-    Port {
-        /// What was written.
-        text: String,
-    },
+    Port { text: String },
     /// A user or a password stands before the host.
     #[error("it has a user or password before the host: leave out everything up to the `@`")]
     User,
 }
 
-/// The port of an authority, `host[:port]`; `default` where there is none.
+/// The port of an authority, `host[:port]`; `default` if there is none.
 pub fn port(authority: &str, default: u16) -> Result<u16, AddressError> {
     if authority.contains('@') {
         return Err(AddressError::User);
     }
-    // The colons of an IPv6 address stand in brackets.
+    // The colons of an IPv6 address are inside brackets.
     let rest = authority.rsplit_once(']').map_or(authority, |(_, rest)| rest);
     match rest.rsplit_once(':') {
         None | Some((_, "")) => Ok(default),
@@ -33,13 +30,13 @@ pub fn port(authority: &str, default: u16) -> Result<u16, AddressError> {
     }
 }
 
-/// An address without what may be secret in it: user and password before the host become `***`. Also of a text that is no proper
-/// address, because error messages show those.
+/// An address without possible secrets: user and password before the host become `***`. Also for an invalid address,
+/// because error messages show those.
 pub fn masked(url: &str) -> String {
     let start = url.find("://").map_or(0, |at| at + "://".len());
     let end = url[start..].find(['/', '?', '#']).map_or(url.len(), |at| start + at);
     let (authority, last) = (&url[start..end], url.rfind('@'));
-    // A password may have signs in it that end an authority: what is before them is then no host with a port.
+    // A password may contain characters that end an authority: the text before them is then no host with a port.
     match last.filter(|_| authority.contains('@') || port(authority, 1).is_err()) {
         Some(at) if at >= start => format!("{}***{}", &url[..start], &url[at..]),
         _ => url.to_owned(),

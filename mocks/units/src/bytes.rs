@@ -16,17 +16,15 @@ const MOST: f64 = (1u64 << 50) as f64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Bytes(pub u64);
 
-/// A size per hour, written `1MiB/h`: how much memory may grow.
+/// A size per hour, written `1MiB/h`: a limit of memory growth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Growth {
-    /// Bytes in one hour.
     pub bytes_per_hour: u64,
 }
 
-/// A size per second, written `4KiB/s`: how fast bytes may flow.
+/// A size per second, written `4KiB/s`: a rate of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Throughput {
-    /// Bytes in one second.
     pub bytes_per_second: u64,
 }
 
@@ -105,7 +103,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// What a size prints is read back as the same size.
+        /// A printed size is read back as the same size.
         #[test]
         fn spelling_round_trips(bytes in 0u64..(1 << 50)) {
             prop_assert_eq!(Bytes(bytes).to_string().parse::<Bytes>().unwrap(), Bytes(bytes));

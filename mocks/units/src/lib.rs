@@ -1,8 +1,9 @@
-//! Durations, sizes and rates as people write them in scenario files: `15s`, `64MiB`, `200/s`; and the ports of addresses.
+//! Durations, sizes and rates as people write them in scenario files: `15s`, `64MiB`, `200/s`; and the ports of
+//! addresses.
 //!
-//! Every quantity carries its unit. A bare number is an error, because nobody can tell later whether `30` meant
-//! seconds or milliseconds; the error says what to write instead. This crate owns the spelling of quantities and
-//! knows nothing of what they are used for.
+//! Every quantity has a unit. A bare number is an error, because later readers cannot tell whether `30` meant seconds
+//! or milliseconds; the error names the correct form. This crate owns the spelling of quantities and must not know
+//! their uses.
 
 mod address;
 mod bytes;
@@ -14,43 +15,39 @@ pub use bytes::{Bytes, Growth, Throughput};
 pub use rate::Rate;
 pub use span::Span;
 
-/// Why a text is not a quantity. Reads after "failed to parse": it names the text and what to write instead.
+/// Why a text is not a quantity. Reads after "failed to parse": it names the text and the correct form.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// A number without a unit.
     #[error("`{text}` has no unit: write for example `{example}`")]
     NoUnit {
-        /// What was written.
         text: String,
-        /// A spelling that would have been accepted.
+        /// An accepted spelling.
         example: &'static str,
     },
     /// A unit that this quantity does not have.
     #[error("`{text}` has the unknown unit `{unit}`: use one of {known}, for example `{example}`")]
     UnknownUnit {
-        /// What was written.
         text: String,
-        /// The part that was taken for the unit.
+        /// The part that was read as the unit.
         unit: String,
-        /// The units that exist.
+        /// The known units.
         known: &'static str,
-        /// A spelling that would have been accepted.
+        /// An accepted spelling.
         example: &'static str,
     },
     /// Not a number at all, or a negative one.
     #[error("`{text}` is not a quantity: write a number and a unit, for example `{example}`")]
     NotANumber {
-        /// What was written.
         text: String,
-        /// A spelling that would have been accepted.
+        /// An accepted spelling.
         example: &'static str,
     },
     /// A number that does not fit.
     #[error("`{text}` is too large: the most is {most}")]
     TooLarge {
-        /// What was written.
         text: String,
-        /// The largest value that is accepted.
+        /// The largest accepted value.
         most: &'static str,
     },
 }

@@ -1,4 +1,4 @@
-//! [`Rate`]: so many in a unit of time.
+//! [`Rate`]: a number per unit of time.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,33 +10,30 @@ const EXAMPLE: &str = "200/s";
 /// Above this a plan would need more than a thousand arrivals in each microsecond.
 const MOST_PER_SECOND: f64 = 1e9;
 
-/// So many in a unit of time, written `200/s`, `30/m` or `5/h`. Zero is allowed: the user of the rate decides.
+/// A number per unit of time, written `200/s`, `30/m` or `5/h`. Zero is allowed: the user of the rate decides.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default)]
 pub struct Rate {
     per_second: f64,
 }
 
 impl Rate {
-    /// One in a second.
     pub const ONE_PER_SECOND: Self = Self { per_second: 1.0 };
 
-    /// So many in a second. Negative and non-finite numbers count as zero.
+    /// A number per second. Negative and non-finite numbers count as zero.
     pub fn per_second(number: f64) -> Self {
         let sane = if number.is_finite() { number.clamp(0.0, MOST_PER_SECOND) } else { 0.0 };
         Self { per_second: sane }
     }
 
-    /// So many in a minute.
     pub const fn per_minute(number: u16) -> Self {
         Self { per_second: number as f64 / 60.0 }
     }
 
-    /// How many in a second.
     pub fn as_per_second(self) -> f64 {
         self.per_second
     }
 
-    /// The time between two, or `None` for a rate of zero.
+    /// The time between two events, or `None` for a rate of zero.
     pub fn interval(self) -> Option<Duration> {
         (self.per_second > 0.0).then(|| Duration::from_secs_f64(1.0 / self.per_second))
     }

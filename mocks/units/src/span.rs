@@ -16,12 +16,10 @@ const MOST_SECONDS: f64 = 366.0 * 24.0 * 3600.0;
 pub struct Span(pub Duration);
 
 impl Span {
-    /// The span of so many whole milliseconds.
     pub const fn from_millis(ms: u64) -> Self {
         Self(Duration::from_millis(ms))
     }
 
-    /// The span of so many whole seconds.
     pub const fn from_secs(s: u64) -> Self {
         Self(Duration::from_secs(s))
     }
@@ -81,7 +79,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// What a span prints is read back as the same span.
+        /// A printed span is read back as the same span.
         #[test]
         fn spelling_round_trips(us in 0u64..31_000_000_000_000) {
             let span = Span(Duration::from_micros(us));

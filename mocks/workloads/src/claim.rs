@@ -1,6 +1,6 @@
 //! Claims of storage, and the volumes that they are bound to.
 //!
-//! A claim without a volume of its own is given one, as a provisioner of each class would do; classes are not looked at.
+//! A claim without a volume of its own gets one, as from a provisioner of its class; classes are ignored.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub(super) fn look(scene: &mut Scene<'_>, key: &Key, claim: &Value) {
     }
 }
 
-/// The volume first, then the claim; what is there already is left.
+/// Writes the volume first, then the claim; existing parts stay.
 fn bind(scene: &mut Scene<'_>, key: &Key, claim: &Value) {
     let Some(volume) = volume_of(scene, claim) else {
         let body = provisioned(claim);
@@ -59,7 +59,7 @@ fn bind(scene: &mut Scene<'_>, key: &Key, claim: &Value) {
     scene.status(BY, key.clone(), claim, status);
 }
 
-/// The volume that a claim names, or that names it.
+/// The volume that a claim names, or that names the claim.
 fn volume_of(scene: &Scene<'_>, claim: &Value) -> Option<Arc<Value>> {
     let wanted = text(claim, "/spec/volumeName");
     if !wanted.is_empty() {
@@ -106,7 +106,7 @@ fn provisioned(claim: &Value) -> Value {
     })
 }
 
-/// A volume without a claim is available. A volume whose claim is gone is deleted, or released.
+/// Sets the phase of a volume: without a claim it is available, and after its claim is gone it is deleted or released.
 pub(super) fn look_at_volume(scene: &mut Scene<'_>, key: &Key, volume: &Value) {
     if is_deleting(volume) {
         return;
@@ -135,7 +135,7 @@ pub(super) fn look_at_volume(scene: &mut Scene<'_>, key: &Key, volume: &Value) {
     }
 }
 
-/// A real API server notes the time by itself.
+/// A real API server sets the time by itself.
 fn phase_of(scene: &mut Scene<'_>, volume: Key, phase: &str) {
     let body = json!({"status": {"phase": phase, "lastPhaseTransitionTime": seconds(scene.now)}});
     scene.write(Author::Controller(BY), volume, Verb::PatchStatus, body);

@@ -1,24 +1,25 @@
-//! When objects were seen first: times in the API are whole seconds, and Pods become ready faster than that.
+//! The times at which objects were first seen: times in the API are whole seconds, and Pods become ready faster than
+//! that.
 
 use std::collections::HashMap;
 
 use jiff::Timestamp;
 
-/// What is known of one object besides what it says itself.
+/// The times of one object beside those in the object itself.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Clock {
     /// Since when each step waits for its time: `bound`, `ready`.
     since: Vec<(&'static str, Timestamp)>,
-    /// The faults that hold it down now, which were told.
+    /// The faults that keep it from being ready now and whose hits were counted.
     pub(crate) told: Vec<(u64, Timestamp)>,
 }
 
-/// By uid; an entry goes with its object.
+/// By uid; an entry is removed with its object.
 #[derive(Debug, Default)]
 pub(crate) struct Clocks(HashMap<Box<str>, Clock>);
 
 impl Clocks {
-    /// Since when the step waits; from now on if it did not yet.
+    /// Since when the step waits; starts the wait if it did not run.
     pub(crate) fn since(&mut self, uid: &str, step: &'static str, now: Timestamp) -> Timestamp {
         let clock = self.of(uid);
         if let Some((_, since)) = clock.since.iter().find(|(known, _)| *known == step) {
@@ -28,12 +29,12 @@ impl Clocks {
         now
     }
 
-    /// The step waits anew when it comes again.
+    /// Ends the wait of a step, which starts anew when the step comes again.
     pub(crate) fn restart(&mut self, uid: &str, step: &'static str) {
         self.ends(uid, step);
     }
 
-    /// Whether a step waits that does not any more.
+    /// Ends the wait of a step; returns whether it waited.
     pub(crate) fn ends(&mut self, uid: &str, step: &'static str) -> bool {
         let Some(clock) = self.0.get_mut(uid) else { return false };
         let known = clock.since.len();

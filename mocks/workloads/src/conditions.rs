@@ -1,11 +1,10 @@
-//! Lists of conditions, as each kind of object keeps them.
+//! Lists of conditions, in the form of each kind of object.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::fields::{list, seconds, text};
 
-/// The condition of this type.
 pub(crate) fn find<'v>(status: &'v Value, kind: &str) -> Option<&'v Value> {
     list(status, "/conditions").iter().find(|condition| text(condition, "/type") == kind)
 }
@@ -14,7 +13,7 @@ pub(crate) fn is_true(status: &Value, kind: &str) -> bool {
     find(status, kind).is_some_and(|condition| text(condition, "/status") == "True")
 }
 
-/// A condition with the times that it begins with: `times` are the fields that its kind has.
+/// A new condition; `times` are the time fields that its kind has.
 pub(crate) fn new(kind: &str, status: &str, (reason, message): (&str, &str), times: &[&str], now: Timestamp) -> Value {
     let mut condition = json!({"type": kind, "status": status, "reason": reason, "message": message});
     for time in times {
@@ -23,7 +22,8 @@ pub(crate) fn new(kind: &str, status: &str, (reason, message): (&str, &str), tim
     condition
 }
 
-/// Sets a condition as Deployments do it: nothing changes where status and reason are the same; the transition is that of before where the status is.
+/// Sets a condition as the Deployment controller does. If status and reason are the same, nothing changes; if only the
+/// status is the same, the transition time stays.
 pub(crate) fn set(status: &mut Value, mut condition: Value) {
     let kind = text(&condition, "/type").to_owned();
     if let Some(known) = find(status, &kind) {

@@ -15,7 +15,7 @@ use super::template::{self, set};
 const KEEPER: Keeper = Keeper { by: "daemon-set-controller", kind: Kind::DaemonSet, label: HASH };
 const HASH: &str = "controller-revision-hash";
 const GENERATION: &str = "deprecated.daemonset.template.generation";
-/// What the Pod of a daemon tolerates besides.
+/// Taints that the Pod of a daemon tolerates besides.
 const TOLERATED: [(&str, &str); 6] = [
     ("node.kubernetes.io/not-ready", "NoExecute"),
     ("node.kubernetes.io/unreachable", "NoExecute"),
@@ -61,7 +61,7 @@ pub(super) fn look(scene: &mut Scene<'_>, key: &Key, set: &Value) {
     scene.status(KEEPER.by, key.clone(), set, status);
 }
 
-/// Makes what is missing, takes away what ended and what is where it does not belong.
+/// Creates missing Pods, and deletes ended ones and those on wrong nodes.
 fn keep(scene: &mut Scene<'_>, set: &Value, wanted: &BTreeSet<String>, pods: &OfNode, hash: &str) {
     for (node, there) in pods {
         let mut stays = wanted.contains(node);
@@ -79,7 +79,7 @@ fn keep(scene: &mut Scene<'_>, set: &Value, wanted: &BTreeSet<String>, pods: &Of
     }
 }
 
-/// Takes away Pods of an older template, as many at a time as may be missing.
+/// Deletes Pods of an older template, as many at a time as may be unavailable.
 fn roll(scene: &mut Scene<'_>, set: &Value, wanted: &BTreeSet<String>, pods: &OfNode, hash: &str) {
     if set["spec"]["updateStrategy"]["type"] == "OnDelete" {
         return;
@@ -128,7 +128,7 @@ fn body(of: &Value, node: &str, hash: &str) -> Value {
     pod
 }
 
-/// Whether a node is selected, and tolerated.
+/// Whether a node is selected, and its taints are tolerated.
 fn runs_on(set: &Value, node: &Value) -> bool {
     let spec = &set["spec"]["template"]["spec"];
     let labels = &node["metadata"]["labels"];

@@ -1,7 +1,7 @@
-//! Deployments: a `ReplicaSet` for each template, and the way from one to the next.
+//! Deployments: a `ReplicaSet` for each template, and the rollout from one to the next.
 //!
-//! Owns the order of the steps, as `deployment_controller.go` of Kubernetes has it: the `ReplicaSet` of the template, scaling up, scaling down, what
-//! is kept of the past, and the status last.
+//! Owns the order of the steps, as in `deployment_controller.go` of Kubernetes: the `ReplicaSet` of the template,
+//! scaling up, scaling down, the history, and the status last.
 
 mod history;
 mod rollout;
@@ -20,15 +20,15 @@ use super::template::{controlled_by, set};
 const BY: &str = "deployment-controller";
 /// The number of a template.
 const REVISION: &str = "deployment.kubernetes.io/revision";
-/// What the Deployment wanted when it was looked at last.
+/// The wanted replicas at the Deployment's last step.
 const DESIRED: &str = "deployment.kubernetes.io/desired-replicas";
 const MAX: &str = "deployment.kubernetes.io/max-replicas";
-/// The label by which the Pods of one template are known.
+/// The label that identifies the Pods of one template.
 const HASH: &str = "pod-template-hash";
 
 /// The `ReplicaSet`s of a Deployment.
 struct Sets {
-    /// That of the present template.
+    /// The one of the present template.
     new: Option<Arc<Value>>,
     /// All others, oldest first.
     old: Vec<Arc<Value>>,
@@ -39,7 +39,7 @@ impl Sets {
         let mut all = scene.objects.owned(deployment, Kind::ReplicaSet);
         all.retain(|set| !is_deleting(set));
         all.sort_by_key(|set| (text(set, "/metadata/creationTimestamp").to_owned(), name(set).to_owned()));
-        // The oldest of several that are the same.
+        // The oldest of several equal ones.
         let at = all.iter().position(|set| has_template(set, &deployment["spec"]["template"]));
         let new = at.map(|at| all.remove(at));
         Self { new, old: all }
@@ -122,7 +122,7 @@ fn make(scene: &mut Scene<'_>, key: &Key, deployment: &Value, sets: &Sets) {
     scene.write(super::write::Author::Controller(BY), key.clone(), super::write::Verb::UpdateStatus, next);
 }
 
-/// Whether a `ReplicaSet` is of this template, but for the hash.
+/// Whether a `ReplicaSet` has this template, ignoring the hash.
 fn has_template(set: &Value, template: &Value) -> bool {
     let bare = |template: &Value| {
         let mut template = template.clone();
@@ -142,7 +142,7 @@ fn is_rolling(deployment: &Value) -> bool {
     text(deployment, "/spec/strategy/type") != "Recreate"
 }
 
-/// How many Pods may be there too many, and how many too few.
+/// The surge and the number of Pods that may be unavailable.
 fn room(deployment: &Value) -> (i64, i64) {
     let wanted = number(deployment, "/spec/replicas");
     if !is_rolling(deployment) {
@@ -151,7 +151,7 @@ fn room(deployment: &Value) -> (i64, i64) {
     let rolling = &deployment["spec"]["strategy"]["rollingUpdate"];
     let (surge, unavailable) =
         (share(&rolling["maxSurge"], wanted, true), share(&rolling["maxUnavailable"], wanted, false));
-    // Nothing could move.
+    // Otherwise the rollout could not progress.
     let unavailable = if surge == 0 && unavailable == 0 { 1 } else { unavailable };
     (surge, if wanted == 0 { 0 } else { unavailable.min(wanted) })
 }

@@ -1,4 +1,4 @@
-//! The addresses behind a service, in both forms: `Endpoints` and `EndpointSlice`s.
+//! The addresses of a service, in both forms: `Endpoints` and `EndpointSlice`s.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::template::{controlled_by, set};
 
 const BY: &str = "endpoint-controller";
 const BY_SLICE: &str = "endpointslice-controller";
-/// On a slice: its service.
+/// The label of a slice with its service.
 pub(super) const SERVICE: &str = "kubernetes.io/service-name";
 const MANAGED: &str = "endpoints.kubernetes.io/managed-by";
 const SLICE_MANAGED: &str = "endpointslice.kubernetes.io/managed-by";
@@ -23,7 +23,7 @@ const TRIGGER: &str = "endpoints.kubernetes.io/last-change-trigger-time";
 const HEADLESS: &str = "service.kubernetes.io/headless";
 /// Endpoints of one slice (`--max-endpoints-per-slice`).
 const SLICE_MAX: usize = 100;
-/// Addresses that `Endpoints` have at most.
+/// Most addresses of `Endpoints`.
 const ADDRESSES_MAX: usize = 1000;
 
 pub(super) fn look(scene: &mut Scene<'_>, key: &Key, service: &Value) {
@@ -38,7 +38,7 @@ pub(super) fn look(scene: &mut Scene<'_>, key: &Key, service: &Value) {
     slices(scene, key, service, &pods);
 }
 
-/// `Endpoints` of the controller whose service is gone go too.
+/// Deletes `Endpoints` of the controller whose service is gone.
 pub(super) fn look_at_orphan(scene: &mut Scene<'_>, key: &Key, endpoints: &Value) {
     let is_own = label(endpoints, MANAGED) == BY;
     if is_own && scene.objects.find(Kind::Service, &key.namespace, &key.name).is_none() {
@@ -54,7 +54,7 @@ fn is_headless(service: &Value) -> bool {
     text(service, "/spec/clusterIP") == "None"
 }
 
-/// The ports of a service as one Pod has them, as `Endpoints` and slices write them.
+/// The ports of a service for one Pod, in the form of `Endpoints` and slices.
 fn ports(service: &Value, pod: &Value) -> Vec<Value> {
     let ports = list(service, "/spec/ports").iter().filter_map(|port| {
         let mut found = json!({"port": service::target(port, pod)?, "protocol": text(port, "/protocol")});
@@ -72,7 +72,7 @@ fn target(pod: &Value) -> Value {
     json!({"kind": "Pod", "namespace": namespace(pod), "name": name(pod), "uid": uid(pod)})
 }
 
-/// The name by which others reach the Pod, where it is one of this service.
+/// The host name by which others reach the Pod through this service, if it has one.
 fn hostname<'p>(service: &Value, pod: &'p Value) -> Option<&'p str> {
     let host = text(pod, "/spec/hostname");
     (!host.is_empty() && text(pod, "/spec/subdomain") == name(service)).then_some(host)
@@ -80,7 +80,7 @@ fn hostname<'p>(service: &Value, pod: &'p Value) -> Option<&'p str> {
 
 fn endpoints(scene: &mut Scene<'_>, key: &Key, service: &Value, pods: &[Arc<Value>]) {
     let all_ready = service["spec"]["publishNotReadyAddresses"] == json!(true);
-    // By their ports, as text; the ready and the others.
+    // By their ports, as text: the ready and the other Pods.
     let mut subsets: BTreeMap<String, (Vec<Value>, [Vec<Value>; 2])> = BTreeMap::new();
     for pod in pods.iter().filter(|pod| all_ready || !is_deleting(pod)).take(ADDRESSES_MAX) {
         let mut address = json!({"ip": text(pod, "/status/podIP"), "nodeName": text(pod, "/spec/nodeName"), "targetRef": target(pod)});
@@ -185,7 +185,7 @@ fn slices(scene: &mut Scene<'_>, key: &Key, service: &Value, pods: &[Arc<Value>]
     }
 }
 
-/// What the slices have: ports, and endpoints. There is always one.
+/// The wanted slices: ports and endpoints. There is always one.
 fn wanted(service: &Value, pods: &[Arc<Value>]) -> Vec<(Vec<Value>, Vec<Value>)> {
     let all_ready = service["spec"]["publishNotReadyAddresses"] == json!(true);
     let mut by_ports: BTreeMap<String, (Vec<Value>, Vec<Value>)> = BTreeMap::new();

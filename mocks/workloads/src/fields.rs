@@ -1,20 +1,20 @@
-//! Reading objects.
+//! Functions that read fields of objects.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 /// A time as the API writes it.
 pub(crate) fn seconds(now: Timestamp) -> Value {
-    // Cut off, not rounded.
+    // Truncated, not rounded.
     Value::from(format!("{now:.0}"))
 }
 
-/// A text at a JSON pointer; empty when absent.
+/// A text at a JSON pointer; empty if absent.
 pub(crate) fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// A number at a JSON pointer; 0 when absent.
+/// A number at a JSON pointer; 0 if absent.
 pub(crate) fn number(value: &Value, pointer: &str) -> i64 {
     value.pointer(pointer).and_then(Value::as_i64).unwrap_or_default()
 }
@@ -55,12 +55,12 @@ pub(crate) fn time(value: &Value, pointer: &str) -> Option<Timestamp> {
     text(value, pointer).parse().ok()
 }
 
-/// The owner that controls an object.
+/// The reference to an object's controller.
 pub(crate) fn controller(value: &Value) -> Option<&Value> {
     list(value, "/metadata/ownerReferences").iter().find(|owner| owner["controller"] == json!(true))
 }
 
-/// Puts a number into a status where it is not 0, as Go's `omitempty` does.
+/// Adds a number to a status unless it is 0, like Go's `omitempty`.
 pub(crate) fn put(status: &mut Map<String, Value>, key: &str, number: i64) {
     if number == 0 {
         status.remove(key);
@@ -69,7 +69,7 @@ pub(crate) fn put(status: &mut Map<String, Value>, key: &str, number: i64) {
     }
 }
 
-/// A number or a percentage of `of`; what lies between is rounded up or down.
+/// A number or a percentage of `of`, rounded up or down.
 pub(crate) fn share(value: &Value, of: i64, up: bool) -> i64 {
     if let Some(number) = value.as_i64() {
         return number;
@@ -79,7 +79,7 @@ pub(crate) fn share(value: &Value, of: i64, up: bool) -> i64 {
     if up { hundredths.saturating_add(99) / 100 } else { hundredths / 100 }
 }
 
-/// Whether a `LabelSelector` selects these labels; one that is absent selects nothing, one that is empty everything.
+/// Whether a `LabelSelector` selects these labels; an absent one selects none, an empty one all.
 pub(crate) fn selects(selector: &Value, labels: &Value) -> bool {
     if !selector.is_object() {
         return false;

@@ -1,4 +1,4 @@
-//! Jobs: Pods that end, and what is counted of them.
+//! Jobs: Pods that end, and their counts.
 
 mod indexes;
 
@@ -17,13 +17,13 @@ use super::template;
 use super::write::{Author, Verb};
 
 const BY: &str = "job-controller";
-/// In a Pod until it is counted.
+/// The finalizer of a Pod until it is counted.
 const TRACKING: &str = "batch.kubernetes.io/job-tracking";
 const REACHED: (&str, &str) = ("CompletionsReached", "Reached expected number of succeeded pods");
 const TIMES: [&str; 2] = ["lastProbeTime", "lastTransitionTime"];
 
 pub(super) fn look(scene: &mut Scene<'_>, key: &Key, job: &Value) {
-    // Another controller has it.
+    // Another controller manages it.
     if !matches!(text(job, "/spec/managedBy"), "" | "kubernetes.io/job-controller") {
         return;
     }
@@ -53,7 +53,7 @@ pub(super) fn look(scene: &mut Scene<'_>, key: &Key, job: &Value) {
     scene.status(BY, key.clone(), job, status);
 }
 
-/// Takes the finalizer away from Pods that are counted, and from those of a job that goes.
+/// Removes the finalizer from counted Pods, and from those of a job in deletion.
 fn release(scene: &mut Scene<'_>, job: &Value, pods: &[Arc<Value>]) {
     let counted = uncounted(&job["status"]);
     for pod in pods.iter().filter(|pod| is_tracked(pod)) {
@@ -73,7 +73,7 @@ fn uncounted(status: &Value) -> BTreeSet<&str> {
     list(status, "/uncountedTerminatedPods/succeeded").iter().filter_map(Value::as_str).collect()
 }
 
-/// The counts. A Pod that has ended is written down first, then it is let go, then it is counted.
+/// The counts. A Pod that has ended is first noted, then its finalizer is removed, then it is counted.
 fn counted(scene: &Scene<'_>, job: &Value, pods: &[Arc<Value>]) -> Value {
     let old = &job["status"];
     let mut status = old.clone();
@@ -104,12 +104,12 @@ fn counted(scene: &Scene<'_>, job: &Value, pods: &[Arc<Value>]) -> Value {
     status
 }
 
-/// How many Pods are to be there at a time.
+/// The number of Pods that should run at a time.
 fn wanted(job: &Value, succeeded: i64) -> i64 {
     let together = number(job, "/spec/parallelism");
     match job["spec"]["completions"].as_i64() {
         Some(all) => together.min((all - succeeded).max(0)),
-        // One that has ended well ends it all.
+        // The first success ends the job.
         None if succeeded > 0 => 0,
         None => together,
     }
@@ -150,7 +150,7 @@ fn is_finished(status: &Value) -> bool {
     conditions::is_true(status, "Complete") || conditions::is_true(status, "Failed")
 }
 
-/// Deletes a job that has been over for long enough.
+/// Deletes a job whose time to live after its end is over.
 fn expire(scene: &mut Scene<'_>, job: &Value) {
     let Some(kept) = job["spec"]["ttlSecondsAfterFinished"].as_i64() else { return };
     let over = conditions::find(&job["status"], "Complete").or_else(|| conditions::find(&job["status"], "Failed"));
@@ -168,7 +168,7 @@ fn expire(scene: &mut Scene<'_>, job: &Value) {
     scene.write(Author::Controller("ttl-after-finished-controller"), key, Verb::Delete, body);
 }
 
-/// The index of a Pod of a job that numbers them.
+/// The index of a Pod in an indexed job.
 fn index(pod: &Value) -> Option<i64> {
     annotation(pod, indexes::INDEX).parse().ok()
 }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-/// A kind of objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// `nodes`.
@@ -23,18 +22,14 @@ pub enum Kind {
     DaemonSet,
     /// `jobs.batch`.
     Job,
-    /// `pods`.
     Pod,
-    /// `services`.
     Service,
-    /// `endpoints`.
     Endpoints,
     /// `endpointslices.discovery.k8s.io`.
     Slice,
 }
 
 impl Kind {
-    /// Every kind.
     pub const ALL: [Self; 13] = [
         Self::Node,
         Self::Volume,
@@ -70,7 +65,7 @@ impl Kind {
         }
     }
 
-    /// `deployments.apps`, `pods`.
+    /// For example `deployments.apps` or `pods`.
     pub fn full_name(self) -> String {
         let (version, plural, _) = self.names();
         match version.split_once('/') {
@@ -79,7 +74,7 @@ impl Kind {
         }
     }
 
-    /// The path of an object, or of all in a namespace where the name is empty.
+    /// The path of an object, or of all in a namespace if the name is empty.
     pub fn path(self, namespace: &str, name: &str) -> String {
         let (version, plural, _) = self.names();
         let root = if version.contains('/') { "apis" } else { "api" };
@@ -88,30 +83,27 @@ impl Kind {
         format!("/{root}/{version}{inside}/{plural}{name}")
     }
 
-    /// Whether a fault may name it: what becomes ready by itself.
+    /// Whether a fault may name the kind: its objects become ready.
     pub(crate) fn is_workload(self) -> bool {
         !matches!(self, Self::Node | Self::Volume | Self::Revision | Self::Endpoints | Self::Slice)
     }
 }
 
-/// An object by its place.
+/// The identity of an object: kind, namespace and name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
-    /// Its kind.
     pub kind: Kind,
-    /// Empty where the kind has none.
+    /// Empty for kinds without namespaces.
     pub namespace: Arc<str>,
-    /// Its name.
     pub name: Arc<str>,
 }
 
 impl Key {
-    /// The object of this kind, namespace and name.
     pub fn new(kind: Kind, namespace: &str, name: &str) -> Self {
         Self { kind, namespace: namespace.into(), name: name.into() }
     }
 
-    /// `deployments.apps default/web`.
+    /// For example `deployments.apps default/web`.
     pub(crate) fn shown(&self) -> String {
         let place = if self.namespace.is_empty() { String::new() } else { format!("{}/", self.namespace) };
         format!("{} {place}{}", self.kind.full_name(), self.name)

@@ -1,8 +1,8 @@
-//! What scheduler, kubelet and controllers do to workloads: objects and the time go in, writes come out.
+//! The simulated scheduler, kubelets and controllers: objects and the time go in, writes come out.
 //!
-//! Owns one [`Machine`]. It observes every change of the kinds in [`Kind`], and [`Machine::step`] answers the writes that the programs of a
-//! real cluster would make next, each write with its author ([`Author`]). The status is the one that kube-controller-manager 1.34 writes. Pure: it has no
-//! clock, no socket and no store. Each kind of workload is one file.
+//! Owns one [`Machine`]. It observes every change of the kinds in [`Kind`]. [`Machine::step`] returns the writes that
+//! the programs of a real cluster would make next, each with its author ([`Author`]). The status is that of
+//! kube-controller-manager 1.34. Pure: it has no clock, no socket and no store. Each kind of workload is one file.
 
 mod claim;
 mod clocks;
@@ -34,17 +34,18 @@ pub use write::{Author, Batch, Verb, Write};
 
 use jiff::SignedDuration;
 
-/// How workloads behave.
+/// The behaviour of workloads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Config {
-    /// From the moment a Pod has a node to the moment it is ready; a claim is bound and a load balancer has an address as late.
+    /// Time from a Pod's scheduling until it is ready; claims are bound and load balancers get addresses after the same
+    /// time.
     pub ready_after: SignedDuration,
-    /// How long a Pod runs whose containers may end (`restartPolicy: Never` or `OnFailure`) and that belongs to no Job; none for ever. Pods of Jobs
-    /// run for `ready_after`.
+    /// How long a Pod runs whose containers may end (`restartPolicy: Never` or `OnFailure`) and that belongs to no Job;
+    /// `None` means for ever. Pods of Jobs run for `ready_after`.
     pub ends_after: Option<SignedDuration>,
     /// Nodes that are made at the start; a `DaemonSet` has a Pod on each.
     pub nodes: u32,
-    /// Decides the workloads that a fault strikes.
+    /// Decides which workloads a fault hits.
     pub seed: u64,
 }
 

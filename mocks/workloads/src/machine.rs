@@ -1,6 +1,7 @@
-//! The machine: which objects are to be looked at, and when.
+//! The machine: the queue of objects to process, and their times.
 //!
-//! Owns the queue. An object is in it once; it comes in when it, what it owns or what it needs changes, and when its time has come.
+//! Owns the queue. An object is in it once. It is added when it changes, when an object that it owns or needs changes,
+//! and when its time has come.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -18,11 +19,11 @@ use super::trouble::{Hit, Trouble};
 use super::write::{Batch, Verb};
 use super::{Config, claim, daemon_set, deployment, endpoints, job, node, pod, replica_set, service, stateful_set};
 
-/// Objects that one step looks at: what they want written is a few writes each.
+/// Objects that one step processes: each needs a few writes.
 const KEYS_MAX: usize = 128;
-/// After a write that was refused the object is looked at again, twice as late each time.
+/// After a refused write the object is processed again, after twice the time on each refusal.
 const RETRY: SignedDuration = SignedDuration::from_millis(250);
-/// After one that came too late it is looked at again at once, but for what is under way.
+/// After a stale write it is processed again almost at once, once writes in progress are done.
 const STALE: SignedDuration = SignedDuration::from_millis(20);
 const RETRY_MAX: SignedDuration = SignedDuration::from_secs(30);
 /// Doublings of [`RETRY`] until it is longer than [`RETRY_MAX`].
@@ -35,11 +36,10 @@ const HITS_MAX: usize = 8192;
 struct Refusal {
     times: u32,
     why: String,
-    /// Nothing but a status is written until then.
+    /// Until then only a status is written.
     until: Timestamp,
 }
 
-/// Scheduler, kubelets and controllers.
 #[derive(Debug)]
 pub struct Machine {
     config: Config,
@@ -56,7 +56,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// A machine that knows no objects.
+    /// A machine without objects.
     pub fn new(config: Config) -> Self {
         Self {
             config,
@@ -73,7 +73,7 @@ impl Machine {
         }
     }
 
-    /// What is written before anything else: the nodes, if there are none.
+    /// The first writes: the nodes, if there are none.
     pub fn begin(&self, now: Timestamp) -> Vec<Batch> {
         if self.objects.of_kind(Kind::Node, None).next().is_some() {
             Vec::new()
@@ -82,7 +82,7 @@ impl Machine {
         }
     }
 
-    /// An object is as it is now, or gone.
+    /// Notes the present state of an object, or its deletion.
     pub fn observe(&mut self, key: &Key, value: Option<Value>) {
         let value = value.map(Arc::new);
         let (before, fits) = self.objects.put(key, value.as_ref());
@@ -100,12 +100,12 @@ impl Machine {
         self.dirty.insert(key.clone());
     }
 
-    /// Whether there were more objects than are kept; those beyond are not played.
+    /// Whether there were more objects than the limit; those beyond are ignored.
     pub fn is_overflown(&self) -> bool {
         self.overflown
     }
 
-    /// Everything that is known and is not among `there` is gone: after the store went back in time.
+    /// Forgets all objects that are not among `there`, after a restore of the store.
     pub fn forget_others(&mut self, there: &BTreeSet<Key>) {
         let gone: Vec<Key> = self.objects.keys().filter(|key| !there.contains(key)).cloned().collect();
         for key in gone {
@@ -113,7 +113,7 @@ impl Machine {
         }
     }
 
-    /// The faults under way.
+    /// Sets the active faults.
     pub fn trouble(&mut self, troubles: Vec<Trouble>) {
         if troubles == self.troubles {
             return;
@@ -124,12 +124,13 @@ impl Machine {
         self.dirty.extend(keys.cloned());
     }
 
-    /// When there is something to do, if nothing happens before.
+    /// When the next step is due, if no change comes earlier.
     pub fn due(&self) -> Option<Timestamp> {
         if self.dirty.is_empty() { self.due.first().map(|(at, _)| *at) } else { Some(Timestamp::MIN) }
     }
 
-    /// Looks at what has changed and at what is due; answers what is to be written. To be asked again once that was written and told.
+    /// Processes changed and due objects; returns the writes. Must be called again only after these writes were made
+    /// and reported.
     pub fn step(&mut self, now: Timestamp) -> Vec<Batch> {
         while let Some((at, key)) = self.due.first().cloned().filter(|(at, _)| *at <= now) {
             self.due.remove(&(at, key.clone()));
@@ -137,7 +138,7 @@ impl Machine {
             self.dirty.insert(key);
         }
         let mut batches = Vec::new();
-        // Looked at again only after these writes: before, it would ask for the same ones.
+        // Processed again only after these writes: before, it would return the same ones.
         let mut cut = Vec::new();
         for _ in 0..KEYS_MAX {
             let Some(key) = self.dirty.pop() else { break };
@@ -153,7 +154,7 @@ impl Machine {
             if held_back {
                 writes.retain(|write| matches!(write.verb, Verb::UpdateStatus | Verb::PatchStatus));
             }
-            // An owner does not see Pods beyond those that are kept, and would make others for ever.
+            // An owner does not see Pods beyond the limit, and would make others for ever.
             if self.objects.is_full() && writes.iter().any(|write| write.verb == Verb::Create) {
                 writes.retain(|write| write.verb != Verb::Create);
                 self.overflown = true;
@@ -174,20 +175,20 @@ impl Machine {
         batches
     }
 
-    /// All writes of a batch were taken.
+    /// Notes that all writes of a batch were accepted.
     pub fn done(&mut self, batch: &Batch) {
-        // Its reason stands in a condition that goes now.
+        // The reason of the refusal is in a condition that is removed now.
         if !batch.held_back && self.refused.remove(&batch.of).is_some() {
             self.dirty.insert(batch.of.clone());
         }
     }
 
-    /// A write was refused because another write came first: the object is looked at again.
+    /// Notes that a write was refused because of an earlier write: the object is processed again.
     pub fn stale(&mut self, of: &Key, now: Timestamp) {
         self.schedule(of, now.checked_add(STALE).unwrap_or(now));
     }
 
-    /// A write was refused for a reason that may stay.
+    /// Notes that a write was refused for a reason that may persist.
     pub fn refused(&mut self, of: &Key, why: &str, now: Timestamp) {
         if self.objects.get(of).is_none() {
             return;
@@ -199,14 +200,14 @@ impl Machine {
         refusal.until = now.checked_add(late).unwrap_or(Timestamp::MAX);
         if refusal.why != why {
             why.clone_into(&mut refusal.why);
-            // Some controllers tell it.
+            // Some controllers report it in the status.
             self.dirty.insert(of.clone());
         }
         let until = refusal.until;
         self.schedule(of, until);
     }
 
-    /// Workloads that faults kept or took from being ready since the last call.
+    /// Workloads that faults kept from being ready or made unready since the last call.
     pub fn take_hits(&mut self) -> Vec<Hit> {
         std::mem::take(&mut self.hits)
     }
@@ -223,11 +224,11 @@ impl Machine {
         self.due_of.insert(key.clone(), at);
     }
 
-    /// Marks the objects that look at this one.
+    /// Marks the objects that depend on this one.
     fn wakes(&mut self, key: &Key, value: &Value) {
         if let Some((owner, of)) = self.objects.controller(value) {
             self.dirty.insert(owner);
-            // One that is to be made anew waits until the last old Pod is gone.
+            // A `Recreate` Deployment waits until its last old Pod is gone.
             let above = self.objects.controller(&of).filter(|_| key.kind == Kind::Pod);
             self.dirty.extend(above.filter(|(_, of)| of["spec"]["strategy"]["type"] == "Recreate").map(|(key, _)| key));
         }

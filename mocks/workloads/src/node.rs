@@ -1,4 +1,4 @@
-//! The nodes that Pods run on, where the cluster has none of its own.
+//! The nodes that Pods run on, if the cluster has none of its own.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -8,12 +8,12 @@ use super::fields::seconds;
 use super::kind::{Key, Kind};
 use super::write::{Author, Batch, Verb, Write};
 
-/// The version that the mock API server answers as.
+/// The version of the mock API server.
 const VERSION: &str = "v1.34.1";
 /// The addresses of nodes: 192.0.2.0/24 is for documentation (RFC 5737).
 const NET: &str = "192.0.2";
 
-/// Makes `count` nodes that are ready.
+/// Makes `count` ready nodes.
 pub(crate) fn all(count: u32, now: Timestamp) -> Vec<Batch> {
     (1..=count).map(|number| one(number, now)).collect()
 }
@@ -26,7 +26,7 @@ fn one(number: u32, now: Timestamp) -> Batch {
         "beta.kubernetes.io/os": "linux", "beta.kubernetes.io/arch": "amd64",
     });
     let made = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}, "spec": {}});
-    // The controller of the nodes' life cycle takes the taint of a new node away when its kubelet says that it is ready.
+    // The node lifecycle controller removes the taint of a new node when its kubelet reports that it is ready.
     let untainted = json!({"spec": {"taints": null}});
     let writes = vec![
         Write { by: by.clone(), key: key.clone(), verb: Verb::Create, body: made },
@@ -62,7 +62,6 @@ fn address(number: u32) -> String {
     format!("{NET}.{}", number % 254 + 1)
 }
 
-/// The address of a node.
 pub(crate) fn address_of(node: &Value) -> String {
     let addresses = super::fields::list(node, "/status/addresses");
     let internal = addresses.iter().find(|address| address["type"] == "InternalIP");

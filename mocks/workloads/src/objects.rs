@@ -1,4 +1,4 @@
-//! The objects as they were told last.
+//! The last observed state of the objects.
 //!
 //! Owns the index of owners. Bounded: see [`OBJECTS_MAX`].
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::fields::{controller, text, uid};
 use super::kind::{Key, Kind};
 
-/// Objects that are kept, of about 4 KiB each. What comes beyond is not played.
+/// Objects that are kept, of about 4 KiB each. Further ones are ignored.
 pub(crate) const OBJECTS_MAX: usize = 50_000;
 
 #[derive(Debug, Default)]
@@ -21,7 +21,7 @@ pub(crate) struct Objects {
 }
 
 impl Objects {
-    /// Keeps an object, or forgets it; answers what it was. False where there is no room for it.
+    /// Keeps or forgets an object; returns its old state, and `false` if there is no room for it.
     pub(crate) fn put(&mut self, key: &Key, value: Option<&Arc<Value>>) -> (Option<Arc<Value>>, bool) {
         if value.is_some() && self.all.len() >= OBJECTS_MAX && !self.all.contains_key(key) {
             return (None, false);
@@ -48,7 +48,7 @@ impl Objects {
         (before, true)
     }
 
-    /// Whether no further object is kept.
+    /// Whether the limit is reached.
     pub(crate) fn is_full(&self) -> bool {
         self.all.len() >= OBJECTS_MAX
     }
@@ -61,7 +61,7 @@ impl Objects {
         self.all.get(&Key::new(kind, namespace, name))
     }
 
-    /// All of a kind, in one namespace or in all.
+    /// All objects of a kind, in one namespace or in all.
     pub(crate) fn of_kind<'o>(
         &'o self,
         kind: Kind,
@@ -73,13 +73,13 @@ impl Objects {
             .take_while(move |(key, _)| key.kind == kind && namespace.is_none_or(|wanted| *key.namespace == *wanted))
     }
 
-    /// What an object controls, of one kind.
+    /// The objects of one kind that an object controls.
     pub(crate) fn owned(&self, owner: &Value, kind: Kind) -> Vec<Arc<Value>> {
         let keys = self.owned.get(uid(owner)).into_iter().flatten();
         keys.filter(|key| key.kind == kind).filter_map(|key| self.all.get(key)).cloned().collect()
     }
 
-    /// The object that controls another one, if it is that object and not one of its name.
+    /// The controller of an object, unless it was replaced by another object of the same name.
     pub(crate) fn controller(&self, value: &Value) -> Option<(Key, Arc<Value>)> {
         let owner = controller(value)?;
         let kind = Kind::ALL.into_iter().find(|kind| {

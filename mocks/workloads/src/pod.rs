@@ -1,4 +1,4 @@
-//! Pods: a node for each, and what its kubelet says of it.
+//! Pods: scheduling to a node, and the status from its kubelet.
 
 mod status;
 
@@ -26,7 +26,7 @@ pub(crate) fn look(scene: &mut Scene<'_>, key: &Key, pod: &Value) {
     }
 }
 
-/// Gives the Pod a node, once its claims have their volumes.
+/// Assigns a node to the Pod, once its claims have their volumes.
 fn schedule(scene: &mut Scene<'_>, key: &Key, pod: &Value) {
     let other = !matches!(text(pod, "/spec/schedulerName"), "" | SCHEDULER);
     if other || !list(pod, "/spec/schedulingGates").is_empty() || !claims_are_bound(scene, pod) {
@@ -49,7 +49,7 @@ fn claims_are_bound(scene: &Scene<'_>, pod: &Value) -> bool {
     })
 }
 
-/// The node that a daemon's Pod names, else one by its uid.
+/// The node that a daemon's Pod names, else one chosen by its uid.
 fn node_for(scene: &Scene<'_>, pod: &Value) -> Option<String> {
     let nodes: Vec<&str> = scene.objects.of_kind(Kind::Node, None).map(|(key, _)| &*key.name).collect();
     if let Some(wanted) = named_node(pod) {
@@ -66,12 +66,12 @@ pub(crate) fn named_node(pod: &Value) -> Option<&str> {
     fields.find(|field| text(field, "/key") == "metadata.name").map(|field| text(field, "/values/0"))
 }
 
-/// The kubelet's part: containers that are made, that run, that are ready, that have ended.
+/// The kubelet's part: containers are created, run, are ready, and end.
 fn run(scene: &mut Scene<'_>, key: &Key, pod: &Value) {
     let after = scene.config.ready_after;
     let is_new = text(pod, "/status/startTime").is_empty();
     let stage = if is_new {
-        // The first word of the kubelet starts the clock.
+        // The clock starts with the kubelet's first status.
         scene.clocks.restart(uid(pod), "ready");
         scene.waited(pod, "ready", after);
         Stage::Creating
@@ -104,8 +104,8 @@ fn stage(scene: &mut Scene<'_>, pod: &Value) -> Stage {
     Stage::Ready
 }
 
-/// How long the containers of a Pod run until they end well; none for ever. Only the program in them knows: a server may well have
-/// `restartPolicy: Never`, so that alone ends nothing but the Pods of a Job.
+/// How long the containers of a Pod run until they succeed; `None` means for ever. Only the program in them decides: a
+/// server may have `restartPolicy: Never`, so the policy alone ends only the Pods of a Job.
 fn runs_for(scene: &Scene<'_>, pod: &Value) -> Option<SignedDuration> {
     if matches!(text(pod, "/spec/restartPolicy"), "" | "Always") {
         return None;
@@ -114,7 +114,7 @@ fn runs_for(scene: &Scene<'_>, pod: &Value) -> Option<SignedDuration> {
     if is_of_job { Some(scene.config.ready_after) } else { scene.config.ends_after }
 }
 
-/// Ends a Pod that was asked to: its containers end at once, or as late as they came, but no later than they may.
+/// Ends a Pod in deletion: its containers end at once, or after the time of their start, but within their grace period.
 fn end(scene: &mut Scene<'_>, key: &Key, pod: &Value) {
     let grace = SignedDuration::from_secs(number(pod, "/metadata/deletionGracePeriodSeconds").max(0));
     if !scene.waited(pod, "end", scene.config.ready_after.min(grace)) {
@@ -141,7 +141,7 @@ fn end(scene: &mut Scene<'_>, key: &Key, pod: &Value) {
 fn workload(scene: &Scene<'_>, pod: &Value) -> (Key, String) {
     let mut at = (Key::new(Kind::Pod, namespace(pod), name(pod)), uid(pod).to_owned());
     let mut value = scene.objects.controller(pod);
-    // A Pod, its ReplicaSet, its Deployment: longer chains are circles.
+    // A Pod, its ReplicaSet, its Deployment: longer chains are cycles.
     for _ in 0..3 {
         let Some((key, owner)) = value else { break };
         at = (key, uid(&owner).to_owned());
@@ -150,12 +150,12 @@ fn workload(scene: &Scene<'_>, pod: &Value) -> (Key, String) {
     at
 }
 
-/// Whether it has ended, well or not.
+/// Whether it has succeeded or failed.
 pub(crate) fn is_over(pod: &Value) -> bool {
     matches!(text(pod, "/status/phase"), "Succeeded" | "Failed")
 }
 
-/// Whether it counts as one of its owner's: it has neither ended nor been asked to.
+/// Whether it counts for its owner: it has not ended and is not being deleted.
 pub(crate) fn is_active(pod: &Value) -> bool {
     !is_over(pod) && !is_deleting(pod)
 }
@@ -164,7 +164,8 @@ pub(crate) fn is_ready(pod: &Value) -> bool {
     conditions::is_true(&pod["status"], "Ready")
 }
 
-/// Whether it has been ready for so many seconds; if it is only ready, when it will have been.
+/// Whether it has been ready for `least_s` seconds; if it is ready but not long enough, the time at which it will have
+/// been.
 pub(crate) fn available(pod: &Value, least_s: i64, now: Timestamp) -> (bool, Option<Timestamp>) {
     if !is_ready(pod) {
         return (false, None);
@@ -178,7 +179,7 @@ pub(crate) fn available(pod: &Value, least_s: i64, now: Timestamp) -> (bool, Opt
     if due <= now { (true, None) } else { (false, Some(due)) }
 }
 
-/// Counts those that are ready and those that are available; their owner is looked at again when one becomes available.
+/// Counts ready and available Pods; the owner is processed again when one becomes available.
 pub(crate) fn count<'p>(scene: &mut Scene<'_>, pods: impl Iterator<Item = &'p Value>, least_s: i64) -> (i64, i64) {
     let (mut ready, mut ripe) = (0, 0);
     for pod in pods {
@@ -192,7 +193,7 @@ pub(crate) fn count<'p>(scene: &mut Scene<'_>, pods: impl Iterator<Item = &'p Va
     (ready, ripe)
 }
 
-/// Which Pod goes first where there are too many: the one that is least far, of equals the youngest.
+/// The order of deletion when there are too many Pods: the one with the least progress first, of equals the youngest.
 pub(crate) fn rank(pod: &Value) -> (bool, u8, bool, std::cmp::Reverse<String>, String) {
     let phase = match text(pod, "/status/phase") {
         "Running" => 2,
@@ -203,7 +204,7 @@ pub(crate) fn rank(pod: &Value) -> (bool, u8, bool, std::cmp::Reverse<String>, S
     (!text(pod, "/spec/nodeName").is_empty(), phase, is_ready(pod), std::cmp::Reverse(made), name(pod).to_owned())
 }
 
-/// Whether a Pod was made of the template with this hash.
+/// Whether a Pod has the template with this hash.
 pub(crate) fn has_hash(pod: &Value, key: &str, hash: &str) -> bool {
     label(pod, key) == hash
 }

@@ -1,4 +1,5 @@
-//! Objects that are to be looked at, each once, in the order in which they came: a kind with many changes does not hold up another one.
+//! The queue of objects to process, each once, in order of arrival: a kind with many changes does not delay another
+//! one.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -11,7 +12,7 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    /// Enters an object behind all others, unless it is there already.
+    /// Adds an object at the end, unless it is in the queue already.
     pub(crate) fn insert(&mut self, key: Key) {
         if self.there.insert(key.clone()) {
             self.order.push_back(key);

@@ -1,4 +1,4 @@
-//! `ReplicaSet`s: so many equal Pods.
+//! `ReplicaSet`s: a number of equal Pods.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub(super) fn look(scene: &mut Scene<'_>, key: &Key, set: &Value) {
         }
     }
     let status = status(scene, set, &pods);
-    // Last: the Pods that are made now are counted when they are there.
+    // Last: newly made Pods are counted when they exist.
     scene.status(BY, key.clone(), set, status);
 }
 

@@ -1,4 +1,4 @@
-//! `ControllerRevision`s: the templates that a `StatefulSet` or a `DaemonSet` has had, numbered.
+//! `ControllerRevision`s: the numbered earlier templates of a `StatefulSet` or a `DaemonSet`.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::kind::{Key, Kind};
 use super::scene::Scene;
 use super::template::{controlled_by, set};
 
-/// How one kind of owner keeps them.
+/// The form of revisions for one kind of owner.
 pub(crate) struct Keeper {
     pub(crate) by: &'static str,
     pub(crate) kind: Kind,
@@ -18,14 +18,14 @@ pub(crate) struct Keeper {
     pub(crate) label: &'static str,
 }
 
-/// All of an owner, oldest first.
+/// All revisions of an owner, oldest first.
 pub(crate) fn of(scene: &Scene<'_>, owner: &Value) -> Vec<Arc<Value>> {
     let mut all = scene.objects.owned(owner, Kind::Revision);
     all.sort_by_key(|revision| (number(revision, "/revision"), name(revision).to_owned()));
     all
 }
 
-/// That of the present template; none where it is being written.
+/// The revision of the present template; `None` while it is being written.
 pub(crate) fn present(scene: &mut Scene<'_>, keeper: &Keeper, owner: &Value) -> Option<Arc<Value>> {
     let mut template = owner["spec"]["template"].clone();
     template["$patch"] = json!("replace");
@@ -60,7 +60,7 @@ pub(crate) fn present(scene: &mut Scene<'_>, keeper: &Keeper, owner: &Value) -> 
     None
 }
 
-/// Deletes the oldest beyond those that are kept; those in use stay.
+/// Deletes the oldest beyond the history limit; used ones stay.
 pub(crate) fn clean(scene: &mut Scene<'_>, keeper: &Keeper, owner: &Value, used: &BTreeSet<&str>) {
     let all = of(scene, owner);
     let idle: Vec<&Arc<Value>> = all.iter().filter(|revision| !used.contains(name(revision))).collect();

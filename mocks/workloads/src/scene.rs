@@ -1,4 +1,4 @@
-//! What the rules of one kind of object may use, and where they put what is to be written.
+//! The inputs and outputs of the rules for one object.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -11,17 +11,18 @@ use super::objects::Objects;
 use super::trouble::{Hit, Trouble};
 use super::write::{Author, Verb, Write};
 
-/// Writes that one step answers for one object; the rest comes with the next look. A real `ReplicaSet` makes 500 Pods at a time.
+/// Most writes of one step for one object; the rest follows in the next step. A real `ReplicaSet` makes 500 Pods at a
+/// time.
 pub(crate) const WRITES_MAX: usize = 64;
 
-/// One look at one object.
+/// The processing of one object.
 pub(crate) struct Scene<'m> {
     pub(crate) now: Timestamp,
     pub(crate) config: &'m Config,
     pub(crate) objects: &'m Objects,
     pub(crate) clocks: &'m mut Clocks,
     pub(crate) troubles: &'m [Trouble],
-    /// Why the last write of this object's controller was refused, until one is not.
+    /// Why the last write of this object's controller was refused, until one is accepted.
     pub(crate) refused: Option<&'m str>,
     /// The number of the next address of a Pod or of a load balancer.
     pub(crate) addresses: &'m mut u32,
@@ -41,7 +42,7 @@ impl<'m> Scene<'m> {
         Self { now, config, objects, clocks, troubles, refused, addresses, writes, hits, again: None }
     }
 
-    /// The object is to be looked at again then, if nothing happens before.
+    /// Requests that the object is processed again at `at`, if no change comes earlier.
     pub(crate) fn again(&mut self, at: Timestamp) {
         self.again = Some(self.again.map_or(at, |known| known.min(at)));
     }
@@ -50,12 +51,12 @@ impl<'m> Scene<'m> {
         self.again
     }
 
-    /// How many more writes are worth making: those that are sent, and one by which the rest is known.
+    /// Number of further writes that are useful: those that are sent, and one that shows that there are more.
     pub(crate) fn room(&self) -> usize {
         (WRITES_MAX + 1).saturating_sub(self.writes.len())
     }
 
-    /// Whether a step of an object has waited for `after`; if not, it is looked at again when it has.
+    /// Whether a step of an object has waited for `after`; if not, the object is processed again at that time.
     pub(crate) fn waited(&mut self, object: &Value, step: &'static str, after: SignedDuration) -> bool {
         let since = self.clocks.since(uid(object), step, self.now);
         let due = since.checked_add(after).unwrap_or(Timestamp::MAX);
@@ -65,8 +66,9 @@ impl<'m> Scene<'m> {
         due <= self.now
     }
 
-    /// Whether a fault keeps a workload from being ready now; `object` is what becomes ready by this step, `of` the workload that is struck. A hit is
-    /// told once for each time that it goes down, and only where it would be ready. What is up again takes its time again.
+    /// Whether a fault keeps a workload from being ready now; `object` becomes ready in this step, `of` is the affected
+    /// workload. A hit is counted once for each outage, and only if the workload would be ready. After an outage the
+    /// step takes its time again.
     pub(crate) fn is_down(&mut self, object: &Value, (of, of_uid): (&Key, &str), step: &'static str) -> bool {
         let would = self.waited(object, step, self.config.ready_after);
         let mut down = false;
@@ -97,7 +99,7 @@ impl<'m> Scene<'m> {
         if told.contains(&period) {
             return;
         }
-        // The periods before are over.
+        // The earlier periods are over.
         told.retain(|(id, _)| *id != by.id);
         told.push(period);
         let what = if of_uid == uid(object) { String::new() } else { format!(" of {}", of.shown()) };
@@ -109,7 +111,7 @@ impl<'m> Scene<'m> {
         self.writes.push(Write { by, key, verb, body });
     }
 
-    /// Makes an object; without a name the server makes one of `generateName`.
+    /// Makes an object; without a name the server makes one from `generateName`.
     pub(crate) fn create(&mut self, by: &'static str, kind: Kind, body: Value) {
         let key = Key::new(kind, namespace(&body), name(&body));
         self.write(Author::Controller(by), key, Verb::Create, body);
@@ -119,7 +121,7 @@ impl<'m> Scene<'m> {
         self.write(Author::Controller(by), key, Verb::Update, body);
     }
 
-    /// Writes a status if it is another one.
+    /// Writes a status if it differs.
     pub(crate) fn status(&mut self, by: &'static str, key: Key, object: &Value, status: Value) {
         if object["status"] != status {
             let mut body = object.clone();
@@ -128,7 +130,7 @@ impl<'m> Scene<'m> {
         }
     }
 
-    /// Deletes an object, if it is still this one.
+    /// Deletes an object, if it still has this uid.
     pub(crate) fn delete(&mut self, by: &'static str, kind: Kind, object: &Value) {
         let key = Key::new(kind, namespace(object), name(object));
         let body = json!({"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": uid(object)}});

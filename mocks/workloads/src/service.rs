@@ -1,4 +1,4 @@
-//! Services of type `LoadBalancer`: their address outside, as the controller of a cloud gives it.
+//! Services of type `LoadBalancer`: their external address, as from a cloud's controller.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use super::scene::Scene;
 use super::write::{Author, Verb};
 
 const BY: &str = "service-controller";
-/// Keeps a service until its load balancer is gone.
+/// The finalizer that keeps a service until its load balancer is gone.
 const CLEANUP: &str = "service.kubernetes.io/load-balancer-cleanup";
 /// 198.18.0.0/15 is for benchmarks (RFC 2544).
 const NET: [u8; 2] = [198, 18];
@@ -70,7 +70,7 @@ fn fresh_address(scene: &mut Scene<'_>, service: &Value) -> String {
     }
 }
 
-/// The ports of a service against a Pod: the port's number there, if the Pod has it.
+/// The port of a Pod that a service port points to, if the Pod has it.
 pub(super) fn target(port: &Value, pod: &Value) -> Option<i64> {
     let target = &port["targetPort"];
     if let Some(number) = target.as_i64() {

@@ -15,10 +15,10 @@ use super::scene::Scene;
 
 const KEEPER: Keeper =
     Keeper { by: "statefulset-controller", kind: Kind::StatefulSet, label: "controller.kubernetes.io/hash" };
-/// On a Pod: the name of its template's revision.
+/// The label of a Pod with its template's revision.
 const REVISION: &str = "controller-revision-hash";
 
-/// One look at a set.
+/// The processing of one set.
 struct Look<'s> {
     set: &'s Value,
     /// The revision of the present template, and that of the template that was rolled out last.
@@ -54,7 +54,7 @@ impl Look<'_> {
         self.first() + number(self.set, "/spec/replicas").max(0)
     }
 
-    /// One after the other, unless the set says `Parallel`.
+    /// Whether Pods are made one after the other; not so with `Parallel`.
     fn is_ordered(&self) -> bool {
         text(self.set, "/spec/podManagementPolicy") != "Parallel"
     }
@@ -68,14 +68,14 @@ impl Look<'_> {
         is && text(pod, "/status/phase") == "Running" && !is_deleting(pod)
     }
 
-    /// Makes what is missing, takes away what is too much, then replaces what is of an older template.
+    /// Creates missing Pods, deletes surplus ones, then replaces those of an older template.
     fn keep(&self, scene: &mut Scene<'_>) {
         if self.grow(scene) && self.shrink(scene) {
             self.roll(scene);
         }
     }
 
-    /// Whether all are there, and healthy where that matters.
+    /// Whether all Pods exist, and are healthy if the order demands that.
     fn grow(&self, scene: &mut Scene<'_>) -> bool {
         for ordinal in self.first()..self.behind() {
             if scene.room() == 0 {
@@ -104,7 +104,7 @@ impl Look<'_> {
         true
     }
 
-    /// Whether there are none too many.
+    /// Whether there are no surplus Pods.
     fn shrink(&self, scene: &mut Scene<'_>) -> bool {
         let condemned = self.pods.range(..self.first()).chain(self.pods.range(self.behind()..));
         let mut condemned: Vec<&Arc<Value>> = condemned.map(|(_, pod)| pod).collect();
@@ -121,7 +121,7 @@ impl Look<'_> {
         done || !self.is_ordered()
     }
 
-    /// Replaces the last one that is of an older template, once those behind it are healthy.
+    /// Replaces the last Pod of an older template, once those behind it are healthy.
     fn roll(&self, scene: &mut Scene<'_>) {
         let strategy = &self.set["spec"]["updateStrategy"];
         if strategy["type"] == "OnDelete" {

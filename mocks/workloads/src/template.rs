@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::fields::{map, name, namespace, uid};
 use super::kind::Kind;
 
-/// A Pod of `owner`, as its template says it; the caller names it.
+/// A Pod from the template of `owner`; the caller names it.
 pub(crate) fn pod(owner: &Value, kind: Kind, template: &Value) -> Value {
     let mut metadata = json!({
         "namespace": namespace(owner),
@@ -20,7 +20,7 @@ pub(crate) fn pod(owner: &Value, kind: Kind, template: &Value) -> Value {
     json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]})
 }
 
-/// The reference by which an object says that `owner` controls it.
+/// The reference of an object to its controller `owner`.
 pub(crate) fn controlled_by(owner: &Value, kind: Kind) -> Value {
     let (version, _, kind) = kind.names();
     json!({

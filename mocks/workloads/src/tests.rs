@@ -1,4 +1,4 @@
-//! The machine against a store of a hundred lines.
+//! Tests of the machine against a store of a hundred lines.
 
 mod world;
 
@@ -24,7 +24,7 @@ fn deployment(replicas: i64) -> Value {
     })
 }
 
-/// What a Deployment says when all of it is there, but for times.
+/// The status of a complete Deployment, without times.
 #[test]
 fn a_deployment_becomes_ready_after_its_time_and_not_before() {
     let mut world = World::new(SignedDuration::from_millis(200));
@@ -57,7 +57,7 @@ fn a_deployment_becomes_ready_after_its_time_and_not_before() {
     assert!(world.all(Kind::Pod).iter().all(|pod| label(pod, "pod-template-hash") == label(set, "pod-template-hash")));
 }
 
-/// While a template is rolled out there are never more Pods than the surge allows, and never fewer available than may be missing.
+/// During a rollout there are never more Pods than the surge allows, and never fewer available ones than the limit.
 #[test]
 fn a_roll_keeps_within_its_limits_and_numbers_what_was() {
     let mut world = World::new(SignedDuration::from_millis(100));
@@ -84,7 +84,7 @@ fn a_roll_keeps_within_its_limits_and_numbers_what_was() {
     }
 }
 
-/// However many Pods are wanted, one step makes a few: the wish is the client's, and the memory is the server's.
+/// However many Pods are wanted, one step makes a few: the number is the client's, but the memory is the server's.
 #[test]
 fn one_step_makes_a_few_of_very_many_pods() {
     let most = i64::from(i32::MAX);
@@ -142,7 +142,7 @@ fn a_deployment_is_scaled_and_a_pod_that_is_deleted_comes_again() {
     assert_eq!(number(&world.get(Kind::Deployment, "web"), "/status/readyReplicas"), 2);
 }
 
-/// Whatever was done to it, at rest it writes nothing.
+/// After any changes, the machine writes nothing at rest.
 #[test]
 fn at_rest_nothing_is_written() {
     let mut world = World::new(SignedDuration::from_millis(50));
@@ -224,7 +224,7 @@ fn pods_of_a_stateful_set_come_one_by_one_with_their_claims() {
     assert_eq!((world.all(Kind::Pod).len(), world.all(Kind::Claim).len()), (1, 3));
 }
 
-/// The partition counts from the first number, as the first template stays for those below it.
+/// The partition counts from the first number; Pods below it keep the first template.
 #[test]
 fn a_partition_keeps_the_first_pods_as_they_are() {
     let mut world = World::new(SignedDuration::from_millis(20));
@@ -281,7 +281,7 @@ fn job(completions: i64, parallelism: i64) -> Value {
     json!({"metadata": {"name": "work"}, "spec": {"completions": completions, "parallelism": parallelism, "template": template, "completionMode": "NonIndexed"}})
 }
 
-/// A server may have `restartPolicy: Never`: it ends after a time that somebody names, and otherwise runs on.
+/// A server may have `restartPolicy: Never`: it ends after a configured time, and otherwise runs on.
 #[test]
 fn a_pod_of_no_job_runs_until_a_time_that_is_named() {
     for (ends_after, phase) in [(None, "Running"), (Some(SignedDuration::from_secs(5)), "Succeeded")] {
@@ -404,7 +404,7 @@ fn what_flaps_is_up_and_down_in_turn() {
     assert_eq!(world.machine.take_hits().len(), 3);
 }
 
-/// A webhook that refuses Pods is not asked without a pause, and the Deployment tells it.
+/// A webhook that refuses Pods is called with growing pauses, and the Deployment reports the refusal.
 #[test]
 fn refused_pods_are_told_and_tried_again_ever_more_seldom() {
     let mut world = World::new(SignedDuration::from_millis(10));

@@ -1,44 +1,42 @@
-//! Faults of workloads: which of them are struck, and how.
+//! Faults of workloads: the choice of workloads, and the effect.
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::kind::{Key, Kind};
 
-/// A fault under way.
+/// An active fault.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trouble {
     /// The caller's number.
     pub id: u64,
-    /// What it does.
     pub how: How,
-    /// The share of workloads that it strikes, 0 to 1.
+    /// The share of workloads that it hits, 0 to 1.
     pub share: f64,
     /// Only these: `deployments`, `deployments.apps`.
     pub resource: Option<String>,
-    /// When it began.
     pub began: Timestamp,
 }
 
-/// What a fault does to a workload.
+/// The effect of a fault on a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum How {
-    /// It is not ready, and does not become so.
+    /// The workload is not ready, and does not become ready.
     NotReady,
-    /// It is ready for so long, then not ready for so long, and so on; it begins with not being ready.
+    /// The workload alternates between ready and not ready, each for this long; it begins with not ready.
     Flapping(SignedDuration),
 }
 
-/// A workload that a fault kept or took from being ready.
+/// A workload that a fault kept from being ready or made unready.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hit {
     /// The caller's number.
     pub trouble: u64,
-    /// The sentence.
+    /// A description in one sentence.
     pub detail: String,
 }
 
 impl Trouble {
-    /// Whether it strikes the workload with this uid.
+    /// Whether it hits the workload with this uid.
     pub(crate) fn strikes(&self, key: &Key, uid: &str, seed: u64) -> bool {
         self.concerns(key.kind) && chance(uid, seed ^ self.id.rotate_left(17)) < self.share
     }
@@ -49,7 +47,7 @@ impl Trouble {
         kind.is_workload() && self.resource.as_deref().is_none_or(|wanted| wanted == full || wanted == plural)
     }
 
-    /// Whether what it strikes is down now, and until when.
+    /// Whether the affected workloads are down now, and until when.
     pub(crate) fn is_down(&self, now: Timestamp) -> (bool, Option<Timestamp>) {
         let How::Flapping(every) = self.how else { return (true, None) };
         let every_ms = every.as_millis().max(1);
@@ -61,7 +59,7 @@ impl Trouble {
     }
 }
 
-/// A number from 0 to 1 that a uid always has with this seed.
+/// A number from 0 to 1 that is fixed for a uid and a seed.
 fn chance(uid: &str, seed: u64) -> f64 {
     // FNV-1a, and the finish of SplitMix64, because uids of one seed differ in few bits.
     let mut hash = uid

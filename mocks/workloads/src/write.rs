@@ -4,19 +4,18 @@ use serde_json::Value;
 
 use super::kind::Key;
 
-/// A program of a cluster that writes, under the name that it has in a real one.
+/// A program of a cluster that writes, under its real name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Author {
     /// A controller of kube-controller-manager, by its service account: `deployment-controller`.
     Controller(&'static str),
-    /// The scheduler.
     Scheduler,
     /// The kubelet of a node.
     Kubelet(String),
 }
 
 impl Author {
-    /// `system:serviceaccount:kube-system:deployment-controller`.
+    /// For example `system:serviceaccount:kube-system:deployment-controller`.
     pub fn user(&self) -> String {
         match self {
             Self::Controller(name) => format!("system:serviceaccount:kube-system:{name}"),
@@ -46,7 +45,7 @@ impl Author {
     }
 }
 
-/// How something is written.
+/// The kind of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
     /// POST of the body.
@@ -65,26 +64,23 @@ pub enum Verb {
     Delete,
 }
 
-/// One write.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Write {
     /// The program that writes.
     pub by: Author,
-    /// The object; the name is empty where the server is to make one.
+    /// The object; the name is empty if the server is to make one.
     pub key: Key,
-    /// How.
     pub verb: Verb,
-    /// What.
     pub body: Value,
 }
 
-/// What is to be written for one object, in this order.
+/// The writes for one object, in this order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Batch {
-    /// The object that was looked at.
+    /// The object that the step processed.
     pub of: Key,
     /// At least one.
     pub writes: Vec<Write>,
-    /// Something was held back, because it was refused a moment ago.
+    /// Whether writes were held back, because one was refused shortly before.
     pub(crate) held_back: bool,
 }

@@ -1,4 +1,4 @@
-//! How many commits and observations the ledger takes in a second on one core. It must be at least 100,000.
+//! Commits and observations that the ledger processes in a second on one core. It must be at least 100,000.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use facts::{Change, Commit, Observation, Order, Revision, Uid};

@@ -1,11 +1,11 @@
-//! Holes in the subject's stream that a relist closed.
+//! Gaps in the subject's stream that a relist closed.
 //!
-//! Owns their bounds in the order of commits, a bounded number for each resource. It must not excuse anything by itself.
+//! Owns their bounds in the order of commits, a bounded number for each resource. It must not excuse anything by
+//! itself.
 
 use facts::Order;
 use std::collections::{BTreeMap, VecDeque};
 
-/// All gaps.
 #[derive(Debug)]
 pub(super) struct Gaps {
     by_resource: BTreeMap<Box<str>, VecDeque<(Order, Order)>>,
@@ -32,7 +32,7 @@ impl Gaps {
         }
     }
 
-    /// Whether one gap holds both commits.
+    /// Whether one gap contains both commits.
     pub fn hold(&self, resource: &str, created: Order, deleted: Order) -> bool {
         let inside = |&(after, through): &(Order, Order)| after < created && deleted <= through;
         self.by_resource.get(resource).is_some_and(|gaps| gaps.iter().any(inside))

@@ -1,23 +1,22 @@
 //! Observations that arrived before their commit was known.
 //!
-//! Owns their queues, one for each uid so that order is kept, and the order in which their grace ends. It must not decide
-//! what they are; the number of them is bounded by the ledger.
+//! Owns their queues, one for each uid so that order is kept, and the order in which their grace ends. It must not
+//! decide their outcome. The ledger bounds their number.
 
 use std::collections::{HashMap, VecDeque};
 
 use facts::{Observation, Uid};
 
-/// All observations that wait.
 #[derive(Debug, Default)]
 pub(super) struct HeldObservations {
     by_uid: HashMap<Uid, VecDeque<Held>>,
-    /// One entry for each that was ever pushed, in order of arrival; entries of those decided meanwhile are skipped.
+    /// One entry for each observation ever pushed, in order of arrival; entries of observations decided meanwhile are
+    /// skipped.
     arrivals: VecDeque<(u64, Uid)>,
     len: usize,
     next: u64,
 }
 
-/// One observation that waits.
 #[derive(Debug)]
 pub(super) struct Held {
     number: u64,
@@ -25,7 +24,6 @@ pub(super) struct Held {
 }
 
 impl HeldObservations {
-    /// How many wait.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -45,7 +43,6 @@ impl HeldObservations {
         self.len += 1;
     }
 
-    /// The oldest of an object.
     pub fn take_first(&mut self, uid: &Uid) -> Option<Held> {
         let queue = self.by_uid.get_mut(uid)?;
         let first = queue.pop_front();
@@ -62,7 +59,7 @@ impl HeldObservations {
         self.len += 1;
     }
 
-    /// The oldest of all, if it was made at or before a time; without a time in any case.
+    /// The oldest observation of all, if it was made at or before the given time; without a time in any case.
     pub fn take_expired(&mut self, at_or_before_ms: Option<u64>) -> Option<Held> {
         self.trim();
         let (_, uid) = self.arrivals.front()?;

@@ -1,46 +1,51 @@
 //! The ledger: commits against observations, online, in bounded memory.
 //!
-//! Owns the rules that decide what became of each version and each observation. It must not read a clock, do I/O, or
-//! compare resourceVersions as numbers unless told that it may: order comes from the order of commits.
+//! Owns the rules that decide the outcome of each version and each observation. The ledger must not read a clock or do
+//! I/O. Nor may the ledger compare resourceVersions as numbers unless [`Config::numeric_revisions`] allows it: order
+//! comes from the order of commits.
 //!
 //! # Rules
 //!
 //! Every commit gets exactly one of: observed, coalesced, late, missed, ghost, late ghost, identity swap, unobservable.
 //! `D` is the deadline; `t` is a time of the run.
 //!
-//! * An observation of version *w* settles *w* and every older unsettled version *v* of the object. *w* is **observed** if
-//!   it came by `w.t + D`, else **late** (for a deletion: **late ghost**).
+//! * An observation of version *w* settles *w* and every older unsettled version *v* of the object. *w* is **observed**
+//!   if the observation came by `w.t + D`, else **late** (for a deletion: **late ghost**).
 //! * *v* is **coalesced** if the observation came by `v.t + D`, or if the next version after *v* was committed before
-//!   `v.t + D` and the observation came within `D` of that commit; else **late**. A next version that was committed after
-//!   *v* was overdue excuses nothing: the subject had been wrong until luck helped it.
+//!   `v.t + D` and the observation came within `D` of that commit; else **late**. A next version that was committed
+//!   after *v* was overdue excuses nothing: the subject was wrong, and only that later write corrected it.
 //! * An observation with change `Deleted` proves a deletion whatever revision it carries, because a client that relists
-//!   knows only the last revision that it saw; but not a deletion that was committed after it. Of an object that is alive
-//!   it is a **phantom**.
-//! * A version that a fault kept back on a watch of the subject and gave back on the same one by itself came when it was given back: from
-//!   then on it is due, and wherever `t` stands above it is that time ([`Ledger::came`]). What came by a list or another watch was fetched by
-//!   the subject, and is due from its commit on: who hears nothing has to ask.
-//! * At the end, unsettled versions are **missed**, except deletions: these are **identity swap** if the subject knew the
-//!   object and then reported an update of a new object of the same name as the first it saw of it, else **ghost**. So an
-//!   object that was created and deleted and never observed is one or more missed versions and one ghost,
-//! * unless nobody but the subject wrote any more when they were committed, and the witness was not heard for `D` after that: a subject
-//!   works until it is stopped, and what it wrote last could not be observed in time. These stay pending,
-//! * unless the object went and the witness could not have told that: then its versions are **missed** if they were overdue, and
-//!   **unobservable** if they were not, or if a fault may have kept them from the subject until then ([`Ledger::kept`]),
-//! * unless the subject's process ended before the deletion was overdue, or before it, and the new process never told of the object: then its
-//!   versions that were not overdue are **unobservable**, because a list says nothing of what was gone before it,
-//! * unless it was created and deleted inside a gap that a relist closed and was never observed: then all its versions are
-//!   **unobservable**. A gap excuses nothing else.
+//!   knows only the last revision that it saw. It does not prove a deletion that was committed after it. If the object
+//!   is alive, the observation is a **phantom**.
+//! * A fault can withhold a version from a watch of the subject and deliver it later on the same watch by itself. Such
+//!   a version is due from the time of delivery, which then replaces `t` above ([`Ledger::came`]). If the subject
+//!   fetched the version by a list or another watch, the version is due from its commit: a client that receives nothing
+//!   has to ask.
+//! * At the end, unsettled versions are **missed**, except deletions. A deletion is an **identity swap** if the subject
+//!   knew the object and its first report of a new object of the same name was an update; else it is a **ghost**. So an
+//!   object that was created and deleted and never observed is one or more missed versions and one ghost. There are
+//!   four exceptions:
+//! * Versions stay pending if only the subject still wrote when they were committed, and the witness was not read for
+//!   `D` after that. A subject works until it is stopped, and its last writes could not be observed in time.
+//! * If the object was deleted and the witness cannot report deletions, its versions are **missed** if they were
+//!   overdue. They are **unobservable** if they were not overdue, or if a fault may have withheld them from the subject
+//!   until then ([`Ledger::kept`]).
+//! * If the subject's process ended before the deletion, or before the deletion was overdue, and the new process never
+//!   reported the object, its versions that were not overdue are **unobservable**: a list does not show objects that
+//!   were deleted before it.
+//! * If the object was created and deleted inside a gap that a relist closed, and was never observed, all its versions
+//!   are **unobservable**. A gap excuses nothing else.
 //!
-//! Observations are counted besides: **resurrected** if the object's deletion had been observed, else **regressed** if a
-//! newer version had been, else **duplicate** if this version had been and by the same process, **phantom** if it was never committed. An
-//! observation may arrive before its commit; it waits for a grace time, with all later observations of the same object
-//! behind it, so that the order of arrival of commits and observations does not matter.
+//! Observations are also counted: **resurrected** if the object's deletion had been observed, else **regressed** if a
+//! newer version had been, else **duplicate** if the same process had observed this version, **phantom** if it was
+//! never committed. An observation may arrive before its commit; it waits for a grace time, with all later observations
+//! of the same object behind it, so that the order of arrival of commits and observations does not matter.
 //!
 //! # Memory
 //!
-//! Live objects, versions younger than `D`, and bounded rings (see [`Config`]): it does not grow with the run.
-//! This file holds the interface and the flow; `objects` settles versions, `held` keeps early observations, `memory`
-//! remembers what was forgotten, `gaps` the outages.
+//! The ledger holds live objects, versions younger than `D`, and bounded rings (see [`Config`]); it does not grow with
+//! the run. This file holds the interface and the flow; `objects` settles versions, `held` keeps early observations,
+//! `memory` remembers dropped versions and objects by a hash, `gaps` keeps the gaps that relists closed.
 
 use std::collections::VecDeque;
 
@@ -66,7 +71,7 @@ pub use objects::believed::Known;
 
 pub use record::Outcome;
 
-/// The deadline when a scenario names none, in milliseconds: several times the slowest healthy delivery seen.
+/// The default deadline, in milliseconds: several times the slowest healthy delivery seen.
 pub const DEADLINE_MS: u64 = 5000;
 /// Rows of one outcome that wait between two calls of [`Ledger::advance`]; more are counted but get no row.
 const WAITING_ANOMALIES_PER_OUTCOME: usize = 1000;
@@ -74,17 +79,17 @@ const WAITING_ANOMALIES_PER_OUTCOME: usize = 1000;
 /// The bounds of a ledger.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// After how long an observation is late, in milliseconds.
+    /// Time after which an observation is late, in milliseconds.
     pub deadline_ms: u64,
-    /// Whether resourceVersions are numbers that rise with the order of commits. True for our own mock only.
+    /// Whether resourceVersions are numbers that rise with the order of commits. True only for the mock control plane.
     pub numeric_revisions: bool,
-    /// Whether the witness can carry deletions. If not, a deletion is unobservable, and so are the versions that
-    /// wait when it comes.
+    /// Whether the witness can carry deletions. If not, a deletion is unobservable, and so are the versions that wait
+    /// when it is committed.
     pub deletions_observable: bool,
-    /// How long an observation waits for its commit to become known, in milliseconds.
+    /// Time that an observation waits for its commit to become known, in milliseconds.
     pub grace_ms: u64,
-    /// How much the clock of commits may be behind that of observations, in milliseconds: on a real control plane a
-    /// commit is dated by the answer to the write.
+    /// How far the clock of commits may be behind that of observations, in milliseconds: on a real control plane a
+    /// commit gets the time of the answer to the write.
     pub skew_ms: u64,
     /// Settled versions kept for each object, to recognise them when they come again.
     pub settled_per_object: usize,
@@ -94,7 +99,7 @@ pub struct Config {
     pub overdue_deletions: usize,
     /// Deleted and settled objects kept whole.
     pub tombstones: usize,
-    /// Versions remembered by a hash after they were dropped from an object.
+    /// Versions remembered by a hash after an object dropped them.
     pub forgotten: usize,
     /// Observations that wait for their commit; beyond that the oldest is decided at once.
     pub held: usize,
@@ -132,7 +137,7 @@ pub struct Ledger {
     /// Commits in the order of their time, until they are overdue or found settled.
     fresh: VecDeque<Fresh>,
     tally: Tally,
-    /// Versions that became overdue since somebody asked.
+    /// Versions that became overdue since the last [`Ledger::take_overdue`].
     overdue: Vec<CommitEvent>,
 }
 
@@ -142,7 +147,7 @@ struct Fresh {
     order: Order,
 }
 
-/// What the ledger has decided: counts, histograms and rows.
+/// The ledger's results: counts, histograms and rows.
 #[derive(Debug)]
 struct Tally {
     counts: EventCounts,
@@ -155,7 +160,7 @@ struct Tally {
     heal: Histogram,
 }
 
-/// What became of an observation that was looked at.
+/// The result of comparing an observation with the known versions.
 enum Looked {
     Decided,
     /// Its commit is not known yet.
@@ -163,7 +168,6 @@ enum Looked {
 }
 
 impl Ledger {
-    /// An empty ledger.
     pub fn new(config: Config) -> Self {
         Self {
             objects: Objects::new(&config),
@@ -183,36 +187,38 @@ impl Ledger {
         self.inserted(t_ms, commit, &inserted);
     }
 
-    /// An object was deleted of which the witness could not have told that: what of it was not settled in time by then is unobservable.
+    /// An object was deleted, and the witness cannot report its deletion: versions that are not settled in time by then
+    /// are unobservable.
     pub fn commit_untold(&mut self, t_ms: u64, commit: &Commit) {
         self.commit(t_ms, commit);
         let why = "it was gone before the witness could show that the subject knew it";
         self.objects.give_up(commit.order, t_ms, why, &mut self.tally);
     }
 
-    /// Versions of an object that were committed a deadline ago and wait, oldest first. Whoever knows what came of them on their way says so
-    /// before the next observation, or the end, of the object.
+    /// Versions of an object that were committed at least a deadline ago and wait, oldest first. The caller adds its
+    /// knowledge of their delivery (`came`, `kept`) before the next observation, or the end, of the object.
     pub fn overdue_of(&self, uid: &Uid, now_ms: u64) -> Vec<CommitEvent> {
         self.objects.overdue_of(uid, now_ms)
     }
 
-    /// A fault kept a version that waits from the subject, and gave it back by itself at `t_ms`.
+    /// A fault withheld a pending version from the subject and delivered it by itself at `t_ms`.
     pub fn came(&mut self, uid: &Uid, revision: &Revision, t_ms: u64) {
         if let Some(version) = self.objects.pending_mut(uid, revision) {
             version.came_ms = version.came_ms.max(t_ms);
         }
     }
 
-    /// A version that waits may be kept from the subject by a fault. It stays due: only if its object goes unseen that is no miss.
+    /// A fault may have withheld a pending version from the subject. The version stays due; only if its object is
+    /// deleted unseen, it does not count as missed.
     pub fn kept(&mut self, uid: &Uid, revision: &Revision) {
         if let Some(version) = self.objects.pending_mut(uid, revision) {
             version.kept = true;
         }
     }
 
-    /// The control plane was restored from an older state, and this version, committed long ago, is its object's newest one
-    /// again. It has to be observed again; what was committed after it is undone, and whoever has not observed it need not any
-    /// more, though an observation that was on its way is no phantom. An object that was deleted cannot come back: that is a contradiction.
+    /// The control plane was restored from an older state, and this version, committed long ago, is its object's newest
+    /// one again. It has to be observed again. Later versions are undone: they need no observation, and an observation
+    /// of one that was on its way is no phantom. An object that was deleted cannot come back: that is a contradiction.
     pub fn restore(&mut self, t_ms: u64, commit: &Commit) {
         self.objects.undo(commit, &mut self.tally);
         self.commit(t_ms, commit);
@@ -238,10 +244,10 @@ impl Ledger {
         self.bury();
     }
 
-    /// The subject proved that it saw something.
+    /// Takes an observation: the subject proved that it saw a version.
     pub fn observe(&mut self, observation: &Observation) {
         self.tally.counts.observations += 1;
-        // Behind an observation that waits, all later ones of the object wait too, or their order would be lost.
+        // Behind an observation that waits, all later ones of the object wait too, to keep their order.
         let waits = self.held.waits(&observation.uid);
         if waits || matches!(self.look(observation, false), Looked::Unknown) {
             if self.held.len() >= self.config.held {
@@ -252,8 +258,8 @@ impl Ledger {
         self.bury();
     }
 
-    /// A relist closed a hole in the subject's stream: it could not see what was both created and deleted after the
-    /// commit `after_order` and up to the commit `through_order`.
+    /// A relist closed a gap in the subject's stream: the subject could not see an object that was both created and
+    /// deleted after the commit `after_order` and up to the commit `through_order`.
     pub fn gap(&mut self, resource: &str, after_order: Order, through_order: Order) {
         self.objects.gap(resource, after_order, through_order);
     }
@@ -263,12 +269,12 @@ impl Ledger {
         self.objects.subject_ended(now_ms);
     }
 
-    /// The process that takes its place was started.
+    /// A new process of the subject was started.
     pub fn subject_started(&mut self, now_ms: u64) {
         self.objects.subject_started(now_ms);
     }
 
-    /// Says whether a fault is active: the lag of commits made while it is goes to [`Self::take_lag_faulted`].
+    /// Sets whether a fault is active: the lag of commits made meanwhile goes to [`Self::take_lag_faulted`].
     pub fn faulted(&mut self, active: bool) {
         self.faulted = active;
     }
@@ -279,12 +285,11 @@ impl Ledger {
         self.objects.deadline_ms = deadline_ms;
     }
 
-    /// The deadline, in milliseconds.
     pub fn deadline_ms(&self) -> u64 {
         self.config.deadline_ms
     }
 
-    /// Lets time pass and hands out what was decided since the last call.
+    /// Lets time pass and returns the rows decided since the last call.
     pub fn advance(&mut self, now_ms: u64) -> impl Iterator<Item = AnomalyRow> + use<> {
         self.expire_held(Some(now_ms));
         while let Some(first) = self.fresh.front().copied() {
@@ -303,8 +308,8 @@ impl Ledger {
         self.tally.hand_out()
     }
 
-    /// Versions that became overdue since the last call, at most 1000: what is known of their way is known now, and will be forgotten
-    /// before they are decided.
+    /// Versions that became overdue since the last call, at most 1000. The caller looks up their delivery now, because
+    /// that knowledge is dropped before they are decided.
     pub fn take_overdue(&mut self) -> Vec<CommitEvent> {
         std::mem::take(&mut self.overdue)
     }
@@ -314,8 +319,8 @@ impl Ledger {
         self.finish_quiet(now_ms, u64::MAX, now_ms)
     }
 
-    /// The same where nobody but the subject wrote from `quiet_ms` on, and its witness was heard until `heard_ms`: what it wrote less than a
-    /// deadline before that stays pending.
+    /// Like [`Self::finish`], for a run in which only the subject wrote from `quiet_ms` on and whose witness was read
+    /// until `heard_ms`: the subject's writes less than a deadline before `heard_ms` stay pending.
     pub fn finish_quiet(
         &mut self,
         now_ms: u64,
@@ -330,38 +335,38 @@ impl Ledger {
         self.tally.hand_out()
     }
 
-    /// Everything that was decided so far.
+    /// The outcomes decided so far.
     pub fn counts(&self) -> EventCounts {
         self.tally.counts
     }
 
-    /// Anomalies that were counted but not handed out one by one.
+    /// Anomalies that were counted but have no row.
     pub fn anomalies_unnamed(&self) -> u64 {
         self.tally.unnamed
     }
 
-    /// Commits that contradict earlier ones (out of order, or after the object's deletion) and were left out. More than
-    /// none means that the source of commits is broken, and with it the run.
+    /// Commits that contradict earlier ones (out of order, or after the object's deletion) and were left out. If there
+    /// are any, the source of commits is broken, and the run is invalid.
     pub fn contradictions(&self) -> u64 {
         self.tally.contradictions
     }
 
-    /// The lag in microseconds of what was observed since the last call and committed while no fault was active.
+    /// The lag, in microseconds, of observations since the last call whose commit was made while no fault was active.
     pub fn take_lag(&mut self) -> Histogram {
         take(&mut self.tally.lag)
     }
 
-    /// The lag in microseconds of what was observed since the last call and committed while a fault was active.
+    /// The lag, in microseconds, of observations since the last call whose commit was made while a fault was active.
     pub fn take_lag_faulted(&mut self) -> Histogram {
         take(&mut self.tally.lag_faulted)
     }
 
-    /// For versions settled late since the last call: the time from commit to what settled them, in microseconds.
+    /// For versions settled late since the last call: the time from their commit to the observation that settled them,
+    /// in microseconds.
     pub fn take_heal(&mut self) -> Histogram {
         take(&mut self.tally.heal)
     }
 
-    /// Objects that were committed and not deleted.
     pub fn live_objects(&self) -> u64 {
         self.objects.live()
     }
@@ -371,12 +376,13 @@ impl Ledger {
         self.objects.pending()
     }
 
-    /// What waits at `to_ms` since before `from_ms`, from when on nobody but the subject wrote; by resource, and nothing where nothing waits.
+    /// Objects that wait at `to_ms` since before `from_ms`, the time from which only the subject wrote. One row for
+    /// each resource that has any.
     pub fn backlogs(&self, from_ms: u64, to_ms: u64) -> Vec<Backlog> {
         self.objects.backlogs(from_ms, to_ms)
     }
 
-    /// Versions among them that are past the deadline: they will be late, missed or ghosts.
+    /// Pending versions that are past the deadline: they will be late, missed or ghosts.
     pub fn overdue(&self) -> u64 {
         self.objects.overdue_versions()
     }
@@ -386,24 +392,25 @@ impl Ledger {
         self.objects.settled_through(order)
     }
 
-    /// The time from the commit of a version to the observation that settled it, in milliseconds; none while it is not settled,
-    /// or longer ago than the ledger remembers. A restored control plane hands versions out again: then it is the last one.
+    /// The time from the commit of a version to the observation that settled it, in milliseconds; none if it is not
+    /// settled, or was settled longer ago than the ledger remembers. A restored control plane issues revisions again:
+    /// then the latest version counts.
     pub fn resolved(&self, uid: &Uid, revision: &Revision) -> Option<u64> {
         self.objects.resolved(uid, revision)
     }
 
-    /// The objects that the subject told of and did not tell to be gone: its idea of the world, as far as it told. What waits for
-    /// its commit is not in it.
+    /// The objects that the subject reported and did not report as deleted: its view of the world, as far as the
+    /// witness shows it. Observations that wait for their commit are not in it.
     pub fn believed(&self) -> Vec<Known> {
         self.objects.believed()
     }
 
-    /// Entries held in memory, of all kinds: what the bounds are about.
+    /// Entries of all kinds held in memory; the bounds of [`Config`] limit them.
     pub fn footprint(&self) -> usize {
         self.objects.footprint() + self.held.len() + self.fresh.len() + self.memory.len() + self.tally.anomalies.len()
     }
 
-    /// Compares an observation with what is known. With `last_chance` it is decided in any case.
+    /// Compares an observation with the known versions. With `last_chance` it is decided in any case.
     fn look(&mut self, observation: &Observation, last_chance: bool) -> Looked {
         let forgotten = self.memory.recall(&observation.uid, &observation.revision);
         let settled = match observation.change {
@@ -430,7 +437,7 @@ impl Ledger {
         Looked::Decided
     }
 
-    /// An observation of an object that is gone for so long that only hashes are left of it.
+    /// An observation of an object that was deleted so long ago that only hashes are left of it.
     fn look_at_dead(&mut self, observation: &Observation) -> bool {
         if self.memory.recall_dead(&observation.uid).is_none() {
             return false;
@@ -459,7 +466,7 @@ impl Ledger {
     /// Decides observations whose grace is over; without a time, the oldest one.
     fn expire_held(&mut self, now_ms: Option<u64>) {
         let before = match now_ms.map(|now_ms| now_ms.checked_sub(self.config.grace_ms)) {
-            // The run is younger than the grace: nothing can be over.
+            // The run is younger than the grace: no grace can be over.
             Some(None) => return,
             Some(before) => before,
             None => None,
@@ -473,7 +480,7 @@ impl Ledger {
         }
     }
 
-    /// Drops deleted objects beyond the bounds; what is left of them is a hash.
+    /// Drops deleted objects beyond the bounds and keeps their hashes.
     fn bury(&mut self) {
         self.objects.bury(&mut self.tally, &mut self.memory);
     }
@@ -481,7 +488,7 @@ impl Ledger {
 
 impl Tally {
     fn new() -> Self {
-        // One microsecond to a day, three digits; it grows by itself if a run is stranger than that.
+        // One microsecond to a day, three digits; the histogram grows by itself beyond that.
         let histogram = || {
             let mut histogram = Histogram::new_with_bounds(1, 24 * 3600 * 1_000_000, 3)
                 .expect("1 to a day with three digits are valid bounds");

@@ -1,12 +1,12 @@
-//! What is remembered of versions and objects that were dropped: a hash each, in a bounded ring.
+//! Hashes of dropped versions and objects, in a bounded ring.
 //!
-//! Owns telling "was committed once" from "never was" without keeping the texts. It must not hold anything by name.
+//! They distinguish "was committed once" from "was never committed" without keeping the texts. The ring must not hold
+//! anything by name.
 
 use facts::{Order, Revision, Uid};
 use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// A version that was dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Forgotten {
     /// Its place in the order of commits.
@@ -30,22 +30,20 @@ impl Memory {
         self.ring.len()
     }
 
-    /// Keeps a version.
     pub fn keep(&mut self, uid: &Uid, revision: &Revision, order: Order) {
         self.insert(hash(uid, Some(revision)), order);
     }
 
-    /// Keeps that an object was deleted and settled.
+    /// Remembers that an object was deleted and settled.
     pub fn keep_dead(&mut self, uid: &Uid, order: Order) {
         self.insert(hash(uid, None), order);
     }
 
-    /// A version that was kept.
     pub fn recall(&self, uid: &Uid, revision: &Revision) -> Option<Forgotten> {
         if self.by_hash.is_empty() { None } else { self.by_hash.get(&hash(uid, Some(revision))).copied() }
     }
 
-    /// The deletion of an object that was kept.
+    /// The remembered deletion of an object.
     pub fn recall_dead(&self, uid: &Uid) -> Option<Forgotten> {
         self.by_hash.get(&hash(uid, None)).copied()
     }
@@ -63,7 +61,7 @@ impl Memory {
     }
 }
 
-/// The same in every run: `DefaultHasher::new` has fixed keys.
+/// The same hash in every run: `DefaultHasher::new` has fixed keys.
 fn hash(uid: &Uid, revision: Option<&Revision>) -> u64 {
     let mut hasher = DefaultHasher::new();
     uid.as_str().hash(&mut hasher);

@@ -1,7 +1,7 @@
 //! One object of the ledger: its open and settled versions.
 //!
-//! Owns the shape of an object and what can be said of it alone. It must not settle anything: that needs the other objects
-//! and the tally, see `objects`.
+//! Owns the shape of an object and the questions that need only this object. It must not settle anything: that needs
+//! the other objects and the tally, see `objects`.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -29,14 +29,15 @@ pub(super) struct Object {
     pub collapsed: Collapsed,
     /// The last settled versions, oldest first.
     pub settled: VecDeque<SettledVersion>,
-    /// Versions that a restore took back before they were observed, newest last: what was under way may still arrive.
+    /// Versions that a restore took back before they were observed, newest last: an observation of them may still
+    /// arrive.
     pub undone: VecDeque<Revision>,
     /// Whether older versions than those in `settled` exist.
     pub dropped: bool,
     pub newest_seen: Option<Order>,
-    /// What the subject told last of it, be it older than the newest that it told.
+    /// The version that the subject reported last, even if that is not the newest one it reported.
     pub last_told: Option<Order>,
-    /// When the subject last told of it.
+    /// When the subject last reported the object.
     pub told_ms: Option<u64>,
     pub newest_committed: Order,
     pub created: Option<Order>,
@@ -53,9 +54,9 @@ pub(super) struct Version {
     pub revision: Revision,
     pub order: Order,
     pub t_ms: u64,
-    /// From when on it is due: its commit, or when a fault gave back what it had kept from the subject.
+    /// The time from which the version is due: its commit, or the time when a fault delivered it after withholding it.
     pub came_ms: u64,
-    /// It is not known to have come to the subject, under a fault.
+    /// A fault may have withheld the version from the subject.
     pub kept: bool,
     pub change: Change,
     pub faulted: bool,
@@ -74,7 +75,7 @@ pub(super) struct Deletion {
     pub t_ms: u64,
     pub order: Order,
     pub settled: bool,
-    /// When the process ended that knew the object; the one after it may not know that there was one.
+    /// When the process that knew the object ended; the next process may not know that the object existed.
     pub hidden_ms: Option<u64>,
 }
 
@@ -85,7 +86,6 @@ pub(super) struct Collapsed {
 }
 
 impl Version {
-    /// As it was committed.
     pub fn event(&self, name: &FullName, uid: &Uid) -> CommitEvent {
         let FullName { resource, namespace, name } = name.clone();
         let (order, uid, revision, change) = (self.order, uid.clone(), self.revision.clone(), self.change);
@@ -94,14 +94,14 @@ impl Version {
 }
 
 impl FullName {
-    /// As people write it: `default/web-1`.
+    /// The display form: `default/web-1`.
     pub fn shown(&self) -> String {
         if self.namespace.is_empty() { self.name.to_string() } else { format!("{}/{}", self.namespace, self.name) }
     }
 }
 
 impl Object {
-    /// Since when the object waits to be proved; none where it does not.
+    /// The time since which the object waits for an observation; none if it does not wait.
     pub fn waits_since_ms(&self) -> Option<u64> {
         let first = self.pending.front().map(|version| version.t_ms);
         if self.collapsed.count > 0 { Some(self.collapsed.first_t_ms) } else { first }
@@ -116,7 +116,7 @@ impl Object {
         self.deletion.as_ref().is_some_and(|deletion| deletion.settled)
     }
 
-    /// For numeric revisions: whether this may be a version that was dropped, and is older than the newest seen.
+    /// For numeric revisions: whether this may be a version that was dropped and is older than the newest one seen.
     pub fn may_have_dropped(&self, revision: &Revision) -> bool {
         let oldest_kept = self.settled.front().and_then(|version| version.revision.as_str().parse::<u128>().ok());
         match (revision.as_str().parse::<u128>(), self.first_revision, oldest_kept) {
@@ -153,8 +153,8 @@ impl Object {
     }
 }
 
-/// What became of a version or of an observation, without delivery, stream lines and evidence: these only the control plane knows. The names
-/// are empty where the object is not known.
+/// The row of a version or of an observation, without delivery, stream lines and evidence: only the control plane knows
+/// those. The names are empty if the object is not known.
 fn row(
     name: Option<&FullName>,
     (uid, revision, change): (&Uid, &Revision, Change),
@@ -181,14 +181,13 @@ fn row(
     }
 }
 
-/// The same of an observation.
 pub(super) fn row_of(name: Option<&FullName>, seen: &Observation, outcome: Outcome, detail: &str) -> AnomalyRow {
     let row = row(name, (&seen.uid, &seen.revision, seen.change), outcome, seen.t_ms, detail);
     AnomalyRow { observed_ms: Some(seen.t_ms), ..row }
 }
 
-/// Until when an observation is in time: by the deadline, or by that of the next version if it came before this one was
-/// overdue. See the rules in [`super`].
+/// The time until which an observation is in time: the version's own deadline, or that of the next version if that came
+/// before this one was overdue. See the rules in [`super`].
 pub(super) fn due_ms(came_ms: u64, next_came_ms: Option<u64>, deadline_ms: u64) -> u64 {
     let own = came_ms.saturating_add(deadline_ms);
     match next_came_ms {

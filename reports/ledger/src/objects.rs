@@ -1,8 +1,8 @@
 //! The objects of the ledger and how their versions are settled.
 //!
-//! Owns every live object, the deleted ones that are not settled or lately were, and the rules of [`super`] for versions.
-//! It must not hold more than the bounds of [`super::Config`], and nothing that depends on the order of a hash map may
-//! leave it: whatever goes over many objects goes in the order of commits.
+//! Owns every live object, the deleted objects that are not settled or were settled lately, and the rules of
+//! [`super`] for versions. It must not hold more than the bounds of [`super::Config`]. The order of a hash map must not
+//! be observable: every walk over many objects goes in the order of commits.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ops::Bound;
@@ -19,10 +19,10 @@ use record::{AnomalyRow, CommitEvent};
 mod backlogs;
 pub mod believed;
 
-/// Versions of one object that a restore took back and that are remembered; a subject that is so far behind has other worries.
+/// Versions of one object that a restore took back and that are remembered. A subject that is further behind has larger
+/// problems than one row.
 const UNDONE_PER_OBJECT: usize = 1024;
 
-/// All objects.
 #[derive(Debug)]
 pub(super) struct Objects {
     pub deadline_ms: u64,
@@ -31,7 +31,7 @@ pub(super) struct Objects {
     by_name: HashMap<FullName, Uid>,
     /// Every version that is not settled, by its order, with its object.
     open: BTreeMap<Order, Uid>,
-    /// Deletions among them that are overdue.
+    /// Overdue deletions among the open versions.
     overdue_deletions: BTreeSet<Order>,
     /// Deleted objects without open versions, oldest first.
     tombstones: VecDeque<Uid>,
@@ -39,7 +39,7 @@ pub(super) struct Objects {
     served: Served,
     restart: Option<Restart>,
     live: u64,
-    /// Overdue versions that still have a name.
+    /// Overdue versions that are kept by name.
     overdue: u64,
     /// Overdue versions that were only counted.
     collapsed: u64,
@@ -56,7 +56,7 @@ struct Bounds {
     tombstones: usize,
 }
 
-/// What became of a commit.
+/// The result of [`Objects::insert`].
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Inserted {
     New,
@@ -64,7 +64,7 @@ pub(super) enum Inserted {
     Contradiction,
 }
 
-/// What became of an observation.
+/// The result of an observation.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Settled {
     Yes,
@@ -89,7 +89,7 @@ impl Objects {
             bounds: Bounds {
                 numeric_revisions: config.numeric_revisions,
                 skew_ms: config.skew_ms,
-                // At least the newest one, or a duplicate could not be told from a phantom.
+                // At least the newest one must be kept: without it a duplicate looks like a phantom.
                 settled_per_object: config.settled_per_object.max(1),
                 overdue_per_object: config.overdue_per_object.max(1),
                 overdue_deletions: config.overdue_deletions,
@@ -118,7 +118,6 @@ impl Objects {
         self.open.get(&order).cloned()
     }
 
-    /// A version that is not settled.
     pub fn version_of(&self, order: Order) -> Option<CommitEvent> {
         let uid = self.open.get(&order)?;
         let object = self.by_uid.get(uid)?;
@@ -126,14 +125,14 @@ impl Objects {
         Some(version.event(&object.full_name, uid))
     }
 
-    /// Versions of an object that were committed a deadline ago and wait, oldest first; the object may be one that nobody knows.
+    /// Versions of an object that were committed at least a deadline ago and wait, oldest first; empty if the object is
+    /// not known.
     pub fn overdue_of(&self, uid: &Uid, now_ms: u64) -> Vec<CommitEvent> {
         let Some(object) = self.by_uid.get(uid) else { return Vec::new() };
         let waits = |version: &&Version| version.t_ms.saturating_add(self.deadline_ms) < now_ms;
         object.pending.iter().take_while(waits).map(|version| version.event(&object.full_name, uid)).collect()
     }
 
-    /// A version that waits.
     pub fn pending_mut(&mut self, uid: &Uid, revision: &Revision) -> Option<&mut Version> {
         self.by_uid.get_mut(uid)?.pending.iter_mut().find(|version| version.revision == *revision)
     }
@@ -162,7 +161,7 @@ impl Objects {
         self.gaps.push(resource, after_order, through_order);
     }
 
-    /// A process of the subject ended: what it was about to tell of deletions nobody will tell.
+    /// A process of the subject ended: the deletions that it had not reported yet stay unreported.
     pub fn subject_ended(&mut self, now_ms: u64) {
         self.restart = Some(Restart::ended(now_ms));
         for uid in self.open.values() {
@@ -173,12 +172,13 @@ impl Objects {
         }
     }
 
-    /// The next process was started.
+    /// The next process of the subject was started.
     pub fn subject_started(&mut self, now_ms: u64) {
         self.restart.iter_mut().for_each(|restart| restart.started(now_ms));
     }
 
-    /// Notes that the subject told of an object, and says whether that is the first that a new process tells of it.
+    /// Notes that the subject reported an object. Returns whether this is the first report of that object by a new
+    /// process.
     fn told_of(&mut self, seen: &Observation) -> bool {
         let Some(restart) = &mut self.restart else {
             self.by_uid.get_mut(&seen.uid).into_iter().for_each(|object| object.told_ms = Some(seen.t_ms));
@@ -190,12 +190,11 @@ impl Objects {
         if !restart.is_after(seen.t_ms) {
             return false;
         }
-        // It knows the object, so it has to learn of its end.
+        // The new process knows the object, so it has to see its deletion.
         object.deletion.iter_mut().for_each(|deletion| deletion.hidden_ms = None);
         before_ms.is_none_or(|before_ms| !restart.is_after(before_ms))
     }
 
-    /// Takes a commit in.
     pub fn insert(&mut self, t_ms: u64, commit: &Commit, faulted: bool) -> Inserted {
         if let Some(object) = self.by_uid.get(&commit.uid) {
             if object.has_revision(&commit.revision) {
@@ -224,7 +223,7 @@ impl Objects {
         Inserted::New
     }
 
-    /// Forgets that this version, and whatever came after it, was ever committed: it is going to be committed again.
+    /// Forgets that this version and all later ones were committed: the version is committed again next.
     pub fn undo(&mut self, restored: &Commit, tally: &mut Tally) {
         let Some(object) = self.by_uid.get_mut(&restored.uid).filter(|object| object.deletion.is_none()) else {
             return;
@@ -296,7 +295,7 @@ impl Objects {
             self.settle_through(seen, index, tally, memory);
             return Settled::Yes;
         }
-        // It was on its way when the restore took it back, and proves nothing any more.
+        // The report was on its way when the restore took the version back; it proves nothing now.
         if let Some(index) = object.undone.iter().position(|revision| *revision == seen.revision) {
             object.undone.remove(index);
             return Settled::Yes;
@@ -315,13 +314,13 @@ impl Objects {
         if object.deletion_settled() {
             tally.row(object.anomaly(seen, Outcome::Resurrected, "observed again after its deletion was observed"));
         } else if object.newest_seen.is_none_or(|newest| newest < order) {
-            // A version that was only counted, because too many of this object were overdue.
+            // A version that was only counted, because too many versions of this object were overdue.
             object.newest_seen = Some(order);
             object.collapsed.count = object.collapsed.count.saturating_sub(1);
             self.collapsed = self.collapsed.saturating_sub(1);
             tally.row(object.anomaly(seen, Outcome::Late, "one of many overdue versions of this object"));
         } else if object.newest_seen == Some(order) && is_first {
-            // Another process than the one that told it before.
+            // Another process reported the version before.
         } else if object.newest_seen == Some(order) {
             tally.row(object.anomaly(seen, Outcome::Duplicate, ""));
         } else {
@@ -339,7 +338,8 @@ impl Objects {
             tally.row(object.anomaly(seen, Outcome::Duplicate, ""));
             return Settled::Yes;
         }
-        // A client that relists reports the last revision it knew; but nobody can know of a deletion before it happens.
+        // A client that relists reports the last revision it knew, but it cannot report a deletion before the deletion
+        // happens.
         if deletion.revision != seen.revision && seen.t_ms.saturating_add(self.bounds.skew_ms) < deletion.t_ms {
             return Settled::Unknown;
         }
@@ -347,7 +347,7 @@ impl Objects {
         Settled::Yes
     }
 
-    /// Settles the pending version at `index` as observed, and all before it as superseded.
+    /// Settles the pending version at `index` as observed, and all earlier ones as superseded.
     fn settle_through(&mut self, seen: &Observation, index: usize, tally: &mut Tally, memory: &mut Memory) {
         let object = self.by_uid.get_mut(&seen.uid).expect("the caller has found the object");
         let first_sight = object.newest_seen.is_none();
@@ -372,7 +372,7 @@ impl Objects {
             let exact = position == index;
             let next_came_ms = object.pending.front().filter(|_| !exact).map(|next| next.came_ms);
             if exact {
-                // Before the run's clock runs all times are 0, and say nothing of how long something took.
+                // All times before the run's clock starts are 0 and give no duration.
                 if seen.t_ms > 0 {
                     tally.lag(version.faulted, lag_ms);
                 }
@@ -442,7 +442,7 @@ impl Objects {
         }
     }
 
-    /// Without a witness for this deletion: the object is gone, nothing more will be observed of it.
+    /// The witness cannot report this deletion: the object is gone and no more observations of it follow.
     pub fn give_up(&mut self, order: Order, now_ms: u64, why: &str, tally: &mut Tally) {
         let Some(uid) = self.open.get(&order).cloned() else { return };
         let Some(object) = self.by_uid.get_mut(&uid) else { return };
@@ -507,7 +507,8 @@ impl Objects {
         }
     }
 
-    /// The open versions of an object that were committed before `until_ms` will not be observed: says what they are.
+    /// The open versions of an object that were committed before `until_ms` will not be observed: decides their
+    /// outcomes.
     fn decide_object(&mut self, uid: &Uid, now_ms: u64, until_ms: u64, detail: &str, tally: &mut Tally) {
         let Some(object) = self.by_uid.get(uid) else { return };
         let unobservable = self.in_gap(object);
@@ -554,7 +555,7 @@ impl Objects {
         }
     }
 
-    /// Never observed, and created and deleted inside one gap.
+    /// Whether the object was never observed, and created and deleted inside one gap.
     fn in_gap(&self, object: &Object) -> bool {
         match (&object.deletion, object.created, object.newest_seen) {
             (Some(deletion), Some(created), None) => {
@@ -564,7 +565,7 @@ impl Objects {
         }
     }
 
-    /// The row for an observation, with the object's names if it is known: a witness tells none.
+    /// The row for an observation, with the object's names if it is known: a witness gives no names.
     pub fn anomaly_of(&self, seen: &Observation, outcome: Outcome, detail: &str) -> AnomalyRow {
         let name = self.by_uid.get(&seen.uid).map(|object| &object.full_name);
         row_of(name, seen, outcome, detail)

@@ -1,44 +1,45 @@
-//! A subject whose process ended and was started again: what it knew is gone with it.
+//! A restart of the subject's process: the new process does not know what the old one knew.
 //!
-//! Owns the last such time and what it excuses. A new process lists, and learns nothing of what was deleted before that: such a deletion
-//! nobody can tell. Everything that is there is still due. It must not excuse what was overdue when the process ended.
+//! Owns the time of the last restart and its excuses. A new process lists, and a list does not show objects that
+//! were deleted before it: no process can report such a deletion. Objects that exist are still due. A restart must not
+//! excuse versions that were overdue when the process ended.
 
-/// The last time that nobody ran.
+/// The last time during which no process ran.
 #[derive(Debug, Clone, Copy)]
 #[expect(clippy::struct_field_names, reason = "the unit belongs to each time")]
 pub(super) struct Restart {
     /// When the process ended.
     pub ended_ms: u64,
-    /// When the next one was started; none while nobody runs.
+    /// When the next process was started; none while no process runs.
     started_ms: Option<u64>,
-    /// Until when a deletion may have come before the list of the new process: a deadline after the first that it told.
+    /// A deletion up to this time may have come before the list of the new process: a deadline after the first report
+    /// of that process.
     until_ms: u64,
 }
 
 impl Restart {
-    /// A process has ended.
     pub fn ended(now_ms: u64) -> Self {
         Self { ended_ms: now_ms, started_ms: None, until_ms: u64::MAX }
     }
 
-    /// The next one was started.
     pub fn started(&mut self, now_ms: u64) {
         self.started_ms.get_or_insert(now_ms);
     }
 
-    /// Something was told at `t_ms`.
+    /// The subject reported something at `t_ms`.
     pub fn told(&mut self, t_ms: u64, deadline_ms: u64) {
         if self.until_ms == u64::MAX && self.is_after(t_ms) {
             self.until_ms = t_ms.saturating_add(deadline_ms);
         }
     }
 
-    /// Whether what was told at `t_ms` was told by the new process.
+    /// Whether the new process was running at `t_ms`.
     pub fn is_after(&self, t_ms: u64) -> bool {
         self.started_ms.is_some_and(|started_ms| t_ms >= started_ms)
     }
 
-    /// Whether a deletion of this time may be unknown to the new process, which has told nothing of the object since `told_ms`.
+    /// Whether a deletion at `deleted_ms` may be unknown to the new process, which has reported nothing about the
+    /// object since `told_ms`.
     pub fn hides(&self, deleted_ms: u64, told_ms: Option<u64>) -> bool {
         deleted_ms >= self.ended_ms
             && deleted_ms <= self.until_ms
@@ -77,14 +78,15 @@ mod tests {
             ledger.commit(order, &commit(uid, order, Change::Added));
             ledger.observe(&seen(order, uid, order, Change::Added));
         }
-        // Overdue long before the process ends: that is the subject's own.
+        // Overdue long before the process ends: the restart does not excuse it.
         ledger.commit(1000, &commit("old", 4, Change::Deleted));
         ledger.advance(4900).for_each(drop);
         ledger.subject_ended(5000);
         ledger
     }
 
-    /// What was deleted while nobody ran no list tells; what was written then is still due, and what was missed before stays missed.
+    /// Deletions while no process ran are excused; versions written in that time are still due, and earlier misses stay
+    /// missed.
     #[test]
     fn only_deletions_of_the_time_without_a_process_are_excused() {
         let mut ledger = ledger();
@@ -102,7 +104,7 @@ mod tests {
         assert_eq!((counts.observed, counts.duplicate), (4, 0));
     }
 
-    /// Whoever told of an object after the restart has to learn of its end.
+    /// A process that reported an object after the restart has to report its deletion.
     #[test]
     fn what_the_new_process_knows_is_due() {
         let mut ledger = ledger();
@@ -117,7 +119,7 @@ mod tests {
         assert_eq!((ledger.counts().ghost, ledger.counts().unobservable), (2, 0));
     }
 
-    /// A deadline after the first that the new process told, nothing is excused any more.
+    /// Nothing is excused later than a deadline after the first report of the new process.
     #[test]
     fn the_excuse_ends() {
         let mut ledger = ledger();
@@ -128,7 +130,7 @@ mod tests {
         assert_eq!((ledger.counts().ghost, ledger.counts().unobservable), (2, 0));
     }
 
-    /// Nobody came back: what is there is missed, what went meanwhile nobody could tell.
+    /// If no new process starts, versions of existing objects are missed, and deletions in that time are unobservable.
     #[test]
     fn without_a_new_process_everything_else_is_missed() {
         let mut ledger = ledger();

@@ -1,26 +1,25 @@
-//! Which objects were served, and in which order: what is left at the end may be a queue, or may have been passed by.
+//! Times at which objects were served, by resource: they show whether objects left at the end are a queue or were
+//! overtaken.
 //!
-//! Owns the bounded memory of when objects were served. It does not decide what a queue is.
+//! Owns the bounded memory of these times. It does not decide whether the rest is a queue.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// Times of one resource that are remembered: more than a subject that is behind serves in a drain.
+/// Times remembered for one resource: more than a subject with a backlog serves in a drain.
 const TIMES_MAX: usize = 2048;
-/// Resources that are told apart. A scenario judges fewer.
+/// Resources kept apart. A scenario judges fewer.
 const RESOURCES_MAX: usize = 32;
 
-/// What was served, by resource.
 #[derive(Debug, Default)]
 pub(super) struct Served {
     by_resource: BTreeMap<Arc<str>, OfResource>,
 }
 
-/// What was served of one resource.
 #[derive(Debug, Default)]
 pub(super) struct OfResource {
     pub total: u64,
-    /// The latest time at which an object that was served had begun to wait.
+    /// The latest start of a wait among the objects that were served.
     pub newest_since_ms: u64,
     times_ms: VecDeque<u64>,
 }
@@ -50,7 +49,7 @@ impl Served {
 }
 
 impl OfResource {
-    /// How many were served in each quarter of a time.
+    /// The number of objects served in each quarter of the given time.
     pub fn quarters(&self, from_ms: u64, to_ms: u64) -> [u64; 4] {
         let long_ms = to_ms.saturating_sub(from_ms).max(1);
         let mut quarters = [0; 4];

@@ -42,10 +42,10 @@ use Outcome::{
     Unobservable,
 };
 
-/// A life as one line, and its planted outcomes. A capital letter is a commit and a small one what was seen: `M1@500` changes
-/// the object at 500 ms to its version 1, and `m1@510` reports that. `m?` reports a revision that never was, `a!` an object that
-/// never was. `-0..3@800` hides the versions after 0 up to 3; `>2@710` goes on with the next object of the same name; `u@0`
-/// plants a version that was not seen.
+/// A life as one line, and its planted outcomes. A capital letter is a commit and a small one an observation: `M1@500`
+/// changes the object at 500 ms to its version 1, and `m1@510` reports that. `m?` reports a revision that never was,
+/// `a!` an object that never was. `-0..3@800` hides the versions after 0 up to 3; `>2@710` goes on with the next object
+/// of the same name; `u@0` plants a version that was not seen.
 type Script = (&'static str, &'static str, &'static [(Outcome, u64)]);
 
 const SCRIPTS: [Script; 24] = [
@@ -168,7 +168,7 @@ fn history(lives: &[(usize, u64)]) -> History {
     history
 }
 
-/// Everything that the ledger says at the end, in an order of its own.
+/// The ledger's results at the end, in an order of their own.
 #[derive(Debug, PartialEq)]
 struct Said {
     counts: EventCounts,
@@ -259,8 +259,8 @@ proptest! {
         prop_assert_eq!(said.pending, 0);
     }
 
-    /// It does not matter how commits and observations arrive relative to each other, as long as each kind keeps its order
-    /// within an object and no observation is ahead of its commit by more than the grace.
+    /// The order of arrival of commits and observations does not matter, as long as each kind keeps its order within an
+    /// object and no observation is ahead of its commit by more than the grace.
     #[test]
     fn order_of_arrival_does_not_matter(
         lives in prop::collection::vec((0..SCRIPTS.len(), 0u64..5000), 1..40),
@@ -345,7 +345,7 @@ fn lag_of_commits_during_a_fault_is_kept_apart() {
     assert_eq!(ledger.take_lag().len(), 0);
 }
 
-/// Before the run's clock runs all times are 0.
+/// Before the run's clock starts, all times are 0.
 #[test]
 fn what_was_seen_before_the_clock_ran_has_no_lag() {
     let mut ledger = Ledger::new(config());
@@ -401,7 +401,7 @@ fn a_witness_without_deletions_makes_no_ghosts() {
     assert_eq!(said.counts, history.planted);
 }
 
-/// Of a deletion that the witness could not tell only what was overdue by then is held against the subject.
+/// Of a deletion that the witness cannot report, only the versions that were overdue by then count against the subject.
 #[test]
 fn what_was_gone_before_it_could_be_told_is_undecided() {
     let mut ledger = Ledger::new(config());
@@ -428,8 +428,8 @@ fn who_saw_one_version_saw_the_object() {
     assert_eq!((ledger.counts().missed, ledger.counts().unseen), (3, 1));
 }
 
-/// Probes ask whether everything up to a commit is settled, and how long it took. They know the version, not its place in the order,
-/// which only a mock without rewinds takes from the version.
+/// Probes ask whether everything up to a commit is settled, and how long it took. They know the version, not its place
+/// in the order, which only a mock without rewinds derives from the version.
 #[test]
 fn probes_see_when_everything_is_settled() {
     let mut ledger = Ledger::new(config());
@@ -448,7 +448,7 @@ fn probes_see_when_everything_is_settled() {
     assert_eq!(ledger.take_heal().max() / 1000, 1500);
 }
 
-/// Before the run's clock has started every time is zero; an observation must not run out of grace in no time.
+/// Before the run's clock has started every time is zero; the grace of an observation must not end at once.
 #[test]
 fn an_observation_at_time_zero_has_its_grace_too() {
     let mut ledger = Ledger::new(config());
@@ -459,7 +459,8 @@ fn an_observation_at_time_zero_has_its_grace_too() {
     assert_eq!((ledger.counts().observed, ledger.counts().phantom), (1, 0));
 }
 
-/// A subject works until it is stopped. What it wrote when nobody else did is judged only if there was time to observe it.
+/// A subject works until it is stopped. Its writes while nobody else writes are judged only if there was time to
+/// observe them.
 #[test]
 fn what_the_subject_wrote_last_stays_pending() {
     let ended = |quiet_ms, heard_ms| {
@@ -476,14 +477,14 @@ fn what_the_subject_wrote_last_stays_pending() {
     // Load was still on, or there was time enough.
     assert_eq!(ended(u64::MAX, 20_005), (2, 1, 0, 3));
     assert_eq!(ended(15_000, 20_003 + D), (2, 1, 0, 3));
-    // Nobody else wrote, and nobody listened long enough.
+    // Nobody else wrote, and the witness was not read long enough.
     assert_eq!(ended(15_000, 20_005), (0, 0, 3, 0));
     // Some of them were early enough; the deletion of the same object was not.
     assert_eq!(ended(15_000, 20_002 + D), (2, 0, 1, 2));
     assert_eq!(ended(20_001, 20_005), (1, 0, 2, 1));
 }
 
-/// After a restore the older version has to be observed again, what was undone need not be, and a revision that is handed out
+/// After a restore the older version has to be observed again, undone versions need not be, and a revision that is used
 /// a second time is a new version.
 #[test]
 fn a_restored_version_is_owed_again_and_an_undone_one_is_not() {
@@ -521,7 +522,7 @@ fn a_restored_version_is_owed_again_and_an_undone_one_is_not() {
     assert_eq!(repeats.phantom, 1, "a second time it was never committed");
 }
 
-/// What the subject told last of each object is its idea of the world, be it older than what it told before.
+/// The last report of each object is the subject's view of the world, even if it is older than an earlier report.
 #[test]
 fn what_was_told_last_is_what_the_subject_believes() {
     let mut ledger = Ledger::new(config());

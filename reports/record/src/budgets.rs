@@ -1,8 +1,9 @@
 //! Budgets: the limits of a scenario that decide its verdict.
 //!
-//! Owns what a scenario may write; what is judged of it, and the defaults, are rows of the judges. An absent section or field is not judged, with two exceptions:
-//! what breaks the API's contract has the budget zero as soon as [`Events`] or [`Admission`] is present, and [`Writes`],
-//! [`Finalizers`], [`ObjectLimits`] and [`ChildrenLimits`] have defaults that need no section. A scenario with a witness and written objects has [`Events`].
+//! Owns the budgets that a scenario may set; the rows of the judges own how each is judged, and the defaults. An
+//! absent section or field is not judged, with two exceptions. Violations of the API's contract have the budget zero as
+//! soon as [`Events`] or [`Admission`] is present, and [`Writes`], [`Finalizers`], [`ObjectLimits`] and
+//! [`ChildrenLimits`] have defaults that need no section. A scenario with a witness and written objects has [`Events`].
 
 mod admission;
 mod alerts;
@@ -30,25 +31,28 @@ pub use requests::{AtLeast, Connections, Requests};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Budgets {
-    /// What the subject may do wrong with watch events. Judged without it as well, wherever objects are written and a witness tells of them.
+    /// Limits on wrong watch events. Judged without it as well, if objects are written and a witness reports them.
     pub events: Option<Events>,
-    /// What the subject may go on writing when nobody else writes. Judged without it as well.
+    /// Limits on the subject's writes when nobody else writes. Judged without it as well.
     pub writes: Option<Writes>,
-    /// What the subject's finalizers may hold up. Judged without it as well.
+    /// Limits on deletions that the subject's finalizers hold up. Judged without it as well.
     pub finalizers: Option<Finalizers>,
-    /// What the subject may do to objects that it did not make. Judged without it as well, where the control plane tells who asked for what.
+    /// Limits on the subject's requests for objects that it did not make. Judged without it as well, if the control
+    /// plane reports the author of each request.
     pub objects: Option<ObjectLimits>,
-    /// What the subject may do with its children at any time. Judged without it as well, wherever `subject.children` names some.
+    /// Limits on the subject's children at any time. Judged without it as well, if `subject.children` names any.
     pub children: Option<ChildrenLimits>,
-    /// What the subject may ask of the control plane. Only the mock control plane tells who asked what.
+    /// Limits on the subject's requests to the control plane. Only the mock control plane reports the author of each
+    /// request.
     pub requests: Option<Requests>,
-    /// What admission reviews may cost and how often they may be wrong.
+    /// Limits on the duration and the errors of admission reviews.
     pub admission: Option<Admission>,
-    /// What receivers of alerts may be told too often or not at all. Needs the section `alerts`.
+    /// Limits on lost and superfluous alerts. Needs the section `alerts`.
     pub alerts: Option<Alerts>,
-    /// What the subject's API over Deployments may tell, whom it may let in, and how long it may take. Needs the section `api`.
+    /// Limits on the subject's API over Deployments: wrong answers, unauthorised calls, duration. Needs the section
+    /// `api`.
     pub api: Option<Api>,
-    /// What the subject may ask of the registry, and what it may make of a sick one.
+    /// Limits on the subject's requests to the registry, and on refusals while the registry is sick.
     pub registry: Option<Registry>,
     /// How often the subject may end by itself. Needs `subject: {restart: always}`: without it any end of a process fails the run.
     pub crashes: Option<Crashes>,
@@ -58,7 +62,7 @@ pub struct Budgets {
     pub descriptors: Option<Descriptors>,
     /// How many threads the subject may have and gain.
     pub threads: Option<Threads>,
-    /// How many more watches the subject may hold open. The mock tells, and the audit log of `local` and `node`.
+    /// How many more watches the subject may hold open. The mock counts them, and the audit log of `local` and `node`.
     pub open_watches: Option<OpenWatches>,
     /// Limits on series of the subject's own metrics, each by its name, perhaps with labels: `workqueue_depth{name="pods"}`. The sum of
     /// all series that have the name and these labels is judged. Needs `subject: {metrics: URL}`.

@@ -1,22 +1,23 @@
-//! Crashes: a process of the subject that ended by itself and is started again.
+//! Crashes: a process of the subject ended by itself and is started again.
 //!
-//! Owns the row and how many are written. Whether so many are too many is for the judge.
+//! Owns the row and the number of rows written. The judge decides whether there are too many.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Crashes that have a row each; of later ones only each doubling, and the last, because a subject with a short back-off may crash all night.
+/// Crashes that have a row each. Of later ones only each doubling and the last have a row, because a subject with a
+/// short back-off may crash all night.
 pub const CRASH_ROWS_MAX: u64 = 1000;
 
 /// One row of `crashes.jsonl`: a process of the subject ended by itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CrashRow {
-    /// When it was seen to have ended.
+    /// When the harness saw that the process had ended.
     pub t_ms: u64,
     /// Its number among all crashes of the run, from 1.
     pub number: u64,
-    /// Which process, where the subject has several.
+    /// The process, if the subject has several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<String>,
     /// The exit status or signal, for people.
@@ -25,7 +26,7 @@ pub struct CrashRow {
     pub ran_ms: u64,
     /// Its number among the crashes since the back-off was last reset, from 1. From the second on it is a crash loop.
     pub in_a_row: u64,
-    /// How long nobody runs in its place, in milliseconds.
+    /// Time without a process after the crash, in milliseconds.
     pub back_off_ms: u64,
     /// Its last lines of output.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -33,7 +34,7 @@ pub struct CrashRow {
 }
 
 impl CrashRow {
-    /// Whether it has a row of its own in any case.
+    /// Whether it always has a row of its own.
     pub fn is_told(&self) -> bool {
         self.number <= CRASH_ROWS_MAX || self.number.is_power_of_two()
     }

@@ -1,37 +1,37 @@
-//! `end-state.json`: after the drain, the subject's own idea of the world beside a fresh list of the control plane.
+//! `end-state.json`: after the drain, the subject's view of the world beside a fresh list of the control plane.
 //!
-//! Owns the facts and their bounds. It does not judge: what must be equal says a budget.
+//! Owns the facts and their bounds. It does not judge: a budget decides what must be equal.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Differences that are named, of each of the two comparisons; the counts have no bound.
+/// Named differences in each of the two comparisons; the counts have no bound.
 pub const EXAMPLES_MAX: usize = 10;
 
-/// What the world looked like when everything had come to rest.
+/// The state of the world when everything had come to rest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EndState {
-    /// What was compared, such as `packages.longhaul.dev`.
+    /// The compared resource, such as `packages.longhaul.dev`.
     pub resource: String,
-    /// Where the subject's idea of it comes from.
+    /// The source of the subject's view.
     pub source: IdeaSource,
-    /// What is left of what the churn made, where it deleted everything before the drain.
+    /// The rest of the churned objects, if the churn deleted everything before the drain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left: Option<Left>,
     /// When the fresh list was complete.
     pub listed_ms: u64,
-    /// When the subject's idea was read.
+    /// When the subject's view was read.
     pub read_ms: u64,
     /// How often both were read until they agreed or the time was over.
     pub readings: u32,
     /// Objects in the fresh list.
     pub listed: u64,
-    /// Objects that the subject believes in; none where that could not be read.
+    /// Objects that the subject believes in; none if its view could not be read.
     pub believed: Option<u64>,
-    /// Whether both are the same; none where that could not be told.
+    /// Whether both are the same; none if they could not be compared.
     pub agrees: Option<bool>,
-    /// Why it could not be told.
+    /// Why they could not be compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unread: Option<String>,
     /// How they differ.
@@ -40,10 +40,10 @@ pub struct EndState {
     /// The first few objects that differ, by namespace and name.
     #[serde(default)]
     pub examples: Vec<Difference>,
-    /// The objects that the subject makes for others, where the scenario names such.
+    /// The objects that the subject makes for others, if the scenario names any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub children: Option<ChildrenState>,
-    /// The further kinds of them.
+    /// The further kinds of such objects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub more_children: Vec<ChildrenState>,
 }
@@ -55,25 +55,25 @@ impl EndState {
     }
 }
 
-/// What should have been gone.
+/// Objects that should have been deleted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Left {
-    /// How many objects.
+    /// The number of objects.
     pub objects: u64,
     /// Namespace and name of the first few.
     pub examples: Vec<String>,
 }
 
-/// Where a subject's idea of the world comes from, the best first.
+/// The sources of a subject's view of the world, the best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum IdeaSource {
-    /// It was asked: a page of its own tells what it believes in.
+    /// An endpoint of the subject lists the objects that it believes in.
     Endpoint,
     /// The objects that it makes for others.
     Children,
-    /// What it told last of each object through its witness.
+    /// The last report of each object through its witness.
     Told,
 }
 
@@ -83,32 +83,32 @@ impl IdeaSource {
         match self {
             Self::Endpoint => "its own page",
             Self::Children => "the children that it keeps",
-            Self::Told => "what it told last of each object",
+            Self::Told => "its last report of each object",
         }
     }
 }
 
-/// Objects that differ, by how they do.
+/// Counts of objects that differ, by the kind of difference.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Differences {
-    /// It believes in them and they are gone.
+    /// The subject believes in them and they are gone.
     pub gone: u64,
-    /// They exist and it knows nothing of them.
+    /// They exist and the subject does not know them.
     pub unknown: u64,
-    /// It knows another version of them.
+    /// The subject knows another version of them.
     pub behind: u64,
-    /// It knows another object of their name.
+    /// The subject knows another object of their name.
     pub replaced: u64,
 }
 
-/// How an object differs.
+/// The kind of difference of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DifferenceKind {
     /// The subject believes in it and it is gone.
     Gone,
-    /// It exists and the subject knows nothing of it.
+    /// The object exists and the subject does not know it.
     Unknown,
     /// The subject knows another version of it.
     Behind,
@@ -120,27 +120,27 @@ pub enum DifferenceKind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Difference {
-    /// How it differs.
+    /// The kind of difference.
     pub kind: DifferenceKind,
     /// Its namespace; empty for cluster-wide objects.
     pub namespace: String,
     /// Its name.
     pub name: String,
-    /// The uid that the subject knows; none where it knows none.
+    /// The uid that the subject knows; none if it knows none.
     pub believed_uid: Option<String>,
-    /// The version that the subject knows; none where it knows none, or where the ledger has forgotten its name.
+    /// The version that the subject knows; none if it knows none, or if the ledger has forgotten its name.
     pub believed_revision: Option<String>,
-    /// The uid in the fresh list; none where it is not there.
+    /// The uid in the fresh list; none if the list does not contain the object.
     pub listed_uid: Option<String>,
-    /// The version in the fresh list; none where it is not there.
+    /// The version in the fresh list; none if the list does not contain the object.
     pub listed_revision: Option<String>,
 }
 
-/// The objects that the subject makes for others, beside what they should be.
+/// The objects that the subject makes for others, beside the expected ones.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ChildrenState {
-    /// What the children are, such as `networkpolicies.networking.k8s.io`.
+    /// The resource of the children, such as `networkpolicies.networking.k8s.io`.
     pub resource: String,
     /// When their list was complete.
     pub listed_ms: u64,
@@ -149,24 +149,24 @@ pub struct ChildrenState {
     pub unread: Option<String>,
     /// Objects that should have children.
     pub parents: u64,
-    /// Children that they should have together.
+    /// Children that the parents should have together.
     pub wanted: u64,
-    /// Children that there are, of parents that are gone too.
+    /// Children that exist, including those of parents that are gone.
     pub found: u64,
     /// Parents with fewer children than they should have.
     pub lacking: u64,
-    /// Those of them for which there is an object that could be the child, but has no owner reference.
+    /// Parents among `lacking` for which an object exists that could be the child, but has no owner reference.
     #[serde(skip_serializing_if = "is_zero")]
     pub unowned: u64,
-    /// Parents with more.
+    /// Parents with more children than they should have.
     pub surplus: u64,
     /// Children of an older version of their parent.
     pub stale: u64,
-    /// Children that still are as the harness edited them.
+    /// Children that are still as the harness edited them.
     pub edited: u64,
     /// Children whose parent is gone.
     pub orphans: u64,
-    /// The first few of what is wrong, by parent.
+    /// The first few problems, by parent.
     pub examples: Vec<ChildProblem>,
 }
 
@@ -176,40 +176,40 @@ fn is_zero(number: &u64) -> bool {
 }
 
 impl ChildrenState {
-    /// How many things are wrong.
+    /// The number of problems.
     pub fn problems(&self) -> u64 {
         self.lacking + self.surplus + self.stale + self.edited + self.orphans
     }
 }
 
-/// What is wrong with children.
+/// The kind of problem with children.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChildProblemKind {
-    /// The parent has fewer than it should have.
+    /// The parent has fewer children than it should have.
     Lacking,
-    /// The parent has more.
+    /// The parent has more children than it should have.
     Surplus,
-    /// A child is of an older version of its parent.
+    /// A child belongs to an older version of its parent.
     Stale,
-    /// A child still is as the harness edited it.
+    /// A child is still as the harness edited it.
     Edited,
     /// The parent of a child is gone.
     Orphan,
 }
 
-/// One thing that is wrong with children.
+/// One problem with children.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ChildProblem {
-    /// What is wrong.
+    /// The kind of problem.
     pub kind: ChildProblemKind,
     /// Namespace and name of the parent, or of a child whose parent is gone.
     pub object: String,
-    /// The child, where it is about one.
+    /// The child, if the problem is about one.
     pub child: Option<String>,
-    /// What should be there.
+    /// The expected state.
     pub wanted: String,
-    /// What is there.
+    /// The actual state.
     pub found: String,
 }

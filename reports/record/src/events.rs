@@ -1,8 +1,8 @@
-//! `commits.jsonl.zst` and `observations.jsonl.zst`: every single version that was written and every one that was proven,
-//! written only on request.
+//! `commits.jsonl.zst` and `observations.jsonl.zst`: every single version that was written and every single
+//! observation, recorded only on request.
 //!
-//! Owns their rows and reading them. They are no input of judges, because most records do not have them: they are for people,
-//! and for telling the story of a short run.
+//! Owns their rows and how they are read. Judges do not read them, because most records do not have them: they are
+//! for people, and for the story of a short run.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -14,27 +14,26 @@ use super::open::Folder;
 use super::{CommitEvent, Error, file};
 use facts::Observation;
 
-/// Rows of each file that are read. A story is told of a run of a minute, which has a few thousand.
+/// Rows of each file that are read. A story covers a run of a minute, which has a few thousand.
 pub const EVENTS_MAX: usize = 200_000;
 /// A row is below 1 KiB.
 const LINE_BYTES_MAX: u64 = 1 << 13;
-/// What is unpacked of each file, however little of it is on the disk: so many rows of half a kilobyte.
+/// Bytes unpacked from each file, however small it is on the disk: [`EVENTS_MAX`] rows of half a kilobyte.
 const UNPACKED_BYTES_MAX: u64 = 128 << 20;
-/// The window of what the writer packs has 2 MiB.
+/// The writer packs with a window of 2 MiB.
 const WINDOW_LOG_MAX: u32 = 23;
 
-/// The single events of a run that kept them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Events {
-    /// What was written, in order.
+    /// In the order of writing.
     pub commits: Vec<CommitEvent>,
-    /// What was proven, in order.
+    /// In the order of arrival.
     pub observations: Vec<Observation>,
 }
 
 impl Events {
-    /// Reads the events in a record's directory: the first [`EVENTS_MAX`] of each sort, none where they were not kept. A file whose
-    /// end is torn is read up to there.
+    /// Reads the events in a record's directory: the first [`EVENTS_MAX`] of each kind, none if the run did not keep
+    /// them. If the end of a file is torn, the rows before it are read.
     pub fn open(dir: &Path) -> Result<Self, Error> {
         Ok(Self { commits: read(dir, file::COMMITS)?, observations: read(dir, file::OBSERVATIONS)? })
     }

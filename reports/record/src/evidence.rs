@@ -1,7 +1,7 @@
-//! What is known of one anomaly's object: its own history, from both sides of the wire.
+//! Evidence of an anomaly: the history of its object, from both sides of the wire.
 //!
-//! Owns the types of it, which stand in `anomalies.jsonl`. It is gathered when the anomaly is found, because the harness forgets; what
-//! follows from it says `reports::causes`.
+//! Owns the types of the evidence in `anomalies.jsonl`. The evidence is gathered when the anomaly is found, because
+//! the harness forgets; `reports::causes` draws the conclusions.
 
 use std::collections::BTreeSet;
 
@@ -11,30 +11,31 @@ use serde::{Deserialize, Serialize};
 use super::{EndedBy, Verb};
 use facts::Change;
 
-/// Steps of one anomaly that are kept: a screen or two. Of more those are left out that matter least.
+/// Steps of one anomaly that are kept: a screen or two. Of more, the least important ones are left out.
 pub const STEPS_MAX: usize = 40;
 
 /// The history of an anomaly's object, as far as it was known when the anomaly was found.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Evidence {
-    /// Until when it was looked: nothing that came later is in it.
+    /// The end of the examined time: nothing that came later is included.
     pub until_ms: u64,
-    /// Whether the control plane tells what it sent and what it was asked. A real one does not: then only commits and reports are known.
+    /// Whether the control plane records what it sent and the requests that it got. A real one does not: then only
+    /// commits and reports are known.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub wire: bool,
-    /// What happened, in order of time.
+    /// The events, in order of time.
     pub steps: Vec<Step>,
     /// Steps that were known and are not shown.
     #[serde(skip_serializing_if = "is_none")]
     pub left_out: u64,
-    /// The first proof after the version's time that the subject had read on: it reported a later version of the resource. None where it
-    /// did not, or in records from before that was told.
+    /// The first proof after the version's time that the subject had read on: it reported a later version of the
+    /// resource. None if it did not, or in records older than this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_on: Option<ReadOn>,
 }
 
-/// What the subject reported of a resource after a version of another object.
+/// The subject's reports of a resource after a version of another object.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ReadOn {
@@ -44,22 +45,22 @@ pub struct ReadOn {
     pub times: u64,
 }
 
-/// One thing that happened to the object, or that the subject asked about its resource.
+/// One event of the object, or one request of the subject about its resource.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub enum Step {
     /// A version of it was written.
     Committed {
-        /// When.
+        /// Milliseconds since the run's epoch.
         t_ms: u64,
         /// Its resourceVersion.
         revision: String,
-        /// What made it.
+        /// The kind of change.
         change: Change,
     },
     /// A version of it was put on a watch of the subject.
     Sent {
-        /// When.
+        /// Milliseconds since the run's epoch.
         t_ms: u64,
         /// Its resourceVersion.
         revision: String,
@@ -68,92 +69,92 @@ pub enum Step {
     },
     /// A fault kept a version of it from a watch.
     Withheld {
-        /// When.
+        /// Milliseconds since the run's epoch.
         t_ms: u64,
         /// Its resourceVersion.
         revision: String,
         /// The number of the watch.
         watch: u64,
-        /// Which fault: its name and its place in the scenario.
+        /// The fault: its name and its place in the scenario.
         fault: String,
     },
     /// The subject listed the resource: one page.
     Listed {
-        /// When it was asked for.
+        /// Time of the request, in milliseconds since the run's epoch.
         t_ms: u64,
         /// The status of the answer; 0 if there was none.
         status: u16,
         /// The revision of the list.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         revision: Option<u64>,
-        /// Its items.
+        /// The number of items in the page.
         objects: u64,
-        /// A page that is not the first one.
+        /// Whether the page is not the first one.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         further: bool,
     },
     /// The subject asked to watch the resource.
     Watched {
-        /// When.
+        /// Milliseconds since the run's epoch.
         t_ms: u64,
         /// The number of the watch; none if it was refused.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         watch: Option<u64>,
-        /// The revision that it asked from, as it said it.
+        /// The revision to watch from, as the subject sent it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         from: Option<String>,
-        /// Whether it asked for all objects first.
+        /// Whether the subject asked for all objects first.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         initial: bool,
         /// The status of the answer; 0 if there was none.
         status: u16,
-        /// The code of the `ERROR` event that it got.
+        /// The code of the `ERROR` event that the subject got.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error_code: Option<u16>,
     },
-    /// A watch was over.
+    /// A watch ended.
     WatchEnded {
-        /// When.
+        /// Milliseconds since the run's epoch.
         t_ms: u64,
         /// Its number.
         watch: u64,
-        /// Who ended it.
+        /// The side that ended it.
         by: EndedBy,
-        /// The newest revision that was sent on it, bookmarks too; none if nothing was.
+        /// The newest revision that was sent on it, including bookmarks; none if nothing was sent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         through: Option<u64>,
     },
-    /// The subject wrote the object, or one whose name begins with the object's: several such requests in a row that came to the same.
+    /// The subject wrote the object, or an object whose name begins with this object's name: several such requests in a
+    /// row with the same result.
     Wrote {
-        /// When the last of them was asked.
+        /// Time of the last request, in milliseconds since the run's epoch.
         t_ms: u64,
-        /// What was asked: `create`, `update`, `patch`, `delete`.
+        /// The verb: `create`, `update`, `patch`, `delete`.
         verb: Verb,
-        /// What was written, such as `deployments.apps`.
+        /// The resource, such as `deployments.apps`.
         resource: String,
         /// Its namespace and name.
         object: String,
         /// The status of the answer; 0 if there was none.
         status: u16,
-        /// How many requests.
+        /// The number of requests.
         times: u64,
-        /// Why it was refused.
+        /// The reason of a refusal.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<String>,
     },
-    /// The subject proved through its witness that it saw something of the object.
+    /// The subject proved through its witness that it saw a version of the object.
     Reported {
-        /// When.
+        /// Milliseconds since the run's epoch.
         t_ms: u64,
-        /// The resourceVersion, as it said it.
+        /// The resourceVersion, as the subject reported it.
         revision: String,
-        /// What it took it for.
+        /// The change that the subject reported.
         change: Change,
     },
 }
 
 impl Step {
-    /// When it happened.
     pub fn t_ms(&self) -> u64 {
         match self {
             Self::Committed { t_ms, .. }
@@ -167,7 +168,7 @@ impl Step {
         }
     }
 
-    /// Whether it is about this version.
+    /// Whether the step is about this version.
     fn is_of(&self, version: &str) -> bool {
         match self {
             Self::Committed { revision, .. }
@@ -178,7 +179,7 @@ impl Step {
         }
     }
 
-    /// How well it can be spared.
+    /// How well the step can be left out; higher is easier.
     fn spare(&self, version: &str) -> u8 {
         match self {
             _ if self.is_of(version) => 0,
@@ -191,7 +192,7 @@ impl Step {
         }
     }
 
-    /// What comes first of what has the same time: a version is written, then asked for, sent, reported.
+    /// The order of steps of the same time: a version is written, then asked for, sent, reported.
     pub fn rank(&self) -> u8 {
         match self {
             Self::Committed { .. } => 0,
@@ -206,8 +207,8 @@ impl Step {
 }
 
 impl Evidence {
-    /// Puts the steps in order and keeps at most [`STEPS_MAX`] of them: those of the version itself before all, then what was asked and
-    /// how the object came and went, then the nearest of its other versions.
+    /// Sorts the steps and keeps at most [`STEPS_MAX`] of them: first those of the version itself, then the requests
+    /// and how the object was created and deleted, then the nearest of its other versions.
     pub fn bound(&mut self, revision: &str) {
         self.steps.sort_by_key(|step| (step.t_ms(), step.rank()));
         self.steps.dedup();
@@ -237,7 +238,7 @@ fn is_none(count: &u64) -> bool {
 mod tests {
     use super::*;
 
-    /// However much is known, what the cause depends on is kept.
+    /// However many steps are known, those that the cause depends on are kept.
     #[test]
     fn the_version_itself_and_what_was_asked_are_kept() {
         let sent = |t_ms: u64| Step::Sent { t_ms, revision: t_ms.to_string(), watch: 3 };

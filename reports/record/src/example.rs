@@ -1,8 +1,8 @@
 //! A small run record for tests, and ways to spoil it.
 //!
-//! Owns the clean twin: a run of 160 s with admission load, churn and one fault, in which every budget is met. A test
-//! changes one thing and requires exactly what belongs to it. Compiled for the tests of this crate, and with the feature `example` for those
-//! above it.
+//! Owns the clean example: a run of 160 s with admission load, churn and one fault, in which every budget is met. A
+//! test changes one thing and requires exactly the findings of that change. Compiled for the tests of this crate, and
+//! with the feature `example` for those above it.
 
 #![expect(clippy::unwrap_used, reason = "what cannot be written or read fails the test")]
 
@@ -23,40 +23,37 @@ const INTERVAL_MS: u64 = 5000;
 const WARM_UP_MS: u64 = 20_000;
 const STEADY_MS: u64 = 120_000;
 const DRAIN_MS: u64 = 20_000;
-/// From its start to its end.
+/// The whole run, in milliseconds.
 pub const LENGTH_MS: u64 = WARM_UP_MS + STEADY_MS + DRAIN_MS;
-/// Reviews and object changes in an interval with load.
+/// Reviews, and object changes, in an interval with load.
 const REVIEWS: u64 = 1000;
 const CHANGES: u64 = 250;
 /// The start of its one fault.
 pub const FAULT_AT_MS: u64 = 60_000;
 const FAULT_FOR_MS: u64 = 15_000;
 
-/// Everything that goes into a record.
+/// The contents of a record.
 pub struct Example {
-    /// What the run was going to be.
     pub manifest: Manifest,
-    /// An interval each five seconds.
+    /// One interval for each five seconds.
     pub intervals: Vec<Interval>,
-    /// A sample each second.
+    /// One sample for each second.
     pub samples: Vec<Sample>,
     /// The one fault.
     pub faults: Vec<FaultRow>,
-    /// Versions that were not simply observed: none in a clean run.
+    /// Empty in a clean run.
     pub anomalies: Vec<AnomalyRow>,
-    /// The subject's own metrics; written if the manifest has a plan of them.
+    /// The subject's own metrics; written if the manifest has a plan for them.
     pub metrics: Vec<MetricsRow>,
     /// Written if the manifest says that the subject is started again.
     pub crashes: Vec<CrashRow>,
-    /// What the subject asked; none where the control plane does not tell.
+    /// The subject's requests; none if the control plane does not record them.
     pub requests: Option<Vec<RequestRow>>,
     /// Histograms by tag, each with the start and the end of its interval in milliseconds.
     pub latencies: Vec<(&'static str, u64, u64, Histogram)>,
-    /// Written where it is there.
     pub end_state: Option<EndState>,
-    /// Written where it is there.
     pub objects: Option<Objects>,
-    /// None where the harness was killed.
+    /// None if the harness was killed.
     pub end: Option<End>,
 }
 
@@ -83,7 +80,7 @@ impl Example {
         example
     }
 
-    /// A run with a blind spot: missed and late versions round the fault, a wrong answer, and too much memory.
+    /// A run with planted failures: missed and late versions round the fault, a wrong answer, and too much memory.
     pub fn failing() -> Self {
         let mut example = Self::clean();
         example.miss(2, 61_000);
@@ -121,7 +118,7 @@ impl Example {
         example
     }
 
-    /// Lets one change begin so much later than planned.
+    /// Lets one change begin that much later than planned.
     pub fn churn_was_late(&mut self, late_ms: u64) {
         let churn = self.intervals[20].churn.get_or_insert_with(ChurnRow::default);
         churn.lateness.get_or_insert_with(Quantiles::default).max_us = late_ms * 1000;
@@ -155,7 +152,7 @@ impl Example {
         }
     }
 
-    /// What was written, read back.
+    /// Writes the record to a temporary directory and reads it back.
     pub fn opened(&self) -> Record {
         self.open(tempfile::tempdir().unwrap().path())
     }
@@ -166,7 +163,6 @@ impl Example {
         Record::open(dir).unwrap()
     }
 
-    /// Writes the record.
     pub fn write(&self, dir: &Path) {
         let mut writer = Writer::create(dir, &self.manifest).unwrap();
         if let Some(rows) = &self.requests {
@@ -201,7 +197,7 @@ impl Example {
         }
     }
 
-    /// Lets the subject tell its heap in use, and a queue, at each second.
+    /// Lets the subject report its heap in use, and a queue length, at each second.
     pub fn tell_metrics(&mut self, heap_bytes: impl Fn(u64) -> u64, queue: impl Fn(u64) -> f64) {
         let plan = MetricsPlan {
             url: "http://127.0.0.1:9000/metrics".into(),
@@ -223,7 +219,8 @@ impl Example {
             .collect();
     }
 
-    /// Lets the subject crash at these times and be started again, each time a second later and as part of one loop.
+    /// Lets the subject crash at these times. It is started again a second later each time, and all crashes are part of
+    /// one loop.
     pub fn crash(&mut self, times_ms: &[u64]) {
         self.manifest.subject.restart = Some("always".into());
         self.crashes = (1..)
@@ -241,7 +238,7 @@ impl Example {
             .collect();
     }
 
-    /// Records a latency of every review of the steady phase once more, so many times over.
+    /// Adds the latency of the steady phase's reviews once more, that many times.
     pub fn record(&mut self, tag: &'static str, start_ms: u64, value_us: u64, times: u64) {
         let mut histogram = Histogram::new(3).unwrap();
         histogram.record_n(value_us, times).unwrap();
@@ -398,7 +395,7 @@ pub fn list(id: u64, t_ms: u64, revision: u64) -> RequestRow {
     }
 }
 
-/// A watch of the packages from a revision, on which everything up to `through` was sent.
+/// A watch of the packages from a revision, on which every change up to `through` was sent.
 pub fn watch(id: u64, from_ms: u64, to_ms: u64, revision: u64, through: u64) -> RequestRow {
     let sent = through > revision;
     RequestRow {
@@ -415,7 +412,7 @@ pub fn watch(id: u64, from_ms: u64, to_ms: u64, revision: u64, through: u64) -> 
     }
 }
 
-/// A list and a watch; the fault makes the watch silent, the subject notices and goes on.
+/// A list and a watch; the fault makes the watch silent, the subject notices and watches again.
 fn requests() -> Vec<RequestRow> {
     vec![
         list(1, 0, 1000),
@@ -474,7 +471,7 @@ fn manifest() -> Manifest {
     }
 }
 
-/// It was sent at once and never reported.
+/// The version was sent at once and never reported.
 fn evidence(committed_ms: u64, revision: &str) -> Evidence {
     let (number, change) = (revision.parse().unwrap_or(0), Change::Modified);
     let from = Some("9000".to_owned());

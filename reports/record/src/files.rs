@@ -1,4 +1,4 @@
-//! Writing whole files, and what is told when that fails.
+//! Writing whole files, and the errors of a failed write.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -25,10 +25,10 @@ pub fn write_whole(path: &Path, fill: impl FnOnce(&mut Vec<u8>) -> Result<(), se
     write_bytes(path, &bytes)
 }
 
-/// The same for bytes that are there.
+/// Like [`write_whole`], for ready bytes.
 pub(super) fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let part = path.with_extension("part");
-    // What is left of an earlier try, or lies there to be written through, is not opened.
+    // The rest of an earlier try, or a link placed there to redirect the write, is not opened.
     match fs::remove_file(&part) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io_error("write", &part)(error)),
         _ => {}

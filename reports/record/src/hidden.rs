@@ -1,7 +1,7 @@
-//! Characters of text from outside that act on what is shown instead of being shown.
+//! Characters of text from outside that change how other text is displayed.
 
-/// Whether a character shows nothing by itself and changes what is seen of the others: control characters, ends of lines and paragraphs, what
-/// turns the direction of writing, invisible tags.
+/// Whether a character shows nothing by itself and changes how the others are displayed: control characters, ends of
+/// lines and paragraphs, changes of the writing direction, invisible tags.
 pub fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c,

@@ -1,6 +1,6 @@
-//! The last file of a record, for which there is room whatever happens.
+//! The last file of a record, with room reserved on the disk for it.
 //!
-//! Owns `end.json` until it is written: a full disk is what ends many a run, and a record without an end is taken for that of a
+//! Owns `end.json` until it is written. A full disk ends many runs, and a record without an end looks like that of a
 //! harness that was killed. So the room is taken at the start, and the end is written into it.
 
 use std::fs::{self, File};
@@ -13,7 +13,6 @@ use super::{End, EndReason, Error};
 /// Room for an end with the last words of a subject: twelve lines of 300 characters of up to four bytes.
 const RESERVED_BYTES: usize = 16 << 10;
 
-/// The room.
 pub(super) struct Last {
     path: PathBuf,
     part: PathBuf,
@@ -21,16 +20,17 @@ pub(super) struct Last {
 }
 
 impl Last {
-    /// Takes the room for the file at `path`, under another name.
+    /// Reserves the room for the file at `path`, under another name.
     pub fn reserve(path: PathBuf) -> Result<Self, Error> {
         let part = path.with_extension("part");
         let mut room = File::create(&part).map_err(io_error("create", &part))?;
-        // Bytes and not a hole: only what is written has its place on the disk.
+        // Real bytes, not a sparse file: only written bytes have their place on the disk.
         room.write_all(&[b' '; RESERVED_BYTES]).map_err(io_error("write", &part))?;
         Ok(Self { path, part, room })
     }
 
-    /// Writes the end. The file appears at once or not at all; an end that does not fit says why it is not the whole one.
+    /// Writes the end. The file appears at once or not at all; an end that does not fit is shortened and marked as
+    /// such.
     pub fn say(&mut self, end: &End) -> Result<(), Error> {
         self.write(end).or_else(|error| {
             let reason = EndReason::HarnessError { detail: chain(&error) };

@@ -1,4 +1,5 @@
-//! `latency.hlog`: histograms in the standard interval log format of HdrHistogram, so that any tool that knows it reads it.
+//! `latency.hlog`: histograms in the standard interval log format of HdrHistogram, so that any tool that knows the
+//! format can read it.
 //!
 //! Owns the tags, writing a line and reading the file into bounded memory: totals for each tag and phase, and a few
 //! hundred slices for charts. A run of 100 hours has tens of thousands of lines; they are never all held at once.
@@ -28,19 +29,19 @@ pub mod tag {
     pub const LATENESS: &str = "lateness";
     /// How late the generator started object changes.
     pub const CHURN_LATENESS: &str = "churn.lateness";
-    /// Response time from the planned start of counts and lists that were read.
+    /// Response time from the planned start of calls that read counts and lists.
     pub const CALLS_READ: &str = "calls.read";
-    /// The same of counts that were set.
+    /// Response time from the planned start of calls that set counts.
     pub const CALLS_SET: &str = "calls.set";
     /// How late the generator started calls.
     pub const CALLS_LATENESS: &str = "calls.lateness";
-    /// How old the counts were that were told.
+    /// The age of the counts in the answers.
     pub const CALLS_STALENESS: &str = "calls.staleness";
     /// From commit to observation, of commits made while no fault was active.
     pub const LAG: &str = "lag";
     /// From commit to observation, of commits made while a fault was active.
     pub const LAG_FAULTED: &str = "lag.faulted";
-    /// From commit to the observation that made up for it, of late versions.
+    /// From commit to the observation that settled it, of late versions.
     pub const HEAL: &str = "heal";
     /// Not in the file: the sum of the three `response.*` tags.
     pub const RESPONSE: &str = "response";
@@ -51,13 +52,13 @@ pub const RESPONSE_TAGS: [&str; 3] = [tag::RESPONSE_ALLOWED, tag::RESPONSE_DENIE
 
 /// Slices over the whole run: enough for a chart that is a thousand pixels wide.
 const SLICES: u64 = 240;
-/// A line of the log: above what three significant digits over the whole range can need.
+/// The most bytes of a line of the log: above the need of three significant digits over the whole range.
 const LINE_BYTES_MAX: u64 = 1 << 20;
 /// Lines of both files: five times those of a run of 100 hours.
 const LINES_MAX: usize = 200_000;
 /// Tags in one file, a few more than are written; more means a damaged file.
 const TAGS_MAX: usize = 32;
-/// Slices of one tag: above what lines in order can make.
+/// The most slices of one tag: more than lines in order can make.
 const SLICES_MAX: usize = 4800;
 
 /// All latencies of a run: totals, and slices for charts.
@@ -69,25 +70,22 @@ pub struct Latency {
 
 /// Bands of latency to a decade.
 const BANDS_PER_DECADE: f64 = 5.0;
-/// The decades that have bands of their own, as powers of ten microseconds: 10 µs to 100 s. What is beyond is in the outermost.
+/// The decades that have bands of their own, as powers of ten microseconds: 10 µs to 100 s. Values beyond them count in
+/// the outermost bands.
 const BAND_DECADES: (f64, f64) = (1.0, 8.0);
-/// Bands of latency.
 pub const BANDS: usize = 35;
 
 /// A stretch of the run and its distribution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slice {
-    /// Start of the stretch.
     pub start_ms: u64,
-    /// End of the stretch.
     pub end_ms: u64,
-    /// Its distribution.
     pub quantiles: Quantiles,
-    /// How many samples lie in each band, from the quickest; [`band_edge_us`] is where one begins.
+    /// The number of samples in each band, from the quickest; [`band_edge_us`] is the lower edge of one.
     pub bands: [u32; BANDS],
 }
 
-/// Where a band of latency begins, in microseconds.
+/// The lower edge of a band of latency, in microseconds.
 pub fn band_edge_us(band: usize) -> f64 {
     10f64.powf(BAND_DECADES.0 + band as f64 / BANDS_PER_DECADE)
 }
@@ -99,7 +97,7 @@ fn bands(histogram: &Histogram) -> [u32; BANDS] {
     hlog::each_recorded(histogram, &mut |us, times| {
         let us = us.max(1) as f64;
         let place = (us.log10().clamp(BAND_DECADES.0, BAND_DECADES.1) - BAND_DECADES.0) * BANDS_PER_DECADE;
-        // An edge belongs to the band that it begins, however its logarithm was rounded.
+        // An edge belongs to the band that begins there, however its logarithm was rounded.
         let band = (place + 1e-9) as usize;
         let band = &mut bands[band.min(BANDS - 1)];
         *band = band.saturating_add(u32::try_from(times).unwrap_or(u32::MAX));
@@ -107,13 +105,13 @@ fn bands(histogram: &Histogram) -> [u32; BANDS] {
     bands
 }
 
-/// What the file must be laid over to be read: which phase a moment belongs to, and how long the run was.
+/// The run's frame, needed to read the file: the phase of each moment, and the length of the run.
 pub(super) struct Frame<'a> {
     pub phase_at: &'a dyn Fn(u64) -> Phase,
     pub length_ms: u64,
 }
 
-/// A log being written. Interval by interval, so that what was measured before an unexpected end can be read.
+/// A log being written, interval by interval, so that intervals before an unexpected end can be read.
 pub struct HistogramLog {
     out: Sink,
     lines: Lines,
@@ -176,7 +174,7 @@ impl Latency {
         frame: &Frame<'_>,
         notes: &mut Vec<String>,
     ) -> Result<(), Error> {
-        // What is told in an earlier file is not told again by a later one.
+        // Samples in an earlier file are not counted again from a later one.
         let known: BTreeMap<String, u64> = open.iter().map(|(tag, slice)| (tag.clone(), slice.end_ms)).collect();
         let width_ms = (frame.length_ms / SLICES).max(1);
         let mut input = BufReader::new(input);
@@ -256,7 +254,7 @@ impl Latency {
     }
 }
 
-/// Adds a histogram to one that grows by itself.
+/// Adds a histogram to one that resizes by itself.
 fn merge(sum: &mut Histogram, part: &Histogram) {
     hlog::add(sum, part).expect("a histogram that resizes itself takes every value");
 }
@@ -277,8 +275,8 @@ impl HistogramLog {
         Ok(Self { out, lines: Lines::default() })
     }
 
-    /// Appends the histogram of an interval. An error may mean that the disk is full ([`Error::is_full`]): then this histogram is lost, and
-    /// what was appended before still waits for room.
+    /// Appends the histogram of an interval. An error may mean that the disk is full ([`Error::is_full`]): then this
+    /// histogram is lost, and those appended before still wait for room.
     pub fn append(&mut self, tag: &str, start_ms: u64, end_ms: u64, histogram: &Histogram) -> Result<(), Error> {
         let row = self.line(tag, start_ms, end_ms, histogram)?;
         self.out.append(&row)
@@ -295,12 +293,11 @@ impl HistogramLog {
         self.lines.line(tag, start_ms, end_ms, histogram).map_err(|reason| self.error(&reason))
     }
 
-    /// Hands everything to the operating system.
+    /// Flushes to the operating system.
     pub fn flush(&mut self) -> Result<(), Error> {
         self.out.flush()
     }
 
-    /// How many histograms wait for room on the disk.
     pub(super) fn rows_waiting(&self) -> u64 {
         self.out.rows_waiting()
     }

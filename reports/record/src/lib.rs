@@ -1,8 +1,8 @@
 //! The run record: the directory that a run writes, and the only input of judges and renderers.
 //!
-//! Owns the names of its files, the types of their rows and their versioned schema. Rows are plain facts; nothing here
-//! judges. Readers tolerate fields that they do not know, so that an older build can still show a newer record of the
-//! same schema version.
+//! Owns the names of its files, the types of their rows and their versioned schema. Rows are plain facts; nothing
+//! here judges. Readers tolerate unknown fields, so that an older build can still show a newer record of the same
+//! schema version.
 //!
 //! All times `*_ms` are milliseconds since the run's epoch, all `*_us` are lengths in microseconds.
 
@@ -78,7 +78,7 @@ pub mod file {
     pub const SAMPLES: &str = "samples.jsonl";
     /// See [`super::Latency`].
     pub const LATENCY: &str = "latency.hlog";
-    /// What will be lines of [`LATENCY`] when more was added to them: not there once a run has ended.
+    /// Lines that move to [`LATENCY`] when their slice is complete; absent once a run has ended.
     pub const LATENCY_OPEN: &str = "latency.open.hlog";
     /// See [`super::FaultRow`].
     pub const FAULTS: &str = "faults.jsonl";
@@ -88,7 +88,7 @@ pub mod file {
     pub const COMMITS: &str = "commits.jsonl.zst";
     /// See [`facts::Observation`].
     pub const OBSERVATIONS: &str = "observations.jsonl.zst";
-    /// See [`super::CrashRow`]; not there where the subject is not started again.
+    /// See [`super::CrashRow`]; absent if the subject is not started again.
     pub const CRASHES: &str = "crashes.jsonl";
     /// See [`super::MetricsRow`].
     pub const METRICS: &str = "metrics.jsonl";
@@ -100,37 +100,38 @@ pub mod file {
     pub const OBJECTS: &str = "objects.json";
     /// See [`super::End`].
     pub const END: &str = "end.json";
-    /// What happened, for people, where a documented bug was played.
+    /// The story of a run that played a documented bug, for people.
     pub const STORY: &str = "story.txt";
-    /// The lines that the subject printed, kept whatever they are.
+    /// The lines that the subject printed, kept unchanged.
     pub const SUBJECT_LOG: &str = "subject.log";
-    /// What was printed before that, once it was rotated.
+    /// Older lines of [`SUBJECT_LOG`], after its rotation.
     pub const SUBJECT_LOG_BEFORE: &str = "subject.log.1";
-    /// The folder with what a real control plane logged.
+    /// The folder with the logs of a real control plane.
     pub const CONTROL_PLANE: &str = "control-plane";
-    /// What runs write, and what is in it, for people. What is written by judging is in `reports::render::reports`.
+    /// The files that runs write and a description of each, for people. The files that judging writes are in
+    /// `reports::render::reports`.
     pub const DESCRIBED: [(&str, &str); 18] = [
-        (MANIFEST, "what the run was going to be: scenario, seed, versions, machine"),
+        (MANIFEST, "the plan of the run: scenario, seed, versions, machine"),
         (INTERVALS, "rates, outcomes and quantiles of each interval"),
         (SAMPLES, "memory, processor, descriptors; the machine"),
         (METRICS, "the subject's own metrics"),
         (LATENCY, "all latencies, as HdrHistogram's interval log"),
-        (LATENCY_OPEN, "the latencies that are not in it yet"),
+        (LATENCY_OPEN, "the latencies that are not yet in `latency.hlog`"),
         (FAULTS, "when each fault was planned, active and hit"),
-        (ANOMALIES, "each version that was not simply observed"),
-        (REQUESTS, "what the subject asked"),
+        (ANOMALIES, "each version with another outcome than observed"),
+        (REQUESTS, "the subject's requests"),
         (CRASHES, "processes that ended by themselves"),
         (COMMITS, "every version that was written"),
         (OBSERVATIONS, "every version that was reported"),
-        (END_STATE, "the subject's idea of the world beside a fresh list"),
-        (OBJECTS, "what it goes on writing, what hangs, and children too many"),
+        (END_STATE, "the subject's state beside a fresh list"),
+        (OBJECTS, "writes that continue, deletions that hang, surplus children"),
         (END, "how the run ended"),
-        (SUBJECT_LOG, "what the subject printed"),
-        (SUBJECT_LOG_BEFORE, "what it printed before that"),
+        (SUBJECT_LOG, "the output of the subject"),
+        (SUBJECT_LOG_BEFORE, "earlier output of the subject"),
         (STORY, "what happened, told"),
     ];
-    /// What is in each file of [`CONTROL_PLANE`].
-    pub const CONTROL_PLANE_DOC: &str = "what the control plane logged";
+    /// Description of each file of [`CONTROL_PLANE`].
+    pub const CONTROL_PLANE_DOC: &str = "the log of the control plane";
     /// The verdict for programs, see `reports::render`.
     pub const VERDICT: &str = "verdict.json";
     /// The report for people.
@@ -139,130 +140,106 @@ pub mod file {
     pub const MARKDOWN: &str = "report.md";
     /// The report for CI systems.
     pub const JUNIT: &str = "junit.xml";
+    /// The report for services that read CTRF.
+    pub const CTRF: &str = "ctrf.json";
     /// Verdict and totals for monitoring.
     pub const OPENMETRICS: &str = "metrics.txt";
 }
 
-/// Why a record could not be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file could not be written or read.
     #[error("{action} {}", path.display())]
     Io {
-        /// What was being done: `write`, `read`, `create`.
+        /// One of `write`, `read`, `create`.
         action: &'static str,
-        /// The file or directory.
         path: PathBuf,
-        /// Why not.
         #[source]
         source: io::Error,
     },
     /// A row could not be turned into JSON.
     #[error("write a row of {}", path.display())]
     Encode {
-        /// The file.
         path: PathBuf,
-        /// Why not.
         #[source]
         source: serde_json::Error,
     },
     /// A histogram could not be encoded.
     #[error("write a histogram to {}: {reason}", path.display())]
-    Histogram {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        reason: String,
-    },
-    /// A name of the record stands for something that cannot be read to an end.
-    #[error("read {}: it is a link or no regular file; a record that a run wrote has only files of its own", path.display())]
-    NotAFile {
-        /// The name.
-        path: PathBuf,
-    },
-    /// A file is larger than any run writes, or than what is left of what all of them may have.
-    #[error("read {}: it has {bytes} bytes, and of a record that a run wrote no more than {limit} were left to read", path.display())]
+    Histogram { path: PathBuf, reason: String },
+    /// A path of the record is not a regular file that ends.
+    #[error("read {}: it is a link or not a regular file; a run writes only regular files", path.display())]
+    NotAFile { path: PathBuf },
+    /// A file is larger than any run writes, or larger than the rest of the limit for all files together.
+    #[error("read {}: it has {bytes} bytes, more than the {limit} that are left to read of a record", path.display())]
     TooLarge {
-        /// The file.
         path: PathBuf,
-        /// Its length.
         bytes: u64,
-        /// The most that is read.
+        /// The most bytes that are read.
         limit: u64,
     },
     /// A file has more rows than any run writes.
-    #[error("read {}: it has more than {limit} rows, and no run writes so many", path.display())]
+    #[error("read {}: it has more than {limit} rows, the most that a run writes", path.display())]
     TooMany {
-        /// The file.
         path: PathBuf,
-        /// The most that are read.
+        /// The most rows that are read.
         limit: usize,
     },
     /// A row has a time that no run reaches.
     #[error("read line {line} of {}: {time_ms} ms after the start is later than any run ends", path.display())]
     Time {
-        /// The file.
         path: PathBuf,
         /// The line, from 1.
         line: usize,
         /// The latest time in the row.
         time_ms: u64,
     },
-    /// A row has a number that no run reaches: sums of it would be wrong.
-    #[error("read line {line} of {}: a number of {digits} digits is more than any run counts", path.display())]
+    /// A row has a number larger than any run reaches: sums with it would be wrong.
+    #[error("read line {line} of {}: a number of {digits} digits is larger than any count of a run", path.display())]
     Number {
-        /// The file.
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// How long it is.
+        /// Its number of digits.
         digits: usize,
     },
     /// There is no run record here.
     #[error("find a run record in {}: it has no {}", path.display(), file::MANIFEST)]
-    NotARecord {
-        /// The directory.
-        path: PathBuf,
-    },
-    /// The record was written by a build that is older or newer.
+    NotARecord { path: PathBuf },
+    /// The record was written by an older or newer build.
     #[error("read {}: it has the schema `{found}`, this build reads `{SCHEMA}`; use the build that wrote it", path.display())]
     Schema {
-        /// The manifest.
         path: PathBuf,
-        /// What it says.
+        /// The schema that the manifest names.
         found: String,
     },
     /// A line that is not the last one is not a row.
     #[error("read line {line} of {}", path.display())]
     Row {
-        /// The file.
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// Why not.
         #[source]
         source: serde_json::Error,
     },
     /// A line of the histogram log that is not the last one is damaged.
     #[error("read line {line} of {}: {reason}", path.display())]
     HistogramRow {
-        /// The file.
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// Why not.
         reason: String,
     },
 }
 
 impl Error {
-    /// Whether there was no room on the disk.
+    /// Whether the disk was full.
     pub fn is_full(&self) -> bool {
         let Self::Io { source, .. } = self else { return false };
         matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
     }
 
-    /// As an error of whoever writes through a stream.
+    /// Converts into an I/O error, for code that writes through a stream.
     fn into_io(self) -> io::Error {
         match self {
             Self::Io { source, .. } => source,

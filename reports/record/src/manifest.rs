@@ -1,6 +1,6 @@
-//! `manifest.json`: what the run was going to be, written before it starts.
+//! `manifest.json`: the plan of a run, written before it starts.
 //!
-//! Owns the types of that file. Nothing in it changes after the start; how the run ended is in `end.json`.
+//! Owns the types of that file. Nothing in it changes after the start; `end.json` says how the run ended.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,16 +10,16 @@ use crate::budgets::Budgets;
 
 /// The schema that this build writes and reads.
 pub const SCHEMA: &str = "longhaul.record/v1";
-/// Faults in one plan: three times a fault a minute for 100 hours.
+/// Faults in one plan: three times one fault a minute for 100 hours.
 pub const PLANNED_FAULTS_MAX: usize = 20_000;
 
-/// What the run was going to be.
+/// The plan of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Manifest {
     /// Always [`SCHEMA`].
     pub schema: String,
-    /// Names the run; also the name of its directory.
+    /// The run's name, which is also the name of its directory.
     pub run_id: String,
     /// The wall-clock time of the run's epoch, RFC 3339.
     pub started_at: String,
@@ -29,32 +29,34 @@ pub struct Manifest {
     pub question: String,
     /// The scenario as resolved, with every default filled in.
     pub scenario: serde_json::Value,
-    /// The seed from which load, churn and faults are planned.
+    /// The seed of load, churn and faults.
     pub seed: u64,
     /// The planned length of each phase.
     pub phases: Phases,
     /// The limits that decide the verdict.
     pub budgets: Budgets,
-    /// What produced the run.
+    /// The program that made the run.
     pub versions: Versions,
-    /// Where it ran.
+    /// The machine of the run.
     pub machine: Machine,
-    /// What answered the Kubernetes API: `mock`, `local`, `kind` or `kubeconfig`, with details if there are any.
+    /// The control plane: `mock`, `local`, `kind` or `kubeconfig`, with details if there are any.
     pub control_plane: String,
     /// The system under test.
     pub subject: Subject,
-    /// How observations were carried: `http`, `log`, `status`, `children`, `finalizer`, `metrics` or `none`.
+    /// The witness that carried observations: `http`, `log`, `status`, `children`, `finalizer`, `metrics` or `none`.
     pub witness: String,
-    /// What such a witness can prove; absent in records from before it was told: whatever a budget asks for.
+    /// The facts that such a witness can prove; absent in older records: every fact that a budget asks for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub witness_sees: Option<Sees>,
-    /// How many lines of it may be unreadable; absent: they matter as soon as something looks missed.
+    /// The number of its lines that may be unreadable. Absent: unreadable lines matter as soon as a version looks
+    /// missed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub witness_tolerates: Option<u64>,
-    /// How many times shorter watches, tokens, history and idle connections lived than the control plane lets them live.
+    /// By which factor the lives of watches, tokens, history and idle connections were shorter than the control plane's
+    /// own.
     #[serde(default = "one")]
     pub compress: u32,
-    /// How many times faster the subject's own clock ran.
+    /// By which factor the subject's own clock ran faster.
     #[serde(default = "one")]
     pub clock_rate: u32,
     /// The resources whose events are judged, such as `packages.longhaul.dev`.
@@ -73,7 +75,7 @@ pub struct Manifest {
     pub webhooks: Vec<WebhookPlan>,
     /// The command that repeats the run.
     pub repeat: String,
-    /// What the harness wants the reader to know about this run.
+    /// Notes of the harness for the reader of this run.
     pub notes: Vec<String>,
 }
 
@@ -87,10 +89,10 @@ fn one() -> u32 {
 pub struct WebhookPlan {
     /// Its name.
     pub name: String,
-    /// Reviews are also sent to it without the control plane.
+    /// Whether reviews are also sent to it directly, past the control plane.
     #[serde(default)]
     pub direct: bool,
-    /// Why the control plane would call it for nothing that the run writes, if that was known before.
+    /// Why the control plane would never call it for the run's writes, if that was known before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unmatched: Option<String>,
 }
@@ -99,21 +101,21 @@ pub struct WebhookPlan {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Phases {
-    /// Load runs, but nothing is judged against latency budgets, in milliseconds.
+    /// The warm-up: load runs, but nothing is judged against latency budgets, in milliseconds.
     pub warm_up_ms: u64,
-    /// The part that is judged, in milliseconds.
+    /// The steady phase, which is judged, in milliseconds.
     pub steady_ms: u64,
-    /// No new load; the subject may catch up, in milliseconds.
+    /// The drain: no new load; the subject may catch up, in milliseconds.
     pub drain_ms: u64,
 }
 
-/// What produced the run.
+/// The program that made the run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Versions {
     /// The version of Longhaul.
     pub longhaul: String,
-    /// The git revision it was built from.
+    /// The git revision that it was built from.
     pub git_revision: Option<String>,
 }
 
@@ -143,13 +145,14 @@ pub struct Subject {
     pub digest: Option<String>,
     /// The bug that was planted on purpose, in calibration runs.
     pub planted_bug: Option<String>,
-    /// When a process of it that ends by itself is started again: `always` or `onFailure`; none: that ends the run.
+    /// When a process that ends by itself is started again: `always` or `onFailure`. None: such an end finishes the
+    /// run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restart: Option<String>,
-    /// Why nothing is known of its processes; none where they are sampled.
+    /// Why its processes are not sampled; none if they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unsampled: Option<String>,
-    /// What of its own metrics is followed; none where it has no such page.
+    /// The part of its own metrics that is followed; none if it has no page of metrics.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metrics: Option<MetricsPlan>,
 }
@@ -158,20 +161,20 @@ pub struct Subject {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PlannedFault {
-    /// Tells this fault from others of the same name in the run.
+    /// Distinguishes this fault from others of the same name in the run.
     pub id: String,
     /// The name in the catalogue of faults.
     pub name: String,
-    /// When it is to start.
+    /// The planned start, in milliseconds since the run's epoch.
     pub at_ms: u64,
-    /// How long it is to last; none for a fault that happens once.
+    /// The planned length, in milliseconds; none for a fault that happens once.
     pub for_ms: Option<u64>,
-    /// What it does to whom, for people.
+    /// The fault's effect and target, for people.
     pub detail: String,
-    /// Whether the seed drew it.
+    /// Whether the seed chose it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub drawn: bool,
-    /// What it needs of a request of the subject, all in one; empty: nothing, or nobody knows.
+    /// The properties that one request of the subject must have together; empty: none, or unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<Need>,
     /// The resource that such a request has to be for, in full or in the plural alone.
@@ -179,7 +182,7 @@ pub struct PlannedFault {
     pub needs_resource: Option<String>,
 }
 
-/// What a fault needs of a request before it can act on it.
+/// A property that a fault needs of a request before it can act on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Need {

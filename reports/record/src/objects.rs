@@ -1,60 +1,61 @@
-//! `objects.json`: what the control plane's objects tell of the subject besides single versions: what it goes on writing when nobody else
-//! writes, which of them hang in their deletion, what it did to objects that it did not make, and which have children too many or orphaned.
+//! `objects.json`: facts about the subject that the control plane's objects show, beyond single versions.
 //!
-//! Owns the facts and their bounds. It does not judge: how much is too much says a budget.
+//! Owns the facts and their bounds: the subject's writes while nobody else writes, objects that hang in their
+//! deletion, the subject's requests for objects of others, and parents with too many or orphaned children. It does not
+//! judge: a budget sets the limit.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Objects that were written in the quiet and have a row. The counts have no bound.
+/// Objects written in the quiet time that have a row. The counts have no bound.
 pub const REWRITTEN_MAX: usize = 20;
-/// Fields of one of them that are named.
+/// Changed fields that are named for each such object.
 pub const FLIPS_MAX: usize = 5;
 /// Finalizers of hanging objects that have a row each, of about 150 bytes.
 pub const HUNG_MAX: usize = 1000;
-/// Parents with children too many that are named for each kind of children.
+/// Parents with too many children that are named for each kind of children.
 pub const TOO_MANY_MAX: usize = 20;
-/// Children that are named for one of them.
+/// Children that are named for each such parent.
 pub const NAMED_CHILDREN_MAX: usize = 5;
-/// Deeds of each sort that are told in full. The counts have no bound.
+/// Deeds of each kind that are described in full. The counts have no bound.
 pub const DEEDS_MAX: usize = 20;
-/// Orphans of each kind of children that are named.
+/// Orphans that are named for each kind of children.
 pub const ORPHANS_MAX: usize = 20;
 
-/// What was seen of the objects.
+/// Facts from the control plane's objects.
 #[serde_with::apply(Option => #[serde(skip_serializing_if = "Option::is_none")])]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Objects {
-    /// What was written when nobody but the subject wrote; none where nothing is churned, or the run did not come so far.
+    /// Writes when only the subject wrote; none if nothing is churned, or the run did not reach that time.
     pub quiet: Option<Quiet>,
-    /// What hung in its deletion at the end; none likewise.
+    /// Objects that hung in their deletion at the end; none if nothing is churned, or the run did not reach the end.
     pub hanging: Option<Hanging>,
-    /// What the subject did to objects that it did not make; none where the control plane does not tell who asked for what, or nothing is
-    /// judged.
+    /// The subject's requests for objects that it did not make; none if the control plane does not report the author of
+    /// each request, or nothing is judged.
     pub foreign: Option<Foreign>,
-    /// How many children parents had at any time, by kind of children.
+    /// The number of children that parents had at any time, by kind of children.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub siblings: Vec<Siblings>,
-    /// What became of the children that the harness deleted or edited; none where it did neither.
+    /// The fate of the children that the harness deleted or edited; none if it did neither.
     pub drift: Option<Drifted>,
-    /// What waited for the subject when the drain was over, by resource; only resources of which something waited.
+    /// Objects that waited for the subject when the drain was over, by resource; only resources with waiting objects.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub queues: Vec<Backlog>,
 }
 
-/// Objects of one resource that waited for the subject when the drain was over, and how it went on until then.
+/// Objects of one resource that waited for the subject when the drain was over, and how the wait developed until then.
 ///
-/// An object waits from the commit of its oldest version that the subject has not proved, and it is *served* when that is proved. A queue
-/// serves in the order in which objects began to wait.
+/// An object waits from the commit of its oldest version that the subject has not proved, and it is *served* when that
+/// is proved. A queue serves in the order in which objects began to wait.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Backlog {
-    /// What the objects are.
+    /// The resource of the objects.
     pub resource: String,
     /// When the drain began.
     pub from_ms: u64,
-    /// When it was over.
+    /// When the drain was over.
     pub to_ms: u64,
     /// Objects that were served in each quarter of the drain.
     pub served: [u64; 4],
@@ -62,9 +63,9 @@ pub struct Backlog {
     pub served_total: u64,
     /// Objects that waited since before the drain.
     pub waiting: u64,
-    /// Those of them that others overtook: one was served that had begun to wait more than five seconds later.
+    /// Waiting objects that others overtook: an object was served that had begun to wait more than five seconds later.
     pub passed: u64,
-    /// Namespace and name of the first of these.
+    /// Namespace and name of the first object that was overtaken.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_passed: Option<String>,
 }
@@ -73,24 +74,25 @@ pub struct Backlog {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Quiet {
-    /// When it began: some time after the last write of the harness, in which the subject may catch up.
+    /// Its start: some time after the last write of the harness, in which the subject may catch up.
     pub from_ms: u64,
-    /// When it was over.
+    /// Its end.
     pub to_ms: u64,
-    /// What was looked at, such as `packages.longhaul.dev`.
+    /// The examined resources, such as `packages.longhaul.dev`.
     pub resources: Vec<String>,
-    /// Why that is not all, or nothing.
+    /// Why some or all resources could not be examined.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unread: Option<String>,
-    /// Whether the control plane told who wrote. Else each writer counts that is no part of Kubernetes.
+    /// Whether the control plane reports the author of each write. If not, every writer counts that is no part of
+    /// Kubernetes.
     pub tells_writers: bool,
     /// Versions that the subject wrote.
     pub writes: u64,
     /// Objects that it wrote.
     pub objects: u64,
-    /// Those of them that it wrote in each third of the time.
+    /// Objects among them that it wrote in each third of the time.
     pub lasting: u64,
-    /// The ones that were written most, those of each third first.
+    /// The objects with the most writes, those written in each third first.
     pub worst: Vec<Rewritten>,
 }
 
@@ -99,54 +101,54 @@ pub struct Quiet {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Rewritten {
-    /// What it is, such as `packages.longhaul.dev`.
+    /// Its resource, such as `packages.longhaul.dev`.
     pub resource: String,
-    /// Namespace and name. What was made under ever-new names ends with `*`.
+    /// Namespace and name. Objects made under ever-new names share one entry that ends with `*`.
     pub object: String,
-    /// Versions in the quiet.
+    /// Versions in the quiet time.
     pub writes: u64,
-    /// The same, by third.
+    /// Versions in the quiet time, by third.
     pub thirds: [u64; 3],
-    /// When the first of them was written.
+    /// When the first of these versions was written.
     pub first_ms: u64,
-    /// When the last was.
+    /// When the last of these versions was written.
     pub last_ms: u64,
-    /// Which fields changed, the most frequent first.
+    /// The fields that changed, the most frequent first.
     pub fields: Vec<Flip>,
     /// Whether its generation changed meanwhile.
     pub respecified: bool,
     /// The field manager that owns these fields, with its subresource: `manager (status)`.
     pub manager: Option<String>,
-    /// The `User-Agent` of these writes, where the control plane tells it.
+    /// The `User-Agent` of these writes, if the control plane reports it.
     pub user_agent: Option<String>,
 }
 
-/// A field that changed. Its values are nobody's business.
+/// A field that changed. Its values are not recorded, because they may be confidential.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Flip {
-    /// Where: a JSON pointer.
+    /// The field, as a JSON pointer.
     pub field: String,
-    /// How often.
+    /// How often it changed.
     pub times: u64,
 }
 
-/// Objects that were asked to go and were still there at the end.
+/// Objects whose deletion was requested and that still existed at the end.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Hanging {
-    /// When it was read.
+    /// When the list was read.
     pub read_ms: u64,
-    /// What was looked at.
+    /// The examined resources.
     pub resources: Vec<String>,
-    /// Why that is not all, or nothing.
+    /// Why some or all resources could not be examined.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unread: Option<String>,
-    /// Objects that were there.
+    /// Objects that existed.
     pub objects: u64,
-    /// What holds those that should go: one row for each object and finalizer, the longest first.
+    /// Finalizers that hold deleted objects: one row for each object and finalizer, the longest first.
     pub held: Vec<Held>,
-    /// Rows that found no room.
+    /// Further rows beyond the bound.
     pub more: u64,
 }
 
@@ -155,19 +157,20 @@ pub struct Hanging {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Held {
-    /// What the object is.
+    /// The object's resource.
     pub resource: String,
     /// Namespace and name.
     pub object: String,
     /// The finalizer.
     pub finalizer: String,
-    /// Who put it on.
+    /// The party that added it.
     pub by: PutOn,
-    /// The field manager that owns it; none where that is not told.
+    /// The field manager that owns it; none if that is unknown.
     pub manager: Option<String>,
-    /// For how long the object had been asked to go.
+    /// Time since the object's deletion was requested, in milliseconds.
     pub for_ms: u64,
-    /// The writes of the subject that were refused since one succeeded, where the last one was and the control plane tells it.
+    /// The subject's refused writes since its last successful one. None if the last write was not refused, or the
+    /// control plane does not report it.
     pub refusals: Option<Refusals>,
 }
 
@@ -175,45 +178,45 @@ pub struct Held {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Refusals {
-    /// How many; those of children with the object's name among them.
+    /// Their number, including writes of children with the object's name.
     pub times: u64,
-    /// When the last one of the object itself was answered.
+    /// When the last refused write of the object itself was answered.
     pub last_ms: u64,
-    /// With which status.
+    /// The status of that answer.
     pub status: u16,
 }
 
-/// Who put a finalizer on an object.
+/// The party that added a finalizer to an object.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PutOn {
-    /// The subject: the object did not have it when it was made.
+    /// The subject: the object did not have the finalizer when it was made.
     #[default]
     Subject,
-    /// The scenario: it stands in its template.
+    /// The scenario: the finalizer is in its template.
     Scenario,
-    /// The control plane, which takes it off as well.
+    /// The control plane, which also removes it.
     ControlPlane,
 }
 
-/// What the subject did to objects that others made.
+/// The subject's requests for objects that others made.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Foreign {
-    /// What was looked at, such as `packages.longhaul.dev`.
+    /// The examined resources, such as `packages.longhaul.dev`.
     pub resources: Vec<String>,
-    /// Why that is not all.
+    /// Why some of them could not be examined.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unread: Option<String>,
-    /// Objects of others that went without the subject having asked for it.
+    /// Objects of others that were deleted without a request of the subject.
     pub gone: u64,
-    /// Those of them that the subject made again under the same namespace and name.
+    /// Objects among them that the subject made again under the same namespace and name.
     pub made_again: u64,
-    /// The first of them.
+    /// The first requests that made an object again.
     pub again: Vec<Deed>,
     /// Objects of others that the subject deleted.
     pub deleted: u64,
-    /// The first of them.
+    /// The first of these deletions.
     pub deletions: Vec<Deed>,
 }
 
@@ -222,7 +225,7 @@ pub struct Foreign {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Deed {
-    /// What the object is.
+    /// The object's resource.
     pub resource: String,
     /// Namespace and name.
     pub object: String,
@@ -234,60 +237,59 @@ pub struct Deed {
     pub path: String,
     /// Its `User-Agent`.
     pub user_agent: String,
-    /// When the object of that name was gone; none where it was there.
+    /// When the previous object of that name was deleted; none if the object existed.
     pub gone_ms: Option<u64>,
-    /// What the subject had read of the object before, the newest last.
+    /// The subject's earlier reads of the object, the newest last.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub read: Vec<Read>,
 }
 
-/// What the subject had read of an object.
+/// A read of an object by the subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", rename_all_fields = "camelCase", tag = "kind")]
 pub enum Read {
-    /// It asked for the object.
+    /// The subject asked for the object.
     Got {
         /// When that was answered.
         t_ms: u64,
         /// The status of the answer.
         status: u16,
-        /// The version that was answered; none where there was none.
+        /// The version in the answer; none if the answer had none.
         revision: Option<u64>,
     },
-    /// It listed the resource when the object was there, or when it was not.
+    /// The subject listed the resource.
     Listed {
         /// When that was answered.
         t_ms: u64,
         /// The version of the list.
         revision: u64,
-        /// Whether the object was in it.
+        /// Whether the list contained the object.
         there: bool,
     },
     /// A watch carried a version.
     Sent {
-        /// When.
+        /// When it was sent.
         t_ms: u64,
         /// The version.
         revision: u64,
-        /// What it was.
+        /// The kind of event.
         what: Carried,
     },
 }
 
-/// What a watch carried of an object.
+/// The kind of an event that a watch carried about an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Carried {
     /// A version.
     Version,
-    /// The version in which its deletion was asked for.
+    /// The version that requests its deletion.
     Leaving,
     /// Its deletion.
     Deletion,
 }
 
 impl Read {
-    /// When it was read.
     pub fn t_ms(self) -> u64 {
         match self {
             Self::Got { t_ms, .. } | Self::Listed { t_ms, .. } | Self::Sent { t_ms, .. } => t_ms,
@@ -295,29 +297,29 @@ impl Read {
     }
 }
 
-/// How many children of one kind parents had, at any time of the run.
+/// The number of children of one kind that parents had, at any time of the run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Siblings {
-    /// What the children are.
+    /// The resource of the children.
     pub resource: String,
-    /// What their parents are.
+    /// The resource of their parents.
     pub of: String,
-    /// Why not all of it was seen.
+    /// Why a part of them was not seen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unread: Option<String>,
     /// Parents that had children.
     pub parents: u64,
     /// Children that were made.
     pub made: u64,
-    /// Parents that had too many at some time.
+    /// Parents that had too many children at some time.
     pub excess: u64,
-    /// The first of them.
+    /// The first of these parents.
     pub examples: Vec<TooMany>,
-    /// Children without an owner reference that were there at the end, and whose parent was gone.
+    /// Children without an owner reference that existed at the end although their parent was gone.
     #[serde(skip_serializing_if = "is_zero")]
     pub orphaned: u64,
-    /// The first of them, the longest first.
+    /// The first of these children, the longest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub orphans: Vec<Orphaned>,
 }
@@ -335,9 +337,9 @@ pub struct Orphaned {
     pub child: String,
     /// Namespace and name of the parent.
     pub parent: String,
-    /// How its parent is known, such as `by its name` or `by the label app`.
+    /// How its parent is recognised, such as `by its name` or `by the label app`.
     pub known: String,
-    /// For how long the parent had been gone.
+    /// Time since the parent was deleted, in milliseconds.
     pub for_ms: u64,
 }
 
@@ -345,39 +347,39 @@ pub struct Orphaned {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TooMany {
-    /// Namespace and name of the parent, or its uid where its own version was never seen.
+    /// Namespace and name of the parent, or its uid if its own version was never seen.
     pub object: String,
-    /// How many it should have had at most.
+    /// The most children that it should have had.
     pub wanted: u64,
-    /// How many it had at most.
+    /// The most children that it had.
     pub found: u64,
-    /// When it first had more than it should.
+    /// When it first had too many.
     pub from_ms: u64,
-    /// When it had no more than it should; none: not until the end.
+    /// When it no longer had too many; none: it had too many until the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to_ms: Option<u64>,
-    /// The names of the newest of them.
+    /// The names of the newest of its children.
     pub children: Vec<String>,
 }
 
-/// What became of the children that the harness deleted or edited.
+/// The fate of the children that the harness deleted or edited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Drifted {
-    /// All of them.
+    /// All children that the harness deleted or edited.
     pub children: u64,
-    /// Those whose parents nobody writes from then on: that they are right at the end is the subject's doing.
+    /// Children whose parents were not written again: if they are correct at the end, the subject restored them.
     pub unwritten: u64,
-    /// Those of the others that were right again before the next write of their parents.
+    /// Other children that were correct again before the next write of their parents.
     pub restored: u64,
-    /// Those whose parents were written before anybody saw them right again: that they are right at the end may be a by-product.
+    /// Children whose parents were written before the child was seen correct again: the write may have corrected them.
     pub overtaken: u64,
-    /// Those whose parents went meanwhile.
+    /// Children whose parents were deleted meanwhile.
     pub gone: u64,
 }
 
 impl Drifted {
-    /// Children of which the end state proves, or their own restoration did, that the subject restores what drifts.
+    /// The number of children whose end state or own restoration can prove that the subject restores drifted children.
     pub fn proofs(self) -> u64 {
         self.unwritten + self.restored
     }

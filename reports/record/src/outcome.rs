@@ -1,6 +1,6 @@
-//! The outcomes of the ledger, as they are spelled and counted in records.
+//! The outcomes of the ledger, as records spell and count them.
 //!
-//! Owns the words and their counts only; the ledger decides which one applies.
+//! Owns the names and their counts only; the ledger decides which one applies.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
@@ -8,17 +8,17 @@ use std::ops::{Add, AddAssign, Sub};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What became of a version of an object, or of an observation.
+/// The outcome of a version of an object, or of an observation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Outcome {
     /// The exact version was observed within the deadline.
     Observed,
-    /// Never observed itself, but superseded in time by a later version of the object that was.
+    /// Never observed itself, but superseded in time by a later version of the object that was observed.
     Coalesced,
     /// Observed, or superseded by an observation, only after the deadline.
     Late,
-    /// At the end of the run neither it nor a later version was observed.
+    /// Neither the version nor a later one was observed by the end of the run.
     Missed,
     /// Deleted, and the deletion was not observed by the end.
     Ghost,
@@ -53,7 +53,7 @@ pub struct EventCounts {
     pub coalesced: u64,
     /// Versions observed or superseded only after the deadline.
     pub late: u64,
-    /// Versions of which neither they nor a later version were observed by the end.
+    /// Versions that were not observed by the end, nor a later version.
     pub missed: u64,
     /// Objects of which no version was observed by the end.
     pub unseen: u64,
@@ -65,7 +65,7 @@ pub struct EventCounts {
     pub duplicate: u64,
     /// Observations of an older version after a newer one.
     pub regressed: u64,
-    /// Observations of something never committed.
+    /// Observations of a version that was never committed.
     pub phantom: u64,
     /// Observations of a version after the object's deletion was observed.
     pub resurrected: u64,
@@ -75,14 +75,14 @@ pub struct EventCounts {
     pub unobservable: u64,
 }
 
-/// What belongs to each outcome: the words for people, and where it is counted.
+/// The texts of each outcome for people, and its counter.
 macro_rules! outcomes {
     ($($name:ident $words:literal $count:ident,)+) => {
         impl Outcome {
-            /// All of them, in the order of their declaration.
+            /// All outcomes, in the order of their declaration.
             pub const ALL: [Self; Self::COUNT] = [$(Self::$name),+];
 
-            /// The words for people, singular.
+            /// The singular name, for people.
             pub fn words(self) -> &'static str {
                 match self {
                     $(Self::$name => $words),+
@@ -121,7 +121,6 @@ impl fmt::Display for Outcome {
 }
 
 impl Outcome {
-    /// How many outcomes there are.
     pub const COUNT: usize = 12;
 
     /// Whether it gets a row in `anomalies.jsonl`.

@@ -1,7 +1,7 @@
-//! Reading a run record, also one of a run that was killed half-way.
+//! Reading a run record, including one of a run that was killed half-way.
 //!
-//! Owns what is tolerated: a torn last line and a missing file are noted, anything else that is wrong is an error with
-//! file and line. It must not judge; what is missing becomes a note, and the judge of validity decides what it means.
+//! Owns the tolerance for damage: a torn last line and a missing file are noted, any other fault is an error with
+//! file and line. It must not judge: a missing part becomes a note, and the judge of validity decides its effect.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
@@ -20,59 +20,57 @@ use super::{
     PLANNED_FAULTS_MAX, Phase, Phases, Requests, SCHEMA, Sample, file,
 };
 
-/// Logs of a control plane that are named: it has three or four.
+/// Logs of a control plane that are listed: a control plane has three or four.
 const LOGS_MAX: usize = 20;
-/// Entries of their folder that are looked at.
+/// Entries of the folder of logs that are examined.
 const ENTRIES_MAX: usize = 1000;
-/// How far samples are apart at least where only one of each interval is kept in the end: a little less than an interval.
+/// The least distance of samples once only one of each interval is kept: a little less than an interval.
 const APART_MS: u64 = 4000;
-/// A row: far above what the writer makes of its capped fields.
+/// Bytes of a row: far more than the writer makes of its capped fields.
 const ROW_BYTES_MAX: u64 = 1 << 20;
 
-/// Lines of a story: far more than a documented bug tells.
+/// Lines of a story: far more than a documented bug writes.
 const STORY_LINES_MAX: usize = 1000;
 
 /// A run record in memory.
 #[derive(Debug)]
 pub struct Record {
-    /// What the run was going to be.
+    /// The plan of the run.
     pub manifest: Manifest,
     /// One row for each interval, in order.
     pub intervals: Vec<Interval>,
-    /// Resources over time, in order.
+    /// Resource samples, in order.
     pub samples: Vec<Sample>,
-    /// What happened to the faults, in order.
+    /// The events of the faults, in order.
     pub faults: Vec<FaultRow>,
     /// Outcomes that are neither observed nor coalesced; capped by the writer.
     pub anomalies: Vec<AnomalyRow>,
-    /// The subject's own metrics, in order; none where they are not read.
+    /// The subject's own metrics, in order; empty if they are not read.
     pub metrics: Vec<MetricsRow>,
     /// Processes of the subject that ended by themselves and were started again, in order.
     pub crashes: Vec<CrashRow>,
-    /// What the subject asked of the control plane, where that is told.
+    /// The subject's requests to the control plane, if the control plane records them.
     pub requests: Requests,
-    /// All latencies.
     pub latency: Latency,
-    /// The world after the drain; none where no budget asks for it, or the run did not come so far.
+    /// The world after the drain; none if no budget asks for it, or the run did not reach the end.
     pub end_state: Option<EndState>,
-    /// What the objects of the control plane tell of the subject; none in records from before it was read.
+    /// Facts from the control plane's objects; none in records older than this file.
     pub objects: Option<Objects>,
     /// How the run ended; none if the harness itself was killed.
     pub end: Option<End>,
-    /// The story that somebody told of it, one line each; empty where nobody did.
+    /// The story written beside the record, one line each; empty if there is none.
     pub story: Vec<String>,
-    /// What was wrong with the files, in plain words.
+    /// Problems with the files, for people.
     pub notes: Vec<String>,
-    /// The files of the record that are there: those of [`file::DESCRIBED`], then those of the folder [`file::CONTROL_PLANE`].
+    /// The files that the record has: those of [`file::DESCRIBED`], then those of the folder [`file::CONTROL_PLANE`].
     pub files: Vec<RecordFile>,
 }
 
-/// A file of the record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordFile {
-    /// Its name, from the record's directory on.
+    /// Its path relative to the record's directory.
     pub name: String,
-    /// What is in it, for people.
+    /// A description of its contents, for people.
     pub what: &'static str,
 }
 
@@ -125,7 +123,7 @@ impl Record {
         })
     }
 
-    /// How far the facts reach, in milliseconds.
+    /// The end of the recorded facts, in milliseconds.
     pub fn length_ms(&self) -> u64 {
         length_ms(&self.intervals, &self.samples)
     }
@@ -135,12 +133,12 @@ impl Record {
         self.intervals.iter().fold(EventCounts::default(), |sum, row| sum + row.events)
     }
 
-    /// The phase of a moment, by the intervals or, where there are none, by the plan.
+    /// The phase of a moment, by the intervals, or by the plan if there are no intervals.
     pub fn phase_at(&self, t_ms: u64) -> Phase {
         phase_at(&self.intervals, &self.manifest.phases, t_ms)
     }
 
-    /// What happened to each fault, in order, by its identifier.
+    /// The events of each fault, in order, by its identifier.
     pub fn fault_rows(&self) -> BTreeMap<&str, Vec<&FaultRow>> {
         let mut rows: BTreeMap<&str, Vec<&FaultRow>> = BTreeMap::new();
         for row in &self.faults {
@@ -149,8 +147,8 @@ impl Record {
         rows
     }
 
-    /// The samples of the steady phase that were taken in turn: evenly over the whole run, although its first hours were sampled more
-    /// densely, and each of a moment of its own.
+    /// The samples of the steady phase at even distances over the whole run, each of a different moment, although the
+    /// first hours were sampled more densely.
     pub fn samples_in_turn(&self) -> impl Iterator<Item = &Sample> {
         let apart_ms = if self.length_ms() > ALL_SAMPLES_MS { APART_MS } else { 1 };
         let mut due_ms = 0;
@@ -189,7 +187,8 @@ fn phase_at(intervals: &[Interval], plan: &Phases, t_ms: u64) -> Phase {
 }
 
 fn read_manifest(dir: &Path, folder: &mut Folder<'_>) -> Result<Manifest, Error> {
-    /// Read first, so that a manifest of another version gets the clear error and not one about its fields.
+    /// Read first, so that a manifest of another version gets the clear error about its schema and not one about its
+    /// fields.
     #[derive(Deserialize)]
     struct Version {
         schema: Option<String>,
@@ -211,8 +210,8 @@ fn read_manifest(dir: &Path, folder: &mut Folder<'_>) -> Result<Manifest, Error>
     }
 }
 
-/// The files that are there. A name in the folder of logs that no program of a control plane would have is left out; a folder that is a link is
-/// none of the record's.
+/// The files that exist. In the folder of logs, a name that no control plane program would use is left out. A folder
+/// that is a link is not part of the record.
 fn files(folder: &Folder<'_>) -> Vec<RecordFile> {
     let described = file::DESCRIBED.into_iter().filter(|(name, _)| folder.has_file(name));
     let mut files: Vec<RecordFile> = described.map(|(name, what)| RecordFile { name: name.to_owned(), what }).collect();
@@ -238,7 +237,7 @@ fn read_end(folder: &mut Folder<'_>, notes: &mut Vec<String>) -> Result<Option<E
     Ok(end)
 }
 
-/// A file that is one row; none if it is not there.
+/// Reads a file with one row; none if the file does not exist.
 fn read_one<T: DeserializeOwned + Times>(folder: &mut Folder<'_>, name: &'static str) -> Result<Option<T>, Error> {
     let path = folder.path(name);
     let Some(text) = folder.whole(name)? else { return Ok(None) };
@@ -248,19 +247,19 @@ fn read_one<T: DeserializeOwned + Times>(folder: &mut Folder<'_>, name: &'static
     Ok(Some(row))
 }
 
-/// Nobody needs it to judge: what is no text in it is shown as such.
+/// Judges do not need the story: bytes that are no text are replaced.
 fn read_story(folder: &mut Folder<'_>) -> Result<Vec<String>, Error> {
     let text = folder.whole(file::STORY)?.unwrap_or_default();
     Ok(String::from_utf8_lossy(&text).lines().take(STORY_LINES_MAX).map(str::to_owned).collect())
 }
 
-/// The file is not there at all when the control plane does not tell who asks; that is worth no note.
+/// If the control plane does not report the author of each request, the file does not exist; that is worth no note.
 fn read_requests(folder: &mut Folder<'_>, notes: &mut Vec<String>) -> Result<Requests, Error> {
     let told = folder.has(file::REQUESTS);
     Ok(Requests::from_lines(read_rows_if_told(folder, file::REQUESTS, notes)?, told))
 }
 
-/// A file that many runs do not have.
+/// Reads a file that many runs do not have.
 fn read_rows_if_told<T: DeserializeOwned + Times>(
     folder: &mut Folder<'_>,
     name: &'static str,
@@ -269,23 +268,23 @@ fn read_rows_if_told<T: DeserializeOwned + Times>(
     if folder.has(name) { read_rows(folder, name, notes) } else { Ok(Vec::new()) }
 }
 
-/// The most rows of a file that are read: what the writer allows, or what a run of 300 hours has.
+/// The most rows of a file that are read: the writer's limit, or the number of a run of 300 hours.
 fn rows_max(name: &str) -> usize {
     const INTERVALS: usize = 300 * 720;
     match name {
         file::INTERVALS => INTERVALS,
-        // Two for each interval, and all of the first two hours; …
+        // Two for each interval, and all of the first two hours.
         file::SAMPLES | file::METRICS => 2 * INTERVALS + 7200,
-        // … what has its own line, twice, and a sum for each interval; …
+        // Requests with a line of their own, twice, and a sum for each interval.
         file::REQUESTS => 2 * REQUEST_LINES + INTERVALS,
-        // … a beginning, an end, the hits that have rows and their doublings; …
+        // A start, an end, the hits that have rows and their doublings.
         file::FAULTS => 10 * PLANNED_FAULTS_MAX,
-        // … and so many of each of ten outcomes; what else there is has fewer.
+        // The rows of ten outcomes; other files have fewer.
         _ => 50_000,
     }
 }
 
-/// [`super::REQUEST_LINES_MAX`] as what rows are counted in.
+/// [`super::REQUEST_LINES_MAX`] as a `usize`.
 const REQUEST_LINES: usize = 20_000;
 const _: () = assert!(REQUEST_LINES as u64 == super::REQUEST_LINES_MAX);
 
@@ -300,7 +299,7 @@ fn read_rows<T: DeserializeOwned + Times>(
         return Ok(Vec::new());
     };
     let limit = rows_max(name);
-    // However it grows while it is read.
+    // The limit holds even if the file grows while it is read.
     let mut input = BufReader::new(file.take(RECORD_BYTES_MAX));
     let mut rows = Vec::new();
     let mut line = Vec::new();
@@ -328,7 +327,7 @@ fn read_rows<T: DeserializeOwned + Times>(
     Ok(rows)
 }
 
-/// Refuses what no run can have written, with its place.
+/// Refuses a row that no run can have written, with its place.
 fn in_bounds(row: &impl Times, json: &[u8], path: &Path, line: usize) -> Result<(), Error> {
     in_time(row, path, line)?;
     match times::too_long(json) {
@@ -337,7 +336,7 @@ fn in_bounds(row: &impl Times, json: &[u8], path: &Path, line: usize) -> Result<
     }
 }
 
-/// The same of times alone: the plan of a run has a seed of any length.
+/// Like [`in_bounds`], for times alone: the plan of a run may have a seed with any number of digits.
 fn in_time(row: &impl Times, path: &Path, line: usize) -> Result<(), Error> {
     match row.latest_ms() {
         ..=TIME_MS_MAX => Ok(()),

@@ -1,24 +1,25 @@
-//! The rows of `requests.jsonl`: what the subject asked of the control plane, one request at a time.
+//! The rows of `requests.jsonl`: the subject's requests to the control plane, one at a time.
 //!
-//! Owns their fields, and how the lines of the file become one row for each request. It must not judge. Only a control plane
-//! that tells who asked what (the mock) has such rows; a record without the file is as good as any other.
+//! Owns their fields, and how the lines of the file become one row for each request. It must not judge. Only a
+//! control plane that reports the author of each request (the mock) has such rows; a record without the file is equally
+//! valid.
 //!
-//! A watch has two lines: one when it is answered and one, complete again and under the same `id`, when it ended. So a killed
-//! run still shows the watches that were open. A request that was never answered has a line only once it ended.
+//! A watch has two lines: one when it is answered and one, complete again and under the same `id`, when it ended. So a
+//! killed run still shows the watches that were open. A request that was never answered has a line only once it ended.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Lines of single requests in `requests.jsonl`: 8 MB at most, and as much again if each is refused with a message. A subject that sends more is known by its first ones, and by
-/// [`RequestSummary`] afterwards.
+/// Lines of single requests in `requests.jsonl`: 8 MB at most, and twice as much if each is refused with a message.
+/// Further requests of a subject are only counted, see [`RequestSummary`].
 pub const REQUEST_LINES_MAX: u64 = 20_000;
-/// Lines of requests that are neither list nor watch. The others are kept for those: how a subject follows what is judged is known as long as it
-/// follows at a sane rate, however much else it asks.
+/// Lines of requests that are neither list nor watch. The other lines are reserved for lists and watches: if the
+/// subject lists and watches at a sane rate, all of these are recorded, however many other requests it sends.
 pub const OTHER_LINES_MAX: u64 = REQUEST_LINES_MAX / 4 * 3;
 
-/// By which processes agree on a leader.
+/// The resource by which processes elect a leader.
 pub const LEASES: &str = "leases.coordination.k8s.io";
 
 /// One line of `requests.jsonl`.
@@ -27,15 +28,15 @@ pub const LEASES: &str = "leases.coordination.k8s.io";
 pub enum RequestLine {
     /// One request of the subject.
     Request(Box<RequestRow>),
-    /// Requests that have no line of their own, counted.
+    /// Counts of requests that have no line of their own.
     Summary(RequestSummary),
 }
 
-/// What a request was for, in the words of Kubernetes' authorization attributes.
+/// The purpose of a request, in the words of Kubernetes' authorization attributes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verb {
-    /// All objects of a kind, or a page of them.
+    /// All objects of a kind, or one page of them.
     List,
     /// A stream of changes.
     Watch,
@@ -51,18 +52,18 @@ pub enum Verb {
     Delete,
     /// Many objects deleted.
     DeleteCollection,
-    /// Not a resource: discovery, versions, probes.
+    /// A request for no resource: discovery, versions, probes.
     #[default]
     Other,
 }
 
-/// Who ended a request.
+/// The side that ended a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum EndedBy {
     /// The control plane, with a complete answer or the clean end of a stream.
     Server,
-    /// The control plane, by breaking it off.
+    /// The control plane, by breaking off the stream or connection.
     Reset,
     /// The client went away, or the connection to it was lost.
     Client,
@@ -73,22 +74,21 @@ pub enum EndedBy {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RequestRow {
-    /// Rises in the order of arrival.
+    /// The number of the request, rising in the order of arrival.
     pub id: u64,
     /// When it arrived; 0 if that was before the warm-up.
     pub t_ms: u64,
     /// `GET`, `POST`, …
     pub method: String,
-    /// What it was for.
+    /// The purpose of the request.
     pub verb: Verb,
-    /// The resource, such as `packages.longhaul.dev`; empty if it was for none.
+    /// The resource, such as `packages.longhaul.dev`; empty for a request that is not about a resource.
     pub resource: String,
     /// The namespace in the path; empty for all of them and for cluster-wide objects.
     pub namespace: String,
-    /// The object's name; empty if it was for a collection. Of an object that was made, or was to be made, it is the one that the answer
-    /// told, where it did.
+    /// The object's name; empty for a collection. For a creation it is the name in the answer, if the answer has one.
     pub name: String,
-    /// The path, at most 512 bytes, of a request that was for no resource.
+    /// The path, at most 512 bytes, of a request that is not about a resource.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub path: String,
     /// `resourceVersion` as it was sent.
@@ -115,16 +115,16 @@ pub struct RequestRow {
     pub user_agent: String,
     /// The number of the connection.
     pub connection: u64,
-    /// 1 or 2.
+    /// The HTTP version: 1 or 2.
     pub http: u8,
     /// The status of the answer; 0 if it was never answered.
     pub status: u16,
     /// The `code` of an `ERROR` event, as the answer or inside the stream.
     pub error_code: Option<u16>,
-    /// When it was over; none for a watch that was open when the line was written.
+    /// When it ended; none for a watch that was open when the line was written.
     #[serde_with(skip_apply)]
     pub ended_ms: Option<u64>,
-    /// Who ended it.
+    /// The side that ended it.
     #[serde_with(skip_apply)]
     pub ended_by: Option<EndedBy>,
     /// Object versions that were sent on a watch, or items of a list.
@@ -132,7 +132,7 @@ pub struct RequestRow {
     /// The revision of a list, of the object that was read or written, or the newest one of an object that was sent on a watch.
     #[serde_with(skip_apply)]
     pub last_revision: Option<u64>,
-    /// The newest revision that a bookmark told on a watch.
+    /// The newest revision of a bookmark on a watch.
     pub last_bookmark: Option<u64>,
     /// When the first object version was sent on a watch.
     pub first_object_ms: Option<u64>,
@@ -140,28 +140,29 @@ pub struct RequestRow {
     pub watch: Option<u64>,
     /// When the newest object version was sent on a watch.
     pub last_object_ms: Option<u64>,
-    /// Why it was refused, at most 400 bytes.
+    /// The reason of a refusal, at most 400 bytes.
     pub message: Option<String>,
 }
 
-/// Requests of one interval that have no line of their own, because there were [`REQUEST_LINES_MAX`] before, or [`OTHER_LINES_MAX`] that are neither
-/// list nor watch.
+/// Requests of one interval without a line of their own, because there were [`REQUEST_LINES_MAX`] lines before, or
+/// [`OTHER_LINES_MAX`] that are neither list nor watch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RequestSummary {
-    /// Start of the time that it covers: of the first request without a line, or of the interval where some were lost.
+    /// Start of the time that it covers: the first request without a line, or the start of the interval in which some
+    /// were lost.
     pub start_ms: u64,
     /// End of the time that it covers.
     pub end_ms: u64,
     /// Requests that were answered, or ended without an answer.
     pub requests: u64,
-    /// Lists among them.
+    /// Lists among the requests.
     pub lists: u64,
-    /// Watches among them.
+    /// Watches among the requests.
     pub watches: u64,
-    /// Those of all that were refused: a status of 400 or above, or an `ERROR` event.
+    /// Requests that were refused: a status of 400 or above, or an `ERROR` event.
     pub refused: u64,
-    /// Requests that are not even counted here, because the harness fell behind.
+    /// Requests that are not counted above, because the harness fell behind.
     pub lost: u64,
 }
 
@@ -170,14 +171,14 @@ pub struct RequestSummary {
 pub struct Requests {
     /// One row for each request, in the order of arrival.
     pub rows: Vec<RequestRow>,
-    /// Requests without a row, in order.
+    /// Counts of requests without a row, in order.
     pub summaries: Vec<RequestSummary>,
-    /// Whether the control plane told who asked what.
+    /// Whether the control plane reports the author of each request.
     pub told: bool,
 }
 
 impl Verb {
-    /// As Kubernetes writes it.
+    /// The Kubernetes name of the verb.
     pub fn word(self) -> &'static str {
         match self {
             Self::List => "list",
@@ -199,7 +200,7 @@ impl RequestRow {
         (200..300).contains(&self.status) && self.error_code.is_none()
     }
 
-    /// Whether it was told that its revision is gone, in either form.
+    /// Whether the answer says that its revision is gone, in either form.
     pub fn gone(&self) -> bool {
         self.status == 410 || self.error_code == Some(410)
     }
@@ -209,7 +210,7 @@ impl RequestRow {
         self.revision.as_deref()?.parse().ok()
     }
 
-    /// Whether it asked for the present state and no cached one: no `resourceVersion`.
+    /// Whether it asked for the present state and not a cached one: no `resourceVersion`.
     pub fn is_consistent(&self) -> bool {
         self.revision.is_none() && self.continues.is_none()
     }
@@ -219,7 +220,8 @@ impl RequestRow {
         matches!(self.verb, Verb::Create | Verb::Update | Verb::Patch | Verb::Delete | Verb::DeleteCollection)
     }
 
-    /// Whether it is about the subject itself and no object of anybody: its Lease, or an event that tells of its work.
+    /// Whether it is about the subject itself and not about an object of the run: its Lease, or an event about its
+    /// work.
     pub fn is_aside(&self) -> bool {
         matches!(self.resource.as_str(), LEASES | "events" | "events.events.k8s.io")
     }
@@ -258,18 +260,18 @@ impl Requests {
         Self { rows: rows.into_values().collect(), summaries, told }
     }
 
-    /// Up to when every request has its row: rows say nothing about what was asked later.
+    /// The time until which every request has its row: the rows say nothing about later requests.
     pub fn complete_until_ms(&self) -> Option<u64> {
         self.summaries.first().map(|summary| summary.start_ms)
     }
 
-    /// The same of lists and watches.
+    /// The time until which every list and watch has its row.
     pub fn follows_until_ms(&self) -> Option<u64> {
         let left_out = |summary: &&RequestSummary| summary.lists + summary.watches + summary.lost > 0;
         self.summaries.iter().find(left_out).map(|summary| summary.start_ms)
     }
 
-    /// Requests of which nobody knows more than their number, because the harness fell behind: from when, until when, and how many.
+    /// Requests of which only the number is known, because the harness fell behind: start, end, and number.
     pub fn lost(&self) -> Option<(u64, u64, u64)> {
         let mut lost = self.summaries.iter().filter(|summary| summary.lost > 0);
         let first = lost.next()?;
@@ -284,9 +286,9 @@ impl Requests {
 #[derive(Debug, Default)]
 pub(super) struct Cap {
     lines: u64,
-    /// Those of them that are neither list nor watch.
+    /// Lines of requests that are neither list nor watch.
     others: u64,
-    /// Watches whose second line is still to come; no more than lines.
+    /// Watches whose second line has not been written; no more than there are lines.
     open: BTreeSet<u64>,
     summary: RequestSummary,
     /// The start of this interval.
@@ -294,8 +296,8 @@ pub(super) struct Cap {
 }
 
 impl Cap {
-    /// Whether the row gets a line; if not it is counted. A watch that has its first line always gets its second one, so the
-    /// file has at most twice the lines.
+    /// Whether the row gets a line; if not, it is counted. A watch that has its first line always gets its second one,
+    /// so the file has at most twice the lines.
     pub fn admits(&mut self, row: &RequestRow) -> bool {
         if row.ended_ms.is_some() && self.open.remove(&row.id) {
             return true;
@@ -310,7 +312,7 @@ impl Cap {
         }
         // A watch without a line was counted when it was answered.
         if row.verb != Verb::Watch || row.ended_ms.is_none() || row.status == 0 {
-            // A hot loop fills all lines within an interval: what it asked until then is judged.
+            // A hot loop fills all lines within an interval: its requests until then are judged.
             if self.summary.is_empty() {
                 self.summary.start_ms = self.interval_ms.max(row.t_ms);
             }
@@ -321,13 +323,13 @@ impl Cap {
 
     pub fn lost(&mut self, requests: u64) {
         if requests > 0 {
-            // Nobody knows when they were asked.
+            // The time of these requests is unknown.
             self.summary.start_ms = self.interval_ms;
         }
         self.summary.lost += requests;
     }
 
-    /// The line of the interval that ends now, if there is something to say.
+    /// The line of the interval that ends now, if any request was counted.
     pub fn close(&mut self, end_ms: u64) -> Option<RequestSummary> {
         let summary = std::mem::take(&mut self.summary);
         self.interval_ms = end_ms;

@@ -1,8 +1,9 @@
-//! The rows of the record's files. Here is that of an interval, with what the ledger, the witness, the API server and the registry counted;
-//! that of load is in `load.rs`, that of samples in `usage.rs`, faults, anomalies and the end in `happened.rs`.
+//! The rows of the record's files. This file has the row of an interval, with the counts of the ledger, the witness,
+//! the API server and the registry. The row of load is in `load.rs`, that of samples in `usage.rs`; faults, anomalies
+//! and the end are in `happened.rs`.
 //!
-//! They own their fields and units. No row judges; counts are facts. What is zero, false, empty or none is left out of intervals and samples:
-//! there are tens of thousands of both, and it is half of what they would be.
+//! They own their fields and units. No row judges; counts are facts. Intervals and samples leave out fields that are
+//! zero, false, empty or none: there are tens of thousands of both, and this halves their size.
 
 mod happened;
 mod load;
@@ -23,19 +24,19 @@ pub use load::{
 };
 pub use usage::{Fds, MachineRow, Process, Sample};
 
-/// The part of the run that a moment belongs to.
+/// The phase of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
     /// Load runs, but latency is not judged yet.
     WarmUp,
-    /// The part that is judged.
+    /// The phase that is judged.
     Steady,
     /// No new load; the subject may catch up.
     Drain,
 }
 
-/// One row of `intervals.jsonl`: what happened since the row before.
+/// One row of `intervals.jsonl`: the counts since the row before.
 #[serde_with::apply(
     Option => #[serde(default, skip_serializing_if = "Option::is_none")],
     Vec => #[serde(default, skip_serializing_if = "Vec::is_empty")],
@@ -72,22 +73,22 @@ pub struct Interval {
     pub alerts: Option<AlertsRow>,
     /// Object churn; none if the scenario has none.
     pub churn: Option<ChurnRow>,
-    /// What came through the witness.
+    /// The input of the witness.
     pub witness: WitnessRow,
-    /// What the control plane was asked.
+    /// The requests to the control plane.
     pub api: ApiRow,
-    /// What the registry was asked; none where nobody counts it.
+    /// The requests to the registry; none if they are not counted.
     pub registry: Option<RegistryRow>,
     /// The ids of the faults that were active at some time of the interval.
     pub faults_active: Vec<String>,
-    /// What the control plane refused to the subject, because its roles do not allow it.
+    /// The subject's requests that the control plane refused, because its roles do not allow them.
     pub refused: Vec<Refused>,
-    /// How often the control plane called each registered webhook since the row that told it before; in the last row, where the control
-    /// plane tells.
+    /// The calls of each registered webhook by the control plane since the last row with this field. Only in the last
+    /// row, if the control plane reports them.
     pub webhooks: Vec<WebhookRow>,
 }
 
-/// What came through the witness in one interval.
+/// The input of the witness in one interval.
 #[serde_with::apply(u64 => #[serde(skip_serializing_if = "is_zero")])]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
@@ -96,12 +97,13 @@ pub struct WitnessRow {
     pub lines: u64,
     /// Lines that could not be read as an observation.
     pub malformed: u64,
-    /// The first line of the run that could not be read: its number, why, and its beginning. In the row of its interval alone.
+    /// The first line of the run that could not be read: its number, the reason, and its beginning. Only in the row of
+    /// its interval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub example: Option<String>,
 }
 
-/// What the control plane was asked in one interval.
+/// The requests to the control plane in one interval.
 #[serde_with::apply(
     u64 => #[serde(skip_serializing_if = "is_zero")],
     Option => #[serde(skip_serializing_if = "Option::is_none")],
@@ -109,19 +111,20 @@ pub struct WitnessRow {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ApiRow {
-    /// Requests of everybody, the harness too.
+    /// Requests of all clients, including the harness.
     pub requests: u64,
     /// Requests of the subject.
     pub subject_requests: u64,
     /// Watches that the subject opened.
     pub subject_watches: u64,
-    /// Lists that the subject asked for, one a page.
+    /// Lists that the subject asked for; each page counts.
     pub subject_lists: u64,
-    /// Lists and watches of what is judged that the subject sent; none where not each request was seen.
+    /// The subject's lists and watches of judged resources; none if some requests were not seen.
     pub subject_follows: Option<u64>,
     /// Watches of the subject that are open at the end of the interval.
     pub subject_open_watches: u64,
-    /// Connections on which the subject sent its first request. One that it opens and never uses is not known to be its own.
+    /// Connections on which the subject sent its first request. A connection that it opens and never uses is not
+    /// recognised as the subject's.
     pub subject_connections: u64,
     /// Connections of the subject that are open at the end of the interval.
     pub subject_open_connections: u64,
@@ -129,20 +132,20 @@ pub struct ApiRow {
     pub subject_idle_ms: Option<u64>,
     /// Answers 410, as HTTP status or inside a stream, sent to the subject.
     pub gone_answers: u64,
-    /// Those among them for a resourceVersion that had been refused to the subject before.
+    /// Such answers for a resourceVersion that had been refused to the subject before.
     pub repeated_gone: u64,
 }
 
-/// What the registry was asked in one interval; the harness's own canaries are not in it.
+/// The requests to the registry in one interval, without the harness's own canaries.
 #[serde_with::apply(u64 => #[serde(skip_serializing_if = "is_zero")])]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RegistryRow {
     /// Requests, tokens included.
     pub requests: u64,
-    /// Those among them that were answered with a status of the 400s or 500s.
+    /// Requests that were answered with a status of 400 to 599.
     pub refused: u64,
-    /// Those among them that got no answer.
+    /// Requests that got no answer.
     pub unanswered: u64,
     /// Distinct tags that were asked for, since the start.
     pub tags_total: u64,
@@ -159,7 +162,8 @@ fn is_false(value: &bool) -> bool {
 mod tests {
     use super::*;
 
-    /// What is left out of a row is read as what it was: nothing. A row of an older build has all of it and is read as well.
+    /// Fields that a row leaves out are read back as zero or empty. A row of an older build has all fields and is read
+    /// as well.
     #[test]
     fn what_is_nothing_is_left_out_and_read_back() {
         let row = Interval {

@@ -1,28 +1,29 @@
-//! What a witness can tell, so that nothing is called unseen, or seen, that nobody could have told of.
+//! The facts that a witness can report, so that no version counts as unseen, or as seen, that the witness cannot
+//! report.
 
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What observations of one kind of witness can prove.
+/// The facts that observations of one kind of witness can prove.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a column of its own in the record and on the page")]
 pub struct Sees {
-    /// That an object is there.
+    /// The existence of an object.
     pub created: bool,
-    /// That a newer version of it is known.
+    /// A newer version of the object.
     pub updated: bool,
-    /// That it is gone.
+    /// The deletion of the object.
     pub deleted: bool,
-    /// Each version by itself, also one that the next has superseded.
+    /// Each version by itself, including one that the next has superseded.
     pub intermediate: bool,
-    /// Whatever the subject took for new, in its order: what comes twice, goes back, or never was.
+    /// Every event that the subject handles, in its order: duplicates, regressions and phantoms.
     pub sights: bool,
 }
 
-/// One of the things that a witness can tell.
+/// One of the facts that a witness can report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Sight {
     /// See [`Sees::created`].
@@ -38,18 +39,17 @@ pub enum Sight {
 }
 
 impl Sight {
-    /// All of them.
     pub const EACH: [Self; 5] = [Self::Created, Self::Updated, Self::Deleted, Self::Intermediate, Self::Each];
 }
 
 impl Sees {
-    /// A subject that tells every event that it handles.
+    /// A subject that reports every event that it handles.
     pub const ALL: Self = Self { created: true, updated: true, deleted: true, intermediate: true, sights: true };
-    /// What watches nothing tells of nothing.
+    /// A witness that reports nothing.
     pub const NOTHING: Self =
         Self { created: false, updated: false, deleted: false, intermediate: false, sights: false };
 
-    /// Whether it can tell this.
+    /// Whether the witness can report this fact.
     pub fn can(self, sight: Sight) -> bool {
         match sight {
             Sight::Created => self.created,

@@ -1,24 +1,24 @@
-//! What is known of a subject besides its processes: its own metrics, its sockets by state, and its memory cgroup.
+//! Facts about a subject beyond its processes: its own metrics, its sockets by state, and its memory cgroup.
 //!
-//! Owns the rows and their bounds. What is read, and how often, is the observer's.
+//! Owns the rows and their bounds. The observer decides what is read, and how often.
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Series of the subject's metrics that are followed at most; the heap is not among them.
+/// The most series of the subject's metrics that are followed; the heap is not counted.
 pub const METRIC_SERIES_MAX: usize = 32;
 
-/// What of the subject's own metrics is followed, in the manifest.
+/// The part of the subject's own metrics that is followed, in the manifest.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MetricsPlan {
-    /// The address of the page.
+    /// The address of the metrics page.
     pub url: String,
     /// How often it is read, in milliseconds.
     pub every_ms: u64,
-    /// The series that is the heap in use, where the scenario names it; otherwise it is recognised.
+    /// The series that is the heap in use, if the scenario names it; otherwise the harness recognises it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heap: Option<String>,
     /// The other series that are followed, each as a name with labels.
@@ -33,18 +33,19 @@ pub struct MetricsPlan {
 pub struct MetricsRow {
     /// When the page had been read.
     pub t_ms: u64,
-    /// How long that took, in microseconds.
+    /// The time to read the page, in microseconds.
     pub took_us: u64,
     /// The length of the page, in bytes.
     pub page_bytes: u64,
-    /// The heap in use, in bytes, where the page tells it.
+    /// The heap in use, in bytes, if the page has it.
     pub heap_bytes: Option<u64>,
-    /// What tells it, such as `Go` or `jemalloc`; only in the first row that has it, and in the first after a change.
+    /// The runtime or allocator that reports it, such as `Go` or `jemalloc`; only in the first row that has it, and in
+    /// the first after a change.
     pub heap_of: Option<String>,
-    /// The values of the series that are followed; what the page does not have is left out.
+    /// The values of the series that are followed, without those that are not on the page.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub series: BTreeMap<String, f64>,
-    /// Why nothing could be read.
+    /// Why the page could not be read.
     pub error: Option<String>,
 }
 
@@ -52,15 +53,15 @@ pub struct MetricsRow {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Sockets {
-    /// It listens.
+    /// Listening.
     pub listen: u64,
     /// The connection is open.
     pub established: u64,
-    /// The peer has closed, the subject has not: the usual face of a leaked connection.
+    /// The peer has closed, the subject has not: typical of a leaked connection.
     pub close_wait: u64,
-    /// It is being opened.
+    /// The connection is being opened.
     pub opening: u64,
-    /// It is being closed.
+    /// The connection is being closed.
     pub closing: u64,
 }
 
@@ -68,7 +69,7 @@ pub struct Sockets {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Cgroup {
-    /// 1 or 2.
+    /// The cgroup version: 1 or 2.
     pub version: u8,
     /// All memory that is charged to it, page cache included, in bytes.
     pub current_bytes: u64,
@@ -76,6 +77,6 @@ pub struct Cgroup {
     pub anon_bytes: u64,
     /// Page cache, in bytes.
     pub file_bytes: u64,
-    /// How often the kernel killed a process in it for want of memory.
+    /// How often the kernel killed a process in it because memory ran out.
     pub oom_kills: u64,
 }

@@ -1,7 +1,8 @@
-//! A file that whole rows are appended to, and that outlasts a full disk.
+//! A file to which whole rows are appended, and which survives a full disk.
 //!
-//! Owns what waits to be written. A disk that is full for a while costs nothing: rows wait in memory, bounded, and are written when there
-//! is room again. A row is in the file whole or not at all, so that a file with lost rows can still be read.
+//! Owns the rows that wait to be written. A disk that is full for a while loses nothing: rows wait in bounded memory
+//! and are written when there is room again. A row is in the file whole or not at all, so that a file with lost rows
+//! can still be read.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -10,12 +11,11 @@ use std::path::{Path, PathBuf};
 use super::Error;
 use super::files::io_error;
 
-/// What is handed to the operating system at a time.
+/// Bytes written to the operating system at a time.
 const CHUNK_BYTES: usize = 8 << 10;
-/// What may wait for room on the disk: some minutes of the largest file of a record.
+/// Bytes that may wait for room on the disk: some minutes of the largest file of a record.
 const WAITING_BYTES_MAX: usize = 1 << 20;
 
-/// The file.
 pub(super) struct Sink {
     path: PathBuf,
     out: File,
@@ -33,7 +33,7 @@ impl Sink {
         &self.path
     }
 
-    /// Appends a row, which may wait for the next flush. An error means that this row is lost; what waits still waits.
+    /// Appends a row, which may wait for the next flush. An error means that this row is lost; earlier rows still wait.
     pub(super) fn append(&mut self, row: &[u8]) -> Result<(), Error> {
         if !self.waiting.is_empty() && self.waiting.len() + row.len() > CHUNK_BYTES {
             match self.flush() {
@@ -47,7 +47,7 @@ impl Sink {
         Ok(())
     }
 
-    /// Hands everything to the operating system. After an error what was not taken still waits.
+    /// Writes everything to the operating system. After an error the unwritten rows still wait.
     pub(super) fn flush(&mut self) -> Result<(), Error> {
         let mut taken = 0;
         let result = loop {
@@ -65,7 +65,6 @@ impl Sink {
         result.map_err(io_error("write", &self.path))
     }
 
-    /// How many rows wait.
     pub(super) fn rows_waiting(&self) -> u64 {
         self.waiting.split_inclusive(|byte| *byte == b'\n').count() as u64
     }

@@ -1,7 +1,7 @@
-//! Histograms on their way into `latency.hlog`: those of a long run are added up to slices first.
+//! Histograms on their way into `latency.hlog`: a long run adds them up to slices first.
 //!
-//! Owns how long a slice is, and that a killed run loses none of the open ones: as they are, they stand in a second file, which is written
-//! anew at each interval. It must not know phases: who does closes the slices.
+//! Owns the length of a slice. A killed run loses no open slice: a second file holds the open slices and is written
+//! anew at each interval. It must not know phases: the caller closes the slices when the phase changes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,20 +14,20 @@ use super::files::{io_error, write_bytes};
 use super::latency::HistogramLog;
 use super::{Error, file};
 
-/// Histograms are written as they come for so long.
+/// The first part of a run, in which each histogram is written by itself.
 const SINGLE_MS: u64 = 3600 * 1000;
-/// Later a slice is this part of what the run has lasted, so that a chart of the whole has a point for each two pixels or three; …
+/// Later a slice is this part of the run so far, so that a chart of the whole has a point for each two or three pixels.
 const PARTS: u64 = 240;
-/// … but at least and at most so long. With 60 s throughout, the latencies of 100 hours would be 36 MB.
+/// The least and the greatest length of a slice. With 60 s throughout, the latencies of 100 hours would be 36 MB.
 const SLICE_MS_LEAST: u64 = 60_000;
 const SLICE_MS_MOST: u64 = 600_000;
 
-/// `latency.hlog`, and what waits to be written to it.
+/// `latency.hlog`, and the slices that wait to be written to it.
 pub(super) struct Slices {
     log: HistogramLog,
     open: BTreeMap<String, OpenSlice>,
     open_path: PathBuf,
-    /// Whether the file of open slices is there, and whether it is as they are.
+    /// Whether the file of open slices exists, and whether it is up to date.
     open_written: bool,
     open_current: bool,
 }
@@ -69,15 +69,15 @@ impl Slices {
         self.log.append(tag, full.start_ms, full.end_ms, &full.histogram)
     }
 
-    /// Closes one of the open slices and says what became of it; none where none is open.
+    /// Closes one of the open slices and returns the result; none if no slice is open.
     pub(super) fn close_one(&mut self) -> Option<Result<(), Error>> {
         let (tag, slice) = self.open.pop_first()?;
         self.open_current = false;
         Some(self.log.append(&tag, slice.start_ms, slice.end_ms, &slice.histogram))
     }
 
-    /// Hands everything to the operating system, the open slices too. On a full disk those of the last interval stay in their file: nothing is
-    /// lost by it, because they are still in memory.
+    /// Writes everything to the operating system, including the open slices. On a full disk their file keeps the state
+    /// of the last interval. Nothing is lost, because the slices are still in memory.
     pub(super) fn flush(&mut self) -> Result<(), Error> {
         self.log.flush()?;
         if self.open_current {

@@ -1,5 +1,5 @@
-//! What is written of a run is read back; what is torn or missing is noted; what is wrong is refused with file and line.
-//! It is one file, because each test writes a record, spoils one thing in it, and reads it back.
+//! A written record is read back; torn or missing parts are noted; wrong parts are refused with file and line. The
+//! tests share one file, because each writes a record, spoils one thing in it, and reads it back.
 
 use std::fs;
 use std::path::Path;
@@ -157,7 +157,8 @@ fn anomalies_are_capped_for_each_outcome() {
     assert!(fs::metadata(dir.path().join(file::ANOMALIES)).unwrap().len() < 4 << 20);
 }
 
-/// Of a fault a minute in a hundred hours every one keeps its first hit and its doublings, whatever the others did.
+/// With a fault a minute for a hundred hours, each fault keeps its first hit and its doublings, whatever the others
+/// did.
 #[test]
 fn hits_are_capped_for_each_fault_and_for_all() {
     let example = Example::clean();
@@ -175,7 +176,7 @@ fn hits_are_capped_for_each_fault_and_for_all() {
     assert!(rows.len() < 20_000, "{}", rows.len());
 }
 
-/// A run that is killed loses nothing of the slices that were not full, and counts none of them twice.
+/// A killed run loses none of its incomplete slices, and counts none of them twice.
 #[test]
 fn a_killed_run_keeps_its_open_slices() {
     let example = Example::clean();
@@ -218,7 +219,7 @@ fn long_runs_are_thinned_without_losing_peaks_or_counts() {
     let mut writer = Writer::create(dir.path(), &example.manifest).unwrap();
     let mut histogram = Histogram::new(3).unwrap();
     histogram.record_n(1500, 10).unwrap();
-    // The third hour only: before it everything is kept.
+    // Only the third hour: before it everything is kept.
     for start_ms in (2 * hour_ms..3 * hour_ms).step_by(5000) {
         for second in 0..5 {
             let mut sample = example.samples[30].clone();
@@ -275,7 +276,7 @@ fn commits_and_observations_are_kept_on_request_only() {
     }
 }
 
-/// A run that was killed leaves a frame without its end: what can be read is read.
+/// A killed run leaves a compressed frame without its end: the readable part is read.
 #[test]
 fn a_torn_file_of_events_is_read_up_to_there() {
     let dir = tempfile::tempdir().unwrap();
@@ -296,7 +297,7 @@ fn request(id: u64, verb: Verb, ended_ms: Option<u64>) -> RequestRow {
     RequestRow { id, t_ms: id, verb, status: 200, ended_ms, ended_by, ..RequestRow::default() }
 }
 
-/// The later line of a watch replaces the earlier one, also when other requests lie between and another watch stays open.
+/// The later line of a watch replaces the earlier one, even if other requests lie between and another watch stays open.
 #[test]
 fn a_watch_is_one_row_however_many_lines_it_has() {
     let dir = tempfile::tempdir().unwrap();
@@ -340,7 +341,7 @@ fn a_flood_of_requests_is_counted_and_open_watches_still_get_their_end() {
     assert_eq!((requests.summaries.as_slice(), requests.complete_until_ms()), ([summary].as_slice(), Some(start_ms)));
 }
 
-/// What a hot loop asked until the lines were full is judged.
+/// A hot loop's requests before the lines were full are judged.
 #[test]
 fn rows_are_complete_until_the_first_request_without_a_line() {
     let dir = tempfile::tempdir().unwrap();
@@ -359,7 +360,7 @@ fn rows_are_complete_until_the_first_request_without_a_line() {
     assert_eq!(requests.summaries[0].requests, 2);
 }
 
-/// A control plane that does not tell who asks is no defect of the record.
+/// A control plane that does not report the author of each request is no defect of the record.
 #[test]
 fn a_record_without_requests_has_no_note_about_them() {
     let example = Example { requests: None, ..Example::clean() };
@@ -430,7 +431,7 @@ fn plans_and_histograms_of_a_far_time_are_refused_too() {
     }
 }
 
-/// Opening a pipe waits for who writes it, and a device has no end: neither is opened.
+/// Opening a pipe waits for a writer, and a device has no end: neither is opened.
 #[test]
 fn only_regular_files_are_read() {
     let all = [file::MANIFEST, file::INTERVALS, file::SAMPLES, file::FAULTS, file::ANOMALIES, file::REQUESTS];
@@ -450,7 +451,7 @@ fn only_regular_files_are_read() {
     }
 }
 
-/// What a link of a record leads to is somebody else's: it is shown nowhere, and not told to be there.
+/// The target of a link in a record may be private: its contents are not shown, and its existence is not revealed.
 #[test]
 fn links_are_not_followed() {
     let elsewhere = tempfile::tempdir().unwrap();
@@ -470,7 +471,7 @@ fn links_are_not_followed() {
     let record = Record::open(dir.path()).unwrap();
     assert!(record.files.iter().all(|file| file.name != file::SUBJECT_LOG && !file.name.contains("secret")));
     assert!(matches!(file_of(dir.path(), file::SUBJECT_LOG, 1 << 20), Err(Error::NotAFile { .. })));
-    // The folder itself is the one that the user named.
+    // The folder itself is named by the user.
     let link = elsewhere.path().join("record");
     std::os::unix::fs::symlink(dir.path(), &link).unwrap();
     assert!(Record::open(&link).is_ok());
@@ -496,14 +497,14 @@ fn rows_and_plans_and_slices_without_end_are_refused() {
     let text = fs::read_to_string(&path).unwrap();
     let line = text.lines().rfind(|line| line.starts_with("Tag=lag,")).unwrap();
     let rest = line.splitn(3, ',').nth(2).unwrap();
-    // To and fro, so that each line is a slice of its own.
+    // The lines alternate, so that each line is a slice of its own.
     let more = format!("Tag=lag,0.000,{rest}\nTag=lag,5.000,{rest}\n").repeat(2500);
     fs::write(&path, text + &more).unwrap();
     let error = Record::open(dir.path()).unwrap_err().to_string();
     assert!(error.contains("more slices of one tag than lines in order make"), "{error}");
 }
 
-/// A packed file says nothing of its length: what is unpacked is bounded.
+/// A compressed file does not show its length: the unpacked bytes are bounded.
 #[test]
 fn packed_events_unpack_to_a_bounded_length() {
     let dir = tempfile::tempdir().unwrap();
@@ -511,7 +512,7 @@ fn packed_events_unpack_to_a_bounded_length() {
     let packed = zstd::encode_all(zeros.as_slice(), 3).unwrap();
     assert!(packed.len() < 64 << 10);
     fs::write(dir.path().join(file::COMMITS), &packed).unwrap();
-    // A frame that wants a window of two gigabytes, from whatever writer.
+    // A frame that requires a window of two gigabytes, from any writer.
     let wide = [&[0x28, 0xb5, 0x2f, 0xfd, 0x00, 21 << 3][..], &[1, 0, 0]].concat();
     fs::write(dir.path().join(file::OBSERVATIONS), wide).unwrap();
     assert_eq!(Events::open(dir.path()).unwrap(), Events::default());
@@ -520,12 +521,12 @@ fn packed_events_unpack_to_a_bounded_length() {
 #[test]
 fn files_larger_than_any_run_writes_are_refused_unread() {
     let dir = written(&Example::clean());
-    // A hole costs no room on the disk.
+    // A sparse file takes no room on the disk.
     fs::OpenOptions::new().append(true).open(dir.path().join(file::SAMPLES)).unwrap().set_len(1 << 40).unwrap();
     assert!(matches!(Record::open(dir.path()), Err(Error::TooLarge { bytes: 0x100_0000_0000, .. })));
 }
 
-/// Reports are written beside the record: what lies there under the name of a half-written one is not opened either.
+/// Reports are written beside the record: a file under the name of a half-written report is not opened either.
 #[test]
 fn a_pipe_in_the_place_of_a_half_written_file_does_not_hold_the_reports() {
     let dir = written(&Example::clean());
@@ -541,12 +542,13 @@ fn a_pipe_in_the_place_of_a_half_written_file_does_not_hold_the_reports() {
     assert!(!part.exists());
 }
 
-/// Where nothing else can be written any more the end is, and says why: a record without one is taken for that of a killed run.
+/// If nothing else can be written any more, the end is written with the reason: a record without one is taken for that
+/// of a killed run.
 #[test]
 fn a_record_that_cannot_be_written_says_so_at_its_end() {
     let example = Example::clean();
     let dir = tempfile::tempdir().unwrap();
-    // A file that takes numbers only.
+    // A file that accepts only numbers.
     std::os::unix::fs::symlink("/proc/self/oom_score_adj", dir.path().join(file::SAMPLES)).unwrap();
     let mut writer = Writer::create(dir.path(), &example.manifest).unwrap();
     writer.interval(&example.intervals[0]).unwrap();
@@ -561,8 +563,8 @@ fn a_record_that_cannot_be_written_says_so_at_its_end() {
     assert!(detail.contains("samples.jsonl: Invalid argument"), "{detail}");
 }
 
-/// A disk that is full ends no run: rows wait, then they are lost and counted, and go on where there is room again. The room for the end
-/// is taken at the start.
+/// A full disk ends no run: rows wait, then they are lost and counted, and writing continues when there is room again.
+/// The room for the end is taken at the start.
 #[test]
 #[ignore = "slow"]
 fn a_full_disk_takes_rows_and_not_the_run() {
@@ -623,7 +625,7 @@ fn fills_and_empties(disk: &Path) {
     let record = Record::open(&dir).unwrap();
     let written = record.end.unwrap();
     assert_eq!(written.reason, end.reason);
-    // What waited to the end was lost as well.
+    // Rows that waited until the end were lost as well.
     assert!(written.lost.unwrap().rows > 2, "{written:?}");
     assert!(record.intervals.last().unwrap().end_ms >= lost.from_ms);
 }

@@ -1,16 +1,18 @@
 //! Times that a record may hold.
 //!
-//! Owns the bound and which fields of a row it is for, and the bound of all other numbers. Every chart, axis and sum over time is made for the length of the run: one
-//! row with a time in a far future would make them endless.
+//! Owns the bound on times and the fields of a row that it applies to, and the bound on all other numbers. Every
+//! chart, axis and sum over time has the length of the run: one row with a time in the far future would make them
+//! endless.
 
 use super::{
     AnomalyRow, CrashRow, End, EndState, FaultRow, Interval, Manifest, MetricsRow, Objects, RequestLine, Sample, Step,
 };
 
-/// No run is longer: its three phases have at most a leap year each, and it may take as long again to end.
+/// The longest run: its three phases have at most a leap year each, and it may take as long again to end.
 pub const TIME_MS_MAX: u64 = 4 * 366 * 24 * 3_600_000;
 
-/// Whole numbers in a row have no more digits: 9 TiB, 115 days in microseconds. All rows of a record can be summed up then.
+/// The most digits of a whole number in a row: 9 TiB, 115 days in microseconds. With this bound, sums over all rows of
+/// a record fit.
 const DIGITS_MAX: usize = 13;
 
 /// The digits of the longest whole number in a text of JSON, if it is too long.
@@ -40,9 +42,7 @@ pub(super) fn too_long(json: &[u8]) -> Option<usize> {
     None
 }
 
-/// A row that has times.
 pub(super) trait Times {
-    /// The latest of its times.
     fn latest_ms(&self) -> u64;
 }
 

@@ -1,6 +1,6 @@
 //! Writing a run record while the run is under way.
 //!
-//! Owns the order and the bounds of what is written: rows are appended and flushed at each interval, so that a killed run
+//! Owns the order and the bounds of the files: rows are appended and flushed at each interval, so that a killed run
 //! can be judged up to its last interval, and a run of 100 hours stays under 200 MB. It must not judge.
 
 use std::collections::BTreeMap;
@@ -27,20 +27,23 @@ pub const ANOMALY_ROWS_PER_OUTCOME: u64 = 1000;
 /// Stream lines kept with an anomaly, and the characters kept of each line.
 const WIRE_LINES: usize = 20;
 const WIRE_LINE_CHARS: usize = 600;
-/// Every sample is kept for so long; later the last of each interval, and before it the one with the largest resident set if that
-/// stands out. A row is about 430 bytes, so all the samples of 100 hours would be 155 MB.
+/// The first part of a run, in which every sample is kept. Later the last sample of each interval is kept, and before
+/// it the one with the largest resident set if it stands out. A row is about 430 bytes, so all the samples of 100 hours
+/// would be 155 MB.
 pub(crate) const ALL_SAMPLES_MS: u64 = 2 * 3600 * 1000;
 /// Bytes of the rows of one outcome up to which they keep their stream lines; without them a row is about 400 bytes. With all of them the
 /// rows of ten outcomes could be 120 MB. The usual row has less than 2 KiB.
 const WIRE_BYTES_PER_OUTCOME: u64 = 2 << 20;
 /// Bytes of the rows of one outcome up to which they keep the history of their object, of 2 KiB usually and 5 KiB at most.
 const EVIDENCE_BYTES_PER_OUTCOME: u64 = 3 << 20;
-/// Hits of one fault that have a row each: the story of a client has fewer. A fault that strikes each event of a busy stream has thousands.
+/// Hits of one fault that have a row each: more than a client's story needs. A fault that hits each event of a busy
+/// stream has thousands.
 const HIT_ROWS_MAX: u64 = 100;
-/// Hits of all faults that have a row each, 2.5 MB; later only the first of each fault and then each doubling. 100 hours of a fault a minute
-/// would be 140 MB.
+/// Hits of all faults that have a row each, 2.5 MB; later only the first of each fault and then each doubling. 100
+/// hours with one fault a minute would be 140 MB.
 const HIT_ROWS_OF_ALL_MAX: u64 = 10_000;
-/// A sample stands out of its interval with a resident set so many times that of the last one, or with the largest so far.
+/// A sample stands out of its interval if its resident set is this many times that of the last one, or the largest so
+/// far.
 const PEAK_LEAST: f64 = 1.05;
 
 /// Appends the facts of a run to its record.
@@ -53,22 +56,23 @@ pub struct Writer {
     faults: Rows,
     anomalies: Rows,
     latency: Slices,
-    /// Commits and observations.
+    /// The files of commits and of observations.
     events: Option<[Packed; 2]>,
     requests: Option<(Rows, Cap)>,
     metrics: Option<Rows>,
     crashes: Option<Rows>,
-    /// Rows and bytes of each outcome.
+    /// The number of rows and bytes of each outcome.
     anomaly_rows: BTreeMap<Outcome, (u64, u64)>,
     anomalies_dropped: u64,
     hit_rows: u64,
     phase: Option<Phase>,
-    /// The samples of the current interval that will be kept, once not all are: the one with the largest resident set, and the last.
+    /// The samples of the current interval that will be kept, once not all are: the one with the largest resident set,
+    /// and the last.
     kept_samples: Option<(Sample, Sample)>,
     /// The largest resident set of a sample that was written.
     largest_bytes: u64,
     lost: Option<Lost>,
-    /// Up to here everything is written.
+    /// The time until which nothing was lost.
     whole_to_ms: u64,
 }
 
@@ -82,7 +86,7 @@ struct Packed {
 }
 
 impl Writer {
-    /// Creates the directory and writes the manifest. A directory that holds a record already is refused.
+    /// Creates the directory and writes the manifest. Refuses a directory that already holds a record.
     pub fn create(dir: &Path, manifest: &Manifest) -> Result<Self, Error> {
         fs::create_dir_all(dir).map_err(io_error("create", dir))?;
         let path = dir.join(file::MANIFEST);
@@ -115,7 +119,7 @@ impl Writer {
         })
     }
 
-    /// Writes into the manifest which rate the churn has, where the run had to find it out, with a note for people.
+    /// Writes the churn's rate into the manifest, with a note for people, if the run had to measure it first.
     pub fn churn_rate(&mut self, per_second: f64, note: String) -> Result<(), Error> {
         self.manifest.churn_rate_per_second = Some(per_second);
         self.manifest.notes.push(note);
@@ -127,16 +131,16 @@ impl Writer {
         self.kept(result)
     }
 
-    /// Also writes every commit and observation that is handed to [`Self::commit`] and [`Self::observation`]. The files have no
-    /// bound but the length of the run.
+    /// Also writes every commit and observation passed to [`Self::commit`] and [`Self::observation`]. Only the length
+    /// of the run bounds the files.
     pub fn keep_events(mut self) -> Result<Self, Error> {
         let create = |name| Packed::create(self.dir.join(name));
         self.events = Some([create(file::COMMITS)?, create(file::OBSERVATIONS)?]);
         Ok(self)
     }
 
-    /// Also writes what is handed to [`Self::request`]: the control plane tells who asks what. Without this the record has no
-    /// such file, and nobody takes its silence for the subject's.
+    /// Also writes the requests passed to [`Self::request`], because the control plane reports the author of each
+    /// request. Without this the record has no such file, and a missing request is not taken for a silent subject.
     pub fn tell_requests(mut self) -> Result<Self, Error> {
         self.requests = Some((Rows::create(self.dir.join(file::REQUESTS))?, Cap::default()));
         Ok(self)
@@ -144,7 +148,7 @@ impl Writer {
 
     /// Appends an interval and flushes everything, so that the record is complete up to here.
     pub fn interval(&mut self, row: &Interval) -> Result<(), Error> {
-        // A slice must not reach over a change of phase, or it would be judged in the wrong one.
+        // A slice must not span a change of phase, or it would be judged in the wrong one.
         if self.phase != Some(row.phase) {
             self.phase = Some(row.phase);
             self.close_slices()?;
@@ -165,7 +169,7 @@ impl Writer {
         Ok(())
     }
 
-    /// How many rows wait for room on the disk; none where it is not full.
+    /// Rows that wait for room on the disk; zero unless it is full.
     pub fn rows_waiting(&self) -> u64 {
         let files = [&self.intervals, &self.samples, &self.faults, &self.anomalies].into_iter();
         let files = files.chain(self.requests.iter().map(|(rows, _)| rows)).chain(&self.metrics).chain(&self.crashes);
@@ -173,12 +177,12 @@ impl Writer {
         rows + self.latency.rows_waiting()
     }
 
-    /// What a full disk has taken from the record so far.
+    /// The rows that the record has lost to a full disk so far.
     pub fn lost(&self) -> Option<Lost> {
         self.lost
     }
 
-    /// A row that a full disk took is counted and ends no run: what is measured after it is worth as much.
+    /// A row lost to a full disk is counted and does not end the run: later measurements are still valid.
     fn kept<T>(&mut self, result: Result<T, Error>) -> Result<(), Error> {
         match result {
             Err(error) if error.is_full() => {
@@ -202,7 +206,7 @@ impl Writer {
             let result = self.samples.append(row);
             return self.kept(result);
         }
-        // What only some samples have is that of the last one which has it.
+        // Values that only some samples have are taken from the last sample that has them.
         let before = self.kept_samples.take();
         let last = before.as_ref().map_or_else(|| row.clone(), |(_, last)| carried(last, row));
         let peak = match before {
@@ -213,7 +217,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Appends a reading of the subject's own metrics, if the manifest says that there are any.
+    /// Appends a reading of the subject's own metrics, if the manifest has a plan for them.
     pub fn metrics(&mut self, row: &MetricsRow) -> Result<(), Error> {
         let result = self.metrics.as_mut().map_or(Ok(0), |rows| rows.append(row));
         self.kept(result)
@@ -225,7 +229,7 @@ impl Writer {
         self.kept(result)
     }
 
-    /// Appends a fault row. Of a fault with very many hits only some have one; each row has the count.
+    /// Appends a row of a fault. Of a fault with very many hits only some have a row; each row has the count.
     pub fn fault(&mut self, row: &FaultRow) -> Result<(), Error> {
         if row.event == FaultEvent::Hit {
             let many = row.hits > HIT_ROWS_MAX || self.hit_rows >= HIT_ROWS_OF_ALL_MAX;
@@ -264,7 +268,7 @@ impl Writer {
         self.kept(result)
     }
 
-    /// Whether a further anomaly of this outcome would have a row: then it is worth looking into.
+    /// Whether a further anomaly of this outcome would have a row: only then it is worth gathering evidence.
     pub fn wants(&self, outcome: Outcome) -> bool {
         self.anomaly_rows.get(&outcome).is_none_or(|(rows, _)| *rows < ANOMALY_ROWS_PER_OUTCOME)
     }
@@ -300,7 +304,7 @@ impl Writer {
         self.kept(result)
     }
 
-    /// Notes requests of the subject that nobody knows more of than their number.
+    /// Counts requests of the subject of which only the number is known.
     pub fn requests_lost(&mut self, requests: u64) {
         if let Some((_, cap)) = &mut self.requests {
             cap.lost(requests);
@@ -319,7 +323,7 @@ impl Writer {
         self.kept_event(result)
     }
 
-    /// Compressed files cannot leave out a row. They are also what fills disks: where there is no room for them they end.
+    /// Compressed files cannot leave out a row. They also fill disks: if there is no room for them, they end.
     fn kept_event(&mut self, result: Result<(), Error>) -> Result<(), Error> {
         if result.as_ref().is_err_and(Error::is_full) {
             self.events = None;
@@ -332,7 +336,7 @@ impl Writer {
         self.whole(file::END_STATE, state)
     }
 
-    /// Writes what the objects tell. The file appears at once or not at all.
+    /// Writes the facts from the objects. The file appears at once or not at all.
     pub fn objects(&mut self, objects: &Objects) -> Result<(), Error> {
         self.whole(file::OBJECTS, objects)
     }
@@ -346,8 +350,8 @@ impl Writer {
         self.kept(result)
     }
 
-    /// Writes how the run ended, after everything else. The file appears at once or not at all, and also where nothing else can
-    /// be written any more: then it says so instead, and the error is returned.
+    /// Writes how the run ended, after everything else. The file appears at once or not at all. If nothing else can be
+    /// written any more, the file records that error instead, and the error is returned.
     pub fn end(&mut self, end: &End) -> Result<(), Error> {
         let result = self.finish();
         let waiting = self.rows_waiting();
@@ -355,7 +359,7 @@ impl Writer {
             self.lose(waiting);
         }
         let Err(error) = result else { return self.last.say(&End { lost: self.lost.or(end.lost), ..end.clone() }) };
-        let detail = format!("what was left of the record could not be written: {}", chain(&error));
+        let detail = format!("the rest of the record could not be written: {}", chain(&error));
         let reason = match &end.reason {
             reason @ EndReason::HarnessError { .. } => reason.clone(),
             _ => EndReason::HarnessError { detail },
@@ -374,7 +378,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Hands everything that was appended to the operating system, as far as there is room on the disk.
+    /// Writes all appended rows to the operating system, as far as there is room on the disk.
     pub fn flush(&mut self) -> Result<(), Error> {
         if let Some((peak, last)) = self.kept_samples.take() {
             let stands_out = rss(&peak) > self.largest_bytes || rss(&peak) as f64 > PEAK_LEAST * rss(&last) as f64;
@@ -392,7 +396,7 @@ impl Writer {
         let packed = self.events.iter_mut().flatten();
         let packed = packed.map(|Packed { path, out }| out.flush().map_err(io_error("write", path)));
         for result in rows.chain([self.latency.flush()]).chain(packed) {
-            // What there is no room for waits.
+            // Rows without room on the disk wait.
             result.or_else(|error| if error.is_full() { Ok(()) } else { Err(error) })?;
         }
         Ok(())
@@ -407,7 +411,7 @@ impl Writer {
 }
 
 impl Drop for Writer {
-    /// A run that ends by an error still leaves what was appended. Errors have nowhere to go from here.
+    /// A run that ends by an error still leaves its appended rows. Errors cannot be returned from here.
     fn drop(&mut self) {
         let _ = self.close_slices();
         let _ = self.flush();
@@ -435,7 +439,7 @@ impl Rows {
         Sink::create(path).map(Self)
     }
 
-    /// Returns how many bytes the row takes.
+    /// Returns the bytes of the row.
     fn append(&mut self, row: &impl Serialize) -> Result<u64, Error> {
         let line = json_line(row, self.0.path())?;
         self.0.append(&line)?;
@@ -443,14 +447,14 @@ impl Rows {
     }
 }
 
-/// A row in memory: one that cannot be encoded must not leave half a line.
+/// A row as text, encoded in memory first: a row that cannot be encoded must not leave half a line.
 fn json_line(row: &impl Serialize, path: &Path) -> Result<Vec<u8>, Error> {
     let mut line = serde_json::to_vec(row).map_err(|source| Error::Encode { path: path.to_owned(), source })?;
     line.push(b'\n');
     Ok(line)
 }
 
-/// A sample with what it lacks of the one before it in the same interval.
+/// The sample, with its missing values taken from the one before it in the same interval.
 fn carried(before: &Sample, row: &Sample) -> Sample {
     let mut row = row.clone();
     row.sockets = row.sockets.or(before.sockets);
@@ -462,12 +466,11 @@ fn carried(before: &Sample, row: &Sample) -> Sample {
     row
 }
 
-/// The resident set of the subject, in bytes.
 fn rss(sample: &Sample) -> u64 {
     sample.subject.map_or(0, |process| process.rss_bytes)
 }
 
-/// Puts a story of the run beside its record, for the reports.
+/// Writes a story of the run beside its record, for the reports.
 pub fn tell_story(dir: &Path, lines: &[String]) -> Result<(), Error> {
     write_bytes(&dir.join(file::STORY), (lines.join("\n") + "\n").as_bytes())
 }

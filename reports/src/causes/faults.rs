@@ -1,10 +1,10 @@
-//! When faults were active, and which of them change what arrives.
+//! The times of faults, and which faults change or lose data before it arrives.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::record::{FaultEvent, FaultRow, Record, is_unsure};
 
-/// When each fault was active.
+/// The time of each fault.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Faults {
     spans: Vec<Active>,
@@ -18,16 +18,16 @@ struct Active {
 }
 
 impl Faults {
-    /// Those that had a real effect in a run, from their beginning on.
+    /// The faults that had a real effect in a run, each from its start on.
     pub fn of(record: &Record) -> Self {
         Self::of_rows(&record.faults)
     }
 
-    /// The same from their rows, in order.
+    /// Like [`Self::of`], from the rows of faults in order.
     pub fn of_rows(rows: &[FaultRow]) -> Self {
         let hit: BTreeSet<&str> = rows.iter().filter(|row| row.hits > 0).map(|row| row.id.as_str()).collect();
         let mut spans: Vec<Active> = Vec::new();
-        // Those that have not ended, by the fault: a fault ends the last of its own.
+        // The open entries by fault: an end closes the last entry of its own fault.
         let mut open: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         for row in rows {
             match row.event {
@@ -52,7 +52,7 @@ impl Faults {
         self.overlapping(from_ms, to_ms).next()
     }
 
-    /// The first of them under which what was sent may not have arrived as it was.
+    /// The first such fault under which sent data may not have arrived unchanged.
     pub(super) fn unsure_between(&self, from_ms: u64, to_ms: u64) -> Option<&str> {
         self.overlapping(from_ms, to_ms).find(|name| is_unsure(name))
     }

@@ -1,35 +1,35 @@
-//! An anomaly's evidence, read as questions about it: was it sent, was a watch open, what was asked next.
+//! Queries on an anomaly's evidence: whether the version was sent, whether a watch was open, which request came next.
 //!
-//! Owns no opinion. Where the control plane tells nothing of the wire, or no evidence was kept, [`History::is_told`] says so.
+//! Owns no opinion. If the control plane does not record the wire, or no evidence was kept, [`History::is_told`] is
+//! false.
 
 use facts::Change;
 
 use crate::record::{AnomalyRow, EndedBy, Evidence, ReadOn, Step};
 
-/// The clocks of commits and of requests are one, but what happens in one millisecond has no order.
+/// Commits and requests have the same clock, but events in the same millisecond have no order.
 pub(super) const SLACK_MS: u64 = 5;
 
-/// What is known of one anomaly.
+/// The facts about one anomaly.
 #[derive(Debug)]
 pub(super) struct History<'a> {
     evidence: Option<&'a Evidence>,
     steps: &'a [Step],
-    /// The version as a number; none where it is not one.
+    /// The version as a number; none if it is not a number.
     pub revision: Option<u64>,
     revision_text: &'a str,
-    /// When it was written; when it was first heard of, where that is not known.
+    /// When the version was written; if that is unknown, when it was first reported.
     pub committed_ms: u64,
     pub until_ms: u64,
 }
 
-/// A version on a watch.
+/// A version sent on a watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Sent {
     pub t_ms: u64,
     pub watch: u64,
 }
 
-/// A list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Listed {
     pub t_ms: u64,
@@ -46,7 +46,6 @@ pub(super) struct Watch<'a> {
     pub end: Option<End>,
 }
 
-/// How a watch ended.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct End {
     pub t_ms: u64,
@@ -69,17 +68,17 @@ impl<'a> History<'a> {
         }
     }
 
-    /// Whether the control plane told what it sent and was asked.
+    /// Whether the control plane recorded its events and the requests that it got.
     pub fn is_told(&self) -> bool {
         self.evidence.is_some_and(|evidence| evidence.wire) && self.revision.is_some()
     }
 
-    /// What is known, in order.
+    /// The recorded steps, in order.
     pub fn steps(&self) -> &'a [Step] {
         self.steps
     }
 
-    /// What the subject reported of later versions, of whatever object of the resource.
+    /// The subject's reports of later versions of any object of the resource.
     pub fn read_on(&self) -> Option<ReadOn> {
         self.evidence.and_then(|evidence| evidence.read_on)
     }
@@ -89,7 +88,7 @@ impl<'a> History<'a> {
         self.steps.iter().any(|step| matches!(step, Step::Reported { .. }))
     }
 
-    /// Every time that a version was put on a watch.
+    /// Every time at which a version was sent on a watch.
     pub fn sent(&self, revision: &str) -> Vec<Sent> {
         let sent = |step: &Step| match step {
             Step::Sent { t_ms, revision: of, watch } if of == revision => Some(Sent { t_ms: *t_ms, watch: *watch }),
@@ -98,12 +97,12 @@ impl<'a> History<'a> {
         self.steps.iter().filter_map(sent).collect()
     }
 
-    /// Every time that this version was put on a watch.
+    /// Every time at which this version was sent on a watch.
     pub fn own_sent(&self) -> Vec<Sent> {
         self.sent(self.revision_text)
     }
 
-    /// Whether any version of the object was put on this watch.
+    /// Whether any version of the object was sent on this watch.
     pub fn sent_on(&self, number: u64) -> bool {
         self.steps.iter().any(|step| matches!(step, Step::Sent { watch, .. } if *watch == number))
     }
@@ -113,7 +112,7 @@ impl<'a> History<'a> {
         self.revision.is_some() && self.deletion() == self.revision
     }
 
-    /// The first time that a fault kept this version back, with the fault.
+    /// The first time at which a fault withheld this version, with the fault.
     pub fn withheld(&self) -> Option<(Sent, &'a str)> {
         self.steps.iter().find_map(|step| match step {
             Step::Withheld { t_ms, revision, watch, fault } if revision == self.revision_text => {
@@ -123,7 +122,7 @@ impl<'a> History<'a> {
         })
     }
 
-    /// Lists that were answered, each once.
+    /// Lists that were answered, without repetitions.
     pub fn lists(&self) -> impl Iterator<Item = Listed> + use<'a> {
         self.steps.iter().filter_map(|step| match step {
             Step::Listed { t_ms, status: 200..300, revision: Some(revision), further: false, .. } => {
@@ -133,7 +132,7 @@ impl<'a> History<'a> {
         })
     }
 
-    /// Watches that were accepted, in order. One that got nothing but an `ERROR` event was refused.
+    /// Watches that were accepted, in order. A watch that got nothing but an `ERROR` event counts as refused.
     pub fn watches(&self) -> Vec<Watch<'a>> {
         let watch = |step: &'a Step| match step {
             Step::Watched { t_ms, watch: Some(number), from, initial, error_code, .. } => {
@@ -156,7 +155,6 @@ impl<'a> History<'a> {
         })
     }
 
-    /// A watch by its number.
     pub fn watch(&self, number: u64) -> Option<Watch<'a>> {
         self.watches().into_iter().find(|watch| watch.number == number)
     }
@@ -175,7 +173,7 @@ impl<'a> History<'a> {
         self.watches().into_iter().filter_map(ended).max_by_key(|(_, end)| end.t_ms)
     }
 
-    /// Requests from a moment on that were refused: how many are known, and the last answer.
+    /// Requests from a moment on that were refused: their number, and the last status.
     pub fn refused_from(&self, t_ms: u64) -> Option<(u64, u16)> {
         let accepted: Vec<u64> = self.watches().iter().map(|watch| watch.number).collect();
         let refused = self.steps.iter().filter(|step| step.t_ms() + SLACK_MS >= t_ms).filter_map(|step| match step {
@@ -187,7 +185,7 @@ impl<'a> History<'a> {
         refused.fold(None, |known, status| Some((known.map_or(1, |(times, _)| times + 1), status)))
     }
 
-    /// Whether anything was asked from a moment on.
+    /// Whether the subject sent any request from a moment on.
     pub fn asked_from(&self, t_ms: u64) -> bool {
         let asks = |step: &Step| matches!(step, Step::Listed { .. } | Step::Watched { .. });
         self.steps.iter().any(|step| asks(step) && step.t_ms() + SLACK_MS >= t_ms)
@@ -229,7 +227,7 @@ impl<'a> History<'a> {
 }
 
 impl Watch<'_> {
-    /// The revision that it was asked from as a number; none where it was from anywhere.
+    /// The revision that the watch started from, as a number; none if it named none.
     pub fn start_number(&self) -> Option<u64> {
         self.from?.parse().ok().filter(|from| *from > 0)
     }

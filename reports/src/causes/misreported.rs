@@ -1,4 +1,5 @@
-//! What should not have been reported, or not then: told twice, told in another order, never written.
+//! Causes of observations that should not exist, or not at that time: duplicates, reports in a wrong order, and
+//! versions that were never written.
 
 use facts::Change;
 
@@ -24,11 +25,12 @@ pub(super) fn duplicate(row: &AnomalyRow, history: &History<'_>) -> Explained {
         return of(Cause::NotTold, format!("{when}; whether it was sent again is not known"));
     }
     let sent: Vec<Sent> = history.own_sent().into_iter().filter(|sent| sent.t_ms <= again_ms).collect();
-    // What was sent before the first report may be told only now, but what came after it was certainly sent again.
+    // The client may report only now a version that was sent before the first report, but a version sent after it was
+    // certainly sent again.
     if let [first, .., last] = sent[..] {
         let from = history.watch(last.watch).filter(|watch| watch.number != first.watch);
         let from = match from.map(|watch| (watch.initial, watch.start_number())) {
-            Some((true, _)) => ", which began with all objects".to_owned(),
+            Some((true, _)) => ", which began with a list of all objects".to_owned(),
             Some((_, Some(from))) => format!(", which the client opened from revision {from}"),
             Some((_, None)) => ", which the client opened without a revision".to_owned(),
             None => String::new(),
@@ -45,13 +47,13 @@ pub(super) fn duplicate(row: &AnomalyRow, history: &History<'_>) -> Explained {
     let list = history.lists().filter(|list| list.t_ms <= again_ms && first_ms.is_some_and(|t_ms| list.t_ms >= t_ms));
     let holds = |list: &Listed| history.revision.is_some_and(|revision| list.revision >= revision);
     if let Some(list) = list.filter(holds).last() {
-        return of(Cause::ToldTwice, format!("{when}, after the list of {} that held it unchanged", millis(list.t_ms)));
+        return of(Cause::ToldTwice, format!("{when}, after the list of {} held it unchanged", millis(list.t_ms)));
     }
     match sent.first() {
         Some(sent) => {
             of(Cause::ToldTwice, format!("sent once, on watch {} at {}, {when}", sent.watch, millis(sent.t_ms)))
         }
-        None => of(Cause::Unknown, format!("{when}; how it came to the client is not known")),
+        None => of(Cause::Unknown, format!("{when}; no record shows how it reached the client")),
     }
 }
 
@@ -62,7 +64,7 @@ pub(super) fn older(row: &AnomalyRow, history: &History<'_>) -> Explained {
     let after = newest.map_or_else(|| "a newer version".to_owned(), |newest| format!("revision {newest}"));
     let when = format!("reported at {} after {after}", millis(at_ms));
     if !history.is_told() {
-        return of(Cause::NotTold, format!("{when}; in which order they were sent is not known"));
+        return of(Cause::NotTold, format!("{when}; the order in which they were sent is not known"));
     }
     let sent = history.own_sent().into_iter().rfind(|sent| sent.t_ms <= at_ms);
     let newer_sent = newest.and_then(|newest| history.sent(&newest.to_string()).first().copied());
@@ -70,14 +72,14 @@ pub(super) fn older(row: &AnomalyRow, history: &History<'_>) -> Explained {
     let list = history.lists().filter(older_list).last();
     match (sent, newer_sent) {
         (Some(sent), Some(newer)) if sent.t_ms > newer.t_ms => {
-            let text = format!("sent on watch {} at {}, after {after}, and believed", sent.watch, millis(sent.t_ms));
+            let text = format!("sent on watch {} at {}, after {after}, and accepted", sent.watch, millis(sent.t_ms));
             of(Cause::OlderStateBelieved, text)
         }
         // A list that was answered after the newer version had been sent.
         (_, newer) if list.is_some_and(|list| newer.is_none_or(|newer| list.t_ms >= newer.t_ms)) => {
             let list = list.unwrap_or(Listed { t_ms: 0, revision: 0 });
             let text = format!(
-                "the list of {} was of revision {}, older than {after} that had been reported",
+                "the list of {} had revision {}, older than {after}, which had been reported",
                 millis(list.t_ms),
                 list.revision
             );
@@ -85,17 +87,17 @@ pub(super) fn older(row: &AnomalyRow, history: &History<'_>) -> Explained {
         }
         (Some(sent), Some(newer)) => {
             let text = format!(
-                "sent before {after} (at {} and {}), reported behind it",
+                "sent before {after} (at {} and {}), but reported after it",
                 millis(sent.t_ms),
                 millis(newer.t_ms)
             );
             of(Cause::Overtaken, text)
         }
-        _ => of(Cause::Unknown, format!("{when}; in which order they came to the client is not known")),
+        _ => of(Cause::Unknown, format!("{when}; the order in which they reached the client is not known")),
     }
 }
 
-/// Something that was never written, or not so.
+/// A version that was never written, or not in this form.
 pub(super) fn phantom(row: &AnomalyRow, history: &History<'_>, faults: &Faults) -> Explained {
     let at_ms = row.observed_ms.unwrap_or(row.t_ms);
     let edited =
@@ -103,13 +105,13 @@ pub(super) fn phantom(row: &AnomalyRow, history: &History<'_>, faults: &Faults) 
     if let Some(fault) = edited {
         return of(
             Cause::OnTheWay,
-            format!("reported at {}, while the fault {fault} changed what was sent", millis(at_ms)),
+            format!("reported at {}, while the fault {fault} changed the bytes that were sent", millis(at_ms)),
         );
     }
     if row.change == Change::Deleted && !row.name.is_empty() {
         let list = history.lists().filter(|list| list.t_ms <= at_ms).last();
         let older = list.filter(|list| history.creation().is_some_and(|created| list.revision < created));
-        let text = format!("reported as deleted at {} while it was there", millis(at_ms));
+        let text = format!("reported as deleted at {} although it existed", millis(at_ms));
         return match older {
             Some(list) => {
                 let from = format!("the list of {} is from before it was created", millis(list.t_ms));
@@ -119,9 +121,9 @@ pub(super) fn phantom(row: &AnomalyRow, history: &History<'_>, faults: &Faults) 
         };
     }
     let what = if row.revision.is_empty() {
-        "something without a revision".to_owned()
+        "an object without a revision".to_owned()
     } else {
         format!("revision {}", row.revision)
     };
-    of(Cause::MadeUp, format!("{what} was reported at {} and never written", millis(at_ms)))
+    of(Cause::MadeUp, format!("{what} was reported at {}, but never written", millis(at_ms)))
 }

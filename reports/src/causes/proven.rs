@@ -1,7 +1,8 @@
-//! What explains a version that was not reported, or late, before anything is said of how the client reads: what the subject did with it.
+//! Causes of missed or late versions that lie in the subject's own work, and take precedence over causes in its
+//! reading.
 //!
-//! Owns the order: its writes were refused, it never led, it was still at work on others, it waits for a workload, it asked for nothing. Each
-//! is said only where lines on the wire prove it.
+//! Owns their order: the subject's writes were refused, it never led, it was still at work on other objects, it
+//! waits for a workload, it sent no requests. Each is named only if lines on the wire prove it.
 
 use super::conduct::Conduct;
 use super::history::{History, SLACK_MS};
@@ -10,7 +11,7 @@ use crate::ledger::Outcome;
 use crate::record::{AnomalyRow, Step, Verb};
 use crate::words::{counted, millis};
 
-/// What needs kubelet, or a controller of Kubernetes' own, to become ready.
+/// Workloads that become ready only with kubelet or a controller of Kubernetes itself.
 const WORKLOADS: [&str; 7] = [
     "deployments.apps",
     "statefulsets.apps",
@@ -38,7 +39,7 @@ pub(super) fn explain(row: &AnomalyRow, history: &History<'_>, conduct: &Conduct
     let is_late = matches!(row.outcome, Outcome::Late | Outcome::LateGhost);
     let until_ms = row.observed_ms.filter(|_| is_late).unwrap_or(u64::MAX);
     let wrote: Vec<Wrote<'_>> = wrote(history).into_iter().filter(|wrote| wrote.t_ms <= until_ms).collect();
-    // A write before the version came to the subject is about an older one: its conflict is no cause.
+    // A write before the version reached the subject is about an older version: its conflict is no cause.
     let came_ms = came_ms(history);
     let came = came_ms.is_some();
     let is_since = |wrote: &Wrote<'_>| came_ms.is_some_and(|came_ms| wrote.t_ms.saturating_add(SLACK_MS) >= came_ms);
@@ -58,10 +59,10 @@ pub(super) fn explain(row: &AnomalyRow, history: &History<'_>, conduct: &Conduct
         let sentence = format!("written at {}, never reported: {}", millis(history.committed_ms), queue.told());
         return Some(Explained { cause: Cause::Queued, sentence });
     }
-    // A witness that tells each event waits for nothing.
+    // A subject whose witness reports each event waits for no workload before it reports.
     if let Some(workload) = awaited(&wrote).filter(|_| came && conduct.nothing_readies && !conduct.tells_each) {
         let sentence = format!(
-            "it {} {} {} at {} and wrote nothing for the object after that; nothing in this control plane makes it ready",
+            "the subject {} {} {} at {} and wrote nothing for the object after that; nothing in this control plane makes it ready",
             if workload.verb == Verb::Create { "made" } else { "wrote" },
             workload.resource,
             workload.object,
@@ -69,13 +70,13 @@ pub(super) fn explain(row: &AnomalyRow, history: &History<'_>, conduct: &Conduct
         );
         return Some(Explained { cause: Cause::AwaitsWorkload, sentence });
     }
-    let silent = || Explained { cause: Cause::Silent, sentence: "it asked for nothing at all".to_owned() };
+    let silent = || Explained { cause: Cause::Silent, sentence: "the subject sent no request at all".to_owned() };
     conduct.is_silent.then(silent)
 }
 
-/// What the proofs above have ruled out, for a sentence that says no cause.
+/// The causes that the proofs above have ruled out, for a sentence without a cause.
 pub(super) fn ruled_out(conduct: &Conduct) -> String {
-    let mut out = vec!["a refused write", "a Lease that it did not get", "a queue"];
+    let mut out = vec!["a refused write", "a Lease that it never got", "a queue"];
     if conduct.nothing_readies {
         out.push("a workload that it waits for");
     }
@@ -98,7 +99,7 @@ fn wrote<'a>(history: &History<'a>) -> Vec<Wrote<'a>> {
     history.steps().iter().filter_map(wrote).collect()
 }
 
-/// When the version first came to the subject, on a watch or in a list; none where it did not, or nobody knows.
+/// When the version first reached the subject, on a watch or in a list; none if it did not, or that is unknown.
 fn came_ms(history: &History<'_>) -> Option<u64> {
     let revision = history.revision.filter(|_| history.is_told())?;
     let sent = history.own_sent().into_iter().map(|sent| sent.t_ms);
@@ -106,8 +107,8 @@ fn came_ms(history: &History<'_>) -> Option<u64> {
     sent.chain(listed).min()
 }
 
-/// The last write that was refused and, unless `ever`, has not succeeded since. What is there already, or gone already, is what the subject
-/// wanted.
+/// The last write that was refused and, unless `ever`, has not succeeded since. A refusal because the object already
+/// exists, or is already deleted, is what the subject wanted.
 fn refused<'a>(wrote: &[Wrote<'a>], ever: bool) -> Option<Wrote<'a>> {
     let of = |one: &Wrote<'a>| (one.verb, one.resource, one.object);
     let last = |at: usize, one: &Wrote<'a>| ever || !wrote[at + 1..].iter().any(|later| of(later) == of(one));
@@ -137,7 +138,7 @@ fn told(history: &History<'_>, refused: Wrote<'_>) -> String {
     )
 }
 
-/// The workload that was written last, after which nothing more was.
+/// The workload that was written last, if no write followed.
 fn awaited<'a>(wrote: &[Wrote<'a>]) -> Option<Wrote<'a>> {
     let last = wrote.last()?;
     ((200..300).contains(&last.status) && WORKLOADS.contains(&last.resource)).then_some(*last)

@@ -1,4 +1,5 @@
-//! Each cause is found from the facts that show it, and from no others; what a real control plane does not tell is not made up.
+//! Each cause is found from the facts that show it, and from no others; facts that a real control plane does not report
+//! are not invented.
 
 use facts::Change;
 
@@ -8,8 +9,8 @@ use crate::record::{EndedBy, Evidence, FaultEvent, FaultRow, ReadOn, Step, Verb}
 
 /// The subject reported later versions.
 const LATER: ReadOn = ReadOn { t_ms: 4500, times: 3 };
-/// What is said of it.
-const READ_ON: &str = "while 3 later versions were, the first at 4.5 s";
+/// The text about these reports.
+const READ_ON: &str = "while 3 later versions were reported, the first at 4.5 s";
 
 /// Version 17 of an object, written at 4 s.
 fn row(outcome: Outcome, steps: &[Step]) -> AnomalyRow {
@@ -106,7 +107,7 @@ fn what_was_sent_and_never_reported_is_lost_in_the_client() {
     assert_eq!(explained(Outcome::Ghost, &steps), lost);
     let slow = says(Cause::SlowInClient, "sent on watch 3 at 4.01 s, reported only at 12 s");
     assert_eq!(explained(Outcome::Late, &steps), slow);
-    // A clean end of the server is after what was sent.
+    // A clean end by the server comes after all sent events.
     let clean = [watched(100, 3, 9), sent(4010, 17, 3), ended(4015, 3, EndedBy::Server, 17)];
     assert_eq!(explained(Outcome::Missed, &clean), lost);
 }
@@ -119,7 +120,7 @@ fn what_broke_off_or_froze_may_not_have_arrived() {
     let frozen = of(&row(Outcome::Missed, &steps[..2]), &fault("net-freeze", 3000, 9000));
     let text = "sent on watch 3 at 4.01 s while the fault net-freeze was active, never reported";
     assert_eq!(frozen, says(Cause::OnTheWay, text));
-    // One that acts on other things, or was over, is no excuse.
+    // A fault that acts on other resources, or was over, is no excuse.
     for other in [fault("http-error", 3000, 9000), fault("net-freeze", 1000, 3000)] {
         assert_eq!(of(&row(Outcome::Missed, &steps[..2]), &other).0, Cause::LostInClient);
     }
@@ -128,13 +129,13 @@ fn what_broke_off_or_froze_may_not_have_arrived() {
 #[test]
 fn who_resumes_behind_a_version_has_skipped_it() {
     let steps = [watched(100, 3, 9), ended(3900, 3, EndedBy::Server, 16), watched(4500, 4, 20)];
-    let skipped = "not sent: watch 3 ended at revision 16 and the client resumed from 20";
+    let skipped = "not sent: watch 3 ended at revision 16, and the client resumed from 20";
     assert_eq!(explained(Outcome::Missed, &steps), says(Cause::SkippedByClient, skipped));
     let mut anywhere = steps.clone();
     anywhere[2] =
         Step::Watched { t_ms: 4500, watch: Some(4), from: None, initial: false, status: 200, error_code: None };
     assert_eq!(explained(Outcome::Ghost, &anywhere).0, Cause::SkippedByClient);
-    // From before it, it had to be sent.
+    // If the watch opened before the version, the version had to be sent.
     let before = [steps[0].clone(), steps[1].clone(), watched(4500, 4, 16)];
     assert_eq!(explained(Outcome::Missed, &before).0, Cause::NotSent);
 }
@@ -142,13 +143,13 @@ fn who_resumes_behind_a_version_has_skipped_it() {
 #[test]
 fn what_a_list_showed_is_lost_from_the_list() {
     let steps = [watched(100, 3, 9), ended(3900, 3, EndedBy::Server, 16), listed(4400, 20), watched(4500, 4, 20)];
-    let in_list = "the list of 4.4 s was of revision 20, which holds it, and it was never reported";
+    let in_list = "the list of 4.4 s (revision 20) had this version, and it was never reported";
     assert_eq!(explained(Outcome::Missed, &steps), says(Cause::LostFromList, in_list));
     let mut gone = steps.to_vec();
     gone.push(committed(4000, 17, Change::Deleted));
-    let text = "the list of 4.4 s (revision 20) had the object no more, and its deletion was never reported";
+    let text = "the list of 4.4 s (revision 20) no longer had the object, and its deletion was never reported";
     assert_eq!(explained(Outcome::Ghost, &gone), says(Cause::LostFromList, text));
-    // A list from before it shows nothing of it.
+    // A list from before the version shows nothing of it.
     let old = [steps[0].clone(), steps[1].clone(), listed(4400, 16), watched(4500, 4, 20)];
     assert_eq!(explained(Outcome::Missed, &old).0, Cause::SkippedByClient);
 }
@@ -164,13 +165,13 @@ fn what_a_fault_withheld_is_not_the_clients() {
     let steps = [watched(100, 3, 9), withheld, watched(9000, 4, 22)];
     let dropped = "dropped by the fault event-dropped (2 of the scenario) on watch 3 at 4.01 s";
     assert_eq!(explained(Outcome::Missed, &steps), says(Cause::Withheld, dropped));
-    let silent = format!("{dropped}, and the client asked for nothing afterwards");
+    let silent = format!("{dropped}, and the client sent no request afterwards");
     assert_eq!(explained(Outcome::Missed, &steps[..2]), says(Cause::Withheld, &silent));
     let mut sent_later = steps[..2].to_vec();
     sent_later.push(sent(11_000, 17, 4));
-    let late = "kept back by the fault event-dropped (2 of the scenario), sent only at 11 s";
+    let late = "withheld by the fault event-dropped (2 of the scenario), sent only at 11 s";
     assert_eq!(explained(Outcome::Late, &sent_later), says(Cause::Withheld, late));
-    // A list afterwards showed it: then it is the client's again.
+    // A list afterwards showed it: then the client lost it.
     let mut healed = steps[..2].to_vec();
     healed.push(listed(9000, 22));
     assert_eq!(explained(Outcome::Missed, &healed).0, Cause::LostFromList);
@@ -179,7 +180,7 @@ fn what_a_fault_withheld_is_not_the_clients() {
 #[test]
 fn who_asks_no_more_is_told_no_more() {
     let steps = [watched(100, 3, 9), ended(3900, 3, EndedBy::Server, 16)];
-    let silent = "not sent: watch 3 ended at 3.9 s, and the client asked for nothing any more";
+    let silent = "not sent: watch 3 ended at 3.9 s, and the client sent no further request";
     assert_eq!(explained(Outcome::Missed, &steps), says(Cause::NeverAskedAgain, silent));
     let lists = [steps[0].clone(), steps[1].clone(), listed(3950, 16)];
     let only_lists = "not sent: watch 3 ended at revision 16, and the client opened no other watch";
@@ -195,7 +196,7 @@ fn who_is_refused_again_and_again_asks_in_vain() {
     let steps = [watched(100, 3, 9), ended(3900, 3, EndedBy::Server, 16), refused(3950, 410), refused(5000, 410)];
     let vain = "not sent: watch 3 ended at revision 16, and 2 requests after it were refused, the last with 410";
     assert_eq!(explained(Outcome::Missed, &steps), says(Cause::RefusedInVain, vain));
-    // A watch that got nothing but an error is no watch; one that got an error in the end was one.
+    // A watch that got only an error is no watch; one that got an error at the end was one.
     let error = |t_ms, watch| {
         let (from, error_code) = (Some("16".to_owned()), Some(410));
         Step::Watched { t_ms, watch: Some(watch), from, initial: false, status: 200, error_code }
@@ -218,16 +219,15 @@ fn who_comes_back_late_is_told_late() {
     ];
     let away = "no watch was open from 3.9 s to 11 s (1 request refused, the last with 500), sent only at 11 s";
     assert_eq!(explained(Outcome::Late, &steps), says(Cause::NoWatchOpen, away));
-    // A watch that had ended before the object was there is not among what is known of the object.
-    let unknown = "no watch was open when it was written, and none before 11 s (1 request refused, the last with 500), sent only at 11 s";
+    // A watch that ended before the object existed is not in the object's evidence.
+    let unknown = "no watch was open when it was written, nor before 11 s (1 request refused, the last with 500), sent only at 11 s";
     assert_eq!(explained(Outcome::Late, &steps[2..]), says(Cause::NoWatchOpen, unknown));
     let list = [watched(100, 3, 9), listed(11_500, 25)];
-    let healed = "not sent on watch 3, which was open; the list of 11.5 s made up for it";
+    let healed = "not sent on watch 3, although it was open; the list of 11.5 s brought it";
     assert_eq!(explained(Outcome::Late, &list), says(Cause::NotSent, healed));
-    // Who comes back with a list was away, and is not told to ask again.
+    // A client that comes back with a list was away, so the remedy is not to ask again.
     let back = [watched(100, 3, 9), ended(3900, 3, EndedBy::Server, 16), refused(3950, 410), listed(11_500, 25)];
-    let healed =
-        "no watch was open from 3.9 s (1 request refused, the last with 410); the list of 11.5 s made up for it";
+    let healed = "no watch was open from 3.9 s (1 request refused, the last with 410); the list of 11.5 s brought it";
     assert_eq!(explained(Outcome::Late, &back), says(Cause::NoWatchOpen, healed));
     let behind = [back[0].clone(), back[1].clone(), watched(3950, 4, 20), listed(11_500, 25)];
     assert_eq!(explained(Outcome::Late, &behind).0, Cause::SkippedByClient);
@@ -235,10 +235,10 @@ fn who_comes_back_late_is_told_late() {
 
 #[test]
 fn what_an_open_watch_was_not_sent_is_the_control_planes() {
-    let open = "not sent on watch 3, which was open";
+    let open = "not sent on watch 3, although it was open";
     assert_eq!(explained(Outcome::Missed, &[watched(100, 3, 9)]), says(Cause::NotSent, open));
     let under = of(&row(Outcome::Missed, &[watched(100, 3, 9)]), &fault("hold-buffer", 3000, 9000));
-    let text = "not sent on watch 3, which was open, under the fault hold-buffer";
+    let text = "not sent on watch 3 while the fault hold-buffer was active, although the watch was open";
     assert_eq!(under, says(Cause::Withheld, text));
 }
 
@@ -253,13 +253,13 @@ fn what_is_told_twice_was_sent_once_or_twice() {
     assert_eq!(explained(Outcome::Duplicate, &again), says(Cause::SentAgain, text));
     let mut relisted = steps.to_vec();
     relisted.push(listed(11_900, 30));
-    assert!(explained(Outcome::Duplicate, &relisted).1.ends_with("after the list of 11.9 s that held it unchanged"));
+    assert!(explained(Outcome::Duplicate, &relisted).1.ends_with("after the list of 11.9 s held it unchanged"));
 }
 
 #[test]
 fn what_goes_back_was_overtaken_or_believed() {
     let steps = [sent(4010, 17, 3), sent(4200, 18, 3), reported(4300, 18), reported(12_000, 17)];
-    let overtaken = "sent before revision 18 (at 4.01 s and 4.2 s), reported behind it";
+    let overtaken = "sent before revision 18 (at 4.01 s and 4.2 s), but reported after it";
     assert_eq!(explained(Outcome::Regressed, &steps), says(Cause::Overtaken, overtaken));
     assert_eq!(explained(Outcome::Resurrected, &steps).0, Cause::Overtaken);
     let stale = [steps.to_vec(), vec![listed(11_900, 12)]].concat();
@@ -272,7 +272,7 @@ fn what_goes_back_was_overtaken_or_believed() {
 fn what_was_never_written_is_made_up() {
     let mut status = row(Outcome::Phantom, &[]);
     (status.name, status.resource) = (String::new(), String::new());
-    assert_eq!(of(&status, &[]), says(Cause::MadeUp, "revision 17 was reported at 12 s and never written"));
+    assert_eq!(of(&status, &[]), says(Cause::MadeUp, "revision 17 was reported at 12 s, but never written"));
     let mut gone = row(Outcome::Phantom, &[committed(4000, 17, Change::Added), listed(11_000, 16)]);
     gone.change = Change::Deleted;
     assert_eq!(of(&gone, &[]).0, Cause::OlderStateBelieved);
@@ -280,7 +280,8 @@ fn what_was_never_written_is_made_up() {
     assert_eq!(edited.0, Cause::OnTheWay);
 }
 
-/// What many watches of the same tell is no matter of queues; what was told before they were many, or of something else, is.
+/// Reports from multiplied watches have that cause and not a queue; reports from before they multiplied, or about
+/// another resource, do not.
 #[test]
 fn what_watches_tell_that_multiplied_has_that_cause() {
     let grown = Grown {
@@ -298,8 +299,7 @@ fn what_watches_tell_that_multiplied_has_that_cause() {
         let own = explain(&row, &Facts::default());
         let Explained { cause, sentence } = multiplied::explain(&row, own.clone(), Some(&grown));
         assert_eq!(cause, Cause::Multiplied, "{outcome}: {own:?}");
-        let end =
-            "; 8 watches of packages.longhaul.dev in default were open at once after 7 ends, and 1 before the first";
+        let end = "; 8 watches of packages.longhaul.dev in default were open at once after 7 ends, compared with 1 before the first end";
         assert_eq!(sentence, format!("{}{end}", own.sentence));
         for other in
             [Grown { from_ms: 12_001, ..grown.clone() }, Grown { resource: "pods".to_owned(), ..grown.clone() }]
@@ -313,15 +313,15 @@ fn what_watches_tell_that_multiplied_has_that_cause() {
     assert_eq!(multiplied::explain(&missed, own.clone(), Some(&grown)), own);
 }
 
-/// A fault that kept an event back and then sent it on the same watch is no excuse for what the client did after that.
+/// A fault that withheld an event and then sent it on the same watch does not excuse the client's later behaviour.
 #[test]
 fn what_came_late_and_waited_in_the_client_is_the_clients() {
     let withheld =
         Step::Withheld { t_ms: 4010, revision: "17".to_owned(), watch: 3, fault: "event-delayed".to_owned() };
     let came = |t_ms| explained(Outcome::Late, &[watched(100, 3, 9), withheld.clone(), sent(t_ms, 17, 3)]);
-    let waited = "kept back by the fault event-delayed from 4.01 s on, sent on watch 3 at 10 s, reported only at 12 s";
+    let waited = "withheld by the fault event-delayed from 4.01 s on, sent on watch 3 at 10 s, reported only at 12 s";
     assert_eq!(came(10_000), says(Cause::SlowInClient, waited));
-    assert_eq!(came(11_500), says(Cause::Withheld, "kept back by the fault event-delayed, sent only at 11.5 s"));
+    assert_eq!(came(11_500), says(Cause::Withheld, "withheld by the fault event-delayed, sent only at 11.5 s"));
 }
 
 #[test]
@@ -330,7 +330,7 @@ fn names_that_come_back_and_gaps_have_their_words() {
     assert_eq!(explained(Outcome::Unobservable, &[]).0, Cause::LegallyUnseen);
 }
 
-/// A real control plane tells nothing of the wire: nobody is blamed, and what is known is said.
+/// A real control plane does not report the wire: no side is blamed, and the known facts are reported.
 #[test]
 fn where_the_wire_is_unknown_nobody_is_blamed() {
     for outcome in [Outcome::Missed, Outcome::Late, Outcome::Ghost, Outcome::Duplicate, Outcome::Regressed] {
@@ -346,7 +346,7 @@ fn where_the_wire_is_unknown_nobody_is_blamed() {
     assert_eq!(of(&missed, &[]), says(Cause::NotTold, text));
 }
 
-/// Records from before there was evidence say what they said.
+/// Older records without evidence are explained by their delivery.
 #[test]
 fn an_older_record_is_explained_by_its_delivery() {
     let mut older = row(Outcome::Missed, &[]);
@@ -361,7 +361,7 @@ fn an_older_record_is_explained_by_its_delivery() {
 
 mod proven;
 
-/// Every cause has words of its own and something to do next.
+/// Every cause has a label of its own and a remedy.
 #[test]
 fn every_cause_has_a_remedy() {
     let mut labels: Vec<&str> = Cause::ALL.iter().map(|cause| cause.label()).collect();

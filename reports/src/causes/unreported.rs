@@ -1,7 +1,7 @@
-//! What was not reported, or late: where on its way a version was lost.
+//! Causes of missed and late versions: the place on its way at which a version was lost.
 //!
-//! From the client backwards: was it sent, did a list hold it, did a fault keep it back, was a watch open, was it asked for. That the client
-//! lost it is said only where it shows that the client read on.
+//! The search goes backwards from the client: was the version sent, did a list contain it, did a fault withhold it, was
+//! a watch open, did the subject ask. The client is blamed only if the record shows that it read on.
 
 use facts::Change;
 
@@ -14,7 +14,7 @@ use crate::ledger::Outcome;
 use crate::record::{AnomalyRow, EndedBy};
 use crate::words::{counted, millis};
 
-/// What was sent so short before its watch was broken off may not have been read.
+/// A version sent in the last part before its watch was broken off may not have been read.
 const BREAKS_WITHIN_MS: u64 = 1000;
 
 pub(super) fn explain(row: &AnomalyRow, history: &History<'_>, facts: &Facts) -> Explained {
@@ -36,11 +36,11 @@ pub(super) fn explain(row: &AnomalyRow, history: &History<'_>, facts: &Facts) ->
     if let Some(sent) = history.own_sent().first().copied() {
         let waited = sent.t_ms.saturating_sub(history.committed_ms);
         if let Some((kept, fault)) = history.withheld().filter(|(kept, _)| kept.watch == sent.watch) {
-            // The fault gave it back: what came after that is the client's.
+            // The fault delivered the version: the delay after that is the client's.
             if late.is_some_and(|late_ms| late_ms.saturating_sub(sent.t_ms) > BREAKS_WITHIN_MS) {
                 let (from, to) = (millis(kept.t_ms), millis(sent.t_ms));
                 let text = format!(
-                    "kept back by the fault {fault} from {from} on, sent on watch {} at {to}, {reported}",
+                    "withheld by the fault {fault} from {from} on, sent on watch {} at {to}, {reported}",
                     sent.watch
                 );
                 return of(Cause::SlowInClient, text);
@@ -64,14 +64,14 @@ pub(super) fn explain(row: &AnomalyRow, history: &History<'_>, facts: &Facts) ->
                 return away;
             }
             let why = not_sent(history, faults, list.t_ms);
-            Explained { sentence: format!("{}; the list of {} made up for it", why.sentence, millis(list.t_ms)), ..why }
+            Explained { sentence: format!("{}; the list of {} brought it", why.sentence, millis(list.t_ms)), ..why }
         }
         (None, Some(late_ms)) => not_sent(history, faults, late_ms),
         (None, None) => not_sent(history, faults, history.until_ms),
     }
 }
 
-/// Created and deleted where nobody looked.
+/// Created and deleted inside a gap.
 pub(super) fn unobservable(row: &AnomalyRow) -> Explained {
     let detail = row.detail.clone().unwrap_or_else(|| "created and deleted while no watch was open".to_owned());
     of(Cause::LegallyUnseen, detail)
@@ -81,7 +81,7 @@ fn of(cause: Cause, sentence: String) -> Explained {
     Explained { cause, sentence }
 }
 
-/// Records from before there was evidence, and the rows of very many anomalies, have a delivery all the same.
+/// Older records without evidence, and the rows of very many anomalies, still have a delivery.
 fn by_delivery(row: &AnomalyRow, reported: &str) -> Option<Explained> {
     let delivery = row.delivery.as_deref()?;
     let cause = match delivery {
@@ -92,7 +92,7 @@ fn by_delivery(row: &AnomalyRow, reported: &str) -> Option<Explained> {
     Some(of(cause, format!("{delivery}, {reported}")))
 }
 
-/// A list that showed what became of the version, and was answered before it was too late.
+/// Whether a list showed the outcome of the version and was answered in time.
 fn list_counts(history: &History<'_>, list: Listed, until_ms: u64) -> bool {
     history.revision.is_some_and(|revision| list.revision >= revision) && list.t_ms <= until_ms
 }
@@ -113,7 +113,8 @@ fn sent_in_time(history: &History<'_>, facts: &Facts, sent: Sent, late: Option<u
     lost(history, &facts.conduct, &format!("{place}, {reported}"))
 }
 
-/// What came to the client and was not reported: its loss if it read on, and if its silence about the object says something.
+/// The client got a version and did not report it: the client lost it if it read on, and if its silence about the
+/// object is significant.
 fn lost(history: &History<'_>, conduct: &Conduct, what: &str) -> Explained {
     let Some(read_on) = history.read_on() else {
         let ruled_out = ruled_out(conduct);
@@ -121,43 +122,46 @@ fn lost(history: &History<'_>, conduct: &Conduct, what: &str) -> Explained {
     };
     if !conduct.tells_each && !history.knew_the_object() {
         let text = format!(
-            "{what}; the subject never wrote anything for this object, which may be its design; {}",
+            "{what}; the subject never wrote anything for this object, perhaps by design; {}",
             ruled_out(conduct)
         );
         return of(Cause::Unknown, text);
     }
     let later = counted(read_on.times, "later version");
     let was = if read_on.times == 1 { "was" } else { "were" };
-    of(Cause::LostInClient, format!("{what}, while {later} {was}, the first at {}", millis(read_on.t_ms)))
+    of(Cause::LostInClient, format!("{what}, while {later} {was} reported, the first at {}", millis(read_on.t_ms)))
 }
 
 fn sent_late(history: &History<'_>, faults: &Faults, sent: Sent) -> Explained {
     let tail = format!("sent only at {}", millis(sent.t_ms));
     if let Some((_, fault)) = history.withheld() {
-        return of(Cause::Withheld, format!("kept back by the fault {fault}, {tail}"));
+        return of(Cause::Withheld, format!("withheld by the fault {fault}, {tail}"));
     }
     let committed_ms = history.committed_ms;
     if let Some(watch) = history.open_at(committed_ms).filter(|watch| watch.number == sent.watch) {
         return match faults.between(committed_ms, sent.t_ms) {
             Some(fault) => {
-                of(Cause::Withheld, format!("kept back by the fault {fault} on watch {}, {tail}", watch.number))
+                of(Cause::Withheld, format!("withheld by the fault {fault} on watch {}, {tail}", watch.number))
             }
-            None => of(Cause::NotSent, format!("not sent at once on watch {}, which was open, {tail}", watch.number)),
+            None => {
+                of(Cause::NotSent, format!("not sent at once on watch {}, although it was open, {tail}", watch.number))
+            }
         };
     }
-    // What was before the object is not among its evidence: a watch may have ended then.
+    // The evidence has no events from before the object: a watch may have ended then.
     let ended = history.ended_before(committed_ms).map(|(_, end)| end.t_ms);
     let from = ended.unwrap_or(0);
     let opened = history.watch(sent.watch).map_or(sent.t_ms, |watch| watch.t_ms);
     let refused = refused_from(history, from);
     let away = match ended {
         Some(ended) => format!("from {} to {}", millis(ended), millis(opened)),
-        None => format!("when it was written, and none before {}", millis(opened)),
+        None => format!("when it was written, nor before {}", millis(opened)),
     };
     of(Cause::NoWatchOpen, format!("no watch was open {away}{refused}, {tail}"))
 }
 
-/// Nobody watched when it was written, and the client came back with a list: what it asks for afterwards is not the cause.
+/// No watch was open when the version was written, and the client came back with a list: its later requests are not the
+/// cause.
 fn away_until(history: &History<'_>, list: Listed) -> Option<Explained> {
     if history.withheld().is_some() || history.open_at(history.committed_ms).is_some() {
         return None;
@@ -168,11 +172,11 @@ fn away_until(history: &History<'_>, list: Listed) -> Option<Explained> {
         return None;
     }
     let (from, refused) = (millis(end.t_ms), refused_from(history, end.t_ms));
-    let text = format!("no watch was open from {from}{refused}; the list of {} made up for it", millis(list.t_ms));
+    let text = format!("no watch was open from {from}{refused}; the list of {} brought it", millis(list.t_ms));
     Some(of(Cause::NoWatchOpen, text))
 }
 
-/// How many requests were refused from a moment on, as an insertion.
+/// The number of requests that were refused from a moment on, as a parenthesis.
 fn refused_from(history: &History<'_>, t_ms: u64) -> String {
     history.refused_from(t_ms).map_or_else(String::new, |(times, status)| {
         format!(" ({} refused, the last with {status})", counted(times, "request"))
@@ -185,27 +189,29 @@ fn from_list(row: &AnomalyRow, history: &History<'_>, list: Listed, conduct: &Co
     let text = match (gone, row.change) {
         (true, Change::Deleted) => {
             format!(
-                "the list of {at} (revision {revision}) had the object no more, and its deletion was never reported"
+                "the list of {at} (revision {revision}) no longer had the object, and its deletion was never reported"
             )
         }
-        (true, _) => format!("the list of {at} (revision {revision}) had the object no more, and nothing was reported"),
-        (false, _) => format!("the list of {at} was of revision {revision}, which holds it, and it was never reported"),
+        (true, _) => {
+            format!("the list of {at} (revision {revision}) no longer had the object, and nothing was reported")
+        }
+        (false, _) => format!("the list of {at} (revision {revision}) had this version, and it was never reported"),
     };
-    // A client that watches from the list, or reports something later, has taken the list over.
+    // A client that watches from the list, or reports a later version, has processed the list.
     let goes_on = |watch: &Watch<'_>| watch.t_ms + SLACK_MS >= list.t_ms && watch.start_number() == Some(list.revision);
     let took = history.read_on().is_some() || history.watches().iter().any(goes_on);
     let tells = conduct.tells_each || history.knew_the_object();
     if took && tells {
         return of(Cause::LostFromList, text);
     }
-    of(Cause::Unknown, format!("{text}; whether the client read it is not known; {}", ruled_out(conduct)))
+    of(Cause::Unknown, format!("{text}; no record shows that the client read the list; {}", ruled_out(conduct)))
 }
 
-/// It was put on no watch, and no list made up for it until then.
+/// The version was sent on no watch, and no list made up for it until then.
 fn not_sent(history: &History<'_>, faults: &Faults, until_ms: u64) -> Explained {
     let committed_ms = history.committed_ms;
     if let Some((at, fault)) = history.withheld() {
-        let silent = if history.asked_from(at.t_ms) { "" } else { ", and the client asked for nothing afterwards" };
+        let silent = if history.asked_from(at.t_ms) { "" } else { ", and the client sent no request afterwards" };
         return of(
             Cause::Withheld,
             format!("dropped by the fault {fault} on watch {} at {}{silent}", at.watch, millis(at.t_ms)),
@@ -214,20 +220,26 @@ fn not_sent(history: &History<'_>, faults: &Faults, until_ms: u64) -> Explained 
     if let Some(watch) = history.open_at(committed_ms) {
         let (number, from) = (watch.number, watch.start_number());
         if let Some(from) = from.filter(|from| history.revision.is_some_and(|revision| *from >= revision)) {
-            return of(Cause::SkippedByClient, format!("not sent: the client watched from {from}, which is behind it"));
-        }
-        // It begins with what is there when it is answered: an object of which nothing was sent was gone by then.
-        if from.is_none() && !watch.initial && history.is_deletion() && !history.sent_on(number) {
-            let text = format!(
-                "not sent: watch {number} was asked for without a revision, and began when the object was gone"
+            return of(
+                Cause::SkippedByClient,
+                format!(
+                    "not sent: the client watched from revision {from}, which is not before this \
+                                                       version"
+                ),
             );
+        }
+        // The watch begins with the state at the time of its answer: an object of which no version was sent was deleted
+        // by then.
+        if from.is_none() && !watch.initial && history.is_deletion() && !history.sent_on(number) {
+            let text = format!("not sent: watch {number} was opened without a revision, after the object was gone");
             return of(Cause::SkippedByClient, text);
         }
         return match faults.between(committed_ms, until_ms) {
-            Some(fault) => {
-                of(Cause::Withheld, format!("not sent on watch {number}, which was open, under the fault {fault}"))
-            }
-            None => of(Cause::NotSent, format!("not sent on watch {number}, which was open")),
+            Some(fault) => of(
+                Cause::Withheld,
+                format!("not sent on watch {number} while the fault {fault} was active, although the watch was open"),
+            ),
+            None => of(Cause::NotSent, format!("not sent on watch {number}, although it was open")),
         };
     }
     match history.ended_before(committed_ms) {
@@ -236,13 +248,13 @@ fn not_sent(history: &History<'_>, faults: &Faults, until_ms: u64) -> Explained 
     }
 }
 
-/// No watch was open when it was written: what did the client ask for next?
+/// No watch was open when the version was written: finds the client's next request.
 fn after_end(history: &History<'_>, number: u64, end: End) -> Explained {
     let ended = match end.through {
         Some(through) => format!("watch {number} {} at revision {through}", ended_how(end)),
         None => format!("watch {number} {} at {} with nothing sent on it", ended_how(end), millis(end.t_ms)),
     };
-    // The next one that was accepted; what was refused before it has been asked again.
+    // The next watch that was accepted; watches refused before it have been asked again.
     let next = history.watches().into_iter().find(|watch| watch.t_ms + SLACK_MS >= end.t_ms && watch.number != number);
     let Some(next) = next else {
         return match history.refused_from(end.t_ms) {
@@ -259,19 +271,19 @@ fn after_end(history: &History<'_>, number: u64, end: End) -> Explained {
             }
             None => {
                 let ended = format!("watch {number} {} at {}", ended_how(end), millis(end.t_ms));
-                of(Cause::NeverAskedAgain, format!("not sent: {ended}, and the client asked for nothing any more"))
+                of(Cause::NeverAskedAgain, format!("not sent: {ended}, and the client sent no further request"))
             }
         };
     };
     match (next.start_number(), history.revision) {
         (Some(from), Some(revision)) if from >= revision => {
-            of(Cause::SkippedByClient, format!("not sent: {ended} and the client resumed from {from}"))
+            of(Cause::SkippedByClient, format!("not sent: {ended}, and the client resumed from {from}"))
         }
         (None, _) if !next.initial => of(
             Cause::SkippedByClient,
-            format!("not sent: {ended} and the client watched again without a revision, which tells of no deletion"),
+            format!("not sent: {ended}, and the client watched again without a revision, so it got no deletion"),
         ),
-        _ => of(Cause::NotSent, format!("not sent on watch {}, which was opened after it was written", next.number)),
+        _ => of(Cause::NotSent, format!("not sent on watch {}, although it was opened after the write", next.number)),
     }
 }
 
@@ -282,7 +294,7 @@ fn never_watched(history: &History<'_>) -> Explained {
             Some(from) => format!("from {from}"),
             None => "without a revision".to_owned(),
         };
-        let text = format!("not sent: the client watched first at {}, {from}", millis(watch.t_ms));
+        let text = format!("not sent: the client's first watch was at {}, {from}", millis(watch.t_ms));
         return of(Cause::SkippedByClient, text);
     }
     match history.refused_from(0) {
@@ -294,7 +306,7 @@ fn never_watched(history: &History<'_>) -> Explained {
             )
         }
         None if history.asked_from(0) => {
-            of(Cause::NeverAsked, "not sent: the client listed this resource and never watched it".to_owned())
+            of(Cause::NeverAsked, "not sent: the client listed this resource, but never watched it".to_owned())
         }
         None => of(Cause::NeverAsked, "not sent: the client never asked for this resource".to_owned()),
     }
@@ -305,6 +317,6 @@ fn ended_how(end: End) -> String {
         (Some(code), _) => format!("ended with ERROR {code}"),
         (None, EndedBy::Server) => "ended".to_owned(),
         (None, EndedBy::Reset) => "was broken off".to_owned(),
-        (None, EndedBy::Client) => "was given up by the client".to_owned(),
+        (None, EndedBy::Client) => "was closed by the client".to_owned(),
     }
 }

@@ -1,8 +1,8 @@
 //! The figures that subjects are compared by: one row each, in the order of the table.
 //!
-//! Owns how each is read from a record, with its interval where it has one. A count of losses is as sure as the number of its *bursts*: what is
-//! lost in one outage is lost at once, so a thousand of it says little more than one. What is sampled is as sure as the steady phase is even:
-//! from the least to the most of its parts.
+//! Owns how each figure is read from a record, with its interval if it has one. The certainty of a count of losses
+//! comes from the number of its *bursts*: versions lost in one outage are lost at once, so a thousand of them prove
+//! little more than one. The interval of a sampled figure spans the least to the most of the parts of the steady phase.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,24 +21,25 @@ use crate::words::{bytes, count, micros, millis, three_digits, whole};
 
 /// The confidence of an interval.
 const CONFIDENCE: f64 = 0.95;
-/// Parts of the steady phase that processor time is taken of, each of two intervals at least: it is counted in whole milliseconds.
+/// Parts of the steady phase over which processor time is averaged, each of two intervals at least: it is counted in
+/// whole milliseconds.
 const PARTS_MOST: usize = 6;
 const PARTS_LEAST: usize = 3;
-/// Growth of memory that is looked for where the scenario sets no limit: what a day makes of it is seen in any graph.
+/// The limit for growth of memory if the scenario sets none: growth of this size over a day is visible in any graph.
 const GROWTH_BYTES_PER_HOUR: f64 = 1_048_576.0;
-/// The least scatter of memory that is believed, in bytes, as for the budget `memory.growth`.
+/// The least scatter of memory that is assumed, in bytes, as for the budget `memory.growth`.
 const SIGMA_BYTES: f64 = 65_536.0;
-/// Open watches are drawn through so many points, and no fewer than these.
+/// The most points to which the series of open watches is reduced, and the fewest that it needs.
 const WATCH_POINTS: usize = 512;
 const WATCH_POINTS_LEAST: usize = 8;
 
-/// In what a figure is counted.
+/// The unit of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unit {
-    /// Things.
+    /// A count.
     Count,
-    /// Things an hour.
+    /// A count an hour.
     CountPerHour,
     /// Milliseconds.
     Millis,
@@ -51,7 +52,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// A number of it, as people read it.
+    /// A value in this unit, for people.
     pub fn words(self, value: f64) -> String {
         let signed = |words: String| if value < 0.0 { format!("−{words}") } else { words };
         match self {
@@ -66,34 +67,32 @@ impl Unit {
     }
 }
 
-/// A figure of one run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Reading {
-    /// The number.
     pub value: f64,
-    /// Where it surely lies; none where one run says nothing of that.
+    /// Its interval; none if one run gives none.
     pub interval: Option<(f64, f64)>,
-    /// How many come at once: a loss is counted by its bursts. 1 for everything else.
+    /// The mean size of a burst: losses are counted by their bursts. 1 for everything else.
     pub burst: f64,
 }
 
-/// The side of a subject that a figure is of: one table each.
+/// The side of a subject that a figure describes: one table each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Group {
-    /// What it saw.
+    /// Its observations.
     Events,
-    /// What it asked.
+    /// Its requests.
     Requests,
-    /// What it used.
+    /// Its resources.
     Resources,
 }
 
 impl Group {
-    /// All of them, in the order of the page.
+    /// All groups, in the order of the page.
     pub const ALL: [Self; 3] = [Self::Events, Self::Requests, Self::Resources];
 
-    /// In words.
+    /// The title for people.
     pub fn words(self) -> &'static str {
         match self {
             Self::Events => "What it saw",
@@ -103,35 +102,30 @@ impl Group {
     }
 }
 
-/// A figure.
 #[derive(Debug)]
 pub struct Figure {
-    /// Of which side.
     pub group: Group,
-    /// Its key.
     pub key: &'static str,
-    /// In words.
+    /// The name for people.
     pub name: &'static str,
-    /// In what it is counted.
     pub unit: Unit,
     /// Whether less of it is better.
     pub ranked: bool,
-    /// How its interval is made.
+    /// How its interval is computed.
     interval: &'static str,
     read: Read,
 }
 
-/// How a figure is read; none where it was not measured.
+/// How a figure is read; none if it was not measured.
 #[derive(Debug)]
 enum Read {
-    /// A number alone.
     Alone(fn(&Record) -> Option<f64>),
-    /// A number with its interval, where that can be told.
+    /// A number with its interval, if it has one.
     Sure(fn(&Record) -> Option<Reading>),
 }
 
 impl Figure {
-    /// What it is in one run.
+    /// Its reading in one run.
     pub(super) fn of(&self, record: &Record) -> Option<Reading> {
         match self.read {
             Read::Alone(read) => read(record).map(|value| Reading { value, interval: None, burst: 1.0 }),
@@ -157,7 +151,6 @@ const PARTS: &str = "from the least to the most of equal parts of the steady pha
 const SLOPE: &str = "95 % on each side, Theil and Sen's slope through blocks of the steady phase";
 const NONE: &str = "none";
 
-/// All of them.
 pub const FIGURES: &[Figure] = &[
     loss("missed", "missed", |record| losses(record, &[Outcome::Missed, Outcome::IdentitySwap])),
     loss("late", "late", |record| losses(record, &[Outcome::Late, Outcome::LateGhost])),
@@ -270,15 +263,16 @@ const fn plain(
     Figure { group, key, name, unit, ranked: false, interval: NONE, read: Read::Alone(read) }
 }
 
-/// Whether the control plane tells what the subject asked.
+/// Whether the control plane reports the author of each request.
 fn told(record: &Record) -> bool {
     record.requests.told
 }
 
-/// What was committed in one stretch of so long is lost at once.
+/// Versions committed within this time count as lost at once.
 const BURST_MS: u64 = 5000;
 
-/// Losses of some outcomes. The interval is that of the number of their bursts: those of one stretch of [`BURST_MS`] are one.
+/// Losses of some outcomes. The interval is that of the number of their bursts: losses in one stretch of [`BURST_MS`]
+/// are one burst.
 fn losses(record: &Record, outcomes: &[Outcome]) -> Option<Reading> {
     let totals: EventCounts = record.totals();
     if totals.commits == 0 {
@@ -292,13 +286,15 @@ fn losses(record: &Record, outcomes: &[Outcome]) -> Option<Reading> {
     let named: f64 = bursts.values().sum();
     let squares: f64 = bursts.values().map(|size| size * size).sum();
     let value = number as f64;
-    // The size of the burst that one of the lost is in, in the mean. Only so many are named; those that are not were lost with them.
+    // The mean size of the burst that a lost version belongs to. Only some losses have a row; the others were lost in
+    // the same bursts.
     let size = if named > 0.0 { (squares / named * (value / named).max(1.0)).max(1.0) } else { 1.0 };
     let (lower, upper) = poisson::byar(value / size, CONFIDENCE).ok()?;
     Some(Reading { value, interval: Some((lower * size, upper * size)), burst: size })
 }
 
-/// The longest time from the first hit of a fault to the next list or watch of what is judged: to the end where none came.
+/// The longest time from the first hit of a fault to the next list or watch of a judged resource; to the end if none
+/// came.
 fn notice(record: &Record) -> Option<f64> {
     if !told(record) {
         return None;
@@ -318,7 +314,7 @@ fn sum(record: &Record, read: fn(&ApiRow) -> u64) -> Option<f64> {
     told(record).then(|| record.intervals.iter().map(|row| read(&row.api)).sum::<u64>() as f64)
 }
 
-/// The subject in the steady phase, by time in milliseconds.
+/// The subject's samples in the steady phase, by time in milliseconds.
 fn steady(record: &Record) -> Vec<(u64, Process)> {
     record.samples_in_turn().filter_map(|row| Some((row.t_ms, row.subject?))).collect()
 }
@@ -327,7 +323,7 @@ fn most(record: &Record, read: fn(&Process) -> u64) -> Option<f64> {
     record.samples.iter().filter_map(|row| Some(read(row.subject.as_ref()?))).max().map(|most| most as f64)
 }
 
-/// The median of values, and what they reach.
+/// The median of values, and their range.
 fn spread(values: &[f64]) -> Option<Reading> {
     let least = values.iter().copied().reduce(f64::min)?;
     let most = values.iter().copied().reduce(f64::max)?;
@@ -349,7 +345,8 @@ fn heap(record: &Record) -> Option<Reading> {
     spread(&values)
 }
 
-/// How fast the resident set grows, as `memory.growth` judges it. None over several lives: each begins anew.
+/// The growth rate of the resident set, as `memory.growth` judges it. None if the process was started again: each
+/// process begins anew.
 fn memory_slope(record: &Record) -> Option<Reading> {
     let steady = steady(record);
     let starts: BTreeSet<u32> = steady.iter().map(|(_, process)| process.starts).collect();
@@ -387,7 +384,7 @@ fn watches_slope(record: &Record) -> Option<Reading> {
     Some(Reading { value: slope.estimate, interval: sure.then_some((slope.lower, slope.upper)), burst: 1.0 })
 }
 
-/// Processor time of the steady phase for each observation that came in it.
+/// Processor time of the steady phase for each observation in it.
 fn cpu_per_event(record: &Record) -> Option<Reading> {
     let rows: Vec<(u64, u64, u64)> = record
         .intervals
@@ -397,7 +394,7 @@ fn cpu_per_event(record: &Record) -> Option<Reading> {
         .collect();
     let parts = (rows.len() / 2).min(PARTS_MOST);
     let samples: Vec<(u64, Process)> = record.samples.iter().filter_map(|row| Some((row.t_ms, row.subject?))).collect();
-    // Processor time at a moment, as the sample next to it tells, with the life that it is of.
+    // Processor time at a moment, by the nearest sample, with the process that it belongs to.
     let at = |t_ms: u64| {
         let next = samples.partition_point(|(sampled_ms, _)| *sampled_ms < t_ms);
         samples.get(next).or(samples.last()).map(|(_, process)| (process.starts, process.cpu_ms))

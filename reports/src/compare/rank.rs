@@ -1,7 +1,7 @@
-//! Ranks: who is surely better in a figure.
+//! Ranks: which subject is significantly better in a figure.
 //!
-//! A subject's rank in a figure is one more than there are subjects whose whole interval lies below its own. Where no two intervals are apart
-//! nobody has a rank: a table of numbers looks like an order even where there is none.
+//! A subject's rank in a figure is one more than the number of subjects whose whole interval lies below its own. If no
+//! two intervals are apart, no subject has a rank: a table of numbers looks like an order even if there is none.
 
 use super::{FIGURES, Fate, Row};
 use crate::judge::Verdict;
@@ -23,7 +23,7 @@ pub(super) fn rank(rows: &mut [Row]) {
     }
 }
 
-/// Where a figure surely lies.
+/// The interval of a figure.
 #[derive(Debug, Clone, Copy)]
 struct Bounds {
     lower: f64,
@@ -32,13 +32,14 @@ struct Bounds {
 }
 
 impl Bounds {
-    /// Whether this is surely less. What comes in bursts may come to this one in bursts as large as those of the other.
+    /// Whether this interval is entirely below the other. Losses of this subject may come in bursts as large as those
+    /// of the other.
     fn below(self, other: Self) -> bool {
         self.upper / self.burst * self.burst.max(other.burst) < other.lower
     }
 }
 
-/// Those of a row that may be ranked: it ran to the end, and its run can be trusted.
+/// The intervals of a row that may be ranked: it ran to the end, and its run can be trusted.
 fn bounds(row: &Row, key: &str) -> Option<Bounds> {
     if row.fate != Fate::Ran || row.verdict == Some(Verdict::Invalid) {
         return None;

@@ -1,7 +1,7 @@
-//! The one sentence why a subject is behind.
+//! One sentence that explains why a subject is behind.
 //!
-//! Owns which of the facts is told: how it died, else what it lost and the commonest cause of that, else the budget that it broke, else the
-//! figure in which another is surely better.
+//! Owns the choice of the fact: how the subject died, else its losses and their commonest cause, else the budget
+//! that it broke, else the figure in which another subject is significantly better.
 
 use super::{Entrant, FIGURES, Row, Why};
 use crate::causes;
@@ -9,7 +9,7 @@ use crate::judge::{Judgement, Verdict};
 use crate::record::{EndReason, Record};
 use crate::words::{count, first_sentence, millis};
 
-/// Why the subject of a row is behind; none where nothing is held against it.
+/// Why the subject of a row is behind; none if nothing counts against it.
 pub(super) fn why(entrant: &Entrant, rows: &[Row], at: usize) -> Option<Why> {
     let row = rows.get(at)?;
     if entrant.failure.is_some() {
@@ -35,7 +35,7 @@ fn broken(judgement: &Judgement) -> Why {
     plain(judgement.reason.clone())
 }
 
-/// How it ended, where that was before the run did.
+/// How the subject ended, if it ended before the run.
 fn ended(record: &Record) -> Option<String> {
     let end = record.end.as_ref()?;
     let last = |detail: &str| {
@@ -49,7 +49,7 @@ fn ended(record: &Record) -> Option<String> {
         EndReason::SubjectNotReady { detail, .. } => Some(format!("it was never ready: {}", first_sentence(detail))),
         EndReason::NeverAsked { detail } => Some(first_sentence(detail)),
         EndReason::WitnessSilent { detail } => {
-            Some(format!("nothing came through its witness: {}", first_sentence(detail)))
+            Some(format!("no observation came through its witness: {}", first_sentence(detail)))
         }
         EndReason::Completed
         | EndReason::Interrupted { .. }
@@ -58,7 +58,7 @@ fn ended(record: &Record) -> Option<String> {
     }
 }
 
-/// What it lost, and the commonest cause of that.
+/// Its losses, and their commonest cause.
 fn lost(record: &Record) -> Option<Why> {
     let totals = record.totals();
     let told: Vec<String> = [
@@ -81,7 +81,7 @@ fn lost(record: &Record) -> Option<Why> {
     Some(Why { sentence, remedy: Some(group.cause.remedy().to_owned()) })
 }
 
-/// The figure in which another is surely better.
+/// The figure in which another subject is significantly better.
 fn behind(rows: &[Row], at: usize) -> Option<String> {
     let own = rows.get(at)?;
     let worse = FIGURES.iter().find_map(|figure| {

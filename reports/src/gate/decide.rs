@@ -1,4 +1,4 @@
-//! One metric of one session: what the pairs say. Pure.
+//! The decision on one metric of one session, from its pairs. Pure.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,22 +8,22 @@ use crate::statistics::{hodges_lehmann, wilcoxon};
 /// The confidence of each bound.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// What is said of B.
+/// The decision about B.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Word {
-    /// Less, surely and by more than the limit.
+    /// Less, significantly and by more than the limit.
     Better,
-    /// Surely less than the limit away, in both directions.
+    /// Less than the limit away in both directions, significantly.
     Same,
-    /// Neither.
+    /// None of the others.
     CannotSay,
-    /// More, surely and by more than the limit.
+    /// More, significantly and by more than the limit.
     Worse,
 }
 
 impl Word {
-    /// As people read it.
+    /// The text for people.
     pub fn text(self) -> &'static str {
         match self {
             Self::Better => "better",
@@ -34,20 +34,19 @@ impl Word {
     }
 }
 
-/// What the pairs say, on the axis of the comparison.
+/// The decision on a set of pairs, on the axis of the comparison.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Decision {
     /// The estimate of Hodges and Lehmann.
     pub estimate: f64,
-    /// B is at least so much above A; none of too few pairs.
+    /// B is at least this far above A; none if there are too few pairs.
     pub lower: Option<f64>,
-    /// B is at most so much above A.
+    /// B is at most this far above A.
     pub upper: Option<f64>,
-    /// What follows.
     pub word: Word,
 }
 
-/// Decides; none where there are no pairs.
+/// Decides; none if there are no pairs.
 pub fn decide(pairs: &[f64], limit: f64) -> Option<Decision> {
     let estimate = hodges_lehmann::estimate(pairs).ok()?;
     let bounds = wilcoxon::bounds(pairs, CONFIDENCE).ok()?;
@@ -61,8 +60,8 @@ pub fn decide(pairs: &[f64], limit: f64) -> Option<Decision> {
     Some(Decision { estimate, lower, upper, word })
 }
 
-/// How far all pairs would have to move up until they are said to be worse; none of too few pairs. Both the estimate and the bound move
-/// with the pairs, so this is exact.
+/// The shift of all pairs at which they are called worse; none if there are too few pairs. Both the estimate and the
+/// bound move with the pairs, so this is exact.
 pub fn needed(pairs: &[f64], limit: f64) -> Option<f64> {
     let decision = decide(pairs, limit)?;
     Some((-decision.lower?).max(limit - decision.estimate))
@@ -89,7 +88,7 @@ mod tests {
     }
 
     proptest! {
-        /// Moved by a little more than is needed they are worse, by a little less they are not.
+        /// Pairs moved a little more than the needed shift are worse; pairs moved a little less are not.
         #[test]
         fn what_is_needed_is_exact(pairs in prop::collection::vec(-0.3..0.3_f64, 6..20), limit in 0.0..0.1_f64) {
             let needed = needed(&pairs, limit).unwrap();
@@ -98,7 +97,7 @@ mod tests {
             prop_assert_ne!(moved(needed - 1e-9), Word::Worse);
         }
 
-        /// Turned pairs turn the word.
+        /// Pairs with opposite signs give the opposite decision.
         #[test]
         fn the_two_builds_are_treated_alike(pairs in prop::collection::vec(-0.3..0.3_f64, 5..20), limit in 0.001..0.1_f64) {
             let turned: Vec<f64> = pairs.iter().map(|pair| -pair).collect();

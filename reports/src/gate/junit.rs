@@ -1,5 +1,5 @@
-//! A gate for CI systems: one test case for each row, and one for what decides the whole. What cannot be said, and what cannot be trusted, is an
-//! error and no skipped case: the gate exits with 2, and a green page above a red job misleads.
+//! A gate as JUnit for CI systems: one test case for each row, and one for the whole. An undecided or untrustworthy row
+//! is an error and not a skipped case: the gate exits with 2, and a green page above a red job misleads.
 
 use quick_junit::{NonSuccessKind, Report, SerializeError, TestCase, TestCaseStatus, TestSuite};
 
@@ -9,7 +9,6 @@ use super::verdict::{Judgement, Outcome, Row};
 /// The name of the file.
 pub const FILE: &str = "junit.xml";
 
-/// `junit.xml`.
 pub fn junit(judgement: &Judgement) -> Result<String, SerializeError> {
     let header = &judgement.header;
     let mut suite = TestSuite::new(format!("gate: {}", header.scenario));
@@ -42,7 +41,7 @@ fn whole(judgement: &Judgement) -> TestCaseStatus {
     status(kind, judgement.outcome.text(), &judgement.reason)
 }
 
-/// What cannot be said of a row that decides nothing is no error: the gate passes without it.
+/// An undecided row that does not lead is no error: the gate passes without it.
 fn of(row: &Row, outcome: Outcome) -> TestCaseStatus {
     let rule = row.metric.rule();
     let told = format!("B {} against A {}, {}", rule.value(row.b), rule.value(row.a), row.shown(row.change));
@@ -87,7 +86,7 @@ mod tests {
         assert_eq!((text.matches("<failure ").count(), text.matches("<error ").count()), (0, cases), "{text}");
     }
 
-    /// A row that decides nothing and is not decided is skipped; one that leads is an error.
+    /// An undecided row that does not lead is skipped; one that leads is an error.
     #[test]
     fn what_cannot_be_said_is_an_error_where_it_decides() {
         let mut judgement = gate(5, 10, QUIET, 1.0);

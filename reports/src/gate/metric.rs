@@ -1,13 +1,13 @@
-//! What is compared, and from which difference on it matters. One row a metric.
+//! The metrics that a gate compares, and the difference at which each matters. One row for each metric.
 //!
-//! Owns limits and floors. Counts come first: they survive a noisy machine.
+//! Owns limits and floors. Counts come first: machine noise hardly affects them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::words;
 
-/// What is compared. The order is that of the page.
+/// A metric. The order is that of the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Metric {
@@ -43,95 +43,87 @@ pub enum Metric {
     P99,
     /// Half of the events were seen within this time.
     Lag,
-    /// Anonymous memory after a slice, when nothing runs.
+    /// Anonymous memory after a slice, when the subject is idle.
     Memory,
-    /// Anonymous memory that a slice leaves behind, a request.
+    /// Growth of anonymous memory over a slice, per request.
     GrowthPerRequest,
-    /// Anonymous memory that a slice leaves behind, an object that was made in it.
+    /// Growth of anonymous memory over a slice, per object made in it.
     GrowthPerObject,
 }
 
-/// What a metric is about.
+/// The load that a metric belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Load {
     /// Reviews that are sent to a webhook.
     Reviews,
     /// Changes that a controller watches.
     Events,
-    /// The process, whatever it does.
+    /// The process, under any load.
     Either,
 }
 
-/// In which unit a metric is told.
+/// The unit of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
-    /// Microseconds.
     Micros,
-    /// Bytes.
     Bytes,
-    /// Just a number.
     Count,
-    /// A share of one.
+    /// A share: 1 is 100 %.
     Share,
 }
 
-/// How two values are compared, and from which difference on it matters.
+/// How two values are compared, and the difference at which it matters.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Scale {
     /// By their ratio: it must change by more than `limit`, a share, and by more than `floor`, in the metric's unit.
     Ratio {
-        /// Such as 0.05.
+        /// A share, such as 0.05.
         limit: f64,
-        /// Below it a large share of little is little.
+        /// The least difference: below it a large share is of a small value.
         floor: f64,
     },
-    /// By their difference, for what may be nought.
+    /// By their difference, for values that may be zero.
     Difference {
         /// In the metric's unit.
         limit: f64,
     },
 }
 
-/// Of which kind a metric is.
+/// The kind of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// It hardly depends on what else the machine does.
+    /// A count, which hardly depends on the rest of the machine's load.
     Count,
-    /// It does.
+    /// A time, which depends on the rest of the machine's load.
     Time,
-    /// What stays.
+    /// Memory that stays in use.
     Memory,
 }
 
 /// The row of a metric.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rule {
-    /// What it is of.
     pub metric: Metric,
-    /// For people.
+    /// The name for people.
     pub name: &'static str,
-    /// The unit.
     pub unit: Unit,
-    /// The comparison.
     pub scale: Scale,
-    /// The kind.
     pub kind: Kind,
-    /// What it is about.
     pub load: Load,
     /// Whether a gate with this load cannot pass while this is undecided: see [`Rule::leads_in`].
     pub leads: bool,
 }
 
-/// The most that CPU time may grow. Less than the 5 % of latencies: it is steadier, and at a limit of 5 % a build that is slower by 5 %
-/// would pass every other time (decision 043).
+/// The most that CPU time may grow. It is less than the 5 % of latencies: CPU time is steadier, and with a limit of 5 %
+/// a build that is slower by 5 % would pass every other time (decision 043).
 const CPU_LIMIT: f64 = 0.03;
-/// What is counted exactly may grow by so much: other addresses and hash seeds change it by less.
+/// The most that exact counts may grow: other addresses and hash seeds change them by less.
 const COUNT_LIMIT: f64 = 0.02;
 
-/// How often a process goes to sleep between two requests depends on when they come, and each time is a call.
+/// How often a process sleeps between two requests depends on their arrival times, and each sleep is a system call.
 const SYSCALLS_LIMIT: f64 = 0.05;
 
-/// How many events come in one read depends on when they come, and each read costs.
+/// How many events arrive in one read depends on their arrival times, and each read has a cost.
 const EVENT_COUNT_LIMIT: f64 = 0.05;
 const EVENT_SYSCALLS_LIMIT: f64 = 0.10;
 
@@ -147,12 +139,12 @@ const fn difference(metric: Metric, name: &'static str, unit: Unit, kind: Kind, 
     rule(metric, name, unit, kind, Scale::Difference { limit })
 }
 
-/// One that a gate cannot pass without.
+/// Marks a metric that must be decided before a gate can pass.
 const fn leads(rule: Rule) -> Rule {
     Rule { leads: true, ..rule }
 }
 
-/// One of events.
+/// Marks a metric of events.
 const fn events(rule: Rule) -> Rule {
     Rule { load: Load::Events, ..rule }
 }
@@ -202,7 +194,7 @@ pub const RULES: &[Rule] = &[
 ];
 
 impl Metric {
-    /// As JSON and the table of a calibration name it.
+    /// The name in JSON and in the table of a calibration.
     pub fn key(self) -> &'static str {
         match self {
             Self::Failures => "failures",
@@ -227,26 +219,27 @@ impl Metric {
         }
     }
 
-    /// The metric that a key names.
+    /// The metric of a key.
     pub fn of_key(key: &str) -> Option<Self> {
         RULES.iter().map(|rule| rule.metric).find(|metric| metric.key() == key)
     }
 
-    /// Its row.
     pub fn rule(self) -> &'static Rule {
-        // The test below shows that every metric has one.
+        // The test below shows that every metric has a row.
         RULES.iter().find(|rule| rule.metric == self).unwrap_or(&RULES[0])
     }
 }
 
 impl Rule {
-    /// Whether a gate with this load cannot pass while this is undecided; of the others only what is worse counts. Where reviews are sent,
-    /// those lead; where a controller only watches, what an event costs and how soon it is seen.
+    /// Whether a gate with this load cannot pass while this metric is undecided. Of the other metrics only a worse
+    /// result counts. If reviews are sent, their metrics lead; if a controller only watches, the metrics of its events
+    /// lead.
     pub fn leads_in(&self, load: Load) -> bool {
         self.leads && self.load == load
     }
 
-    /// B against A on the axis of the comparison: the logarithm of the ratio, or the difference. None where the two have no ratio.
+    /// B against A on the axis of the comparison: the logarithm of the ratio, or the difference. None if the two have
+    /// no ratio.
     pub fn against(&self, a: f64, b: f64) -> Option<f64> {
         let compared = match self.scale {
             Scale::Ratio { .. } => (b / a).ln(),
@@ -255,7 +248,7 @@ impl Rule {
         compared.is_finite().then_some(compared)
     }
 
-    /// From which place on that axis a change matters, where A is usually `a`.
+    /// The place on that axis from which a change matters, for a typical value `a` of A.
     pub fn limit(&self, a: f64) -> f64 {
         match self.scale {
             Scale::Ratio { limit, floor } => {
@@ -277,7 +270,7 @@ impl Rule {
         }
     }
 
-    /// A change for people, as a row of a gate holds it: a share, or a difference.
+    /// A change as a row of a gate holds it (a share or a difference), for people.
     pub fn told(&self, change: f64) -> String {
         match self.scale {
             Scale::Ratio { .. } => self.change(change.ln_1p()),
@@ -302,7 +295,7 @@ impl Rule {
     }
 }
 
-/// The sign of a number before its size; none before a nought.
+/// The sign of a number before its size; none before zero.
 fn signed(number: f64, size: &str) -> String {
     if size.split(' ').next() == Some("0") {
         return size.to_owned();
@@ -329,7 +322,7 @@ mod tests {
         assert_eq!(RULES.len(), Metric::GrowthPerObject as usize + 1);
     }
 
-    /// Little of little is no change: the floor decides where the share would not.
+    /// A large share of a small value is no change: the floor decides.
     #[test]
     fn the_floor_wins_where_there_is_little() {
         let cpu = Metric::CpuPerRequest.rule();

@@ -1,25 +1,23 @@
-//! In which order the slices come, drawn from the seed. Pure.
+//! The order of the slices, drawn from the seed. Pure.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Slices of a block: two of each build, so that what drifts evenly hits both alike.
+/// Slices of a block: two of each build, so that an even drift affects both alike.
 pub const BLOCK: u32 = 4;
 
 /// One of the two builds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub enum Side {
-    /// What it is compared with.
+    /// The baseline.
     A,
-    /// What may be worse.
+    /// The build that may be worse.
     B,
 }
 
 impl Side {
-    /// Both, A first.
     pub const BOTH: [Self; 2] = [Self::A, Self::B];
 
-    /// The other one.
     #[must_use]
     pub fn other(self) -> Self {
         match self {
@@ -28,7 +26,6 @@ impl Side {
         }
     }
 
-    /// As it is written.
     pub fn letter(self) -> &'static str {
         match self {
             Self::A => "A",
@@ -47,7 +44,7 @@ pub fn order(seed: u64, session: u32, blocks: u32) -> Vec<Side> {
     (0..blocks).flat_map(block).collect()
 }
 
-/// A stream of numbers from a seed (`SplitMix64`; Steele, Lea and Flood, 2014), for what needs no cryptography.
+/// A stream of numbers from a seed (`SplitMix64`; Steele, Lea and Flood, 2014), for uses without cryptography.
 #[derive(Debug, Clone)]
 pub(super) struct Draw(u64);
 
@@ -88,7 +85,7 @@ mod tests {
         }
     }
 
-    /// Neither build is always the first.
+    /// Neither build is always the first one.
     #[test]
     fn both_orders_are_drawn() {
         let firsts: Vec<Side> = order(7, 1, 100).chunks(BLOCK as usize).map(|block| block[0]).collect();

@@ -13,13 +13,11 @@ pub struct Pairs {
     pub between: Vec<f64>,
     /// A against A and B against B, the later against the earlier slice of a block.
     pub within: Vec<f64>,
-    /// The values of A in the pairs.
     pub a: Vec<f64>,
-    /// The values of B in the pairs.
     pub b: Vec<f64>,
 }
 
-/// The pairs of one session that are left when what is dropped is left out. A pair is the first or the second half of a block.
+/// The pairs of one session without the dropped slices. A pair is the first or the second half of a block.
 pub fn pairs(slices: &[Slice], dropped: &[Option<String>], session: u32, metric: Metric) -> Pairs {
     let mut blocks: BTreeMap<u32, [Option<(Side, f64)>; 4]> = BTreeMap::new();
     for (slice, why) in slices.iter().zip(dropped) {
@@ -54,7 +52,7 @@ pub fn pairs(slices: &[Slice], dropped: &[Option<String>], session: u32, metric:
     pairs
 }
 
-/// The median, or nought where there is nothing.
+/// The median; zero if there are no values.
 pub(super) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);

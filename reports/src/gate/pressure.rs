@@ -1,23 +1,24 @@
-//! Which slices are dropped because of what the machine did. Pure.
+//! The slices that are dropped because of the machine's load. Pure.
 //!
-//! A machine that is busy all the time is no reason to drop: both slices of a pair see the same, and the certificate tells what could be
-//! seen in spite of it. A burst that one slice saw and others did not is one.
+//! A machine that is busy all the time is no reason to drop a slice: both slices of a pair see the same load, and the
+//! certificate shows what could be detected in spite of it. A burst during one slice and not during others is a reason.
 
 use super::slice::Slice;
 use crate::words::{micros, percent};
 
-/// Below these shares nothing is dropped, whatever is usual.
+/// No slice is dropped below these shares, whatever is usual in the session.
 const CPU_FREE: f64 = 0.25;
 const IO_FREE: f64 = 0.25;
 const STEAL_FREE: f64 = 0.02;
-/// A generator that is so late at the 99th percentile is on time, for what is measured here.
+/// Lateness of the generator at the 99th percentile that does not affect these measurements.
 const LATENESS_FREE_US: u64 = 5_000;
-/// So much above what is usual in the session is a burst: a quarter of the time for shares, and three times for what has no end.
+/// A burst lies this far above the session's usual level: a quarter of the time for shares, and three times the usual
+/// for unbounded values.
 const ABOVE: f64 = 0.25;
 const STEAL_ABOVE: f64 = 0.05;
 const LATENESS_TIMES: u64 = 3;
 
-/// What is usual in a session.
+/// The usual pressure in a session.
 #[derive(Debug, Clone, Copy, Default)]
 struct Usual {
     cpu: f64,
@@ -26,7 +27,7 @@ struct Usual {
     lateness_us: u64,
 }
 
-/// For each slice why it is dropped, if it is.
+/// For each slice the reason why it is dropped, if it is.
 pub fn dropped(slices: &[Slice]) -> Vec<Option<String>> {
     let sessions: Vec<u32> = slices.iter().map(|slice| slice.session).collect();
     let usual_of = |session: u32| usual(&slices.iter().filter(|slice| slice.session == session).collect::<Vec<_>>());
@@ -96,7 +97,7 @@ mod tests {
         (0..).zip(pressures).map(slice).collect()
     }
 
-    /// A machine that is always busy drops nothing; a burst on a quiet one is dropped, and so is one on a busy one.
+    /// A machine that is always busy drops no slice; a burst is dropped, on a quiet machine and on a busy one.
     #[test]
     fn bursts_are_dropped_and_a_busy_machine_is_not() {
         let busy = |cpu: f64| Pressure { cpu: Some(cpu), ..Pressure::default() };

@@ -1,4 +1,5 @@
-//! The record of a gate: one JSON line each for what was compared, for every slice and for every count, so that it can be judged again.
+//! The record of a gate: one JSON line each for the comparison, for every slice and for every count, so that it can be
+//! judged again.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,48 +11,48 @@ use super::slice::{Counted, Slice};
 pub const SCHEMA: &str = "longhaul.gate/v1";
 /// The name of the file.
 pub const FILE: &str = "slices.jsonl";
-/// A record has at most so many lines: two sessions of forty minutes have some hundred.
+/// The most lines of a record: two sessions of forty minutes have some hundred.
 const LINES_MAX: usize = 100_000;
 
-/// What was compared, and how.
+/// The builds, and the settings of the comparison.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Header {
     /// Always [`SCHEMA`].
     pub schema: String,
-    /// When it began.
+    /// When it began, RFC 3339.
     pub started_at: String,
     /// The scenario.
     pub scenario: String,
-    /// The first build.
+    /// The baseline.
     pub a: Build,
-    /// The second.
+    /// The build that may be worse.
     pub b: Build,
-    /// Order and payloads follow from it.
+    /// The seed of the order and of the payloads.
     pub seed: u64,
-    /// Requests a second; 0 where a controller only watches.
+    /// Requests a second; 0 if a controller only watches.
     pub rate: f64,
-    /// Changes of objects a second; 0 where none are made.
+    /// Changes of objects a second; 0 if none are made.
     #[serde(default)]
     pub events: f64,
-    /// What each build can take, in requests a second, as it was found before; the rate is at most half of the lower one.
+    /// The capacity of each build, in requests a second, measured before; the rate is at most half of the lower one.
     pub saturation: Option<[f64; 2]>,
     /// Blocks of four slices a session.
     pub blocks: u32,
-    /// How long a slice is measured, in milliseconds.
+    /// The measured length of a slice, in milliseconds.
     pub slice_ms: u64,
-    /// How long load runs before that, in milliseconds.
+    /// The length of the load before that, in milliseconds.
     pub settle_ms: u64,
     /// The version of `longhaul`.
     pub longhaul: String,
     /// Processors of the machine.
     pub processors: usize,
-    /// The command that plays it again.
+    /// The command that repeats the gate.
     pub repeat: String,
 }
 
 impl Header {
-    /// Which load leads: reviews, where some are sent.
+    /// The load whose metrics lead: reviews, if any are sent.
     pub fn load(&self) -> Load {
         if self.rate > 0.0 { Load::Reviews } else { Load::Events }
     }
@@ -61,9 +62,9 @@ impl Header {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Build {
-    /// What was started.
+    /// The command line.
     pub command: String,
-    /// The SHA-256 of its program, where that could be read.
+    /// The SHA-256 of its program, if that could be read.
     pub digest: Option<String>,
 }
 
@@ -71,79 +72,73 @@ pub struct Build {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Line {
-    /// The first.
+    /// The first line.
     Header(Box<Header>),
-    /// A slice. One with session, block and place of another was played again, and takes its place.
+    /// A slice. It replaces an earlier one with the same session, block and place.
     Slice(Box<Slice>),
     /// A count.
     Counted(Counted),
-    /// What could not be measured, and why.
+    /// A value that could not be measured, and why.
     Note(String),
-    /// The time was up before all blocks were played.
+    /// The time ran out before all blocks were played.
     Shortened(Shortened),
 }
 
-/// A session that ended in time, with fewer blocks than it was planned with.
+/// A session whose time ran out, with fewer blocks than planned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Shortened {
-    /// Which.
+    /// The number of the session.
     pub session: u32,
-    /// So many blocks were played.
+    /// The blocks that were played.
     pub blocks: u32,
 }
 
-/// All of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record {
-    /// What was compared.
     pub header: Header,
-    /// The slices, in their order; of one that was played again the last.
+    /// The slices, in their order; of repeated ones the last.
     pub slices: Vec<Slice>,
-    /// Slices that were played again and are not among them any more.
+    /// Slices that were repeated and are no longer in `slices`.
     pub replaced: Vec<Slice>,
-    /// The counts.
     pub counted: Vec<Counted>,
-    /// What could not be measured.
+    /// Values that could not be measured, and why.
     pub notes: Vec<String>,
-    /// Sessions whose time was up.
+    /// Sessions whose time ran out.
     pub shortened: Vec<Shortened>,
 }
 
-/// Why a record could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A line that is none of this version.
+    /// A line that does not belong to this version.
     #[error("line {line} of {FILE} is not one of {SCHEMA}: {source}; judge it with the version that wrote it")]
     Line {
-        /// From 1.
+        /// The number of the line, from 1.
         line: usize,
-        /// Why.
         source: serde_json::Error,
     },
     /// No header in the first line.
     #[error("{FILE} does not begin with its header; name the folder that `longhaul gate --out` wrote")]
     Headless,
-    /// Too many lines.
-    #[error("{FILE} has more than {LINES_MAX} lines, which no gate writes")]
+    #[error("{FILE} has more than {LINES_MAX} lines, the most that a gate writes")]
     TooLong,
 }
 
 impl Record {
-    /// A record with nothing in it yet.
+    /// A record with only its header.
     pub fn of(header: Header) -> Self {
         let (slices, replaced) = (Vec::new(), Vec::new());
         Self { header, slices, replaced, counted: Vec::new(), notes: Vec::new(), shortened: Vec::new() }
     }
 
-    /// How many blocks a session was to have, and had where its time was up.
+    /// The blocks that a session was planned with, or that were played if its time ran out.
     pub fn blocks(&self, session: u32) -> u32 {
         let shortened = self.shortened.iter().find(|one| one.session == session);
         shortened.map_or(self.header.blocks, |one| one.blocks.min(self.header.blocks))
     }
 
-    /// Takes a line as whoever reads the record will read it, and returns what to write: numbers that are read back may differ in their last
-    /// digit, and the verdict must not.
+    /// Adds a line in the form in which a reader of the record gets it, and returns the text to write: numbers that are
+    /// read back may differ in their last digit, and the verdict must not.
     pub fn add(&mut self, line: &Line) -> Result<String, Error> {
         let text = line.text();
         let read = serde_json::from_str(&text).map_err(|source| Error::Line { line: 0, source })?;
@@ -153,7 +148,7 @@ impl Record {
 
     fn push(&mut self, line: Line) {
         match line {
-            // There is one header, the first.
+            // There is one header, the first line.
             Line::Header(_) => {}
             Line::Slice(slice) => match self.slices.iter_mut().find(|one| one.place() == slice.place()) {
                 Some(before) => self.replaced.push(std::mem::replace(before, *slice)),
@@ -165,7 +160,7 @@ impl Record {
         }
     }
 
-    /// Reads what was written. A last line that is cut off, as after a loss of power, is left out.
+    /// Reads a record. A last line that is cut off, as after a loss of power, is left out.
     pub fn read(text: &str) -> Result<Self, Error> {
         let mut lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n')).enumerate();
         let parse = |(at, line): (usize, &str)| {
@@ -184,7 +179,7 @@ impl Record {
 }
 
 impl Line {
-    /// As it stands in the file, with its line end.
+    /// The line in the file, with its line end.
     pub fn text(&self) -> String {
         serde_json::to_string(self).expect("a line has only texts and finite numbers as keys and values") + "\n"
     }

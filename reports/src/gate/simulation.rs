@@ -1,5 +1,5 @@
-//! Gates of generated noise: how often the whole method cries wolf, and whether it sees what its certificate says. And the generator, which
-//! other tests use.
+//! Simulated gates with generated noise: how often the whole method raises false alarms, and whether it detects the
+//! changes that its certificate promises. Other tests use the generator too.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use super::record::{Build, Header, Record, SCHEMA};
 use super::verdict::judge_by;
 use super::{Judgement, Metric, Outcome, Pressure, Slice, Word, wants_confirmation};
 
-/// A kind of machine.
+/// The noise of a kind of machine.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Noise {
     /// The standard deviation of the logarithm of each slice.
     pub each: f64,
-    /// How far the level walks from slice to slice.
+    /// The random walk of the level from slice to slice.
     pub walk: f64,
-    /// How often a slice is a burst, which makes it slower by up to half and is seen as pressure or is not.
+    /// The share of slices that are a burst, which makes a slice slower by up to half; pressure shows it or does not.
     pub bursts: f64,
 }
 
@@ -29,7 +29,7 @@ fn uniform(draw: &mut Draw) -> f64 {
 }
 
 fn normal(draw: &mut Draw) -> f64 {
-    // Box and Muller.
+    // The method of Box and Muller.
     (-2.0 * (1.0 - uniform(draw)).ln()).sqrt() * (std::f64::consts::TAU * uniform(draw)).cos()
 }
 
@@ -54,7 +54,7 @@ pub(super) fn header(seed: u64, blocks: u32) -> Header {
     }
 }
 
-/// A session on such a machine, in which B is so many times A.
+/// A session on such a machine, in which B is this many times A.
 pub(super) fn session(record: &mut Record, session: u32, noise: Noise, times: f64) {
     let (seed, blocks) = (record.header.seed, record.header.blocks);
     let mut draw = Draw::new(seed.wrapping_mul(0x2545_F491_4F6C_DD1D) ^ u64::from(session));
@@ -90,19 +90,19 @@ pub(super) fn session(record: &mut Record, session: u32, noise: Noise, times: f6
     }
 }
 
-/// A whole gate, with its second session where it wants one.
+/// A whole gate, with its second session if it wants one.
 pub(super) fn gate(seed: u64, blocks: u32, noise: Noise, times: f64) -> Judgement {
     gate_by(seed, blocks, noise, times, FEW)
 }
 
-/// Enough to see what a certificate says; a thousand are what a gate itself takes.
+/// Enough for a certificate in a test; a gate itself takes a thousand.
 pub(crate) const FEW: usize = 100;
 
 fn gate_by(seed: u64, blocks: u32, noise: Noise, times: f64, resamples: usize) -> Judgement {
     judge_by(&record(seed, blocks, noise, times), resamples)
 }
 
-/// Whether too few pairs were left to compare anything: here no slice is played again.
+/// Whether too few pairs were left to compare: here no slice is repeated.
 fn is_pressed(judgement: &Judgement) -> bool {
     judgement.reason.starts_with("the machine was under pressure")
 }
@@ -131,7 +131,8 @@ fn identical_builds_are_seldom_called_worse() {
     }
 }
 
-/// Twice the smallest change of the certificate is called worse nearly always, and what the certificate says about false alarms is kept.
+/// Twice the smallest change of the certificate is nearly always called worse, and the certificate's promise about
+/// false alarms is kept.
 #[test]
 fn what_the_certificate_promises_is_seen() {
     for (name, noise) in [("quiet", QUIET), ("busy", BUSY), ("wild", WILD)] {
@@ -150,8 +151,9 @@ fn what_the_certificate_promises_is_seen() {
     }
 }
 
-/// What the certificate promises at exactly its smallest change: that two sessions in a row see it four times in five. Certificate and change
-/// come from different sessions, as in life: who reads a certificate asks what the next gate would have seen.
+/// The certificate's promise at exactly its smallest change: two sessions in a row detect it four times in five.
+/// Certificate and change come from different sessions, as in practice: a reader of a certificate wants to know what
+/// the next gate would detect.
 #[test]
 #[ignore = "slow"]
 fn the_smallest_change_is_found_as_often_as_promised() {
@@ -177,10 +179,11 @@ fn the_smallest_change_is_found_as_often_as_promised() {
     }
 }
 
-/// So that four in five is told from three in four.
+/// Enough runs to distinguish four in five from three in four.
 const FOUND_RUNS: u64 = 200;
 
-/// A quiet machine decides: identical builds are the same, a build slower by a tenth is worse, one faster by a tenth is better.
+/// A quiet machine decides: identical builds are the same, a build slower by a tenth is worse, one faster by a tenth is
+/// better.
 #[test]
 fn a_quiet_machine_decides() {
     let outcomes = |times: f64| (0..40).map(|seed| gate_by(seed, 10, QUIET, times, 0).outcome).collect::<Vec<_>>();
@@ -191,7 +194,7 @@ fn a_quiet_machine_decides() {
     }
 }
 
-/// The false alarms of the certificate are no less than those that come, up to chance.
+/// The certificate's false alarms are no fewer than the real ones, up to chance.
 #[test]
 fn the_certificate_does_not_flatter() {
     for noise in [QUIET, BUSY, WILD] {

@@ -1,4 +1,4 @@
-//! What one slice measured, and how hard the machine was pressed meanwhile.
+//! The measurements of one slice, and the machine's pressure meanwhile.
 
 use std::collections::BTreeMap;
 
@@ -12,28 +12,28 @@ use super::order::Side;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Slice {
-    /// 1, or 2 for the session that confirms.
+    /// The number of the session: 1, or 2 for the session that confirms.
     pub session: u32,
     /// Its block, from 0.
     pub block: u32,
     /// Its place in the block, 0 to 3.
     pub place: u32,
-    /// Which build was under load.
+    /// The build under load.
     pub side: Side,
-    /// What was sent, as SHA-256: equal for both slices of a pair.
+    /// The SHA-256 of the payloads: equal for both slices of a pair.
     pub fingerprint: String,
-    /// How long it was measured, in milliseconds.
+    /// The measured length, in milliseconds.
     pub lasted_ms: u64,
-    /// Requests whose time came.
+    /// Requests that were due.
     pub planned: u64,
     /// Requests with a valid answer.
     pub answered: u64,
-    /// Changes of objects that were made for the subject to see.
+    /// Changes of objects made for the subject to observe.
     #[serde(default)]
     pub changes: u64,
-    /// The machine meanwhile.
+    /// The machine's pressure meanwhile.
     pub pressure: Pressure,
-    /// What was measured; what could not be is absent.
+    /// The measured values, without those that could not be measured.
     pub values: BTreeMap<Metric, f64>,
 }
 
@@ -44,30 +44,31 @@ impl Slice {
     }
 }
 
-/// How hard the machine was pressed in a slice.
+/// The machine's pressure in a slice.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Pressure {
-    /// The share of the time in which something waited for a processor (pressure stall information); absent where the kernel does not tell.
+    /// The share of the time in which some task waited for a processor (pressure stall information); absent if the
+    /// kernel does not report it.
     pub cpu: Option<f64>,
-    /// The same for the disk.
+    /// The share of the time in which some task waited for a disk.
     pub io: Option<f64>,
     /// The share of the processors' time that the hypervisor gave to others.
     pub steal: Option<f64>,
-    /// How late the generator itself sent, at the 99th percentile, in microseconds.
+    /// The lateness of the generator at the 99th percentile, in microseconds.
     pub lateness_us: u64,
 }
 
-/// A count that is no slice: a build that was run alone, under an instrument that makes it slow.
+/// An exact count outside of the slices: a build was run alone, under an instrument that makes it slow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Counted {
-    /// 1, or 2 for the session that confirms.
+    /// The number of the session: 1, or 2 for the session that confirms.
     pub session: u32,
-    /// Which build.
+    /// The build that was counted.
     pub side: Side,
-    /// What was counted.
+    /// The metric that was counted.
     pub metric: Metric,
-    /// How many, a request or an event.
+    /// The count per request or per event.
     pub value: f64,
 }

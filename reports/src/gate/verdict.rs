@@ -16,29 +16,29 @@ use super::slice::Slice;
 use crate::exit;
 use crate::words::{count, counted, percent};
 
-/// Fewer pairs than this decide nothing: five are the least that have a bound at all.
+/// Fewer pairs than this decide nothing: five are the fewest that have a bound at all.
 pub const PAIRS_LEAST: usize = 6;
-/// A baseline that fails more often is nothing to compare with.
+/// A baseline that fails more often than this is not comparable.
 const BASELINE_FAILS_MOST: f64 = 0.01;
 
-/// The whole.
+/// The outcome of a whole gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Outcome {
-    /// Something is better and nothing worse.
+    /// A metric is better and none is worse.
     Better,
     /// No change that matters.
     Same,
-    /// Something is worse, twice.
+    /// A metric is worse, twice.
     Worse,
-    /// Too noisy, or too short.
+    /// The machine is too noisy, or the gate too short.
     CannotSay,
     /// The slices cannot be trusted.
     Invalid,
 }
 
 impl Outcome {
-    /// As people read it.
+    /// The text for people.
     pub fn text(self) -> &'static str {
         match self {
             Self::Better => "better",
@@ -49,7 +49,7 @@ impl Outcome {
         }
     }
 
-    /// As of a soak: 0 same or better, 1 worse, 2 not decided.
+    /// As for a soak: 0 same or better, 1 worse, 2 not decided.
     pub fn exit_code(self) -> u8 {
         match self {
             Self::Better | Self::Same => exit::PASS,
@@ -63,7 +63,7 @@ impl Outcome {
 /// Rows that a reason names.
 const NAMED_MAX: usize = 2;
 
-/// What became of a gate.
+/// The judgement of a gate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Judgement {
@@ -71,23 +71,24 @@ pub struct Judgement {
     pub schema: String,
     /// The verdict.
     pub outcome: Outcome,
-    /// One sentence: why.
+    /// The reason, in one sentence.
     pub reason: String,
     /// The exit code.
     pub exit_code: u8,
-    /// What was compared.
+    /// The builds, and the settings of the comparison.
     pub header: Header,
     /// The metrics, counts first.
     pub rows: Vec<Row>,
     /// Slices that were played.
     pub slices: usize,
-    /// Those that were left out.
+    /// The slices that were left out.
     pub dropped: Vec<Dropped>,
-    /// Sessions: 2 where something had to be confirmed.
+    /// Sessions: 2 if a result had to be confirmed.
     pub sessions: u32,
-    /// How often this gate would have cried wolf here: identical builds called worse by any metric, in two sessions, as a share.
+    /// How often this gate would have raised a false alarm here: identical builds called worse by any metric, in two
+    /// sessions, as a share.
     pub false_alarm: Option<f64>,
-    /// What could not be measured, and why.
+    /// Values that could not be measured, and why.
     pub notes: Vec<String>,
 }
 
@@ -101,59 +102,58 @@ pub struct Dropped {
     pub block: u32,
     /// Its place in the block.
     pub place: u32,
-    /// Why.
+    /// The reason.
     pub why: String,
 }
 
-/// A metric.
+/// The row of a metric.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Row {
-    /// Which.
+    /// The metric.
     pub metric: Metric,
-    /// For people.
+    /// The name for people.
     pub name: String,
-    /// What is said of B.
+    /// The decision about B.
     pub word: Word,
-    /// What the first session alone said.
+    /// The decision of the first session alone.
     pub first: Word,
     /// The median of A, in the metric's unit.
     pub a: f64,
     /// The median of B.
     pub b: f64,
-    /// B against A: a share (0.05 is 5 % more), or the difference in the metric's unit where that may be nought.
+    /// B against A: a share (0.05 is 5 % more), or the difference in the metric's unit if the values may be zero.
     pub change: f64,
-    /// It is surely not less than this; none where it is counted exactly, or too few pairs are left.
+    /// The lower bound of the change; none for exact counts, or if too few pairs are left.
     pub lower: Option<f64>,
-    /// It is surely not more than this.
+    /// The upper bound of the change.
     pub upper: Option<f64>,
     /// A change up to this does not matter.
     pub limit: f64,
-    /// How many pairs it stands on; 0 where it is counted exactly.
+    /// The number of pairs behind it; 0 for exact counts.
     pub pairs: usize,
     /// How often identical builds would have been called worse by this metric in two sessions.
     pub false_alarm: Option<f64>,
     /// The smallest change that would have been called worse in two sessions with a probability of 80 %.
     pub smallest: Option<f64>,
-    /// What is said of each build against itself.
+    /// The decision about each build against itself.
     pub halves: Option<Word>,
     /// Whether the gate cannot pass while this is undecided.
     pub leads: bool,
-    /// Each pair, B against A, as `change` is told; for the picture.
+    /// Each pair, B against A, in the unit of `change`; for the picture.
     pub points: Vec<f64>,
 }
 
-/// Judges a record.
 pub fn judge(record: &Record) -> Judgement {
     judge_by(record, RESAMPLES)
 }
 
-/// The same with another number of sessions that might have been for the certificate; none without any.
+/// Like [`judge`], with another number of possible sessions for the certificate; 0 omits the certificate.
 pub(crate) fn judge_by(record: &Record, resamples: usize) -> Judgement {
     let why = pressure::dropped(&record.slices);
     let mut rows: Vec<Row> = RULES.iter().filter_map(|rule| row(record, &why, rule, resamples)).collect();
     let pressed = pressed(record, &why);
-    // Too few pairs decide nothing; what was counted exactly no pressure moves.
+    // Too few pairs decide nothing; pressure does not change exact counts.
     for row in rows.iter_mut().filter(|row| pressed.is_some() && row.pairs > 0) {
         (row.first, row.word) = (Word::CannotSay, Word::CannotSay);
     }
@@ -199,10 +199,10 @@ fn notes(record: &Record) -> Vec<String> {
 
 fn shortened(record: &Record, one: Shortened) -> String {
     let (session, played, planned) = (one.session, counted(u64::from(one.blocks), "block"), record.header.blocks);
-    format!("session {session} has {played} instead of {planned}: its time was up")
+    format!("session {session} has {played} instead of {planned}, because its time was up")
 }
 
-/// Whether a second session has to confirm what the first one says.
+/// Whether a second session has to confirm the result of the first one.
 pub fn wants_confirmation(judgement: &Judgement) -> bool {
     let valid = judgement.outcome != Outcome::Invalid;
     valid && judgement.sessions == 1 && judgement.rows.iter().any(|row| row.first == Word::Worse)
@@ -225,15 +225,15 @@ fn invalid(record: &Record) -> Option<String> {
         let fails = median(&pairs(&record.slices, &all, 1, metric).a);
         if fails > BASELINE_FAILS_MOST {
             let of = if metric == Metric::Failures { "requests" } else { "events" };
-            return Some(format!("A {what} {} of its {of}: there is nothing to compare with", percent(fails)));
+            return Some(format!("A {what} {} of its {of}, so there is no baseline", percent(fails)));
         }
     }
     None
 }
 
-/// Why too few pairs are left to decide anything, if they are: what the machine did.
+/// Why too few pairs are left to decide, if so: the machine's load.
 fn pressed(record: &Record, why: &[Option<String>]) -> Option<String> {
-    // What every slice of this load has.
+    // A metric that every slice of this load has.
     let steady = if record.header.load() == Load::Reviews { Metric::Failures } else { Metric::CpuPerEvent };
     let all = (record.blocks(1) * BLOCK) as usize / 2;
     let left = pairs(&record.slices, why, 1, steady).between.len();
@@ -250,7 +250,7 @@ fn pressed(record: &Record, why: &[Option<String>]) -> Option<String> {
     ))
 }
 
-/// The halves of blocks in which a slice was dropped, in turn: block, and the place of the first of the two slices.
+/// The halves of blocks in which a slice was dropped, in order: block, and the place of the first of the two slices.
 pub fn halves_dropped(record: &Record, session: u32) -> Vec<(u32, u32)> {
     let why = pressure::dropped(&record.slices);
     let dropped = record.slices.iter().zip(&why).filter(|(slice, why)| slice.session == session && why.is_some());
@@ -260,7 +260,7 @@ pub fn halves_dropped(record: &Record, session: u32) -> Vec<(u32, u32)> {
 
 fn whole(rows: &[Row], sessions: u32) -> (Outcome, String) {
     let of = |word: Word| rows.iter().filter(move |row| row.word == word);
-    // One line: the table below has them all.
+    // One line: the table below has all rows.
     let named = |rows: Vec<&Row>| {
         let more = rows.len().saturating_sub(NAMED_MAX) as u64;
         let more = (more > 0).then(|| format!("{} more", count(more)));
@@ -274,7 +274,7 @@ fn whole(rows: &[Row], sessions: u32) -> (Outcome, String) {
     if let (false, 1) = (unconfirmed.is_empty(), sessions) {
         return (
             Outcome::CannotSay,
-            format!("no second session confirmed what the first one says: {}", named(unconfirmed)),
+            format!("no second session confirmed the result of the first: {}", named(unconfirmed)),
         );
     }
     let open: Vec<&Row> = of(Word::CannotSay).filter(|row| row.leads || row.first == Word::Worse).collect();
@@ -282,19 +282,19 @@ fn whole(rows: &[Row], sessions: u32) -> (Outcome, String) {
         return (Outcome::CannotSay, format!("not decided: {}", named(open)));
     }
     if rows.iter().all(|row| !row.leads) {
-        return (Outcome::CannotSay, "nothing that decides was measured".to_owned());
+        return (Outcome::CannotSay, "no deciding metric was measured".to_owned());
     }
     let better: Vec<&Row> = of(Word::Better).collect();
     if !better.is_empty() {
-        return (Outcome::Better, format!("B is better than A, and nothing is worse: {}", named(better)));
+        return (Outcome::Better, format!("B is better than A, and no metric is worse: {}", named(better)));
     }
     let open = of(Word::CannotSay).count() as u64;
     let rest = if open > 0 { format!("; {} could not be decided", counted(open, "other")) } else { String::new() };
     (Outcome::Same, format!("no change that matters, in {}{rest}", counted(of(Word::Same).count() as u64, "metric")))
 }
 
-/// A row in a sentence. The change is taken pair by pair, so the medians of all slices need not agree with it; what stands beside it is
-/// what it makes of the median of A.
+/// A row in a sentence. The change is computed pair by pair, so the medians of all slices need not agree with it; the
+/// value beside it is the change applied to the median of A.
 fn told(row: &Row) -> String {
     let rule = row.metric.rule();
     if row.pairs == 0 {
@@ -315,7 +315,7 @@ impl Row {
     }
 }
 
-/// The row of a metric; none where it was not measured.
+/// The row of a metric; none if it was not measured.
 fn row(record: &Record, why: &[Option<String>], rule: &'static Rule, resamples: usize) -> Option<Row> {
     let session = |number| pairs(&record.slices, why, number, rule.metric);
     let (first, second) = (session(1), session(2));
@@ -352,7 +352,7 @@ fn row(record: &Record, why: &[Option<String>], rule: &'static Rule, resamples: 
     })
 }
 
-/// "Worse" is said only when two sessions say it.
+/// The combined decision: "worse" needs two sessions.
 fn confirmed(first: Word, second: Option<Word>, pooled: Word) -> Word {
     match (first, second) {
         (Word::Worse, Some(Word::Worse)) => Word::Worse,
@@ -361,7 +361,7 @@ fn confirmed(first: Word, second: Option<Word>, pooled: Word) -> Word {
     }
 }
 
-/// From the axis of the comparison to what is told.
+/// Converts a place on the axis of the comparison to the change of a row.
 fn change(rule: &Rule, place: f64) -> f64 {
     match rule.scale {
         Scale::Ratio { .. } => place.exp_m1(),
@@ -369,7 +369,7 @@ fn change(rule: &Rule, place: f64) -> f64 {
     }
 }
 
-/// The row of a metric that was counted exactly: every count of B lies above every count of A, by more than the limit, or it is not worse.
+/// The row of an exact count: it is worse only if every count of B lies above every count of A, by more than the limit.
 fn exact(record: &Record, rule: &'static Rule) -> Option<Row> {
     let of = |side: Side, session: u32| {
         let counted = record.counted.iter().filter(move |one| {

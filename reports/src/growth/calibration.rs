@@ -1,7 +1,8 @@
-//! How often [`judge`] is right where the truth is known: generated series, and what is promised of its answers.
+//! How often [`judge`] is right on generated series with known truth, and the promises about its answers.
 //!
-//! Owns the generator, the kinds of series and the promises; `cargo xtask calibrate --synthetic` prints what an ordinary test holds. Pure:
-//! the same seeds give the same table. A kind whose promise does not hold is a defect of the judge, never of the promise.
+//! Owns the generator, the kinds of series and the promises; `cargo xtask calibrate --synthetic` prints the results,
+//! and an ordinary test checks them. Pure: the same seeds give the same table. If a promise does not hold for a kind,
+//! the defect is in the judge, never in the promise.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,18 +17,19 @@ const MIB: f64 = 1024.0 * 1024.0;
 pub const BUDGET: f64 = MIB;
 /// Seconds between samples.
 const EACH_S: f64 = 2.0;
-/// The length of a hole, in seconds.
+/// The length of a gap, in seconds.
 const HOLE_S: f64 = 20.0;
 /// The level of every series.
 const LEVEL: f64 = 60.0 * MIB;
-/// At most this share of clean runs fails.
+/// The greatest share of clean runs that may fail.
 pub const FALSE_ALARMS_MOST: f64 = 0.05;
-/// At least this share of runs that grow at twice the budget fails, and of clean ones passes; of those with a step or a bend, at four times.
+/// The least share of runs with growth at twice the budget that must fail, and of clean runs that must pass. For series
+/// with a step or a bend it applies at four times the budget.
 const DECIDED_LEAST: f64 = 0.8;
-/// At least this share of runs that grow at four times the budget fails.
+/// The least share of runs with growth at four times the budget that must fail.
 const FOUR_TIMES_LEAST: f64 = 0.95;
 
-/// Numbers that are random enough and the same everywhere (`SplitMix64`, Steele, Lea & Flood 2014).
+/// Pseudo-random numbers that are the same everywhere (`SplitMix64`, Steele, Lea & Flood 2014).
 pub(super) struct Random(pub(super) u64);
 
 impl Random {
@@ -39,31 +41,30 @@ impl Random {
         ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// Normal by Box and Muller.
+    /// A normally distributed number, by Box and Muller.
     pub(super) fn normal(&mut self) -> f64 {
         let radius = (-2.0 * (1.0 - self.uniform()).ln()).sqrt();
         radius * (std::f64::consts::TAU * self.uniform()).cos()
     }
 }
 
-/// What is added to the noise, in MiB, at the given share of the run and second.
+/// The addition to the noise, in MiB, at the given share of the run and second.
 type Form = fn(share: f64, t_s: f64) -> f64;
 
-/// A kind of series: noise with a memory, and what is added to it.
+/// A kind of series: autocorrelated noise plus a form.
 #[derive(Debug, Clone, Copy)]
 pub struct Kind {
-    /// Its name.
     pub name: &'static str,
-    /// What it looks like.
+    /// The shape of the series, for people.
     pub about: &'static str,
     form: Form,
-    /// Share of samples that are missing at random, and in holes of 20 s.
+    /// The share of samples that are missing at random, and in gaps of 20 s.
     missing: (f64, f64),
-    /// How many times longer than planned for the budget.
+    /// The length as a multiple of the one planned for the budget.
     longer: f64,
-    /// Whether it is promised that the planned length decides such runs, or only that they are not decided wrongly.
+    /// Whether the planned length must decide such runs; if not, they only must not be decided wrongly.
     decided: bool,
-    /// Growth, in budgets, that even a run which is too short to pass must find; nought for the kinds of the planned length.
+    /// The growth, in budgets, that must be found even in a run too short to pass; 0 for kinds of the planned length.
     fast: f64,
 }
 
@@ -90,7 +91,7 @@ pub const KINDS: [Kind; 11] = [
         missing: (0.02, 0.03),
         ..LEVEL_KIND
     },
-    // A minimum scatters more than a median, so that a saw-tooth takes 30 % longer than a plan that does not know of it.
+    // A minimum scatters more than a median, so a saw-tooth takes 30 % longer than a plan that does not know of it.
     Kind {
         name: "saw-tooth",
         about: "20 MiB up and down every two minutes; 1.3 times the planned length",
@@ -127,12 +128,12 @@ pub const KINDS: [Kind; 11] = [
 ];
 
 impl Kind {
-    /// How fast its runs grow, in budgets: not at all, and so that they must be found.
+    /// The growth of its runs, in budgets: none, and the speeds that must be found.
     pub fn speeds(&self) -> Vec<f64> {
         if self.fast > 0.0 { vec![0.0, 4.0, self.fast] } else { vec![0.0, 2.0, 4.0] }
     }
 
-    /// The answer to one run that grows at so many times the budget.
+    /// The answer to one run that grows at this multiple of the budget.
     pub fn play(&self, times_budget: f64, seed: u64) -> Answer {
         let planned_s = planned_s() * self.longer;
         let (t_s, value) = self.generate(times_budget, seed, planned_s);
@@ -141,7 +142,7 @@ impl Kind {
         judge(&Question { series, budget: BUDGET, planned_s, sigma_least: 0.0, tau_least_s: length::TAU_S, looks: 1 })
     }
 
-    /// Plays runs with the seeds from nought on and counts what became of them.
+    /// Plays runs with the seeds from 0 on and counts their outcomes.
     pub fn row(&self, times_budget: f64, runs: u64) -> Row {
         let mut row = Row {
             kind: self.name.to_owned(),
@@ -211,16 +212,16 @@ impl Kind {
     }
 }
 
-/// The length that is planned for the budget, in seconds.
+/// The planned length for the budget, in seconds.
 pub fn planned_s() -> f64 {
-    // There is one for every budget above nought.
+    // Every budget above 0 has one.
     length::needed_s(length::SIGMA_BYTES, length::TAU_S, BUDGET / 3600.0).unwrap_or(f64::INFINITY)
 }
 
-/// From so many runs of a row on its shares are taken as they are.
+/// The number of runs from which a row's shares are compared directly.
 const RUNS_STRICT: u64 = 200;
 
-/// What is promised of the runs of one row, as shares; absent: nothing.
+/// The promise about the runs of one row, as shares; absent: no promise.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Promise {
@@ -234,15 +235,15 @@ pub struct Promise {
     pub passed_most: Option<f64>,
 }
 
-/// What became of the runs of one kind at one speed of growth.
+/// The outcomes of the runs of one kind at one speed of growth.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Row {
     /// The kind of series.
     pub kind: String,
-    /// What it looks like.
+    /// The shape of the series, for people.
     pub about: String,
-    /// How fast it grows, in budgets; 0 is a clean run.
+    /// Its growth, in budgets; 0 is a clean run.
     pub times_budget: f64,
     /// How many runs there were.
     pub runs: u64,
@@ -254,7 +255,7 @@ pub struct Row {
     pub undecided: u64,
     /// How many could not be judged.
     pub invalid: u64,
-    /// What is promised.
+    /// The promise of the row.
     pub promise: Promise,
 }
 
@@ -270,7 +271,8 @@ impl Row {
             && passed_most.is_none_or(|most| passed <= most)
     }
 
-    /// Whether a promise is broken. Of fewer than two hundred runs one more or less is chance: there Wilson's interval must say so too.
+    /// Whether a promise is broken. In fewer than two hundred runs one more or less is chance: there Wilson's interval
+    /// must confirm it.
     pub fn broken(&self) -> bool {
         if self.runs >= RUNS_STRICT {
             return !self.holds();

@@ -1,18 +1,20 @@
-//! How long a run must be to decide growth. The plan and the judge ask here, so that no plan promises what the judge does not do.
+//! The length of run that decides growth. The plan and the judge both use these functions, so that no plan promises
+//! more than the judge can decide.
 
 use crate::statistics::blocks::{BLOCKS_LEAST, TIMES_LEAST};
 
-/// The correlation time of memory that a plan reckons with, in seconds. Measured on noisy two-core machines.
+/// The correlation time of memory that a plan assumes, in seconds. Measured on noisy two-core machines.
 pub const TAU_S: f64 = 50.0;
-/// The scatter of memory that a plan reckons with, in bytes.
+/// The scatter of memory that a plan assumes, in bytes.
 pub const SIGMA_BYTES: f64 = 2.0 * 1024.0 * 1024.0;
-/// How many standard errors of the slope go into the budget. With 2.5 the best estimator that knows the noise would tell twice the budget
-/// from the budget in 80 % of runs; the slope of Theil and Sen through medians of blocks, which has to measure its noise, does so in 68
-/// to 75 %. With this it does so in about 88 %: the calibration in `growth/tests.rs` holds it.
+/// The number of standard errors of the slope in the budget. With 2.5, an ideal estimator that knows the noise would
+/// distinguish twice the budget from the budget in 80 % of runs. The slope of Theil and Sen through medians of blocks
+/// has to measure its noise, and does so in 68 to 75 %. With this value it does so in about 88 %; the calibration in
+/// `growth/tests.rs` checks it.
 const ERRORS: f64 = 3.4;
 
-/// The length of the steady phase, in seconds, that decides a budget of so much each second: `(3.4 σ √(24 τ) / B)^(2/3)`, and long
-/// enough for the least number of blocks. None if no length does, because the budget is nought.
+/// The length of the steady phase, in seconds, that decides a budget of `budget_per_s`: `(3.4 σ √(24 τ) / B)^(2/3)`,
+/// and long enough for the least number of blocks. None if no length does, because the budget is zero.
 ///
 /// The standard error of a slope through noise of scatter σ and correlation time τ is `σ √(24 τ) / T^(3/2)`.
 pub fn needed_s(sigma: f64, tau_s: f64, budget_per_s: f64) -> Option<f64> {
@@ -22,26 +24,27 @@ pub fn needed_s(sigma: f64, tau_s: f64, budget_per_s: f64) -> Option<f64> {
     usable.then(|| slope_s.max(blocks_s)).filter(|needed_s| needed_s.is_finite())
 }
 
-/// The scatter of memory that is quiet, in bytes: a program with one thread that allocates little.
+/// The scatter of quiet memory, in bytes: a program with one thread that allocates little.
 const SIGMA_QUIET_BYTES: f64 = 262_144.0;
-/// How many standard errors of the slope one bound is away from it: 95 % on one side.
+/// The distance of one bound from the slope, in standard errors: 95 % on one side.
 const BOUND: f64 = 1.645;
-/// How many it takes that a leak is found in four of five runs.
+/// The growth, in standard errors, at which a leak is found in four of five runs.
 const FOUND: f64 = 1.645 + 0.842;
 
-/// The length, in seconds, from which on a subject may pass if its memory is quiet; what the judge measures decides, and it waits for no
-/// number of correlation times that it did not see. None if no length does.
+/// The length, in seconds, from which a subject may pass if its memory is quiet. The judge's own measurement decides,
+/// and it waits for no number of correlation times that it did not see. None if no length does.
 pub fn quiet_s(budget_per_s: f64) -> Option<f64> {
     let slope_s = (BOUND * SIGMA_QUIET_BYTES * (24.0 * TAU_S).sqrt() / budget_per_s).powf(2.0 / 3.0);
     (budget_per_s > 0.0).then_some(slope_s).filter(|slope_s| slope_s.is_finite())
 }
 
-/// The least growth, in bytes each second, that a steady phase of this length finds with the usual scatter: a failure needs no planned length.
+/// The least growth, in bytes each second, that a steady phase of this length finds with the usual scatter: a failure
+/// needs no planned length.
 pub fn found_per_s(length_s: f64, budget_per_s: f64) -> f64 {
     budget_per_s.max(0.0) + FOUND * SIGMA_BYTES * (24.0 * TAU_S).sqrt() / length_s.max(1.0).powf(1.5)
 }
 
-/// Whether a steady phase of this length, in seconds, decides a budget of so much each second.
+/// Whether a steady phase of this length, in seconds, decides a budget of `budget_per_s`.
 pub fn decidable(length_s: f64, sigma: f64, tau_s: f64, budget_per_s: f64) -> bool {
     needed_s(sigma, tau_s, budget_per_s).is_some_and(|needed_s| length_s >= needed_s)
 }
@@ -56,13 +59,13 @@ mod tests {
     fn a_mebibyte_an_hour_takes_two_and_a_half_hours() {
         let needed_s = needed_s(SIGMA_BYTES, TAU_S, MIB / 3600.0).unwrap();
         assert!((needed_s / 3600.0 - 2.49).abs() < 0.01, "{needed_s}");
-        // Never less than what the law asks for.
+        // Never less than the theoretical minimum.
         assert!(needed_s >= (2.5 * SIGMA_BYTES * (24.0 * TAU_S).sqrt() / (MIB / 3600.0)).powf(2.0 / 3.0));
         assert!(decidable(needed_s, SIGMA_BYTES, TAU_S, MIB / 3600.0));
         assert!(!decidable(needed_s - 1.0, SIGMA_BYTES, TAU_S, MIB / 3600.0));
     }
 
-    /// A short run may pass a quiet subject, and always finds a leak that is large enough.
+    /// A quiet subject may pass a short run, and a short run always finds a large leak.
     #[test]
     fn a_short_run_finds_large_leaks() {
         let quiet = quiet_s(MIB / 3600.0).unwrap();

@@ -8,33 +8,34 @@ use crate::statistics::{change_point, quantile, theil_sen};
 const PENALTY: f64 = 3.0;
 /// Blocks on each side of a step: two may be an outlier and its neighbour.
 const BLOCKS_LEAST: usize = 3;
-/// Samples over which a change may be spread: it happens at once, but may fall between two samples, or take a second or two.
+/// Samples over which a change may be spread: it happens at once, but may fall between two samples, or take a second or
+/// two.
 const EDGE_LAGS: [usize; 3] = [1, 2, 4];
-/// How many scatters of the usual change an edge has.
+/// The least change at an edge, in scatters of the usual change.
 const EDGE_LEAST: f64 = 5.0;
-/// The share of an edge that must stay, and the share of the change that must be in it: less is a spike, or a part of a slope.
+/// The share of an edge that must stay, and the share of the change that must be in it: less is a spike, or a part of a
+/// slope.
 const EDGE_SHARE: f64 = 0.4;
-/// Blocks before and after an edge whose samples tell the two levels.
+/// Blocks before and after an edge whose samples give the two levels.
 const LEVEL_BLOCKS: f64 = 2.0;
-/// The most edges that are looked at, the largest first: each costs the medians of two blocks of samples, and values that hardly ever
-/// change have as many edges as changes.
+/// The most edges that are examined, the largest first: each costs the medians of two blocks of samples, and values
+/// that hardly ever change have as many edges as changes.
 const EDGES_MAX: usize = 64;
-/// By how much two levels must fit better than a line.
+/// Two levels must leave at most this share of the misfit of a line.
 const FIT: f64 = 0.7;
 
-/// A change of level.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Step {
-    /// When, in seconds of the series.
+    /// Its time, in seconds of the series.
     pub t_s: f64,
-    /// By how much, in the unit of the values.
+    /// Its size, in the unit of the values.
     pub by: f64,
     /// The first block of the new level.
     pub(super) block: usize,
 }
 
-/// The one step of a series that changes it by at least `matters`; none if there is none. Several of them are a staircase, which is
-/// growth.
+/// The one step of a series that changes it by at least `matters`; none if there is none. Several steps are a
+/// staircase, which is growth.
 pub(super) fn step(series: &Series<'_>, blocks: &Blocks, saw_tooth: bool, matters: f64) -> Option<Step> {
     let found = if saw_tooth { between_teeth(blocks) } else { edges(series, blocks) };
     match found.iter().filter(|step| step.by.abs() >= matters).collect::<Vec<_>>().as_slice() {
@@ -43,7 +44,8 @@ pub(super) fn step(series: &Series<'_>, blocks: &Blocks, saw_tooth: bool, matter
     }
 }
 
-/// Where the samples change at once by much more than usual, and stay there. A line through them, however steep, has no edge.
+/// Places where the samples change at once by much more than usual, and stay at the new level. A line through them,
+/// however steep, has no edge.
 fn edges(series: &Series<'_>, blocks: &Blocks) -> Vec<Step> {
     let (t_s, values) = (series.t_s, series.value);
     let distances: Vec<f64> = t_s.windows(2).map(|pair| pair[1] - pair[0]).collect();
@@ -53,15 +55,15 @@ fn edges(series: &Series<'_>, blocks: &Blocks) -> Vec<Step> {
         let changes: Vec<f64> =
             values.iter().zip(values.get(lag..).unwrap_or_default()).map(|(before, after)| after - before).collect();
         let least = (EDGE_LEAST * quantile::scale(&changes)).max(f64::MIN_POSITIVE);
-        // Over a hole nobody knows whether it was at once.
+        // Whether a change across a gap was sudden is unknown.
         let close = |at: usize| t_s[at + lag] - t_s[at] <= 1.5 * lag as f64 * usual_s;
         let edges = changes.iter().enumerate().filter(|(at, by)| by.abs() >= least && close(*at));
-        // Among the samples of the edge the one after the largest change.
+        // The moment is the sample after the largest change of the edge.
         let change = |at: &usize| (values[*at] - values[at - 1]).abs();
         let moment = |at: usize| (at + 1..=at + lag).max_by(|a, b| change(a).total_cmp(&change(b))).unwrap_or(at + lag);
         sharp.extend(edges.map(|(at, by)| (moment(at), *by)));
     }
-    // The largest first; what lies within a block of it is the same change.
+    // The largest first; another edge within a block of it is the same change.
     sharp.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()).then(a.0.cmp(&b.0)));
     let mut steps: Vec<Step> = Vec::new();
     for (at, edge) in sharp.into_iter().take(EDGES_MAX) {

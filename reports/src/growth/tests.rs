@@ -1,17 +1,18 @@
-//! Calibration on generated series: how often the verdict is right where the truth is known.
+//! Calibration on generated series: how often the verdict is right if the truth is known.
 
 use super::calibration::{KINDS, Random, Row};
 use super::*;
 
 const MIB: f64 = 1024.0 * 1024.0;
-/// Runs of each row: enough to hold a promise, few enough for an ordinary test. `cargo xtask calibrate --synthetic` plays more.
+/// Runs of each row: enough to check a promise, few enough for an ordinary test. `cargo xtask calibrate --synthetic`
+/// plays more.
 const RUNS: u64 = 60;
 
 fn holds(rows: impl Fn(&Row) -> bool) {
     let all = KINDS.iter().flat_map(|kind| kind.speeds().into_iter().map(move |times| (kind, times)));
     let mut played = 0;
     for (kind, times_budget) in all {
-        // The seeds are the same, so that what is not asked for need not be played.
+        // The seeds are the same, so other rows need not be played.
         if rows(&kind.row(times_budget, 0)) {
             let row = kind.row(times_budget, RUNS);
             assert!(row.holds(), "{row:?}");
@@ -27,20 +28,22 @@ fn calibration_of_false_alarms() {
     holds(|row| row.times_budget <= 0.0);
 }
 
-/// Twice the budget is found in at least four of five runs of the planned length, and hardly ever passes, whatever else happens.
+/// Growth at twice the budget is found in at least four of five runs of the planned length, and hardly ever passes,
+/// with any kind of noise.
 #[test]
 fn calibration_at_twice_the_budget() {
     holds(|row| row.times_budget > 0.0 && row.times_budget < 4.0);
 }
 
-/// Four times the budget is found in at least 95 of 100 runs of the planned length, and never passes, whatever else happens and however
-/// short the run is; with a step or a bend it is found in four of five. What grows many times as fast is found in a short run all the same.
+/// Growth at four times the budget is found in at least 95 of 100 runs of the planned length, and never passes, with
+/// any kind of noise and in a run of any length; with a step or a bend it is found in four of five. Growth at many
+/// times the budget is found in a short run as well.
 #[test]
 fn calibration_at_four_times_the_budget() {
     holds(|row| row.times_budget >= 4.0);
 }
 
-/// Every row is promised something, and no promise is such that it cannot break.
+/// Every row has a promise, and every promise can break.
 #[test]
 fn promises_break() {
     for kind in KINDS {
@@ -108,10 +111,12 @@ fn shapes_are_told() {
     assert_ne!(slow_start.outcome, Outcome::Fail, "a start that is not over: {slow_start:?}");
 }
 
-/// A leak that was never quite steady is one all the same where its lower bound is many budgets, and it does not slow down to speak of.
+/// A leak that was never quite steady still fails if its lower bound is many budgets, and it does not slow down
+/// noticeably.
 #[test]
 fn far_above_the_budget_fails_whatever_the_start() {
-    // A start of minutes that is not over in the middle of the hour, in the noise without which an hour is too short for anything so smooth.
+    // A start of minutes that is not over in the middle of the hour, with noise; without noise an hour would be too
+    // short for so smooth a series.
     let started = |leak: f64| {
         let random = std::cell::RefCell::new(Random(9));
         of(3600, MIB, |t| {
@@ -150,7 +155,7 @@ fn a_hundred_hours_are_judged() {
     assert_eq!((found.outcome, found.shape.step), (Outcome::Pass, None), "{found:?}");
 }
 
-/// What cannot be judged says why, or how long would do.
+/// A series that cannot be judged has a reason, or a length that would be enough.
 #[test]
 fn what_cannot_be_judged_says_why() {
     let t_s: Vec<f64> = (0..3600).map(f64::from).collect();
@@ -176,12 +181,13 @@ fn what_cannot_be_judged_says_why() {
     assert_eq!(ask(&hole, &level[..hole.len()], &hole), Outcome::Invalid { why: Why::Hole { gap_s: 201.0 } });
     let half: Vec<f64> = t_s.iter().copied().filter(|t| t % 600.0 < 500.0).collect();
     assert!(matches!(ask(&half, &level[..half.len()], &half), Outcome::Invalid { why: Why::Missing { .. } }));
-    // Ten minutes of noise that remembers for nearly a minute have too few blocks, whatever the budget.
+    // Ten minutes of noise with a correlation time of nearly a minute have too few blocks, for any budget.
     let slow = of(600, MIB, |t| 20.0 * MIB * (t / 30.0).sin() * (t / 47.0).cos());
     assert!(matches!(slow.outcome, Outcome::Inconclusive { needed_s: Some(needed_s) } if needed_s > 600.0), "{slow:?}");
 }
 
-/// A series of a minute, a reading a second, of a count that wobbles and grows by so much a second, without the readings in these gaps.
+/// A series of a minute, with one reading a second, of a count with noise that grows by `each_s` a second, without the
+/// readings in these gaps.
 fn minute(seed: u64, each_s: f64, gaps: &[(f64, f64)], asked: fn(&Question<'_>) -> Answer) -> Outcome {
     let mut random = Random(seed.wrapping_mul(0x9e37_79b9) + 11);
     let all: Vec<(f64, f64)> =
@@ -202,7 +208,8 @@ fn of_sixty(each_s: f64, gaps: &[(f64, f64)], asked: fn(&Question<'_>) -> Answer
     (count(Outcome::Fail), count(Outcome::Pass))
 }
 
-/// A gap of some seconds takes no verdict from a run of a minute: a leak is found at least half as often as without it, and what does not grow hardly ever fails.
+/// A gap of some seconds takes no verdict from a run of a minute: a leak is found at least half as often as without it,
+/// and a count without growth hardly ever fails.
 #[test]
 fn short_gaps_take_no_verdict() {
     let whole = of_sixty(2.0, &[], judge);
@@ -215,7 +222,7 @@ fn short_gaps_take_no_verdict() {
     }
 }
 
-/// In spite of holes a leak is found, what is clean does not fail, and nothing passes.
+/// In spite of gaps a leak is found, a clean series does not fail, and no series passes.
 #[test]
 fn in_spite_of_holes_only_failures_are_found() {
     let asked: fn(&Question<'_>) -> Answer = |question| judge_holed(question, f64::NEG_INFINITY);

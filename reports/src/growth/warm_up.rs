@@ -1,27 +1,27 @@
-//! Where the warm-up ends: what lies off the line of the rest is cut.
+//! The end of the warm-up: blocks at the start that lie off the line of the rest are cut.
 
 use crate::statistics::blocks::Blocks;
 use crate::statistics::{quantile, theil_sen};
 
-/// How many times its own scatter a block must lie off the line of the rest.
+/// The least distance of a block from the line of the rest, in its own scatters.
 const OFF_LEAST: f64 = 4.0;
-/// What was cut at the start.
+/// The part cut at the start.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum WarmUp {
-    /// Nothing.
+    /// Nothing is cut.
     None,
-    /// What was before this time, in seconds of the series.
+    /// Everything before this time is cut.
     Until {
-        /// The start of the first block that was kept.
+        /// The start of the first block that was kept, in seconds of the series.
         t_s: f64,
     },
-    /// Half of the series would have to be cut: it was never steady.
+    /// Half of the series would have to be cut: the series was never steady.
     Never,
 }
 
-/// Finds the end of the warm-up: blocks at the start that lie below the line through all later ones, or above both that line and the
-/// later level, and by at least `matters`, are not steady yet. A first block that is merely lower than a line that bends upwards is an
-/// accelerating leak, and kept.
+/// Finds the end of the warm-up. Blocks at the start are not steady yet if they lie below the line through all later
+/// ones, or above both that line and the later level, and by at least `matters`. A first block that is merely lower
+/// than a line that bends upwards belongs to an accelerating leak, and is kept.
 pub(super) fn find(blocks: &Blocks, matters: f64) -> WarmUp {
     let (axis, values): (Vec<f64>, Vec<f64>) = blocks.blocks.iter().map(|block| (block.axis, block.value)).unzip();
     let half = values.len() / 2;
@@ -41,7 +41,7 @@ fn lies_off((axis, values): (&[f64], &[f64]), matters: f64) -> bool {
     let left: Vec<f64> = later_axis.iter().zip(later).map(|(x, y)| y - level - line.estimate * x).collect();
     let middle = later_axis.iter().sum::<f64>() / later_axis.len() as f64;
     let spread: f64 = later_axis.iter().map(|x| (x - middle).powi(2)).sum();
-    // A line is less sure beyond its points.
+    // The error of a line grows beyond its points.
     let beyond = (1.0 + 1.0 / later.len() as f64 + (x - middle).powi(2) / spread).sqrt();
     let off = y - level - line.estimate * x;
     off.abs() > (OFF_LEAST * quantile::scale(&left) * beyond).max(matters)

@@ -1,6 +1,7 @@
-//! The judge of admission reviews: latency in the steady phase, wrong answers and errors in the whole run, and what was stored.
+//! The judge of admission reviews: latency in the steady phase, wrong answers and errors in the whole run, and the
+//! stored objects.
 //!
-//! Owns `admission.*`. The rules are files with rows (`judge/rule.rs`), and lines of the list below.
+//! Owns `admission.*`. Each rule is a file with a row (`judge/rule.rs`) and a line in the list below.
 
 use units::Span;
 
@@ -31,7 +32,7 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
     if let Some(budget) = &record.manifest.budgets.admission {
         budget.judge_each(record, &rows, findings);
     } else if !record.manifest.webhooks.is_empty() && !rows.is_empty() {
-        // Whose webhooks are registered wants to know whether they answer, and rightly.
+        // If webhooks are registered, their errors and wrong answers are judged by default.
         Admission::default().judge_each(record, &rows, findings);
         findings.unasked(|findings| errors::Errors::judge(record, &rows, &0, findings));
     }

@@ -1,7 +1,7 @@
-//! The judge of alerts: whether receivers were told of every decision once, of none twice, and of no rehearsal.
+//! The judge of alerts: every decision must be reported once, none twice, and no dry run at all.
 //!
-//! Owns `alerts.*`. What was decided is known from the answers to the load, what was told from a receiver that the harness runs. The rules
-//! are files with rows (`judge/rule.rs`), and lines of the list below.
+//! Owns `alerts.*`. The answers to the load show the decisions; a receiver of the harness gets the alerts. Each rule is
+//! a file with a row (`judge/rule.rs`) and a line in the list below.
 
 use super::rule::{Name, Section, section};
 use super::{Findings, Verdict};
@@ -28,16 +28,16 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
     budget.judge_each(record, &rows, findings);
 }
 
-/// A count of something that must not be.
+/// A count that is limited to a maximum.
 struct AtMost<'a> {
     observed: u64,
     limit: u64,
-    /// How many there were that could have been it, and what they are; none decide nothing.
+    /// The number of cases that could count; zero decides nothing.
     of: u64,
     among: &'a str,
-    /// What is counted, for one and for any other number.
+    /// The counted unit, in the singular and in the plural.
     what: (&'a str, &'a str),
-    /// How its examples begin.
+    /// The start of its examples.
     sort: &'a str,
 }
 

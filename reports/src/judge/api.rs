@@ -1,7 +1,7 @@
-//! The judge of the subject's API over Deployments: whether what it tells is so, whom it lets in, and how long it takes.
+//! The judge of the subject's API over Deployments: correct answers, unauthorised calls, and duration.
 //!
-//! Owns `api.*`. What was committed is known from the control plane; nothing that the subject says of itself is looked at. The rules are
-//! files with rows (`judge/rule.rs`), and lines of the list below.
+//! Owns `api.*`. The control plane shows the commits; the subject's reports about itself are not used. Each rule is a
+//! file with a row (`judge/rule.rs`) and a line in the list below.
 
 use units::Span;
 
@@ -35,16 +35,16 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
     budget.judge_each(record, &rows, findings);
 }
 
-/// A count of something that must not be, among `of`; the text names the first example that begins with one of `sorts`.
+/// A count that is limited to a maximum, among `of`; the text names the first example that begins with one of `sorts`.
 struct AtMost<'a> {
     rows: &'a [&'a CallsRow],
     observed: u64,
     limit: u64,
-    /// How many there were that could have been it; none decide nothing.
+    /// The number of cases that could count; zero decides nothing.
     of: u64,
-    /// How many answers could not be compared and may have been it.
+    /// Answers that could not be compared and may count too.
     unjudged: u64,
-    /// What is counted, for one and for any other number: `answer was wrong`, `answers were wrong`.
+    /// The counted unit, in the singular and in the plural: `answer was wrong`, `answers were wrong`.
     what: (&'static str, &'static str),
     among: &'static str,
     sorts: &'static [&'static str],
@@ -66,7 +66,7 @@ impl AtMost<'_> {
             () if of == 0 => (Verdict::Inconclusive, format!("there was no {among}, so there was nothing to judge.")),
             () if unjudged > 0 => {
                 let text = format!(
-                    "{said}, of {}; {} could not be compared with what was committed.",
+                    "{said}, of {}; {} could not be compared with the commits.",
                     counted(of, among),
                     counted(unjudged, "answer")
                 );

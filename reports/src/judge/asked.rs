@@ -1,4 +1,5 @@
-//! `webhooks.asked`: whether every registered webhook was asked anything. Nothing is known of one that was not, whatever else passed.
+//! `webhooks.asked`: whether every registered webhook was called. If a webhook was not, the run shows nothing about it,
+//! whatever else passed.
 
 use super::doubt;
 use super::rule::Name;
@@ -10,7 +11,7 @@ const ASKED: Name = Name { judge: doubt::JUDGE, section: "webhooks", key: "asked
 
 pub(super) fn judge(record: &Record, findings: &mut Findings) {
     let rows = || record.intervals.iter().flat_map(|row| &row.webhooks);
-    // Who told nothing of any webhook did not count.
+    // A control plane that reports no calls of any webhook did not count them.
     if rows().next().is_none() {
         return;
     }
@@ -25,11 +26,11 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
             continue;
         }
         let why = unmatched.clone().unwrap_or_else(|| {
-            "what was written matches its rules, so its objectSelector or its matchConditions leave all of it out, or nothing was written \
-             while it was registered"
+            "objects matched its rules, so its objectSelector or matchConditions exclude them all, or no object was written while it was \
+             registered"
                 .to_owned()
         });
-        let text = format!("the webhook {name} was asked 0 times, so nothing is known of it: {why}.");
+        let text = format!("the webhook {name} was asked 0 times, so it was not tested: {why}.");
         findings.push(budget, Verdict::Inconclusive, "0", "at least 1", text);
     }
 }

@@ -1,7 +1,9 @@
-//! The judge of children at any time: what the end state cannot show because somebody tidied up before, or because it knows a child by its owner.
+//! The judge of children at any time: problems that the end state cannot show, because they were corrected before the
+//! end, or because a child is recognised by its owner.
 //!
-//! Owns `children.*`; whether children are right at the end is `events.restored`. The rules are files with rows (`judge/rule.rs`), and lines of
-//! the list below. It reads what the record says of siblings; a scenario without `subject.children` has nothing.
+//! Owns `children.*`; whether children are right at the end is `events.restored`. Each rule is a file with a row
+//! (`judge/rule.rs`) and a line in the list below. The facts are the record's siblings; a scenario without
+//! `subject.children` has none.
 
 use super::rule::{Name, Section, section};
 use super::{Findings, Verdict};
@@ -27,13 +29,13 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
     let limits = [(Name::of::<excess::Excess>(), budget.excess), (Name::of::<orphaned::Orphaned>(), budget.orphaned)];
     for (name, limit) in limits {
         let Some(limit) = limit else { continue };
-        let text = "how many children there were at any time was not seen: the run did not come to the end of its drain, or its scenario names no \
-            `subject.children`.";
+        let text = "the number of children over time was not observed: the run did not reach the end of its drain, or its scenario has no \
+                    `subject.children`.";
         findings.push(name, Verdict::Inconclusive, "not seen", limit.to_string(), text);
     }
 }
 
-/// Why not all of them were seen, if they were not.
+/// Why not all children were seen, if they were not.
 fn unread(kinds: &[Siblings]) -> Option<&str> {
     kinds.iter().find_map(|kind| kind.unread.as_deref())
 }

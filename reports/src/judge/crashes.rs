@@ -1,7 +1,7 @@
 //! The judge of crashes: how often a process of the subject ended by itself and was started again.
 //!
-//! Owns `crashes.*`. A subject that nobody starts again is `subject.exited`, in `validity.rs`. The rules are files with rows
-//! (`judge/rule.rs`), and lines of the list below.
+//! Owns `crashes.*`. A subject that is not started again falls under `subject.exited`, in `validity.rs`. Each rule is a
+//! file with a row (`judge/rule.rs`) and a line in the list below.
 
 use super::Findings;
 use super::rule::{Section, section};
@@ -18,7 +18,7 @@ section! {
 }
 
 pub(super) fn judge(record: &Record, findings: &mut Findings) {
-    // What is not started again ends the run, and is judged by that.
+    // Without a restart, an end of the subject finishes the run and is judged there.
     if record.manifest.subject.restart.is_some() {
         record.manifest.budgets.crashes.clone().unwrap_or_default().judge_each(record, &(), findings);
     }

@@ -1,12 +1,12 @@
-//! What a condition of validity that is not met leaves undecided.
+//! The budgets that a condition of validity leaves undecided if it is not met.
 //!
-//! Owns which findings rest on what. A gap in the measurement never hides what was seen: it takes from those budgets their verdict whose
-//! facts it spoilt, and from no other. A run is invalid only where nothing that was judged can be trusted.
+//! Owns the facts that each finding depends on. A gap in the measurement never hides a failure. It takes the verdict
+//! only from budgets whose facts it affects. A run is invalid only if no judged budget can be trusted.
 
 use super::rule::Name;
 use super::{BY_DEFAULT, Finding, Findings, Verdict};
 
-/// The judge that conditions of validity name.
+/// The name of the judge in findings about conditions of validity.
 pub(super) const JUDGE: &str = "validity";
 
 /// A condition of validity.
@@ -14,14 +14,14 @@ pub(super) const fn condition(key: &'static str) -> Name {
     Name { judge: JUDGE, section: JUDGE, key, word: None }
 }
 
-/// What is not to be believed any more.
+/// The verdicts that can no longer be trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Doubts {
-    /// Budgets that were met: what was not measured may have broken them.
+    /// Met budgets: an unmeasured fact may have broken them.
     Met,
-    /// Budgets that were broken: who measured may have broken them.
+    /// Broken budgets: the measurement itself may have broken them.
     Broken,
-    /// Both.
+    /// Met and broken budgets.
     Either,
 }
 
@@ -35,7 +35,7 @@ impl Doubts {
     }
 }
 
-/// A condition that is not met, and what is told of it.
+/// A condition that is not met, and the text about it.
 pub(super) struct Unmet {
     pub name: Name,
     pub observed: String,
@@ -46,33 +46,35 @@ pub(super) struct Unmet {
     pub because: String,
 }
 
-/// Sections whose facts are samples of the subject's processes, or pages that it serves.
+/// Whether the facts are samples of the subject's processes, or pages that it serves.
 pub(super) fn is_sampled(name: Name) -> bool {
     matches!(name.section, "memory" | "descriptors" | "threads" | "metrics")
 }
 
-/// Sections whose facts are how the subject ended.
+/// Whether the facts are the ends of the subject.
 pub(super) fn is_about_ends(name: Name) -> bool {
     matches!(name.section, "crashes" | "subject")
 }
 
-/// Sections whose facts are answers to load of the harness.
+/// Whether the facts are answers to load of the harness.
 pub(super) fn is_answered(name: Name) -> bool {
     matches!(name.section, "admission" | "alerts" | "api")
 }
 
-/// Sections whose facts come from what was written to the control plane, what the subject asked there, and what it proved: all others.
+/// Whether the facts are writes to the control plane, the subject's requests there, and its observations: all other
+/// sections.
 pub(super) fn is_observed(name: Name) -> bool {
     !is_sampled(name) && !is_about_ends(name) && !is_answered(name) && name.section != "registry"
 }
 
-/// Budgets whose facts come through the witness alone.
+/// Whether the facts come through the witness alone.
 pub(super) fn is_witnessed(name: Name) -> bool {
     name.section == "events" && !matches!(name.key, "blind" | "hotLoop" | "converged" | "restored")
 }
 
 impl Findings {
-    /// Tells of a condition that is not met, and leaves undecided what rests on it; where that is nothing, nothing is lost.
+    /// Adds a condition that is not met, and leaves the budgets that depend on it undecided; if there are none, the
+    /// condition costs nothing.
     pub(super) fn unmet(&mut self, unmet: Unmet, doubts: Doubts, rests: impl Fn(Name, &Finding) -> bool) {
         let number = self.doubt(&unmet, doubts, rests);
         let Unmet { name, observed, limit, text, .. } = unmet;
@@ -84,20 +86,20 @@ impl Findings {
         }
     }
 
-    /// Whether a budget of these is broken.
+    /// Whether one of these budgets is broken.
     pub(super) fn any_broken_by(&self, of: impl Fn(Name, &Finding) -> bool) -> bool {
         let mut broken = self.judged.iter().filter(|(_, finding)| finding.verdict == Verdict::Fail);
         broken.any(|(name, finding)| finding.judge != JUDGE && of(*name, finding))
     }
 
-    /// Tells of a condition without which the run says nothing of what rests on it, whatever was found.
+    /// Adds a condition without which the dependent budgets are undecided, whatever was found.
     pub(super) fn says_nothing(&mut self, unmet: Unmet, rests: impl Fn(Name, &Finding) -> bool) {
         self.doubt(&unmet, Doubts::Either, rests);
         let Unmet { name, observed, limit, text, .. } = unmet;
         self.invalid(name, observed, limit, text);
     }
 
-    /// Tells of a condition without which no pass of this run is one. What was broken stays broken.
+    /// Adds a condition without which this run cannot pass. Broken budgets stay broken.
     pub(super) fn invalid(
         &mut self,
         name: Name,
@@ -108,7 +110,7 @@ impl Findings {
         self.push(name, Verdict::Invalid, observed, limit, text);
     }
 
-    /// Where not one budget is decided, and not for want of length alone, the run says nothing.
+    /// If no budget is decided, and not only because the run is short, the run is invalid.
     pub(super) fn settle_validity(&mut self) {
         if self.any_decided() {
             return;
@@ -121,7 +123,7 @@ impl Findings {
         }
     }
 
-    /// How many findings lost their verdict.
+    /// Returns the number of findings that lost their verdict.
     fn doubt(&mut self, unmet: &Unmet, doubts: Doubts, rests: impl Fn(Name, &Finding) -> bool) -> usize {
         let (mut number, mut unasked) = (0, Vec::new());
         self.judged.retain_mut(|(name, finding)| {
@@ -129,13 +131,13 @@ impl Findings {
                 return true;
             }
             number += 1;
-            // What nobody asked for and nothing was found of is told once, not a line each.
+            // Default limits without a failure are listed together, not in a line each.
             if finding.verdict == Verdict::Pass && finding.limit.ends_with(BY_DEFAULT) {
                 unasked.push(finding.budget.clone());
                 return false;
             }
             finding.verdict = Verdict::Inconclusive;
-            finding.text = format!("not decided, because {}; as it was measured: {}", unmet.because, finding.text);
+            finding.text = format!("not decided, because {}; measured: {}", unmet.because, finding.text);
             finding.used_pct = None;
             true
         });

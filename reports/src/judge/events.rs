@@ -1,7 +1,7 @@
-//! The judge of watch events: counts of the ledger against their budgets, lag, healing, and what the subject asked.
+//! The judge of watch events: counts of the ledger against their budgets, lag, healing, and the subject's requests.
 //!
-//! Owns `events.*`. It must not decide what became of a version; the ledger did. The rules are files with rows (`judge/rule.rs`), and
-//! lines of the list below.
+//! Owns `events.*`. It must not decide the outcome of a version; the ledger does. Each rule is a file with a row
+//! (`judge/rule.rs`) and a line in the list below.
 
 use units::Span;
 
@@ -46,15 +46,16 @@ section! {
     restored "restored": bool = restored::Restored,
 }
 
-/// Why what the subject asked is not judged.
-const UNTOLD: &str = "this control plane does not tell what the subject asked; the mock does, and by their audit logs `local` and `node`.";
+/// Why the subject's requests are not judged.
+const UNTOLD: &str = "this control plane does not report the subject's requests; the mock does, and so do `local` and `node`, through \
+                      their audit logs.";
 
-/// Whether nobody counted what the subject asked.
+/// Whether the subject's requests were not counted.
 fn untold(record: &Record) -> bool {
     record.manifest.control_plane != "mock" && record.intervals.iter().all(|row| row.api.subject_requests == 0)
 }
 
-/// The keys of the limits that a witness cannot decide, each with what it does not tell.
+/// The keys of the limits that a witness cannot decide, each with the facts that it does not report.
 pub fn unseen_by(sees: Sees, limits: &Events) -> Vec<(&'static str, Vec<Sight>)> {
     limits.unseen(sees).into_iter().map(|(name, lacks)| (name.key, lacks)).collect()
 }
@@ -68,7 +69,7 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
             Verdict::Inconclusive,
             "no commits",
             budget.missed.unwrap_or(0).to_string(),
-            "nothing was committed, so nothing could be missed.",
+            "no version was committed, so there was nothing to judge.",
         );
         return;
     }
@@ -82,12 +83,13 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
         let versions = counted(counts.unobservable, "version");
         findings.note(match record.manifest.witness_sees {
             Some(sees) if sees != Sees::ALL => format!(
-                "{versions} could not be judged: their objects were gone before the witness `{}` could show that the subject knew them, or came and \
-                 went inside one outage of its stream.",
+                "{versions} could not be judged: their objects were deleted before the witness `{}` could prove an observation, or \
+                 existed only during one outage of its stream.",
                 record.manifest.witness
             ),
             _ => format!(
-                "{versions} of objects created and deleted inside one outage of the subject's stream could not be observed by anybody."
+                "{versions} could not be observed by any client: their objects were created and deleted during one outage of the \
+                 subject's stream."
             ),
         });
     }

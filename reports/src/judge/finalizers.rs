@@ -1,7 +1,7 @@
-//! The judge of deletions that do not come to their end.
+//! The judge of deletions that do not complete.
 //!
-//! Owns `finalizers.*`. The rules are files with rows (`judge/rule.rs`), and lines of the list below. It reads what the record says of
-//! objects that hung at the end; a run without churn, or a record from before that was read, has nothing.
+//! Owns `finalizers.*`. Each rule is a file with a row (`judge/rule.rs`) and a line in the list below. The facts are
+//! the objects that hung at the end; a run without churn, or an older record, has none.
 
 use super::rule::{Name, Section, section};
 use super::{Findings, Verdict};
@@ -20,13 +20,13 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
     let hanging = record.objects.as_ref().and_then(|objects| objects.hanging.as_ref());
     let unread = match hanging {
         Some(hanging) => hanging.unread.clone().filter(|_| hanging.held.is_empty()),
-        None => Some("the run did not come to the end of its drain, or nothing is churned in it".to_owned()),
+        None => Some("the run did not reach the end of its drain, or its scenario has no churn".to_owned()),
     };
     let limit = budget.stuck.unwrap_or_default().to_string();
     match (hanging, unread) {
         (Some(hanging), None) => budget.judge_each(record, &hanging, findings),
         (_, Some(why)) if hanging.is_some() || budget.stuck.is_some() => {
-            let text = format!("which objects hang in their deletion was not read: {why}.");
+            let text = format!("objects that hang in deletion were not read: {why}.");
             findings.push(Name::of::<stuck::Stuck>(), Verdict::Inconclusive, "not read", limit, text);
         }
         _ => {}

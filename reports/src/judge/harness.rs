@@ -1,6 +1,7 @@
-//! Whether the harness itself grew: who says that others leak must not.
+//! The harness's own memory growth: a tool that finds leaks must not leak.
 //!
-//! Owns `validity.harness`. It asks the function that the subject's memory is asked of, and only of runs that are long enough to decide.
+//! Owns `validity.harness`. The harness is judged by the same function as the subject's memory, and only in runs that
+//! are long enough to decide.
 
 use std::collections::BTreeSet;
 
@@ -13,14 +14,14 @@ use crate::statistics::blocks::Series;
 use crate::words::bytes;
 
 const HARNESS: Name = condition("harness");
-/// What the harness may grow in an hour: as much as a day of it would take from a small machine without being noticed. It takes about an
+/// Growth of the harness that is allowed in an hour: a day of it does not disturb a small machine. It takes about an
 /// hour to decide.
 const BYTES_PER_HOUR: f64 = 4.0 * 1_048_576.0;
 const SECONDS_PER_HOUR: f64 = 3600.0;
-/// The least scatter that is believed, in bytes: as for the subject.
+/// The least scatter that is assumed, in bytes: as for the subject.
 const SIGMA_BYTES_LEAST: f64 = 65_536.0;
 
-/// Says nothing of a run that is too short: memory that is filled once looks like growth in every short run.
+/// Skips a run that is too short: memory that is filled once looks like growth in every short run.
 pub(super) fn judge(record: &Record, findings: &mut Findings) {
     let planned_s = record.manifest.phases.steady_ms as f64 / 1000.0;
     if !length::decidable(planned_s, length::SIGMA_BYTES, length::TAU_S, BYTES_PER_HOUR / SECONDS_PER_HOUR) {
@@ -45,28 +46,28 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
             let text = format!("the harness itself grew by {grew} with 95 % confidence on each side, within {limit}.");
             findings.push(HARNESS, Verdict::Pass, size(slope.estimate), limit, text);
         }
-        // The mock's history is most of what the harness holds: what fills it again looks like growth.
+        // The mock's history is most of the harness's memory: refilling it looks like growth.
         Outcome::Fail if was_emptied(record) => findings.note(format!(
-            "whether the harness itself grows is not decided: {grew}, and faults emptied the mock's history meanwhile, which filled again."
+            "growth of the harness itself is not decided: {grew}, and faults emptied the mock's history, which then filled again."
         )),
         Outcome::Fail => {
             let text = format!(
-                "the harness itself grew by {grew} with 95 % confidence on each side, more than {limit}: it takes from the machine \
-                 what the subject should have. Please report it, with the record."
+                "the harness itself grew by {grew} with 95 % confidence on each side, more than {limit}, and takes memory from the \
+                 subject. Please report this, with the record."
             );
-            // What was measured of the subject is measured all the same.
+            // The measurements of the subject stay valid.
             findings.push(HARNESS, Verdict::Inconclusive, size(slope.estimate), limit, text);
         }
         Outcome::Inconclusive { .. } | Outcome::Invalid { .. } => {
-            findings.note(format!("whether the harness itself grows is not decided: {grew}."));
+            findings.note(format!("growth of the harness itself is not decided: {grew}."));
         }
     }
 }
 
-/// Faults after which the mock API server forgets what it kept, and begins to keep anew.
+/// Faults after which the mock API server drops its history and begins to fill it again.
 const EMPTYING: &[&str] = &["compact", "watch-410", "rewind"];
 
-/// Whether one of them struck.
+/// Whether one of them had an effect.
 fn was_emptied(record: &Record) -> bool {
     let struck = |row: &&FaultRow| row.hits > 0;
     let struck: BTreeSet<&str> = record.faults.iter().filter(struck).map(|row| row.id.as_str()).collect();
@@ -87,19 +88,19 @@ mod tests {
 
     const STEADY_S: u64 = 3 * 3600;
 
-    /// Three hours, the last of which is sampled less densely, in which the harness grows by so many bytes a second.
+    /// Three hours, the last of which is sampled less densely, in which the harness grows by `bytes_per_s`.
     fn judged(bytes_per_s: u64) -> Judgement {
         judged_after(bytes_per_s, None)
     }
 
-    /// The same, where the only fault is another one.
+    /// Like [`judged`], with this fault as the only one.
     fn judged_after(bytes_per_s: u64, fault: Option<&str>) -> Judgement {
         let mut example = Example::clean();
         if let Some(fault) = fault {
             example.manifest.faults[0].name = fault.to_owned();
         }
         example.manifest.phases.steady_ms = STEADY_S * 1000;
-        // The requests of the example are those of minutes: after them it would be blind for hours.
+        // The requests of the example cover minutes: with them the subject would be blind for hours.
         (example.requests, example.manifest.budgets.requests) = (None, None);
         example.manifest.budgets.memory = Some(serde_json::from_str(r#"{"growth": "1MiB/h"}"#).unwrap());
         let (sample, row) = (example.samples[30].clone(), example.intervals[10].clone());
@@ -138,7 +139,7 @@ mod tests {
         assert_eq!(leak.verdict, Verdict::Inconclusive, "{}", leak.reason);
     }
 
-    /// What fills the mock's history again after a fault emptied it proves no leak, and no innocence either.
+    /// Growth while the mock's history fills again after a fault proves neither a leak nor its absence.
     #[test]
     fn growth_after_a_fault_that_empties_the_mock_is_not_decided() {
         let refilled = judged_after(8 << 10, Some("compact"));

@@ -1,7 +1,8 @@
-//! The judge of what the subject does to objects that it did not make.
+//! The judge of the subject's requests for objects that it did not make.
 //!
-//! Owns `objects.*`. The rules are files with rows (`judge/rule.rs`), and lines of the list below. It reads what the record says of foreign
-//! objects; a control plane that does not tell who asked for what, or a record from before that was counted, has nothing.
+//! Owns `objects.*`. Each rule is a file with a row (`judge/rule.rs`) and a line in the list below. The facts are the
+//! record's foreign objects; a control plane that does not report the author of each request, or an older record, has
+//! none.
 
 use super::rule::{Name, Section, section};
 use super::{Findings, Verdict};
@@ -12,7 +13,7 @@ use crate::words::{count, millis};
 mod deleted_by_others;
 mod resurrected;
 
-/// Reads of one object that a sentence lists: nobody reads a longer one.
+/// Reads of one object that a sentence lists; a longer list is not readable.
 const READ_TOLD: usize = 2;
 
 section! {
@@ -28,7 +29,8 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
         return;
     }
     if record.objects.is_some() && record.manifest.control_plane != "mock" && !record.manifest.judged.is_empty() {
-        findings.note("objects.resurrected and objects.deletedByOthers were not judged: this control plane does not tell who asked for what; the mock does.");
+        findings.note("objects.resurrected and objects.deletedByOthers were not judged: this control plane does not report who sent a \
+                       request; the mock does.");
     }
     let limits = [
         (Name::of::<resurrected::Resurrected>(), asked.resurrected),
@@ -36,8 +38,8 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
     ];
     for (name, limit) in limits {
         let Some(limit) = limit else { continue };
-        let text = "what the subject did to objects that it did not make was not seen: this control plane does not tell who asked for what (the \
-            mock does), or the run did not come to the end of its drain.";
+        let text = "the subject's writes to objects of others were not observed: this control plane does not report who sent a request \
+                    (the mock does), or the run did not reach the end of its drain.";
         findings.push(name, Verdict::Inconclusive, "not seen", count(limit), text);
     }
 }
@@ -48,14 +50,14 @@ fn request(deed: &Deed) -> String {
     format!("{} {}{agent}", deed.method, deed.path)
 }
 
-/// What the subject had read of the object before, as a sentence.
+/// The subject's earlier reads of the object, as a sentence.
 fn had_read(deed: &Deed) -> String {
     let newest = &deed.read[deed.read.len().saturating_sub(READ_TOLD)..];
     if newest.is_empty() {
-        return "Nothing is known of what the subject had read of it before.".to_owned();
+        return "No earlier read of it by the subject is recorded.".to_owned();
     }
     let told: Vec<String> = newest.iter().map(|read| one(*read, deed.t_ms)).collect();
-    format!("What the subject had read of it before: {}.", told.join("; "))
+    format!("The subject's reads of it before: {}.", told.join("; "))
 }
 
 fn one(read: Read, t_ms: u64) -> String {
@@ -66,13 +68,13 @@ fn one(read: Read, t_ms: u64) -> String {
         }
         Read::Got { status, revision: None, .. } => format!("a GET {before} was answered {status}"),
         Read::Listed { revision, there, .. } => {
-            let was = if there { "was in" } else { "was no more in" };
+            let was = if there { "was in" } else { "was no longer in" };
             format!("it {was} the list {before}, version {revision}")
         }
         Read::Sent { revision, what, .. } => {
             let what = match what {
                 Carried::Version => "it",
-                Carried::Leaving => "that its deletion is asked for",
+                Carried::Leaving => "its deletionTimestamp",
                 Carried::Deletion => "its deletion",
             };
             format!("a watch brought {what} {before}, version {revision}")

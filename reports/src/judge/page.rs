@@ -1,4 +1,4 @@
-//! The parts of the pages that the rows write.
+//! The parts of the documentation pages that are generated from the rows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -15,14 +15,14 @@ use crate::budgets::{
 const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs");
 const END: &str = "<!-- up to here -->\n";
 
-/// The sentence behind the table of a section.
+/// The text after the table of a section, before its example.
 const JUDGED_RESOURCES: &str =
     "\nJudged resources are those of `subject.watches`; without it, what the script and the churn write.\n";
 
-/// The faults of the examples.
+/// The faults that the page's example runs meanwhile.
 const EXAMPLE_FAULTS: &str = "faults:\n  - {name: watch-end, at: 2s, resource: packages}\n  - {name: watch-410, at: 4s, resource: packages}\n```\n";
 
-/// The keys of a section with what each of them says.
+/// The keys of a section with their descriptions.
 fn keys<S: JsonSchema>() -> BTreeMap<String, String> {
     let schema = schemars::schema_for!(S);
     let properties = schema.get("properties").unwrap().as_object().unwrap();
@@ -45,10 +45,10 @@ fn table<S: Section + JsonSchema>(text: &mut String) {
     }
 }
 
-/// How often these are hit: the page is a test. The second is told to each watch that resumes.
+/// How often these faults are hit: the page is a test. The second is reported to each watch that resumes.
 const EXAMPLE_HITS: &str = "<!-- hits: 1, 1 -->";
 
-/// An example that shows each key that a short run can show.
+/// An example with each key that a short run can show.
 fn example<S: Section>(text: &mut String) {
     let _ = writeln!(text, "\n{EXAMPLE_HITS}\n```yaml\nbudgets:\n  {}:", S::KEY);
     let shown = |row: &Row| row.example.map(|example| (row.name.key, example));
@@ -58,7 +58,7 @@ fn example<S: Section>(text: &mut String) {
     text.push_str(EXAMPLE_FAULTS);
 }
 
-/// What each word says, and which broken budgets say it.
+/// The meaning of each word, and the broken budgets that lead to it.
 fn words(text: &mut String) {
     let sections = [Events::ROWS, Events::ALWAYS, Requests::ROWS, Memory::ROWS, Descriptors::ROWS, Threads::ROWS];
     let sections = sections.into_iter().chain([
@@ -152,7 +152,7 @@ fn the_pages_have_the_rows_of_the_judges() {
     }
 }
 
-/// Serde spells the fields, and the rows the keys.
+/// Checks that the rows have the keys as serde spells them.
 fn compare<S: Section + JsonSchema>() {
     let rows: BTreeSet<String> = S::ROWS.iter().map(|row| row.name.key.to_owned()).collect();
     assert_eq!(rows, keys::<S>().into_keys().collect());

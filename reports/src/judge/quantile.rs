@@ -7,15 +7,15 @@ use crate::record::{Phase, Record, quantile_us, samples_needed};
 use crate::statistics::hlog::Histogram;
 use crate::words::{count, counted, micros};
 
-/// What is measured.
+/// A measured latency.
 pub(super) struct Measured {
-    /// Its histogram.
+    /// The tag of its histogram.
     pub tag: &'static str,
-    /// One of what is counted in it.
+    /// The name of one sample.
     pub one: &'static str,
 }
 
-/// A rule for each quantile: its name, key, words and parts per thousand.
+/// A rule for each quantile: its name, key, text and parts per thousand.
 macro_rules! quantiles {
     ($section:literal, $facts:ty, $measured:expr; $($name:ident = $key:literal, $words:literal, $parts_per_thousand:literal;)*) => {$(
         #[doc = concat!("`", $section, ".", $key, "`.")]
@@ -51,7 +51,7 @@ pub(super) fn judge(
     let Some(value_us) = steady.and_then(|steady| quantile_us(steady, parts_per_thousand)) else {
         let needed = samples_needed(parts_per_thousand);
         let text = format!(
-            "the {words} needs {} {}s in the steady phase and there were {}: {} more would decide it.",
+            "the {words} needs {} {}s in the steady phase, but there were {}: {} more would decide it.",
             count(needed),
             measured.one,
             count(n),

@@ -1,8 +1,8 @@
-//! A queue is not a loss: what the subject still worked at when it was stopped.
+//! A queue is not a loss: work that the subject was still doing when it was stopped.
 //!
-//! Owns when what was left at the end is a queue: the subject went on until then, steadily, and nothing that waited was overtaken. Then what
-//! it did not come to is not decided, and the run says how much longer it needs, and which rate of churn fits. A subject that had come to
-//! rest, or that passed by an object, has lost something.
+//! Owns the rule for when the rest at the end is a queue: the subject served steadily until then, and no waiting object
+//! was overtaken. Then the objects that it did not reach are undecided, and the run reports how much longer it needs,
+//! and which rate of churn fits. A subject that was idle, or that passed by an object, has lost something.
 
 use std::collections::BTreeSet;
 
@@ -13,41 +13,42 @@ use super::{Finding, Findings, Verdict};
 use crate::record::{Backlog, Record};
 use crate::words::{counted, millis, three_digits};
 
-/// Objects served in the drain from which on their times alone tell whether it went on steadily.
+/// Objects served in the drain that are enough to show by their times alone whether the subject served steadily.
 const SERVED_MIN: u64 = 8;
-/// The least that shows anything. Of fewer the subject's own writes have to show that it went on.
+/// The fewest served objects that show anything. Below [`SERVED_MIN`] the subject's own writes have to show that it
+/// worked on.
 const SERVED_FEW: u64 = 3;
-/// A quarter of the drain has at least so little of an even share.
+/// Each quarter of the drain must have at least one part in this many of an even share.
 const SHARE_MIN: u64 = 4;
-/// Objects that the subject wrote in the drain from which on they show whether it went on steadily.
+/// Objects written by the subject in the drain that are enough to show whether it worked steadily.
 const WRITTEN_MIN: usize = 8;
-/// Seconds of a steady rate, and by how much one of them may differ: a token bucket lets in one more or one less.
+/// Seconds of a steady rate, and how far one of them may differ: a token bucket admits one more or one less.
 const STEADY_S: usize = 5;
 const STRAY: f64 = 0.15;
-/// Seconds of a drain that are looked at one by one.
+/// Seconds of a drain that are examined one by one.
 const SECONDS_MAX: u64 = 3600;
-/// Churn at this share of what the subject serves leaves room for what is not even.
+/// The share of the subject's serving rate at which churn leaves room for unevenness.
 const ROOM: f64 = 0.5;
 
-/// A queue that was left at the end.
+/// A queue that remained at the end.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Queue {
-    /// Objects that waited.
+    /// The objects that waited.
     pub waiting: u64,
-    /// How long it needs to serve them.
+    /// The time that the subject needs to serve them.
     pub needs_ms: u64,
-    /// Objects that it served a second.
+    /// The rate at which it served objects.
     pub served: Rate,
-    /// Requests a second, where the control plane tells them.
+    /// Requests a second, if the control plane records them.
     pub requests: Option<Rate>,
-    /// These were the same in each second: the subject limits itself.
+    /// Whether this rate was the same in each second: then the subject limits itself.
     pub is_constant: bool,
     /// When the drain began.
     pub from_ms: u64,
 }
 
 impl Queue {
-    /// The queue that a run ended with; none where nothing waited, or what waited was no queue.
+    /// The queue that a run ended with; none if no object waited, or the waiting objects were no queue.
     pub fn of(record: &Record) -> Option<Self> {
         let backlogs = &record.objects.as_ref()?.queues;
         let first = backlogs.first()?;
@@ -59,7 +60,7 @@ impl Queue {
         let waiting: u64 = backlogs.iter().map(|backlog| backlog.waiting).sum();
         let in_drain: u64 = backlogs.iter().map(|backlog| backlog.served.iter().sum::<u64>()).sum();
         let in_all: u64 = backlogs.iter().map(|backlog| backlog.served_total).sum();
-        // So few in the drain say less of the rate than the whole run.
+        // Below this number the drain shows less of the rate than the whole run.
         let (served, over_ms) = if in_drain >= SERVED_FEW { (in_drain, drain_ms) } else { (in_all, first.to_ms) };
         let per_second = served.max(1) as f64 * 1000.0 / over_ms.max(1) as f64;
         let seconds = seconds(record, first);
@@ -85,7 +86,7 @@ impl Queue {
     }
 }
 
-/// A rate in seconds where that has few digits.
+/// A rate per second if that has few digits.
 fn spelled(rate: Rate) -> String {
     let second = rate.as_per_second();
     if second >= 0.1 { format!("{}/s", three_digits(second)) } else { rate.to_string() }
@@ -93,10 +94,10 @@ fn spelled(rate: Rate) -> String {
 
 /// The rate of churn that leaves the subject room, with one digit, so that it can be written down.
 fn fitting(served: Rate) -> Rate {
-    // Per hour: the smallest that a scenario may be slow by.
+    // In units per hour, the slowest that a scenario can name.
     let wanted = (served.as_per_second() * ROOM).max(1.0 / 3600.0);
     let power = 10f64.powf(wanted.log10().floor());
-    // What is just below a whole digit by rounding is that digit.
+    // A value just below a whole digit by rounding is that digit.
     let digit = (wanted / power + 1e-9).floor().max(1.0);
     match digit * power {
         second if second >= 0.1 => Rate::per_second((second * 10.0).round() / 10.0),
@@ -104,7 +105,7 @@ fn fitting(served: Rate) -> Rate {
     }
 }
 
-/// What was left undone is not decided where the subject was at it until the end.
+/// Leaves unfinished work undecided if the subject worked on it until the end.
 pub(super) fn judge(record: &Record, findings: &mut Findings) {
     let is_undone = |name: Name, finding: &Finding| finding.verdict == Verdict::Fail && rests(name);
     if !findings.judged.iter().any(|(name, finding)| is_undone(*name, finding)) {
@@ -115,7 +116,7 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
         finding.verdict = Verdict::Inconclusive;
         finding.used_pct = None;
         finding.text = format!(
-            "not decided: {} still waited in the subject's queue, which {}. As it was when the run ended: {}",
+            "not decided: {} still waited in the subject's queue, which {}. At the end of the run: {}",
             counted(queue.waiting, "object"),
             queue.needs(),
             finding.text
@@ -123,7 +124,7 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
     }
 }
 
-/// Findings of what the subject has not done, which it may do yet. What it did wrong stays wrong.
+/// Findings about work that the subject may still do. Findings about wrong work stay.
 fn rests(name: Name) -> bool {
     match name.section {
         "events" => matches!(name.key, "missed" | "ghost" | "unseen" | "converged" | "restored"),
@@ -132,7 +133,7 @@ fn rests(name: Name) -> bool {
     }
 }
 
-/// Whether objects were served until the end, as evenly as their number lets tell.
+/// Whether objects were served until the end, as evenly as their number can show.
 fn goes_on(backlogs: &[Backlog]) -> bool {
     backlogs.iter().all(|backlog| {
         let [first, second, third, last] = backlog.served;
@@ -145,7 +146,8 @@ fn goes_on(backlogs: &[Backlog]) -> bool {
     })
 }
 
-/// Whether objects of one resource were served, and none of another: work at the one is no sign that the other waits in a queue.
+/// Whether objects of one resource were served, and none of another: work on the one does not show that the other waits
+/// in a queue.
 fn is_deaf(backlogs: &[Backlog]) -> bool {
     let served = |backlog: &Backlog| backlog.served.iter().sum::<u64>();
     backlogs.iter().any(|backlog| served(backlog) == 0) && backlogs.iter().any(|backlog| served(backlog) >= SERVED_MIN)
@@ -174,8 +176,8 @@ fn is_told(record: &Record, to_ms: u64) -> bool {
     record.requests.told && record.requests.complete_until_ms().is_none_or(|until_ms| until_ms >= to_ms)
 }
 
-/// Requests in each whole second of the drain, of a long one in the last of them; lists and watches and what is about the subject itself are
-/// left out. None where nobody told them.
+/// Requests in each whole second of the drain (of a long drain only in the last ones), without lists, watches and
+/// requests about the subject itself. Empty if the requests were not recorded.
 fn seconds(record: &Record, backlog: &Backlog) -> Vec<u64> {
     let Backlog { from_ms, to_ms, .. } = *backlog;
     if !is_told(record, to_ms) {
@@ -194,7 +196,7 @@ fn seconds(record: &Record, backlog: &Backlog) -> Vec<u64> {
     seconds
 }
 
-/// Whether each second has as many as the others.
+/// Whether each second has about as many as the others.
 fn is_constant(seconds: &[u64]) -> bool {
     if seconds.len() < STEADY_S {
         return false;

@@ -1,6 +1,6 @@
-//! The judge of the registry: what it was asked, and what was refused because it was sick.
+//! The judge of the registry: the requests to it, and the refusals while it was sick.
 //!
-//! Owns `registry.*`. The rules are files with rows (`judge/rule.rs`), and lines of the list below.
+//! Owns `registry.*`. Each rule is a file with a row (`judge/rule.rs`) and a line in the list below.
 
 use units::Span;
 

@@ -1,8 +1,9 @@
-//! The judge of what the subject asked: whether it went on asking, from where, how often, and over how many connections.
+//! The judge of the subject's requests: whether it kept asking, from which revisions, how often, and over how many
+//! connections.
 //!
-//! Owns `requests.*`. Reads only the rows of the subject's requests and the server's count of its connections; it must not use
-//! what the subject observed, so that a subject without a witness could be judged all the same. The rules are files with a
-//! row each (`judge/rule.rs`), and lines of the list below.
+//! Owns `requests.*`. Reads only the rows of the subject's requests and the server's count of its connections. It must
+//! not use the subject's observations, so that a subject without a witness can be judged too. Each rule is a file with
+//! a row (`judge/rule.rs`) and a line in the list below.
 
 use units::{Rate, Span};
 
@@ -27,7 +28,7 @@ pub(crate) use blind::longest_ms as longest_blind_ms;
 pub(super) use hot_loop::excluded as excludes_hot_loop;
 use scope::Asked;
 
-/// A section, and all its limits where nothing can be judged.
+/// A section, and all its limits for the case that nothing can be judged.
 macro_rules! rules {
     ($($field:ident $key:literal: $limit:ty = $rule:ty,)*) => {
         section! {
@@ -67,24 +68,24 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
         let more: u64 = record.requests.summaries.iter().map(|summary| summary.requests + summary.lost).sum();
         let others = if record.requests.follows_until_ms().is_none() { " that are neither list nor watch" } else { "" };
         findings.note(format!(
-            "requests{others} have rows until {}; the {} afterwards are only counted and not judged.",
+            "requests{others} have rows until {}; the {} after that are counted, but not judged.",
             millis(complete_ms),
             count(more)
         ));
     }
 }
 
-/// Whether the subject was found to have stopped asking.
+/// Whether a finding says that the subject stopped asking.
 pub(super) fn gave_up(findings: &Findings) -> bool {
     findings.broken::<blind::Blind>()
 }
 
-/// The hot loop of lists and watches in a record that tells the requests, judged under another budget's name.
+/// The hot loop of lists and watches in a record with request rows, judged under another budget's name.
 pub(super) fn judge_hot_loop(record: &Record, name: Name, limit: Rate, cause: &str, findings: &mut Findings) {
     hot_loop::judge_follows(&Asked::of(record), name, limit, cause, findings);
 }
 
-/// A limit as it is said where nothing is decided.
+/// The text of a limit for undecided findings.
 trait Limit {
     /// The budgets of the rule's findings with their limits.
     fn of(&self, name: Name) -> Vec<(Budget, String)>;
@@ -108,15 +109,15 @@ impl Limit for Span {
     }
 }
 
-/// Nothing is decided where the control plane does not tell who asks.
+/// Leaves all budgets undecided if the control plane does not report the author of each request.
 fn undecided(budget: &Requests, findings: &mut Findings) {
     for (name, limit) in limits(budget) {
-        let text = "this control plane does not tell what the subject asked; the mock does.";
+        let text = "this control plane does not report the subject's requests; the mock does.";
         findings.push(name, Verdict::Inconclusive, "not told", limit, text);
     }
 }
 
-/// A count that must not be exceeded.
+/// A count with a maximum.
 fn at_most(findings: &mut Findings, name: impl Into<Budget>, observed: u64, limit: u64, text: String) {
     let verdict = if observed > limit { Verdict::Fail } else { Verdict::Pass };
     findings.push(name, verdict, count(observed), count(limit), text).used(observed as f64, limit as f64);

@@ -1,6 +1,7 @@
 //! The judge of resources: ceilings over the run, and growth.
 //!
-//! Owns `memory.*`, `descriptors.*`, `threads.*`, `openWatches.*` and `metrics.*`. The rules are files with rows (`judge/rule.rs`), and lines of the lists below.
+//! Owns `memory.*`, `descriptors.*`, `threads.*`, `openWatches.*` and `metrics.*`. Each rule is a file with a row
+//! (`judge/rule.rs`) and a line in one of the lists below.
 
 use units::{Bytes, Growth};
 
@@ -68,25 +69,25 @@ fn subject(record: &Record) -> impl Iterator<Item = (u64, Process)> {
     record.samples.iter().filter_map(|sample| Some((sample.t_ms, sample.subject?)))
 }
 
-/// The same of processes that could be looked at: kubelets tell no descriptors and no threads.
+/// Time and process of the samples that have counts: kubelets report no descriptors and no threads.
 fn counted(record: &Record) -> impl Iterator<Item = (u64, Process)> {
     subject(record).filter(|(_, process)| !process.told)
 }
 
-/// A stretch of the steady phase in which one process of the subject ran, behind its own warm-up.
+/// A stretch of the steady phase in which one process of the subject ran, after its own warm-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Life {
     from_ms: u64,
     to_ms: u64,
 }
 
-/// All of them, in turn; one where the subject was never started anew.
+/// All lives, in order; one if the subject was never started again.
 fn lives(record: &Record) -> Vec<Life> {
     let warm_up_ms = record.manifest.phases.warm_up_ms;
     let mut lives = Vec::new();
     let mut from_ms = 0;
     for start_ms in starts(record) {
-        // The sample of that moment is of the next process.
+        // The sample of that moment belongs to the next process.
         lives.push(Life { from_ms, to_ms: start_ms.saturating_sub(1) });
         from_ms = start_ms.saturating_add(warm_up_ms);
     }
@@ -94,12 +95,13 @@ fn lives(record: &Record) -> Vec<Life> {
     lives
 }
 
-/// When the subject was first started anew in the steady phase, after a crash or for another reason; none if it was not.
+/// When the subject was first started again in the steady phase, after a crash or for another reason; none if it was
+/// not.
 fn anew(record: &Record) -> Option<u64> {
     starts(record).first().copied()
 }
 
-/// Each time that it was.
+/// The times of all such starts.
 fn starts(record: &Record) -> Vec<u64> {
     let steady = |t_ms: &u64| record.phase_at(*t_ms) == Phase::Steady;
     let mut starts: Vec<u64> = record.crashes.iter().map(|row| row.t_ms).filter(steady).collect();
@@ -114,15 +116,14 @@ fn starts(record: &Record) -> Vec<u64> {
     starts
 }
 
-/// Why nothing is known of its descriptors and threads, as the end of a sentence.
+/// Why its descriptors and threads are unknown, as the end of a sentence.
 fn uncounted(record: &Record) -> Option<String> {
     let told = subject(record).any(|(_, process)| process.told);
-    let why =
-        "was never sampled: its Pods are on other machines, and kubelets tell of memory and processor time alone.";
+    let why = "was never sampled: its Pods are on other machines, and kubelets report only memory and processor time.";
     unsampled(record).or_else(|| told.then(|| why.to_owned()))
 }
 
-/// Why nothing is known of its processes, as the end of a sentence.
+/// Why its processes are unknown, as the end of a sentence.
 fn unsampled(record: &Record) -> Option<String> {
     record.manifest.subject.unsampled.as_ref().map(|why| format!("was never sampled: {why}."))
 }

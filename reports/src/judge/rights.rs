@@ -1,6 +1,7 @@
-//! Rights that the subject lacks: it owns no budget, and says in a note what the control plane refused.
+//! Rights that the subject lacks: this judge owns no budget, and lists in a note the requests that the control plane
+//! refused.
 //!
-//! A subject may ask for more than it needs, so a refusal breaks nothing by itself. What it costs, other judges see.
+//! A subject may ask for more than it needs, so a refusal breaks nothing by itself. Other judges measure its effects.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,7 @@ use super::Findings;
 use crate::record::Record;
 use crate::words::{count, counted};
 
-/// So many are named.
+/// The most refusals that are named.
 const NAMED_MAX: usize = 5;
 
 pub(super) fn judge(record: &Record, findings: &mut Findings) {
@@ -27,7 +28,7 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
         named.iter().take(NAMED_MAX).map(|(what, times)| format!("{what} ({} times)", count(*times))).collect();
     let more = if more > 0 { format!(" and {} more", counted(more as u64, "other")) } else { String::new() };
     findings.note(format!(
-        "the control plane answered 403 to {} of the subject: {}{more}. Its roles do not allow that.",
+        "the control plane answered 403 to {} of the subject, because its roles do not allow it: {}{more}.",
         counted(total, "request"),
         texts.join(", ")
     ));

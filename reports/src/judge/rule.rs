@@ -1,8 +1,8 @@
-//! What one rule is made of: a row.
+//! The parts of a rule: its row.
 //!
-//! A rule is a file with its row and a line in the list of its section (`section!`); what a scenario may write below which key is the
-//! section's type in `budgets`. The tables of the pages and the words of a verdict come from the rows. Which rule a finding is of says its [`Name`], never the
-//! text that is shown for it. What every rule needs comes from here.
+//! A rule is a file with its row and a line in the list of its section (`section!`); the section's type in `budgets`
+//! defines what a scenario may write below which key. The tables of the documentation pages and the words of a verdict
+//! come from the rows. A finding's [`Name`] identifies its rule, never its text. This module has what every rule needs.
 
 use std::fmt;
 
@@ -18,53 +18,52 @@ pub(super) trait Section {
     const KEY: &'static str;
     /// The judge that its findings name.
     const JUDGE: &'static str;
-    /// What its rules read besides the record, gathered once.
+    /// The data that its rules read besides the record, gathered once.
     type Facts<'a>;
-    /// What its rules say of themselves, in the order in which they judge.
+    /// The rows of its rules, in the order in which they judge.
     #[cfg(test)]
     const ROWS: &'static [Row];
-    /// The same of what is judged whenever the section is there, and has no key.
+    /// The rows of rules without a key, which are judged whenever the section is present.
     #[cfg(test)]
     const ALWAYS: &'static [Row];
 
     /// Judges by each rule whose limit is set, or has a default.
     fn judge_each(&self, record: &Record, facts: &Self::Facts<'_>, findings: &mut Findings);
 
-    /// The limits that are set and that a witness cannot decide, each with what it does not tell.
+    /// The limits that are set and that a witness cannot decide, each with the facts that it does not report.
     fn unseen(&self, sees: Sees) -> Vec<(Name, Vec<Sight>)>;
 }
 
-/// What the list of a section says of a rule.
+/// The place of a rule in a section's list.
 pub(super) trait Placed {
-    /// Where its limit is written.
+    /// The section that has its limit.
     type Section: Section;
-    /// What a scenario writes.
+    /// The type of the value in a scenario.
     type Limit;
     /// The key in its section; the budget of its findings is both, with a dot.
     const KEY: &'static str;
 }
 
-/// A limit.
+/// A rule: one limit and its judge.
 pub(super) trait Rule: Placed {
-    /// What is judged, where no key of the scenario says it.
+    /// The description, if no key of the scenario has one.
     #[cfg_attr(not(test), expect(dead_code, reason = "the pages are written by the test that compares them"))]
     const DOC: &'static str = "";
-    /// A value that the example client meets, in YAML; none where no short run can show it.
+    /// A value that the example client meets, in YAML; none if no short run can show it.
     #[cfg_attr(not(test), expect(dead_code, reason = "the pages are written by the test that compares them"))]
     const EXAMPLE: Option<&'static str> = None;
-    /// What a subject is that breaks it; none where nothing is found under this name.
+    /// The word for a subject that breaks it; none if no finding has this name.
     const WORD: Option<Word>;
-    /// The limit where the section is there and the key is not; none: not judged.
+    /// The limit if the section is present and the key is absent; none: not judged.
     const DEFAULT: Option<Self::Limit> = None;
-    /// What the witness has to be able to tell: without it nobody knows whether the limit was kept.
+    /// The facts that the witness has to report: without them it is unknown whether the limit was kept.
     const NEEDS: &'static [Sight] = &[];
 
-    /// The same for one limit, where not each limit needs as much.
+    /// The facts needed for one limit, if some limits need fewer.
     fn needs(_: &Self::Limit) -> &'static [Sight] {
         Self::NEEDS
     }
 
-    /// Judges.
     fn judge(
         record: &Record,
         facts: &<Self::Section as Section>::Facts<'_>,
@@ -73,7 +72,6 @@ pub(super) trait Rule: Placed {
     );
 }
 
-/// What a rule says of itself.
 #[cfg(test)]
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Row {
@@ -89,14 +87,14 @@ impl Row {
     }
 }
 
-/// Of which rule, or condition of validity, a finding is.
+/// The rule, or condition of validity, that a finding belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Name {
     /// The judge that the finding names.
     pub judge: &'static str,
     pub section: &'static str,
     pub key: &'static str,
-    /// What is said of a subject that breaks it.
+    /// The word for a subject that breaks it.
     pub word: Option<Word>,
 }
 
@@ -117,11 +115,11 @@ impl fmt::Display for Name {
     }
 }
 
-/// What a finding is about: a rule, or a part of it.
+/// The subject of a finding: a rule, or a part of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Budget {
     pub name: Name,
-    /// As it is shown.
+    /// The displayed text.
     pub text: String,
 }
 
@@ -131,12 +129,12 @@ impl From<Name> for Budget {
     }
 }
 
-/// What a witness cannot tell of what a rule needs.
+/// The needed facts that a witness does not report.
 pub(super) fn lacks(sees: Sees, needs: &[Sight]) -> Vec<Sight> {
     needs.iter().copied().filter(|sight| !sees.can(*sight)).collect()
 }
 
-/// A limit as it is written.
+/// A limit as the scenario spells it.
 pub(super) fn shown(limit: &impl Serialize) -> String {
     match serde_json::to_value(limit) {
         Ok(serde_json::Value::String(text)) => text,
@@ -145,7 +143,8 @@ pub(super) fn shown(limit: &impl Serialize) -> String {
     }
 }
 
-/// Makes of a list of rules what judges a section of `budgets`: each with its key, and what a scenario writes there.
+/// Builds the judge of a section of `budgets` from a list of rules: each with its key, and the type of its value in a
+/// scenario.
 macro_rules! section {
     (
         $section:ident as $key:literal, judge $judge:literal, facts<$lifetime:lifetime> $facts:ty
@@ -183,7 +182,7 @@ macro_rules! section {
                 facts: &Self::Facts<'_>,
                 findings: &mut $crate::judge::Findings,
             ) {
-                // A record that does not say what its witness tells is judged as if it told all.
+                // A record that does not describe its witness is judged as if the witness reported all facts.
                 let sees = record.manifest.witness_sees.unwrap_or($crate::record::Sees::ALL);
                 $(
                     let unsaid = <$rule as $crate::judge::rule::Rule>::DEFAULT;

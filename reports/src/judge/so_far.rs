@@ -1,16 +1,17 @@
-//! What the judge of growth would say now, while a run goes on: how far each verdict is from being decided.
+//! The interim verdicts on growth while a run goes on: how far each is from being decided.
 //!
-//! Owns the part of a record that it needs, in bounded memory. The verdict of the run is that of its record alone.
+//! Owns the part of a record that they need, in bounded memory. The verdict of the run comes from its record alone.
 
 use super::{Findings, Verdict, resources};
 use crate::record::{AdmissionRow, Interval, Latency, Manifest, MetricsRow, Record, Requests, Sample};
 
-/// Samples that are kept; when there are more, every other one goes, and of those to come only as many are taken. They are some hundred bytes each, in the process whose own growth
-/// is judged: with eight times as many an hour's run grew by two MiB and was nowhere near the end of it.
+/// The most samples kept. If there are more, every other one is dropped, and later samples are taken at half the rate.
+/// A sample has some hundred bytes, in the process whose own growth is judged: with eight times as many samples, an
+/// hour's run grew by two MiB and was far from its limit.
 const SAMPLES_MAX: usize = 1024;
-/// Intervals that are kept; when there are more, each two become one.
+/// The most intervals kept; if there are more, each two become one.
 const INTERVALS_MAX: usize = 256;
-/// The keys of budgets on growth begin with it.
+/// The start of the keys of budgets on growth.
 const GROWTH: &str = "growth";
 
 /// The facts so far.
@@ -20,8 +21,8 @@ pub struct SoFar {
     metrics: Stride,
 }
 
-/// Takes every so many-th row and doubles that number whenever there are too many. All rows stay equally far from each other: the judge would
-/// take a denser end for a record from which samples are missing.
+/// Takes every n-th row and doubles n whenever there are too many. All rows stay equally far from each other: with a
+/// denser end the judge would find samples missing.
 struct Stride {
     step: u64,
     seen: u64,
@@ -50,21 +51,21 @@ impl Stride {
     }
 }
 
-/// What is known of one budget.
+/// The interim result of one budget.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Interim {
     /// The budget, such as `memory.growth`.
     pub budget: String,
-    /// What would be said of a run that ended now.
+    /// The verdict if the run ended now.
     pub verdict: Verdict,
-    /// What was measured, with its unit; without its interval.
+    /// The measured value with its unit, without its interval.
     pub observed: String,
-    /// How long the steady phase must be to decide, in seconds; none where it is decided, or no length decides it.
+    /// The length of the steady phase that decides, in seconds; none if it is decided, or no length decides it.
     pub needed_s: Option<f64>,
 }
 
 impl SoFar {
-    /// Begins a run; none where nothing is to be decided about growth.
+    /// Begins a run; none if the run judges no growth.
     pub fn new(manifest: &Manifest) -> Option<Self> {
         let memory = manifest.budgets.memory.iter().any(|memory| {
             memory.growth.is_some()
@@ -98,7 +99,6 @@ impl SoFar {
         grows.then_some(Self { record, samples: Stride::ALL, metrics: Stride::ALL })
     }
 
-    /// Takes a sample.
     pub fn sample(&mut self, sample: &Sample) {
         if self.samples.takes() {
             self.record.samples.push(sample.clone());
@@ -106,10 +106,9 @@ impl SoFar {
         }
     }
 
-    /// Takes a reading of the subject's own metrics.
     pub fn metrics(&mut self, row: &MetricsRow) {
         let rows = &mut self.record.metrics;
-        // The name of the heap stands in one row only.
+        // Only one row has the name of the heap.
         let named = rows.iter().rev().find_map(|row| row.heap_of.clone());
         if self.metrics.takes() {
             rows.push(MetricsRow { heap_of: row.heap_of.clone().or(named), ..row.clone() });
@@ -117,7 +116,6 @@ impl SoFar {
         }
     }
 
-    /// Takes an interval.
     pub fn interval(&mut self, row: &Interval) {
         let admission = row.admission.as_ref();
         let admission =
@@ -130,13 +128,13 @@ impl SoFar {
         }
     }
 
-    /// What would be said now, of each budget on growth. It takes as long as judging does: milliseconds.
+    /// The interim result of each budget on growth. It takes as long as judging does: milliseconds.
     pub fn interims(&self) -> Vec<Interim> {
         interims(&self.record)
     }
 }
 
-/// What would be said of a record that ended now, of each budget on growth.
+/// The result of each budget on growth for a record that ended now.
 pub(crate) fn interims(record: &Record) -> Vec<Interim> {
     let mut findings = Findings::default();
     resources::judge(record, &mut findings);
@@ -190,7 +188,7 @@ mod tests {
         so_far
     }
 
-    /// In the middle it says what the judge says at the end.
+    /// In the middle, the interim result equals the judge's result at the end.
     #[test]
     fn it_says_what_the_judge_says() {
         for limit in ["100MiB/h", "1KiB/h"] {
@@ -211,7 +209,7 @@ mod tests {
         assert!(SoFar::new(&example.manifest).is_none());
     }
 
-    /// A long run does not grow, and says the same with what was put together.
+    /// The memory does not grow in a long run, and the results stay the same after rows were combined.
     #[test]
     fn it_is_bounded_and_loses_no_request() {
         let mut example = Example::clean();
@@ -233,7 +231,7 @@ mod tests {
         assert_eq!(before.len(), 1);
     }
 
-    /// A night is judged as its beginning was, not called a record with samples missing.
+    /// A long run is judged like its beginning, and does not count as a record with missing samples.
     #[test]
     fn it_still_judges_when_samples_were_left_out() {
         let mut example = Example::clean();
@@ -243,7 +241,7 @@ mod tests {
         for second in 0..30_000_u64 {
             let at_ms = row.start_ms + 1000 * second;
             let mut sample = Sample { t_ms: at_ms, ..sample.clone() };
-            // Neither flat nor drifting.
+            // The series is neither flat nor drifting.
             sample.subject.as_mut().unwrap().rss_bytes += (second * 7919 % 97) * 4096;
             long.sample(&sample);
             if second.is_multiple_of(5) {

@@ -11,7 +11,7 @@ use crate::record::{
 
 mod holes;
 
-/// What fired, worst first, as `budget verdict`.
+/// The findings that fired, worst first, as `budget verdict`.
 fn fired(example: &Example) -> Vec<String> {
     let judgement = example.judged();
     let mut fired: Vec<_> = judgement
@@ -23,14 +23,14 @@ fn fired(example: &Example) -> Vec<String> {
     fired
 }
 
-/// Load through the control plane, which stored so much.
+/// Load through the control plane, which stored this many versions.
 fn stored(example: &mut Example, versions: u64, unpinned: u64) {
     example.manifest.budgets.admission.as_mut().unwrap().unpinned = Some(0);
     let examples = vec!["pods n/a was stored with the image r/a:1".to_owned()];
     example.intervals[9].admission.as_mut().unwrap().stored = Some(StoredRow { versions, unpinned, examples });
 }
 
-/// Two webhooks that are registered, one of which was called so often.
+/// Two registered webhooks, one of which was called this often.
 fn webhooks(example: &mut Example, calls: u64) {
     let plan = |name: &str, unmatched: Option<&str>| WebhookPlan {
         name: name.to_owned(),
@@ -50,18 +50,18 @@ fn registry(example: &mut Example, budget: &str) {
 /// Ways to spoil a clean record, with everything that must fire.
 type Planted = (&'static str, &'static [fn(&mut Example)], &'static str);
 
-/// What a suspended machine leaves undecided of the clean example.
+/// The budgets of the clean example that a suspended machine leaves undecided.
 const SUSPENDED: &str = "events.missed inconclusive, events.ghost inconclusive, events.late inconclusive, events.lagP99 inconclusive, \
     events.heal inconclusive, requests.blind inconclusive, requests.hotLoop inconclusive, \
     requests.staleResume inconclusive, requests.openWatches inconclusive, admission.p99 inconclusive, \
     admission.errors inconclusive, descriptors.growth inconclusive, validity.suspended inconclusive, inconclusive";
-/// The same where something was lost long before, and an answer was wrong.
+/// The budgets left undecided if a version was lost long before, and an answer was wrong.
 const SUSPENDED_AND_FAILED: &str = "events.missed fail, admission.wrongVerdicts fail, events.ghost inconclusive, events.late inconclusive, \
     events.lagP99 inconclusive, events.heal inconclusive, requests.blind inconclusive, \
     requests.hotLoop inconclusive, requests.staleResume inconclusive, requests.openWatches inconclusive, \
     admission.p99 inconclusive, admission.errors inconclusive, descriptors.growth inconclusive, \
     validity.suspended inconclusive, fail";
-/// What a gap in the samples leaves undecided of it: everything that is read from them.
+/// The budgets of the clean example that a gap in the samples leaves undecided: all that are read from samples.
 const SAMPLES_MISSING: &str = "memory.ceiling inconclusive, descriptors.ceiling inconclusive, descriptors.growth inconclusive, \
     threads.ceiling inconclusive, validity.samples inconclusive, inconclusive";
 
@@ -398,13 +398,13 @@ fn how_a_run_ended_decides_whether_it_counts() {
     assert_eq!(ended(EndReason::SubjectExited { status: "signal 11".into(), detail }), ["subject.exited fail", "fail"]);
 }
 
-/// What was found of a subject that asked for nothing that is churned is nothing: "went blind" would be said of one that never looked.
+/// A subject that requested no churned resource has no findings: "went blind" would be wrong for one that never looked.
 #[test]
 fn a_subject_that_never_asked_is_not_judged() {
     let mut example = Example::clean();
     example.miss(2, 61_000);
     example.requests.as_mut().unwrap().truncate(1);
-    let detail = "within 20 s it asked for nothing that is churned (widgets.example.com).".to_owned();
+    let detail = "within 20 s it requested no churned objects (widgets.example.com).".to_owned();
     example.end = Some(End {
         ended_ms: 20_000,
         reason: EndReason::NeverAsked { detail: detail.clone() },
@@ -417,7 +417,7 @@ fn a_subject_that_never_asked_is_not_judged() {
     assert!(judgement.words.is_empty(), "{:?}", judgement.words);
 }
 
-/// What it did too much of meanwhile was seen, and is said.
+/// Its excess meanwhile was observed, and is reported.
 #[test]
 fn a_subject_that_never_asked_and_asked_too_much_of_something_else_fails() {
     let mut example = Example::clean();
@@ -455,7 +455,7 @@ fn broken_budgets_decide_although_the_run_was_not_finished() {
     assert_eq!(fired.last().map(String::as_str), Some("fail"));
 }
 
-/// What decided stands first, in one line; what is not known besides is said in it.
+/// The deciding finding comes first, in one line, which also names gaps in the measurement.
 #[test]
 fn a_reason_is_one_sentence_and_says_both() {
     let mut example = Example::failing();
@@ -481,7 +481,7 @@ fn unreadable_witness_lines_excuse_misses_but_not_a_clean_run() {
     assert_eq!(fired(&example), ["events.missed fail", "fail"]);
 }
 
-/// Whoever has to mend it sees which line it was, in the finding and, where nothing is judged, in a note.
+/// The user sees the unreadable line, in the finding and, if nothing is judged, in a note.
 #[test]
 fn an_unreadable_witness_line_is_shown() {
     let mut example = Example::clean();
@@ -496,7 +496,7 @@ fn an_unreadable_witness_line_is_shown() {
     assert!(judgement.notes.contains(&note), "{:?}", judgement.notes);
 }
 
-/// Who says how many are tolerated is taken at that word, whether anything looks missed or not.
+/// The scenario's tolerated number applies, whether or not any version looks missed.
 #[test]
 fn unreadable_witness_lines_are_tolerated_up_to_what_the_scenario_says() {
     let mut example = Example::clean();
@@ -511,7 +511,7 @@ fn unreadable_witness_lines_are_tolerated_up_to_what_the_scenario_says() {
     assert_eq!(fired(&example), ["events.missed fail", "fail"]);
 }
 
-/// What nobody could have told of is neither kept nor broken; the same run with a witness that tells it passes.
+/// A limit that the witness cannot report on is neither kept nor broken; the same run with a better witness passes.
 #[test]
 fn what_the_witness_cannot_tell_is_not_decided() {
     let mut example = Example::clean();
@@ -523,16 +523,16 @@ fn what_the_witness_cannot_tell_is_not_decided() {
     let judgement = example.judged();
     let ghost = judgement.findings.iter().find(|finding| finding.budget == "events.ghost").unwrap();
     assert_eq!((ghost.observed.as_str(), ghost.limit.as_str()), ("not seen", "0"));
-    let note = "events.regressed, events.phantom, events.resurrected, events.identitySwap were not judged: the witness `http` \
-                does not tell deletions and not each event by itself.";
+    let note = "events.regressed, events.phantom, events.resurrected, events.identitySwap were not judged: the witness `http` does not \
+        report deletions and not each event by itself.";
     assert!(judgement.notes.iter().any(|said| said == note), "{:?}", judgement.notes);
     assert!(judgement.findings.iter().all(|finding| finding.budget != "events.regressed"));
-    // Records from before this was told are judged as they were.
+    // Older records without this field are judged as before.
     example.manifest.witness_sees = None;
     assert_eq!(fired(&example), ["pass"]);
 }
 
-/// Who tells of objects but of no versions is judged by the objects, asked or not.
+/// A witness that reports objects without versions is judged by the objects, with or without a budget.
 #[test]
 fn objects_are_judged_where_versions_cannot_be() {
     let mut example = Example::clean();
@@ -548,7 +548,7 @@ fn objects_are_judged_where_versions_cannot_be() {
     assert_eq!(fired(&example), ["events.unseen inconclusive", "inconclusive"]);
 }
 
-/// Superseded versions are asked of the witness only by who asks for every version.
+/// Superseded versions are required from the witness only if the scenario requires every version.
 #[test]
 fn every_version_needs_a_witness_that_tells_them() {
     let mut example = Example::clean();
@@ -605,7 +605,7 @@ fn texts_name_the_cause() {
     let judgement = Example::failing().judged();
     let missed = judgement.findings.iter().find(|finding| finding.budget == "events.missed").unwrap();
     assert!(missed.text.contains("first: default/package-0 at 1 min 1 s, during silent-watch"), "{}", missed.text);
-    assert!(missed.text.contains("already been refused to it with 410 Gone (6 times)"), "{}", missed.text);
+    assert!(missed.text.contains("already been refused with 410 Gone (6 times)"), "{}", missed.text);
     assert_eq!(Outcome::ALL.len(), Outcome::COUNT);
 }
 
@@ -625,11 +625,11 @@ fn rights_that_are_missing_are_named_once_and_break_nothing() {
     example.intervals[7].refused = vec![refused("list leases of coordination.k8s.io", 5)];
     let judgement = example.judged();
     assert_eq!(judgement.verdict, Verdict::Pass);
-    let named = "403 to 8 requests of the subject: list leases of coordination.k8s.io (7 times), get secrets (1 times)";
+    let named = "403 to 8 requests of the subject, because its roles do not allow it: list leases of coordination.k8s.io (7 times), get secrets (1 times)";
     assert!(judgement.notes.iter().any(|note| note.contains(named)), "{:?}", judgement.notes);
 }
 
-/// A hundred hours with a fault each minute: what was hit is told by name, what was not each by itself.
+/// A hundred hours with a fault each minute: hit faults are listed by name, the others one by one.
 #[test]
 fn thousands_of_faults_are_told_by_name() {
     let mut example = Example::clean();
@@ -665,7 +665,7 @@ fn thousands_of_faults_are_told_by_name() {
     assert!(bytes(file::VERDICT) + bytes(file::MARKDOWN) + bytes(file::JUNIT) < 1 << 17);
 }
 
-/// One drawn fault of four that found nothing is forgiven, two are not; and what was planned by itself never is.
+/// One drawn fault of four without a target is forgiven, two are not; a fault with a planned time never is.
 #[test]
 fn a_lot_may_find_nothing_to_hit_now_and_then() {
     let told = |never_hit: usize, drawn: bool| {
@@ -685,7 +685,7 @@ fn a_lot_may_find_nothing_to_hit_now_and_then() {
     };
     let (verdict, text) = told(1, true);
     assert_eq!(verdict, Verdict::Pass, "{text}");
-    assert!(text.contains("of the drawn faults 1 fault found nothing that they could act on (silent-watch)"), "{text}");
+    assert!(text.contains("1 fault of the drawn faults hit nothing (silent-watch)"), "{text}");
     let (verdict, text) = told(2, true);
     assert_eq!(verdict, Verdict::Inconclusive);
     assert!(text.starts_with("2 of 4 faults were never hit: silent-watch 2 times (while it was active"), "{text}");
@@ -693,7 +693,7 @@ fn a_lot_may_find_nothing_to_hit_now_and_then() {
     assert_eq!(told(0, true).0, Verdict::Pass);
 }
 
-/// A run that was interrupted says nothing about what was to come.
+/// An interrupted run shows nothing about later faults.
 #[test]
 fn faults_after_the_end_of_an_interrupted_run_are_not_told() {
     let mut example = Example::clean();
@@ -717,7 +717,7 @@ fn faults_after_the_end_of_an_interrupted_run_are_not_told() {
     assert!(!told(&example));
 }
 
-/// Who reads a report finds each of its limits in the file, or is told that nobody wrote it.
+/// A reader of a report finds each of its limits in the file, or a note that it is a default.
 #[test]
 fn limits_that_the_scenario_does_not_name_say_so() {
     let mut example = Example::clean();
@@ -737,7 +737,7 @@ fn limits_that_the_scenario_does_not_name_say_so() {
     );
 }
 
-/// What saved a late version nobody has seen: there may have been no list at all.
+/// The record does not show what saved a late version: there may have been no list at all.
 #[test]
 fn a_late_version_is_said_to_be_late_and_no_more() {
     let judgement = Example::failing().judged();
@@ -748,7 +748,7 @@ fn a_late_version_is_said_to_be_late_and_no_more() {
     }
 }
 
-/// A watch that the fault itself ended was held until then: of a fault that found nothing only that is said.
+/// A watch that the fault itself ended was held until then: a fault without a target reports only that.
 #[test]
 fn a_fault_that_found_nothing_says_nothing_of_the_watches_before() {
     let mut example = Example::clean();
@@ -771,10 +771,9 @@ fn faults_that_cannot_concern_a_subject_are_told_once() {
     }
     let judgement = example.judged();
     assert_eq!(judgement.verdict, Verdict::Pass, "{:?}", judgement.findings);
-    let told =
-        "20 of 21 faults cannot concern this subject, which sends no request of the kind: initial-end-missing 20 times";
+    let told = "20 of 21 faults cannot affect this subject, which sends no such request: initial-end-missing 20 times";
     assert_eq!(judgement.notes.iter().filter(|note| note.starts_with(told)).count(), 1, "{:?}", judgement.notes);
-    // One that sends such requests should have been hit.
+    // A subject that sends such requests should have been hit.
     let asks = &mut example.requests.as_mut().unwrap()[1];
     asks.send_initial_events = Some(true);
     let judgement = example.judged();
@@ -787,7 +786,7 @@ fn faults_that_cannot_concern_a_subject_are_told_once() {
     );
 }
 
-/// A program that patches is never hit by what strikes updates: the sentence says which way of writing would be.
+/// A program that patches is never hit by a fault on updates: the sentence names the kind of write that would be hit.
 #[test]
 fn a_fault_on_updates_of_a_program_that_patches_names_the_remedy() {
     let mut example = Example::clean();
@@ -805,7 +804,7 @@ fn a_fault_on_updates_of_a_program_that_patches_names_the_remedy() {
     let said = "http-error waits for `on: update`, and the subject sent none and 1 patch: write `on: patch`.";
     let judgement = example.judged();
     assert!(judgement.notes.iter().any(|note| note.ends_with(said)), "{:?}", judgement.notes);
-    // Where nothing was hit it stands beside the verdict.
+    // If no fault was hit, the remedy is beside the verdict.
     example.faults.retain(|row| row.hits == 0);
     example.manifest.faults.remove(0);
     let judgement = example.judged();
@@ -813,7 +812,7 @@ fn a_fault_on_updates_of_a_program_that_patches_names_the_remedy() {
     assert!(finding.verdict == Verdict::Inconclusive && finding.text.ends_with(said), "{finding:?}");
 }
 
-/// Counts that nobody made are no proof that the subject asked, nor that it asked in no loop.
+/// Missing counts are no proof that the subject asked, nor that it had no loop.
 #[test]
 fn what_was_asked_is_judged_only_where_somebody_counted_it() {
     let mut example = Example::clean();
@@ -825,6 +824,6 @@ fn what_was_asked_is_judged_only_where_somebody_counted_it() {
     assert!(!judged(&example, "events.blind") && !judged(&example, "events.hotLoop"));
     let notes = example.judged().notes.join("\n");
     for name in ["events.blind", "events.hotLoop"] {
-        assert!(notes.contains(&format!("{name} was not judged: this control plane does not tell")), "{notes}");
+        assert!(notes.contains(&format!("{name} was not judged: this control plane does not report")), "{notes}");
     }
 }

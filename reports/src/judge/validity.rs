@@ -1,8 +1,9 @@
-//! The judge of the run itself: may its numbers be believed?
+//! The judge of the run itself: whether its numbers can be trusted.
 //!
-//! Owns `validity.*` and `subject.exited`: each condition says which budgets rest on it (`doubt.rs`). It must not look at what the subject
-//! did right or wrong: a subject that crashes fails, and what a harness could not measure is undecided. Faults are in `validity/faults.rs`,
-//! a harness that stood still in `validity/stalls.rs`, one that did not see all in `validity/holes.rs`.
+//! Owns `validity.*` and `subject.exited`: each condition names the budgets that depend on it (`doubt.rs`). It must not
+//! look at whether the subject was right: a subject that crashes fails, and gaps in the harness's measurements are
+//! undecided. Faults are in `validity/faults.rs`, a stalled harness in `validity/stalls.rs`, gaps in its view in
+//! `validity/holes.rs`.
 
 use super::doubt::{self, Doubts, Unmet, condition};
 use super::rule::Name;
@@ -20,21 +21,22 @@ pub(super) use faults::FAULT;
 pub(super) use faults::never_hit;
 pub(super) use machine::Busy;
 
-/// Share of the planned requests that must have been sent.
+/// The share of the planned requests that must have been sent.
 const SENT_LEAST: f64 = 0.99;
-/// The 99th percentile of the generator's own lateness, in microseconds, above which latency is the generator's.
+/// The 99th percentile of the generator's own lateness, in microseconds, above which latency is attributed to the
+/// generator.
 const LATENESS_P99_US: u64 = 10_000;
 /// The longest time without a sample of the subject.
 const SAMPLE_GAP_MS: u64 = 30_000;
-/// With less of the planned load than this a run is another one.
+/// The share of the planned load below which the run is not the planned one.
 const SENT_WHOLE: f64 = 0.5;
-/// A machine that slept for as much, or a wall clock that was set by as much, between two samples is told, in milliseconds. A clock
-/// that is set right little by little takes the clock that times are measured with along, and is not seen.
+/// The least suspension of the machine, or step of the wall clock, between two samples that is reported, in
+/// milliseconds. A gradual correction of the wall clock also moves the clock that measures times, and is not noticed.
 const CLOCK_STEP_MS: u64 = 1000;
 /// Pressure on the processor, in percent of time, that is worth a note.
 const PSI_CPU_PCT: f64 = 50.0;
 
-// The conditions, and what is said of a subject that breaks one; most say nothing of it.
+// The conditions, and the word for a subject that breaks one; most have none.
 pub(super) const COMPLETED: Name = condition("completed");
 const WHOLE: Name = condition("record");
 const INTERVALS: Name = condition("intervals");
@@ -47,7 +49,7 @@ const ADMISSION_RATE: Name = condition("admissionRate");
 const CALL_RATE: Name = condition("callRate");
 const CALL_LATENESS: Name = condition("callLateness");
 const CHURN_RATE: Name = condition("churnRate");
-/// What a busy machine may be the reason of.
+/// The conditions that a busy machine can break.
 const OF_THE_MACHINE: [Name; 9] = [
     INTERVALS,
     LATENESS,
@@ -61,7 +63,7 @@ const OF_THE_MACHINE: [Name; 9] = [
 ];
 const EXITED: Name = Name { judge: "subject", section: "subject", key: "exited", word: Some(Word::Crashed) };
 
-/// What is judged of the subject without a budget.
+/// The conditions of the subject that are judged without a budget.
 #[cfg(test)]
 pub(super) const WITHOUT_BUDGET: [Name; 2] = [FAULT, EXITED];
 
@@ -84,7 +86,7 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
     note_pressure(record, findings);
 }
 
-/// Whether the subject ended early, and everything about how the run ended.
+/// Judges how the run ended. Returns whether the subject ended early.
 fn judge_end(record: &Record, findings: &mut Findings) -> bool {
     let Some(end) = &record.end else {
         let text = format!("the harness was killed; the record reaches to {}.", millis(record.length_ms()));
@@ -112,16 +114,18 @@ fn judge_end(record: &Record, findings: &mut Findings) -> bool {
                 observed: "never asked".to_owned(),
                 limit: "completed".to_owned(),
                 text: format!("the run was ended at {at}: {detail}"),
-                because: "the subject asked for nothing that was churned".to_owned(),
+                because: "the subject requested no churned object".to_owned(),
             };
-            // What it did too much of was seen, whatever it did not ask for.
+            // Excess that was observed counts, whatever the subject did not request.
             let seen = |name: Name, finding: &Finding| finding.verdict == Verdict::Fail && is_excess(name);
             findings.says_nothing(unmet, |name, finding| doubt::is_observed(name) && !seen(name, finding));
             return false;
         }
         EndReason::WitnessSilent { .. } if never_asked(findings) => {
-            let text =
-                format!("all phases ran, {at} in all. Nothing came through the witness of a subject that did not ask.");
+            let text = format!(
+                "all phases ran, {at} in all. Nothing came through the witness, and the subject sent no request for the churned \
+                         objects."
+            );
             findings.push(COMPLETED, Verdict::Pass, "completed", "completed", text);
             return false;
         }
@@ -137,8 +141,7 @@ fn judge_end(record: &Record, findings: &mut Findings) -> bool {
             return false;
         }
         EndReason::LoadLost { detail } => {
-            let text =
-                format!("a part of the load was taken away at {at}: {detail}. What was broken by then was broken.");
+            let text = format!("a part of the load was missing from {at} on: {detail}. Failures before that count.");
             findings.push(COMPLETED, Verdict::Inconclusive, "load lost", "completed", text);
             return false;
         }
@@ -148,7 +151,7 @@ fn judge_end(record: &Record, findings: &mut Findings) -> bool {
     false
 }
 
-/// Budgets of what a subject does too much of: it did that whatever it did not ask for.
+/// Budgets on excess: they are broken whatever the subject did not request.
 fn is_excess(name: Name) -> bool {
     match name.section {
         "writes" | "objects" => true,
@@ -158,19 +161,19 @@ fn is_excess(name: Name) -> bool {
     }
 }
 
-/// A subject that stopped asking had nothing to prove: its silence is no riddle.
+/// A subject that stopped asking had nothing to report: its silence is explained.
 fn never_asked(findings: &Findings) -> bool {
     requests::gave_up(findings)
 }
 
-/// What a full disk took from the record may be what would have decided.
+/// The rows lost to a full disk may be those that would have decided.
 fn judge_lost(record: &Record, findings: &mut Findings) {
     let Some(lost) = record.end.as_ref().and_then(|end| end.lost) else { return };
     let until = lost.to_ms.map_or_else(|| "the end".to_owned(), millis);
     let rows = counted(lost.rows, "row");
     let text = format!(
-        "the disk was full: of what happened from {} to {until} {rows} of the record were lost. Free the disk, or write \
-         elsewhere with `--out`, and run it again.",
+        "the disk was full: from {} to {until} {rows} of the record were lost. Free the disk, or write elsewhere with `--out`, and run it \
+         again.",
         millis(lost.from_ms)
     );
     findings.invalid(WHOLE, format!("{rows} lost"), "whole", text);
@@ -178,21 +181,21 @@ fn judge_lost(record: &Record, findings: &mut Findings) {
 
 fn judge_intervals(record: &Record, findings: &mut Findings) {
     if record.intervals.is_empty() {
-        findings.invalid(INTERVALS, "0", "at least 1", "not one interval was recorded, so there is nothing to judge.");
+        findings.invalid(INTERVALS, "0", "at least 1", "no interval was recorded, so there is nothing to judge.");
         return;
     }
-    // Rows are written one after the other; a hole means that the harness stood still or the file is damaged.
+    // Rows are written one after the other; a gap means that the harness stood still or the file is damaged.
     let hole = record.intervals.windows(2).find(|pair| pair[1].start_ms > pair[0].end_ms + 1000);
     if let Some([before, after]) = hole {
         let when = format!("nothing was recorded from {} to {}", millis(before.end_ms), millis(after.start_ms));
         let unmet = Unmet {
             name: INTERVALS,
-            observed: format!("hole of {}", millis(after.start_ms - before.end_ms)),
-            limit: "no hole".to_owned(),
+            observed: format!("gap of {}", millis(after.start_ms - before.end_ms)),
+            limit: "no gap".to_owned(),
             text: format!("{when}."),
             because: when,
         };
-        // What happened meanwhile is not counted: too little was seen, never too much.
+        // Events in the gap are not counted: the counts can be too low, never too high.
         findings.unmet(unmet, Doubts::Met, |name, _| !doubt::is_sampled(name) && !doubt::is_about_ends(name));
     }
 }
@@ -222,7 +225,7 @@ fn judge_rate(record: &Record, findings: &mut Findings) {
     });
 }
 
-/// Budgets on how long answers take.
+/// Budgets on the response time.
 fn is_latency(name: Name, section: &str) -> bool {
     name.section == section && matches!(name.key, "p50" | "p99" | "p999")
 }
@@ -232,8 +235,8 @@ fn grows_with_load(name: Name) -> bool {
     doubt::is_sampled(name) && name.key == "growth"
 }
 
-/// A load that was smaller than planned makes nothing worse: what was broken is broken, what was met under it is not decided where it
-/// depends on the rate. What was committed and what was answered is known all the same.
+/// A smaller load than planned makes nothing worse. Broken budgets stay broken; met budgets that depend on the rate are
+/// undecided. Counts of commits and answers stay valid.
 fn judge_share(
     findings: &mut Findings,
     (name, what): (Name, &str),
@@ -251,11 +254,11 @@ fn judge_share(
         return;
     }
     let missing = planned - done.min(planned);
-    // Too many under way is the subject's slowness, not the generator's.
+    // Too many requests in flight are the subject's slowness, not the generator's.
     let why = if waiting * 2 > missing {
-        format!("{} could not be sent, because as many as the generator holds open had no answer yet", count(waiting))
+        format!("{} could not be sent, because the generator had its maximum of open calls", count(waiting))
     } else {
-        "the generator was off its rate, so the load is not the one planned".to_owned()
+        "the generator did not keep its rate, so the load differs from the plan".to_owned()
     };
     let text = format!("{text} That is, {why}.");
     if share < SENT_WHOLE {
@@ -267,8 +270,8 @@ fn judge_share(
     findings.unmet(unmet, Doubts::Met, |name, _| depends(name));
 }
 
-/// Lateness is part of the response time, so it can break a latency budget but never meet one: only where a budget is broken may the
-/// generator be the guilty one, and not where the time from the real start alone breaks it.
+/// Lateness is part of the response time, so it can break a latency budget but never meet one. The generator can be at
+/// fault only if a budget is broken, and not if the time from the real start alone breaks it.
 fn judge_lateness(record: &Record, findings: &mut Findings) {
     judge_lateness_of(record, findings, (LATENESS, tag::LATENESS), ("reviews", "admission"));
     judge_lateness_of(record, findings, (CALL_LATENESS, tag::CALLS_LATENESS), ("calls", "api"));
@@ -287,13 +290,13 @@ fn judge_lateness_of(
         findings.push(name, Verdict::Pass, observed, limit, "the generator kept its time.");
         return;
     }
-    let because = format!("the generator itself started 1 % of the {what} more than {} late", micros(p99_us));
+    let because = format!("the generator started 1 % of the {what} more than {} late", micros(p99_us));
     let text = format!("{because}, so latencies are not the subject's alone.");
     let unmet = Unmet { name, observed, limit, text, because };
     findings.unmet(unmet, Doubts::Broken, |name, _| is_latency(name, section) && !slow_by_itself(record, name));
 }
 
-/// Whether the time from the real start alone is over the limit of a budget on latency: then no lateness is to blame.
+/// Whether the time from the real start alone is over the limit of a latency budget: then lateness is not to blame.
 fn slow_by_itself(record: &Record, name: Name) -> bool {
     let Some(limits) = record.manifest.budgets.admission.as_ref().filter(|_| name.section == "admission") else {
         return false;
@@ -325,10 +328,10 @@ fn judge_witness(record: &Record, exited: bool, findings: &mut Findings) {
         because,
     };
     let unreadable = format!("{} of the witness could not be read", counted(malformed, "line"));
-    // A subject that was gone before it proved anything has failed by itself.
+    // A subject that ended before its first observation has failed by itself.
     if lines == 0 && counts.observations == 0 && counts.commits > 0 && !exited && !excused {
         let because = format!("the {} witness carried nothing", record.manifest.witness);
-        let text = format!("{because}: it cannot be told from a blind subject.");
+        let text = format!("{because}: this looks the same as a subject that sees nothing.");
         findings.unmet(unmet(text, because), Doubts::Either, |name, _| doubt::is_witnessed(name));
     } else if let Some(most) = record.manifest.witness_tolerates.filter(|most| malformed > *most) {
         let are = if most == 1 { "is" } else { "are" };
@@ -339,8 +342,8 @@ fn judge_witness(record: &Record, exited: bool, findings: &mut Findings) {
         && counts.missed + counts.ghost > 0
         && stalls::objects_lost(record) <= malformed
     {
-        // Each line may have been one of the objects that look lost; what is more than that is lost.
-        let text = format!("{unreadable}, so what looks missed may have been observed{first}.");
+        // Each unreadable line may have been one of the versions that look lost; any further ones are lost.
+        let text = format!("{unreadable}, so versions that look missed may have been observed{first}.");
         findings.unmet(unmet(text, unreadable), Doubts::Broken, |name, _| doubt::is_witnessed(name));
     } else {
         let text =
@@ -349,14 +352,14 @@ fn judge_witness(record: &Record, exited: bool, findings: &mut Findings) {
     }
 }
 
-/// The first line that could not be read, where the record has it.
+/// The first line that could not be read, if the record has it.
 fn first_unreadable(record: &Record) -> String {
     let example = record.intervals.iter().find_map(|row| row.witness.example.as_deref());
     example.map(|example| format!("; first: {example}")).unwrap_or_default()
 }
 
-/// Whether a fault that was hit had begun before anything was committed: then a subject that proved nothing may be blind, and the
-/// witness need not be broken.
+/// Whether a fault had an effect before the first commit: then the subject may be blind, and a silent witness need not
+/// be broken.
 fn struck_first(record: &Record) -> bool {
     let hit = faults::hit(record);
     let started = record.faults.iter().filter(|row| row.event == FaultEvent::Started && hit.contains(row.id.as_str()));
@@ -369,7 +372,7 @@ fn struck_first(record: &Record) -> bool {
 
 fn judge_samples(record: &Record, findings: &mut Findings) {
     let budgets = &record.manifest.budgets;
-    // What nobody can see is inconclusive by itself.
+    // A subject without samples is inconclusive by itself.
     if record.manifest.subject.unsampled.is_some() {
         return;
     }
@@ -377,7 +380,7 @@ fn judge_samples(record: &Record, findings: &mut Findings) {
         return;
     }
     let times: Vec<u64> = record.samples.iter().filter(|row| row.subject.is_some()).map(|row| row.t_ms).collect();
-    // Nobody samples while the harness decides what is open in the last row of a run that ended by itself.
+    // No samples are taken while the harness decides the open versions in the last row of a run that ended by itself.
     let end_ms = record.intervals.last().map_or(0, |row| if row.last { row.start_ms } else { row.end_ms });
     let bounds = times.iter().copied().chain([end_ms]);
     let gaps = std::iter::once(0).chain(times.iter().copied()).zip(bounds);
@@ -393,12 +396,12 @@ fn judge_samples(record: &Record, findings: &mut Findings) {
             return;
         }
     };
-    // Whatever was seen too large was that large.
+    // A value that was measured too large was that large.
     let unmet = Unmet { name: SAMPLES, observed, limit, text: format!("{because}."), because };
     findings.unmet(unmet, Doubts::Met, |name, _| doubt::is_sampled(name) && name.section != "metrics");
 }
 
-/// For how long of this time a process that had crashed waited to be started again: there was nothing to sample.
+/// Milliseconds of this time in which a crashed process waited to be started again: there was nothing to sample.
 fn away_ms(record: &Record, from_ms: u64, to_ms: u64) -> u64 {
     let overlap = |row: &CrashRow| {
         let back_ms = row.t_ms.saturating_add(row.back_off_ms);
@@ -407,9 +410,8 @@ fn away_ms(record: &Record, from_ms: u64, to_ms: u64) -> u64 {
     record.crashes.iter().map(overlap).sum()
 }
 
-/// Times are measured with a clock that stands still while the machine is suspended: what came to the subject meanwhile, and what its
-/// own timers made of it, is not in them. A wall clock that is set moves the deadlines of whoever reads that one: tokens,
-/// certificates, leases.
+/// Times are measured with a clock that stands still while the machine is suspended: events and timers of that time are
+/// not measured. A step of the wall clock moves the deadlines of programs that read it: tokens, certificates, leases.
 fn judge_clocks(record: &Record, findings: &mut Findings) {
     let (mut slept, mut set) = (None, None);
     let (mut slept_ms, mut set_ms) = (0, 0);
@@ -426,7 +428,7 @@ fn judge_clocks(record: &Record, findings: &mut Findings) {
             set_ms = now_ms;
         }
     }
-    // What is counted in seconds or waits for them; what is never right is wrong at any time.
+    // Budgets in seconds, or with waits in seconds. Contract violations are wrong at any time.
     let timed = |name: Name| {
         let never = matches!(
             name.key,
@@ -456,9 +458,9 @@ fn judge_clocks(record: &Record, findings: &mut Findings) {
         let (at, by) = (millis(t_ms), millis(by_ms.unsigned_abs()));
         let way = if by_ms > 0 { "forward" } else { "back" };
         let because = format!("the clock of the machine was set {way} by {by} at {at}");
-        let text = format!("{because}; what reads it saw time jump.");
+        let text = format!("{because}; programs that read it saw time jump.");
         let observed = format!("{by} {way}");
-        // Who reads that clock may have failed by it; who passed all the same has passed.
+        // A subject that reads that clock may have failed because of it; if it passed, it passed.
         let unmet = Unmet { name: CLOCK, observed, limit: "never set".to_owned(), text, because };
         findings.unmet(unmet, Doubts::Broken, |name, _| timed(name) && !stalls::is_whole_before(record, name, t_ms));
     }
@@ -471,9 +473,8 @@ fn note_pressure(record: &Record, findings: &mut Findings) {
         && *median > PSI_CPU_PCT
     {
         let others = Busy::of(record).map(|busy| format!(", and {}", busy.clause())).unwrap_or_default();
-        let text = format!(
-            "the machine was busy: tasks waited for a processor during {median:.0} % of the time (median){others}."
-        );
+        let text =
+            format!("the machine was busy: tasks waited for a processor {median:.0} % of the time (median){others}.");
         findings.note(text);
     } else if let Some(busy) = Busy::of(record) {
         findings.note(busy.sentence());

@@ -1,17 +1,17 @@
-//! The words of a verdict: what a broken budget says about the subject, in one word.
+//! The words of a verdict: the subject's defect behind a broken budget, in one word.
 //!
-//! Owns how a word is spelled; which budget says it stands in the budget's row. Scenarios of documented bugs, planted mistakes and the
-//! table of clients compare these words, so a word never changes its meaning.
+//! Owns how a word is spelled; the row of a budget selects its word. Scenarios of documented bugs, planted mistakes and
+//! the table of clients compare these words, so a word never changes its meaning.
 
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Makes of the list of words their type and their spelling.
+/// Builds the type of the words and their spelling from the list.
 macro_rules! words {
     ($(#[doc = $doc:literal] $word:ident = $spelled:literal,)*) => {
-        /// What is wrong with a subject.
+        /// A defect of a subject.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
         pub enum Word {
             $(
@@ -22,14 +22,14 @@ macro_rules! words {
         }
 
         impl Word {
-            /// As it is written in files and on the terminal.
+            /// The spelling in files and on the terminal.
             pub fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$word => $spelled,)*
                 }
             }
 
-            /// Each, and what is wrong with a subject of which it is said.
+            /// Each word, and the defect that it names.
             #[cfg(test)]
             pub(super) const ALL: &'static [(Self, &'static str)] = &[$((Self::$word, $doc)),*];
         }

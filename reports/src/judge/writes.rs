@@ -1,7 +1,7 @@
-//! The judge of what the subject writes: whether it comes to rest when nobody else writes.
+//! The judge of the subject's writes: whether it comes to rest when nobody else writes.
 //!
-//! Owns `writes.*`. The rules are files with rows (`judge/rule.rs`), and lines of the list below. It reads the quiet of the record; a run
-//! without churn, or a record from before the quiet was looked at, has none.
+//! Owns `writes.*`. Each rule is a file with a row (`judge/rule.rs`) and a line in the list below. The facts are the
+//! record's quiet time; a run without churn, or an older record, has none.
 
 use super::rule::{Name, Rule as _, Section, section};
 use super::{Findings, Verdict};
@@ -11,7 +11,8 @@ use crate::words::millis;
 
 mod steady;
 
-/// In a shorter quiet even a subject that writes each second would not be seen in each third of it.
+/// The shortest quiet time that can be judged: in a shorter one a subject that writes each second would not be seen in
+/// each third.
 const QUIET_MIN_MS: u64 = 2000;
 
 section! {
@@ -35,18 +36,18 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
             Some(Untold::Short(why) | Untold::Unseen(why)) => unseen(budget.steady, why, findings),
         },
         None if budget.steady.is_some() => {
-            let why = "the run did not come to the end of its drain, or nothing is churned in it";
+            let why = "the run did not reach the end of its drain, or its scenario has no churn";
             unseen(budget.steady, why.to_owned(), findings);
         }
         None => {}
     }
 }
 
-/// Why nothing can be said.
+/// Why the writes cannot be judged.
 enum Untold {
-    /// The scenario leaves no time for it: who asked for nothing is told, and not held up.
+    /// The scenario leaves no time for it: a note for a default limit, undecided for a limit that the scenario sets.
     Short(String),
-    /// The harness has a hole there.
+    /// The harness has a gap in that time.
     Unseen(String),
 }
 
@@ -54,13 +55,13 @@ fn untold(quiet: &Quiet) -> Option<Untold> {
     let length_ms = quiet.to_ms.saturating_sub(quiet.from_ms);
     if length_ms < QUIET_MIN_MS && (quiet.unread.is_none() || quiet.from_ms > 0) {
         return Some(Untold::Short(format!(
-            "the drain leaves the subject {} alone once it may have caught up, and it takes {}: make `phases.drain` longer",
+            "after the subject may have caught up, the drain leaves {} without writes, and {} are needed: make `phases.drain` longer",
             millis(length_ms),
             millis(QUIET_MIN_MS)
         )));
     }
     let why = quiet.unread.as_ref().filter(|_| quiet.lasting == 0)?;
-    Some(Untold::Unseen(format!("what the subject wrote could not be followed: {why}")))
+    Some(Untold::Unseen(format!("the subject's writes could not be followed: {why}")))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Several subjects under one scenario, for a terminal and as a decision record in Markdown.
 //!
-//! Owns the words. The record follows Nygard's form (context, options, what was measured, decision); the decision is left to whoever reads it.
+//! Owns the texts. The record follows Nygard's form (context, options, measurements, decision); the reader makes the
+//! decision.
 
 use std::fmt::Write as _;
 
@@ -10,13 +11,13 @@ use crate::compare::{Cell, Comparison, FigureHead, Group, Row};
 use crate::outside::{code, markdown as escaped};
 use crate::words::{counted, millis};
 
-/// Stands where nothing is known.
+/// Stands for an unknown value.
 const NOTHING: &str = "–";
-/// What a rank says, in the words of all forms.
-pub(crate) const RANKS: &str = "A rank says how many are surely better in a figure: those whose whole interval is below. Where no two \
-    intervals are apart there is none, and a subject that did not run to the end has none.";
+/// The meaning of a rank, for all forms.
+pub(crate) const RANKS: &str = "A rank counts the subjects that are certainly better in a figure: their whole interval is lower. There is \
+                                no rank if all intervals overlap, nor for a subject that did not run to the end.";
 
-/// A table for the terminal with the figures that decide, then why whoever is behind is so.
+/// A table for the terminal with the figures that decide, then why each subject behind is so.
 pub fn compare(comparison: &Comparison) -> String {
     let mut text = format!("{}: {}\n\n", plain(&comparison.scenario), plain(&comparison.question));
     let shown = ["missed", "late", "ghosts", "longestBlind", "memory", "memorySlope", "cpuPerEvent"];
@@ -39,7 +40,8 @@ pub fn compare(comparison: &Comparison) -> String {
         let _ = writeln!(text, "note: {}", plain(note));
     }
     let has_rank = comparison.rows.iter().flat_map(|row| row.figures.values()).any(|cell| cell.rank.is_some());
-    let ranks = if has_rank { "#2: one is surely better." } else { "Nobody is surely better in anything." };
+    let ranks =
+        if has_rank { "#2: one subject is certainly better." } else { "No subject is certainly better in any figure." };
     let _ = writeln!(text, "\n{ranks} This is a comparison; the decision is yours.");
     text
 }
@@ -90,7 +92,7 @@ fn write_record(out: &mut String, comparison: &Comparison) -> std::fmt::Result {
                     escaped(why.sentence.trim_end_matches('.'))
                 )?;
             }
-            None => writeln!(out, "- **{}**: nothing is held against it.", escaped(&row.name))?,
+            None => writeln!(out, "- **{}**: no limit was broken.", escaped(&row.name))?,
         }
     }
     writeln!(out, "\n### What the intervals are\n")?;
@@ -100,7 +102,7 @@ fn write_record(out: &mut String, comparison: &Comparison) -> std::fmt::Result {
     writeln!(out, "\n## Decision\n\nOpen.\n\n## Consequences\n\nOpen.")
 }
 
-/// How it was played, in two sentences.
+/// How the comparison ran, in two sentences.
 pub(crate) fn how(comparison: &Comparison) -> String {
     let way = if comparison.side_by_side { "side by side" } else { "one after the other" };
     format!(
@@ -110,7 +112,7 @@ pub(crate) fn how(comparison: &Comparison) -> String {
     )
 }
 
-/// The verdict, or how far it came.
+/// The verdict, or how far the subject came.
 pub(crate) fn verdict(row: &Row) -> String {
     match (row.verdict, row.fate) {
         (Some(verdict), crate::compare::Fate::Ran) => verdict.word().to_owned(),
@@ -127,7 +129,7 @@ fn short(comparison: &Comparison, row: &Row, key: &str) -> String {
     format!("{}{rank}", unit.words(cell.value))
 }
 
-/// The interval in words.
+/// The interval as text.
 pub(crate) fn between(figure: &FigureHead, cell: &Cell) -> Option<String> {
     let (lower, upper) = (cell.lower?, cell.upper?);
     let round = |value: f64| if figure.unit == crate::compare::Unit::Count { value.round() } else { value };
@@ -142,7 +144,7 @@ fn whole(figure: &FigureHead, row: &Row) -> String {
     format!("{}{between}{rank}", figure.unit.words(cell.value))
 }
 
-/// How long all runs of a subject took, in words.
+/// The length of all runs of a subject, as text.
 pub(crate) fn lasted(row: &Row) -> String {
     millis(row.lasted_ms)
 }

@@ -14,24 +14,23 @@ use crate::record::{Record, tag};
 
 /// Columns of a table: far more than rows have fields.
 const COLUMNS_MAX: usize = 1024;
-/// The names of a row's time, as its file has it; of an interval it is the end.
+/// The names of a row's time in its file; for an interval it is the end.
 const TIMES: [&str; 2] = ["tMs", "endMs"];
-/// The columns with which a table begins.
+/// The first columns of a table.
 const FIRST: [&str; 4] = ["tag", "tMs", "startMs", "endMs"];
 
-/// Why there is no CSV.
 #[derive(Debug, thiserror::Error)]
 pub enum CsvError {
     /// Neither a table nor a series has this name.
     #[error("there is no series {name:?} in this record: `--csv list` names those that there are")]
     Unknown {
-        /// As it was asked for.
+        /// The requested name.
         name: String,
     },
-    /// It could not be written.
+    /// The CSV could not be written.
     #[error("write CSV")]
     Write(#[from] csv::Error),
-    /// It could not be written.
+    /// The CSV could not be written.
     #[error("write CSV")]
     Flush(#[from] std::io::Error),
     /// A row could not be read as columns.
@@ -39,7 +38,7 @@ pub enum CsvError {
     Row(#[from] serde_json::Error),
 }
 
-/// Rows with columns that were met while they were read.
+/// Rows, with the columns found while they were read.
 #[derive(Default)]
 struct Table {
     columns: Vec<String>,
@@ -60,7 +59,7 @@ const TABLES: [(&str, Read); 8] = [
     ("requests", |record| Table::of(&record.requests.rows)),
 ];
 
-/// Writes a table (`samples`) or a single series (`samples.subject.rssBytes`); `list` writes the names that there are.
+/// Writes a table (`samples`) or a single series (`samples.subject.rssBytes`); `list` writes the names that exist.
 pub fn csv(record: &Record, name: &str, out: impl Write) -> Result<(), CsvError> {
     let mut writer = csv::Writer::from_writer(out);
     if name == "list" {
@@ -93,7 +92,7 @@ pub fn csv(record: &Record, name: &str, out: impl Write) -> Result<(), CsvError>
     writer.write_record(wanted.iter().map(|place| &table.columns[*place]))?;
     for row in &table.rows {
         let cell = |place: &usize| row.iter().find(|(at, _)| at == place).map_or("", |(_, text)| text);
-        // A row without the value is none of its series.
+        // A row without the value is not part of its series.
         if column.is_none() || wanted.last().is_some_and(|place| row.iter().any(|(at, _)| at == place)) {
             writer.write_record(wanted.iter().map(cell))?;
         }
@@ -139,7 +138,7 @@ impl Table {
         cells.push((place, text));
     }
 
-    /// Each column and how many rows have it.
+    /// Each column, and the number of rows that have it.
     fn counted(&self) -> impl Iterator<Item = (&String, usize)> {
         let mut counts = vec![0; self.columns.len()];
         for (place, _) in self.rows.iter().flatten() {
@@ -149,7 +148,7 @@ impl Table {
     }
 }
 
-/// What is drawn of `latency.hlog`: a row for each slice and tag, in microseconds.
+/// The drawn part of `latency.hlog`: a row for each slice and tag, in microseconds.
 fn latency(record: &Record) -> Result<Table, serde_json::Error> {
     #[derive(Serialize)]
     #[serde(rename_all = "camelCase")]
@@ -208,7 +207,7 @@ mod tests {
         assert!(text(&example, "latency").unwrap().starts_with("tag,startMs,endMs,count,"));
     }
 
-    /// A spreadsheet that opens the file computes nothing of what was outside text, and numbers stay numbers.
+    /// A spreadsheet that opens the file computes nothing from outside text, and numbers stay numbers.
     #[test]
     fn outside_text_is_no_formula() {
         let mut example = Example::failing();
@@ -220,7 +219,7 @@ mod tests {
         assert!(text(&example, "anomalies.committedMs").unwrap().contains(",61000\n"));
     }
 
-    /// What is quoted is read back as it was, and what is not there is refused with a remedy.
+    /// Quoted text is read back unchanged, and unknown names are refused with a remedy.
     #[test]
     fn outside_text_is_quoted_and_unknown_names_are_refused() {
         let mut example = Example::clean();

@@ -1,6 +1,7 @@
 //! Two runs side by side, as text of three columns.
 //!
-//! Owns the layout. What differs in verdict is told of budgets; figures are told all, with how many times the first the second is.
+//! Owns the layout. Budgets are listed if their verdicts differ or are bad; figures are all listed, with the ratio of
+//! the second run to the first.
 
 use std::fmt::Write;
 
@@ -9,7 +10,7 @@ use super::terminal::{plain, word};
 use crate::diff::{BudgetPair, Diff, Difference, Figure, Unit};
 use crate::words::{bytes, count, micros, three_digits};
 
-/// Shown where a run has nothing.
+/// Shown for a missing value.
 const NOTHING: &str = "-";
 
 /// The comparison, with a line end at its end.
@@ -39,11 +40,11 @@ fn write(out: &mut String, diff: &Diff) -> std::fmt::Result {
     }
     writeln!(
         out,
-        "\nTwo runs at two times: what the machine did meanwhile is in every figure. This is a comparison, not a verdict."
+        "\nThe runs were at different times, so other work of the machine can change every figure. This is a comparison, not a verdict."
     )
 }
 
-/// Whether a budget is told: where the verdicts differ, or one of them is bad.
+/// Whether a budget is listed: the verdicts differ, or one of them is bad.
 fn stands_out(pair: &BudgetPair) -> bool {
     let verdict = |cell: &Option<crate::diff::Cell>| cell.as_ref().map(|cell| cell.verdict);
     verdict(&pair.a) != verdict(&pair.b)

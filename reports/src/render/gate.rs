@@ -1,5 +1,5 @@
-//! A gate for people: a table for the terminal and Markdown for a pull request, and the words of the page (`render::gate_html`). All show the
-//! same figures.
+//! A gate for people: a table for the terminal and Markdown for a pull request, and the texts of the page
+//! (`render::gate_html`). All show the same figures.
 
 use std::fmt::Write as _;
 
@@ -9,19 +9,19 @@ use crate::gate::verdict::{Judgement, Row};
 use crate::outside::{code, line, markdown as escaped};
 use crate::words::{count, counted, millis, percent};
 
-/// Stands where nothing is known.
+/// Stands for an unknown value.
 const NOTHING: &str = "–";
 
-/// How the certificate was computed, in the words of every page.
+/// How the certificate was computed, for every page.
 pub const HOW: &str = "The certificate is computed from the slices of this very session: the pairs without their common shift, and each build \
      against itself in the same block (A against A, B against B), with a thousand choices of signs drawn from the seed, each decided as \
      the session was; of the two accounts the worse one counts.";
 
-/// What the columns are, in the words of every page.
+/// The meaning of the columns, for every page.
 pub const COLUMNS: &str =
     "A and B are medians over all slices; the change is taken pair by pair, so it need not be their quotient.";
 
-/// A row as it is shown.
+/// The texts of a row.
 pub(crate) struct Shown<'a> {
     pub(crate) name: &'a str,
     pub(crate) a: String,
@@ -35,7 +35,7 @@ pub(crate) struct Shown<'a> {
     pub(crate) dots: Option<Dots>,
 }
 
-/// The picture of a row: each pair a dot on a line around nought.
+/// The picture of a row: each pair is a dot on a line around zero.
 pub(crate) struct Dots {
     pub(crate) points: Vec<f64>,
     pub(crate) limit: (f64, f64),
@@ -102,10 +102,10 @@ pub fn headline(judgement: &Judgement) -> String {
     format!("{}: {}", judgement.outcome.text().to_uppercase(), judgement.reason)
 }
 
-/// What the certificate says, in a sentence.
+/// The certificate, in a sentence.
 pub fn certificate(judgement: &Judgement) -> String {
     match judgement.false_alarm {
-        None => "A/A certificate: too few pairs are left to compute it.".to_owned(),
+        None => "A/A certificate: not computed, because too few pairs are left.".to_owned(),
         Some(alarm) => format!(
             "A/A certificate: on this machine, with these slices, this gate would call identical builds worse in {} of the cases.",
             share(alarm)
@@ -117,7 +117,7 @@ fn share(alarm: f64) -> String {
     if alarm < 0.000_5 { "fewer than 0.1 %".to_owned() } else { percent(alarm) }
 }
 
-/// What was played, in a sentence.
+/// The slices and sessions, in a sentence.
 pub fn played(judgement: &Judgement) -> String {
     let header = &judgement.header;
     let saturation = header
@@ -144,7 +144,7 @@ fn whole(number: f64) -> u64 {
     whole
 }
 
-/// The table for a terminal, the verdict last, where the eye is when it has scrolled by.
+/// The table for a terminal. The verdict is last, where a reader looks after the text has scrolled by.
 pub fn plain(judgement: &Judgement) -> String {
     let header = &judgement.header;
     let mut text = format!("A  {}\nB  {}\n{}\n\n", line(&header.a.command), line(&header.b.command), played(judgement));
@@ -194,7 +194,7 @@ pub fn markdown(judgement: &Judgement) -> String {
     text
 }
 
-/// Slices that were left out are told one by one up to so many.
+/// The most left-out slices that are listed one by one.
 const DROPPED_SHOWN: usize = 12;
 
 #[cfg(test)]
@@ -203,7 +203,7 @@ mod tests {
     use crate::gate::simulation::{FEW, QUIET, record};
     use crate::gate::verdict::judge_by;
 
-    /// The same figures stand on all pages, in columns that a terminal can show.
+    /// The same figures are on all pages, in columns that a terminal can show.
     #[test]
     fn all_pages_show_the_same_figures() {
         let record = record(5, 10, QUIET, 1.1);

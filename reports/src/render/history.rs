@@ -1,6 +1,6 @@
 //! A history of runs as a table, and one figure of it as a picture.
 //!
-//! Owns the layout. The picture is an SVG by itself, so that it can lie in a repository and be shown in a page.
+//! Owns the layout. The picture is a complete SVG file, for a repository or a page.
 
 use std::fmt::Write;
 
@@ -19,7 +19,8 @@ const MARGIN: f64 = 24.0;
 /// Room for the numbers on the left.
 const LEFT: f64 = 90.0;
 
-/// Every figure with its newest value, its level before the last change and how much it changed; and below it the runs that changed something.
+/// Every figure with its newest value, its level before the last change and the size of that change; below it the runs
+/// that changed a level.
 pub fn history(scenario: &str, all: &[Series]) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
@@ -52,7 +53,7 @@ fn table(out: &mut String, scenario: &str, all: &[Series]) -> std::fmt::Result {
     }
     writeln!(
         out,
-        "\nRuns at different times: a new level may be the machine's. `longhaul gate` compares two builds side by side."
+        "\nThe runs were at different times, so a shift can come from the machine. `longhaul gate` compares two builds side by side."
     )
 }
 
@@ -129,7 +130,7 @@ fn picture(out: &mut String, scenario: &str, series: &Series) -> std::fmt::Resul
     writeln!(out, "</svg>")
 }
 
-/// As XML, without control characters.
+/// Escaped for XML, without control characters.
 fn escaped(text: &str) -> String {
     plain(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

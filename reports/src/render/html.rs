@@ -1,8 +1,8 @@
 //! The report for people: one HTML file that works offline and fetches nothing.
 //!
-//! Owns what is shown and in which order; `timeline` and `percentiles` turn facts into curves, `scale` into positions. Every
-//! outside text goes through askama's escaping or, inside the data for the script, through [`data_json`]. The page
-//! forbids itself every request by its content security policy.
+//! Owns what is shown and in which order; `timeline` and `percentiles` turn facts into curves, `scale` into positions.
+//! Every outside text goes through askama's escaping or, inside the data for the script, through [`data_json`]. The
+//! page's content security policy forbids every request.
 
 use askama::Template;
 use serde::Serialize;
@@ -67,16 +67,15 @@ struct Page<'a> {
     facts: Vec<(&'static str, String)>,
     files: Vec<(&'a str, &'static str)>,
     data: String,
-    /// The run goes on: the page looks for newer facts by itself.
+    /// Whether the run goes on: then the page looks for newer facts by itself.
     running: bool,
 }
 
-/// `report.html`.
 pub fn html(record: &Record, judgement: &Judgement) -> Result<String, Error> {
     page(record, judgement, false)
 }
 
-/// The same of a run that goes on, for `longhaul soak --serve`: it says so, and looks for newer facts.
+/// The report of a run that goes on, for `longhaul soak --serve`: it says so, and looks for newer facts.
 pub fn running_html(record: &Record, judgement: &Judgement) -> Result<String, Error> {
     page(record, judgement, true)
 }
@@ -119,7 +118,7 @@ fn page(record: &Record, judgement: &Judgement, running: bool) -> Result<String,
     Ok(page.render()?)
 }
 
-/// Which chart shows why the verdict is what it is: that of the first finding that decided, else the first of all.
+/// The chart that shows the reason of the verdict: that of the first finding that decided, else the first of all.
 fn lead(charts: &[Chart], judgement: &Judgement) -> Option<usize> {
     let place = |id: &str| charts.iter().position(|chart| chart.id == id);
     let crossed = judgement.crossed();
@@ -142,19 +141,19 @@ fn lead(charts: &[Chart], judgement: &Judgement) -> Option<usize> {
     place(id).or_else(|| place(section))
 }
 
-/// What the script needs: readings in words, so that it does not format numbers a second time.
+/// The data for the script: readings as text, so that the script does not format numbers again.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Data<'a> {
     length_ms: u64,
-    /// What a thousand of the axis are, where it is not one of time.
+    /// The unit of a thousand of the axis, if it is not an axis of time.
     #[serde(skip_serializing_if = "Option::is_none")]
     unit: Option<&'static str>,
     charts: Vec<chart::Readings<'a>>,
 }
 
-/// JSON that is safe inside a `<script>` element: no `<` can end it, no `&` starts anything, and the two separators that
-/// JSON allows and old scripts do not are escaped.
+/// JSON that is safe inside a `<script>` element: no `<` can end it, no `&` can begin an entity, and the two separators
+/// that JSON allows and old scripts do not are escaped.
 fn data_json(data: &Data<'_>) -> Result<String, Error> {
     let json = serde_json::to_string(data)?;
     Ok(json
@@ -215,7 +214,8 @@ fn facts(record: &Record) -> Vec<(&'static str, String)> {
     facts.into_iter().filter_map(|(name, value)| Some((name, value?))).filter(|(_, value)| !value.is_empty()).collect()
 }
 
-/// What lies beside the page. The reports are written with it, whether they are there before or not; while the run goes on there are none.
+/// The files beside the page. The reports are written with it, so they are listed even if they do not exist yet; while
+/// the run goes on there are none.
 fn files(record: &Record, running: bool) -> Vec<(&str, &'static str)> {
     let mut files: Vec<(&str, &'static str)> = Vec::new();
     for one in &record.files {
@@ -227,12 +227,12 @@ fn files(record: &Record, running: bool) -> Vec<(&str, &'static str)> {
     files
 }
 
-/// The sentence that goes with a verdict.
+/// The sentence for a verdict.
 fn headline(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Pass => "Every limit was met.",
         Verdict::Fail => "A limit was broken.",
-        Verdict::Inconclusive => "There is not enough data to decide.",
-        Verdict::Invalid => "The run itself cannot be trusted.",
+        Verdict::Inconclusive => "There is too little data to decide.",
+        Verdict::Invalid => "The run itself is not valid.",
     }
 }

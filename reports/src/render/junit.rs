@@ -1,7 +1,7 @@
 //! The report for CI systems: one test case for each budget and each condition of validity.
 //!
-//! Owns how verdicts become JUnit's words. Inconclusive and invalid are errors, not skipped cases: the run exits with 2, and
-//! a green page above a red job misleads.
+//! Owns the mapping of verdicts to JUnit's terms. Inconclusive and invalid are errors, not skipped cases: the run exits
+//! with 2, and a green page above a red job misleads.
 
 use std::time::Duration;
 
@@ -15,7 +15,6 @@ use crate::record::{Record, file};
 pub(super) const ROW: Renderer =
     Renderer { file: file::JUNIT, doc: "for CI systems: a test case for each budget", render: junit };
 
-/// `junit.xml`.
 pub fn junit(record: &Record, judgement: &Judgement) -> Result<String, Error> {
     let length = Duration::from_millis(record.length_ms());
     let mut suite = TestSuite::new(judgement.name.as_str());

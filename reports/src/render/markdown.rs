@@ -1,6 +1,7 @@
-//! The report for a pull request: verdict first, then only what crossed a line, the rest folded.
+//! The report for a pull request: the verdict first, then only findings that are not a pass, the rest folded.
 //!
-//! Owns what is told and folded. Outside text goes through [`crate::outside`]: nothing in it may become a table cell, a link, a mention or HTML.
+//! Owns the choice of what is shown and folded. Outside text goes through [`crate::outside`]: nothing in it may become
+//! a table cell, a link, a mention or HTML.
 
 use std::fmt::Write;
 

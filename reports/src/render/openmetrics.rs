@@ -1,6 +1,7 @@
 //! A finished run as `OpenMetrics` text, for a push gateway or a node exporter's textfile collector.
 //!
-//! Owns the names; `longhaul soak --metrics` tells the same of a run that goes on. Base units: seconds and bytes.
+//! Owns the names; `longhaul soak --metrics` writes the same metrics of a run that goes on. Base units: seconds and
+//! bytes.
 
 use std::sync::atomic::AtomicU64;
 
@@ -22,14 +23,13 @@ pub(super) const ROW: Renderer = Renderer {
     render: openmetrics,
 };
 
-/// Quantiles that are told, in parts per thousand, where there are samples enough.
+/// Quantiles that are written, in parts per thousand, if there are enough samples.
 const QUANTILES: [(u64, &str); 4] = [(500, "0.5"), (900, "0.9"), (990, "0.99"), (999, "0.999")];
 const VERDICTS: [Verdict; 4] = [Verdict::Pass, Verdict::Fail, Verdict::Inconclusive, Verdict::Invalid];
 
 type Labels = Vec<(&'static str, String)>;
 type Gauges = Family<Labels, Gauge<f64, AtomicU64>>;
 
-/// `metrics.txt`.
 pub fn openmetrics(record: &Record, judgement: &Judgement) -> Result<String, Error> {
     let mut registry = Registry::with_prefix("longhaul");
     verdict(&mut registry, record, judgement);
@@ -50,7 +50,7 @@ fn gauges(registry: &mut Registry, name: &str, help: &str) -> Gauges {
     family
 }
 
-/// One without labels.
+/// A gauge without labels.
 fn gauge(registry: &mut Registry, name: &str, help: &str, value: f64) {
     let gauge = Gauge::<f64, AtomicU64>::default();
     registry.register(name, help, gauge.clone());
@@ -71,7 +71,8 @@ fn verdict(registry: &mut Registry, record: &Record, judgement: &Judgement) {
         told.get_or_create(&vec![("verdict", verdict.word().to_owned())]).set(number(verdict == judgement.verdict));
     }
     let findings = gauges(registry, "budget", "1 for the verdict of each budget and condition");
-    let used = gauges(registry, "budget_used_ratio", "How much of its limit was used; of growth the upper bound");
+    let used =
+        gauges(registry, "budget_used_ratio", "Share of the limit that was used; for growth, of the upper bound");
     for finding in &judgement.findings {
         let budget = ("budget", finding.budget.clone());
         findings.get_or_create(&vec![budget.clone(), ("verdict", finding.verdict.word().to_owned())]).set(1.0);
@@ -79,7 +80,7 @@ fn verdict(registry: &mut Registry, record: &Record, judgement: &Judgement) {
             used.get_or_create(&vec![budget]).set(f64::from(pct) / 100.0);
         }
     }
-    gauge(registry, "run_length_seconds", "How far the facts reach", record.length_ms() as f64 / 1000.0);
+    gauge(registry, "run_length_seconds", "Time of the last recorded fact", record.length_ms() as f64 / 1000.0);
 }
 
 fn counters(registry: &mut Registry, (name, help): (&str, &str), label: &'static str, counts: &[(&str, u64)]) {
@@ -99,7 +100,7 @@ fn outcomes(registry: &mut Registry, record: &Record) {
     let words = Outcome::ALL.map(|outcome| outcome.words().replace(' ', "-"));
     let versions: Vec<_> =
         words.iter().map(String::as_str).zip(Outcome::ALL.map(|outcome| outcome.of(&totals))).collect();
-    counters(registry, ("versions", "Versions by what became of them"), "outcome", &versions);
+    counters(registry, ("versions", "Versions by outcome"), "outcome", &versions);
     let rows = || record.intervals.iter().filter_map(|row| row.admission.as_ref());
     if rows().next().is_some() {
         let sum = |read: fn(&record::AdmissionRow) -> u64| rows().map(read).sum::<u64>();
@@ -112,9 +113,9 @@ fn outcomes(registry: &mut Registry, record: &Record) {
             ("tls", sum(|row| row.tls)),
             ("invalid-response", sum(|row| row.invalid_response)),
         ];
-        counters(registry, ("reviews", "Admission reviews by what became of them"), "outcome", &reviews);
+        counters(registry, ("reviews", "Admission reviews by outcome"), "outcome", &reviews);
         let wrong = ConstCounter::new(sum(|row| row.wrong_verdicts));
-        registry.register("wrong_verdicts", "Valid answers that were not the right ones", wrong);
+        registry.register("wrong_verdicts", "Valid answers with a wrong verdict", wrong);
     }
 }
 
@@ -150,7 +151,7 @@ fn resources(registry: &mut Registry, record: &Record) {
     most("threads_max", "The most threads", |process| process.threads);
 }
 
-/// How things stood when the newest row was written.
+/// The state at the newest row.
 fn newest(registry: &mut Registry, record: &Record) {
     gauge(registry, "run_finished", "1 once the run has ended", number(record.end.is_some()));
     if let Some(row) = record.intervals.last() {
@@ -190,9 +191,9 @@ fn newest(registry: &mut Registry, record: &Record) {
     now(registry, "open_fds", "Open descriptors", |process| process.fds.total() as f64);
     now(registry, "threads", "Threads", |process| process.threads as f64);
     if let Some(heap) = record.metrics.iter().rev().find_map(|row| row.heap_bytes) {
-        gauge(registry, "heap_bytes", "Heap in use, as the subject tells it", heap as f64);
+        gauge(registry, "heap_bytes", "Heap in use, as the subject reports it", heap as f64);
     }
-    let pressure = gauges(registry, "pressure_ratio", "Share of the last 10 s in which something waited");
+    let pressure = gauges(registry, "pressure_ratio", "Share of the last 10 s in which tasks waited");
     let machine = &sample.machine;
     for (name, pct) in
         [("cpu", machine.psi_cpu_some_pct), ("memory", machine.psi_memory_some_pct), ("io", machine.psi_io_some_pct)]
@@ -259,7 +260,7 @@ mod tests {
         assert!(text.ends_with("# EOF\n"), "{text}");
     }
 
-    /// A label cannot end its line, however it is called.
+    /// A label cannot end its line, whatever its text is.
     #[test]
     fn outside_text_stays_in_its_label() {
         let mut example = Example::clean();
@@ -268,7 +269,7 @@ mod tests {
         assert!(text.contains(r#"name="a\"} 1\nlonghaul_verdict{verdict=\"pass""#), "{text}");
     }
 
-    /// The dashboard asks for nothing that is not told.
+    /// The dashboard uses only metrics that are written.
     #[test]
     fn each_metric_of_the_dashboard_is_told() {
         let mut example = Example::clean();

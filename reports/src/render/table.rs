@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-/// Columns are no wider than this: a longer text makes its line longer, not its column.
+/// The width limit of columns: a longer text makes its line longer, not its column.
 const WIDEST: usize = 39;
 
-/// The rows under their head, each with a line end; the columns that have these numbers stand right.
+/// The rows under their head, each with a line end; the columns with these indexes are aligned right.
 pub(crate) fn columns<const N: usize>(head: [&str; N], rows: &[[String; N]], right: &[usize]) -> String {
     let head = head.map(str::to_owned);
     let lines = || std::iter::once(&head).chain(rows);
@@ -22,7 +22,7 @@ pub(crate) fn columns<const N: usize>(head: [&str; N], rows: &[[String; N]], rig
     text
 }
 
-/// The rows under their head as Markdown. Their cells have been escaped.
+/// The rows under their head as Markdown. Their cells must be escaped already.
 pub(crate) fn markdown<const N: usize>(head: [&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
     let head = head.map(|cell| if cell.is_empty() { " ".to_owned() } else { format!(" {cell} ") });
     let mut text = format!("|{}|\n|{}\n", head.join("|"), "---|".repeat(N));

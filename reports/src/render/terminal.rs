@@ -1,7 +1,7 @@
 //! The summary for a terminal. Its first line is the verdict.
 //!
-//! Owns what fits on a screen: the verdict, what crossed a line, the numbers, where the rest is. Control characters in
-//! outside text are dropped, so that a subject's last words cannot move the cursor.
+//! Owns what fits on a screen: the verdict, the findings that are not a pass, the numbers, the places of the other
+//! files. Control characters in outside text are dropped, so that a subject's output cannot move the cursor.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -11,7 +11,7 @@ use crate::judge::{Judgement, Verdict};
 use crate::record::{AlertsRow, FaultEvent, Phase, Quantiles, Record, tag};
 use crate::words::{bytes, count, counted, micros, millis};
 
-/// Where there are more faults, they are told by name.
+/// The number of faults above which they are grouped by name.
 const FAULTS_EACH: usize = 20;
 
 /// Whether to use ANSI colours.
@@ -57,7 +57,7 @@ fn write_summary(out: &mut String, record: &Record, judgement: &Judgement, colou
     writeln!(out, "{:<10} {}", "repeat", plain(&record.manifest.repeat))
 }
 
-/// The commonest causes of anomalies, and what to do about the first of them.
+/// The commonest causes of anomalies, and the remedy for the first of them.
 fn write_causes(out: &mut String, record: &Record) -> std::fmt::Result {
     let summary = causes::summary(record);
     let Some(first) = summary.first().first() else { return Ok(()) };
@@ -68,7 +68,7 @@ fn write_causes(out: &mut String, record: &Record) -> std::fmt::Result {
     writeln!(out, "{:<10} {}", "next", first.cause.remedy())
 }
 
-/// Why, on one line: the sentences follow below it, one for each limit that was crossed.
+/// The reason on one line; below it follows one sentence for each limit that was crossed.
 fn because(judgement: &Judgement) -> String {
     let names: Vec<String> = judgement
         .findings
@@ -143,7 +143,7 @@ pub(super) fn figures(record: &Record) -> Vec<(&'static str, String)> {
     lines
 }
 
-/// What receivers of alerts were told, if there was one.
+/// The alerts, if there was a receiver.
 fn alerts(record: &Record) -> Option<String> {
     let rows = || record.intervals.iter().filter_map(|row| row.alerts.as_ref());
     rows().next()?;
@@ -170,13 +170,13 @@ fn calls(record: &Record) -> Option<String> {
     Some(line)
 }
 
-/// The faults and their hits: each with its time, or where there are many each name.
+/// The faults and their hits: each with its time, or grouped by name if there are many.
 fn faults(record: &Record) -> Vec<String> {
     let rows = record.fault_rows();
     let hits = |id: &str| rows.get(id).and_then(|rows| rows.iter().map(|row| row.hits).max()).unwrap_or(0);
     let planned = &record.manifest.faults;
     if planned.len() <= FAULTS_EACH {
-        // Who waits for another one begins when that was hit, and not when a file could say.
+        // A fault that waits for another one begins when that one is hit, so the plan has no time for it.
         let began = |id: &str| {
             let rows = rows.get(id)?;
             rows.iter().find(|row| row.event == FaultEvent::Started).map(|row| row.t_ms)
@@ -201,7 +201,7 @@ fn faults(record: &Record) -> Vec<String> {
     each.map(|(name, times, hits)| format!("{name} {times} ({hits})")).collect()
 }
 
-/// Those percentiles that have enough samples, and the largest.
+/// The percentiles with enough samples, and the largest value.
 pub(super) fn quantiles(quantiles: &Quantiles) -> String {
     let points = [
         ("p50", quantiles.p50_us),
@@ -215,7 +215,7 @@ pub(super) fn quantiles(quantiles: &Quantiles) -> String {
     points.join(", ")
 }
 
-/// A verdict as it is shouted.
+/// A verdict in capitals.
 pub(super) fn word(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Pass => "PASS",

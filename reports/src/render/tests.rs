@@ -1,4 +1,4 @@
-//! What the renderers say, that outside text stays text, and that the same record gives the same bytes.
+//! The output of the renderers, outside text that must stay text, and equal bytes for the same record.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -106,7 +106,7 @@ fn outside_text_stays_text() {
     // The command to repeat the run is code, where neither HTML nor mentions work.
     let (code, prose): (Vec<&str>, Vec<&str>) = markdown.lines().partition(|line| line.starts_with("- repeat: "));
     assert!(code[0].starts_with("- repeat: ``<script>") && code[0].ends_with("``"), "{code:?}");
-    // A mention is looked for in the text that is shown: only what stands between its halves keeps it from being one.
+    // A mention is searched in the displayed text: only the separator between its halves prevents it.
     let acts =
         |line: &str| line.contains("<script") || line.replace("@&#8203;", "").contains('@') || line.contains("&#64;");
     assert!(!prose.iter().any(|line| acts(line)), "{markdown}");
@@ -143,7 +143,7 @@ fn the_page_shows_what_was_found() {
     for chart in ["admission", "lag", "events", "memory", "descriptors"] {
         assert!(html.contains(&format!("data-chart=\"{chart}\"")), "{chart}");
     }
-    for asked in ["What the subject asked", "<td>410</td><td>ended after 2 ms</td>", "requests.staleResume"] {
+    for asked in ["The subject's requests", "<td>410</td><td>ended after 2 ms</td>", "requests.staleResume"] {
         assert!(html.contains(asked), "{asked}");
     }
     assert!(html.contains("class=\"mark lost\"") && html.contains("class=\"band\""));
@@ -165,7 +165,7 @@ fn a_run_with_nothing_in_it_still_has_a_report() {
     assert!(html(&record, &judgement).unwrap().contains("Nothing was recorded over time."));
 }
 
-/// Rendering a record again gives the same bytes, whatever else is in its directory.
+/// Rendering a record again gives the same bytes, with any other files in its directory.
 #[test]
 fn the_same_record_gives_the_same_bytes() {
     let dir = tempfile::tempdir().unwrap();
@@ -233,7 +233,7 @@ fn the_summary_of_a_job_is_appended_to() {
     assert!(text.starts_with("before\n## ✅ silent-watch: pass\n"), "{text}");
 }
 
-/// Into `$LONGHAUL_EXAMPLE_REPORTS` where that is set, to look at them in a browser.
+/// Written to `$LONGHAUL_EXAMPLE_REPORTS` if that is set, to look at them in a browser.
 #[test]
 fn every_example_has_its_reports() {
     let kept = std::env::var_os("LONGHAUL_EXAMPLE_REPORTS").map(PathBuf::from);
@@ -263,14 +263,14 @@ fn every_example_has_its_reports() {
     }
 }
 
-/// Where one looks first stands why, with a count, and below each anomaly the history of its object.
+/// The first screen has the cause, with a count, and below each anomaly is the history of its object.
 #[test]
 fn why_stands_on_the_first_screen() {
     let (_dir, record, judgement) = texts(&Example::failing());
     let html = html(&record, &judgement).unwrap();
     let place = |text: &str| html.find(text).unwrap_or_else(|| panic!("no {text}"));
-    let line = "2 anomalies lost in the client, first default/package-0 (missed): sent on watch 3 at 1 min 1 s, never reported, \
-                while 7 later versions were, the first at 1 min 1 s";
+    let line = "2 anomalies lost in the client, first default/package-0 (missed): sent on watch 3 at 1 min 1 s, never reported, while 7 \
+        later versions were reported, the first at 1 min 1 s";
     assert!(place(line) < place("id=\"crossed-h\"") && place("id=\"requests-h\"") < place("id=\"anomalies-h\""));
     for shown in ["MODIFIED 10412", "10412 sent on watch 3", "watch 3 from 9000: 200", "2 steps in between left out"] {
         place(shown);
@@ -281,7 +281,7 @@ fn why_stands_on_the_first_screen() {
     assert!(markdown(&record, &judgement).contains("- 2 anomalies lost in the client"));
 }
 
-/// Four causes, of which the three commonest stand there, each with its count and the commonest first.
+/// Of four causes the three commonest are on the first screen, each with its count and the commonest first.
 #[test]
 fn the_first_screen_has_three_causes() {
     let mut example = Example::clean();
@@ -297,7 +297,11 @@ fn the_first_screen_has_three_causes() {
     }
     let (_dir, record, judgement) = texts(&example);
     assert_eq!(causes::summary(&record).groups.len(), 4);
-    let expected = ["4 anomalies lost in the client,", "3 anomalies a new object taken for an update,", "2 anomalies "];
+    let expected = [
+        "4 anomalies lost in the client,",
+        "3 anomalies because a new object was treated as an update,",
+        "2 anomalies ",
+    ];
     let html = html(&record, &judgement).unwrap();
     let first = html.split(r#"<section id="causes""#).nth(1).unwrap().split("</section>").next().unwrap();
     let terminal = terminal(&record, &judgement, Colour::Never);
@@ -316,7 +320,7 @@ fn the_first_screen_has_three_causes() {
     }
 }
 
-/// A story that was told of a run stands in its own page, as text.
+/// The story of a run is in its page, as text.
 #[test]
 fn a_story_that_was_told_is_shown() {
     let dir = tempfile::tempdir().unwrap();
@@ -330,7 +334,7 @@ fn a_story_that_was_told_is_shown() {
     assert_eq!(html.matches("<script").count(), 2, "a story is no markup");
 }
 
-/// Where there are no anomalies nothing is said of causes.
+/// Without anomalies no cause is shown.
 #[test]
 fn a_clean_run_has_no_causes() {
     let mut example = Example::clean();
@@ -340,7 +344,7 @@ fn a_clean_run_has_no_causes() {
     assert!(!terminal(&record, &judgement, Colour::Never).contains("\ncause "));
 }
 
-/// A record from before histories were kept is shown with what it has.
+/// An older record without histories is shown with the data that it has.
 #[test]
 fn an_older_record_is_shown_as_before() {
     let mut example = Example::failing();
@@ -362,7 +366,7 @@ fn a_deletion_that_went_unnoticed_is_no_missed_version() {
     assert!(text.contains("0 missed, 250 deletions unnoticed; lag"), "{text}");
 }
 
-/// What was used of a limit is never rounded across it.
+/// The used share of a limit is never rounded across it.
 #[test]
 fn what_was_used_of_a_limit_is_told() {
     let (_dir, record, judgement) = texts(&Example::failing());
@@ -373,7 +377,7 @@ fn what_was_used_of_a_limit_is_told() {
     assert!(page.contains("111 %</td>") && page.contains("width:100%"), "the bar ends where its room does");
 }
 
-/// The first picture is that of the finding that decided, and no chart is there twice.
+/// The first chart is that of the finding that decided, and no chart appears twice.
 #[test]
 fn the_first_picture_is_that_of_the_verdict() {
     let first = |example: &Example| {
@@ -398,7 +402,7 @@ fn the_first_picture_is_that_of_the_verdict() {
     assert_eq!(first(&grows), "memory-growth");
 }
 
-/// Of thousands of faults each is a band, though not each has a label.
+/// Each of thousands of faults is a band, though not each has a label.
 #[test]
 fn all_faults_are_bands_and_their_hits_are_marks() {
     let mut example = Example::clean();
@@ -421,18 +425,18 @@ fn all_faults_are_bands_and_their_hits_are_marks() {
     let page = html(&record, &judgement).unwrap();
     let bands = page.split("id=\"bands\" d=\"").nth(1).unwrap().split('"').next().unwrap();
     assert_eq!(bands, "M0 0h100v100h-100z", "they are so near to each other that they are one band");
-    // Below the picture of the verdict, and once more above all charts.
+    // Below the chart of the verdict, and once more above all charts.
     assert!(page.matches("class=\"fault\"").count() <= 2 * 200);
     let hits = page.matches("class=\"hit\"").count() / 2;
     assert!((50..=241).contains(&hits), "several hits in one place are one mark: {hits}");
     assert!(page.contains("2,000 of them had an effect"), "planned and happened");
 }
 
-/// What came of a fault stands in no chart before it: not in a step, not in a cell, not as a mark.
+/// No effect of a fault is drawn before it in any chart: not in a step, not in a cell, not as a mark.
 #[test]
 fn nothing_is_drawn_before_its_fault() {
     let mut example = Example::failing();
-    // In the middle of an interval, and what it did at once.
+    // In the middle of an interval, with an immediate effect.
     let fault_ms = 63_000;
     for row in &mut example.faults {
         row.t_ms = row.t_ms.saturating_sub(crate::example::FAULT_AT_MS) + fault_ms;
@@ -482,7 +486,7 @@ fn words(page: &str) -> String {
     plain.replace("&#38;", "&").split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The reason is told once, and so is the text of each finding.
+/// The page has the reason once, and the text of each finding once.
 #[test]
 fn nothing_is_told_twice() {
     for example in [Example::clean(), Example::failing(), Example::killed()] {
@@ -497,7 +501,7 @@ fn nothing_is_told_twice() {
     }
 }
 
-/// What every run has stands in its page as a chart with something in it; of latency four curves.
+/// The facts of every run are in its page as a non-empty chart; latency has four curves.
 #[test]
 fn each_side_of_the_run_has_its_chart() {
     let (_dir, record, judgement) = texts(&Example::clean());

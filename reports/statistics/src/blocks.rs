@@ -3,40 +3,40 @@
 use super::saw_tooth::{self, SawTooth};
 use super::{Error, check, correlation, quantile, whole};
 
-/// Blocks without which no slope is fitted.
+/// The fewest blocks through which a slope is fitted.
 pub const BLOCKS_LEAST: usize = 12;
-/// Blocks aimed at: more would shorten them without a better slope.
+/// The aimed number of blocks: more would shorten them without a better slope.
 pub const BLOCKS_AIM: usize = 24;
 /// Correlation times in a block: neighbours then share about a tenth of their variance.
 pub const TIMES_LEAST: f64 = 5.0;
 /// Periods of a saw-tooth in a block, so that each block has a whole one and its true minimum.
 pub const PERIODS_LEAST: f64 = 2.0;
-/// The most points between which correlation and shape are looked for. A longer series is thinned to medians: a point each minute of a
-/// day, and sixty in each of 24 blocks.
+/// The most points in which correlation and shape are searched. A longer series is thinned to medians: a point each
+/// minute of a day, and sixty in each of 24 blocks.
 pub const POINTS_MAX: usize = 1440;
-/// The most samples: four days of one a second, and some.
+/// The most samples: one a second for twelve days.
 pub const SAMPLES_MAX: usize = 1 << 20;
-/// Parts of which the median correlation time counts; see [`correlation::robust`].
+/// Parts whose median correlation time counts; see [`correlation::robust`].
 const PARTS: usize = 3;
-/// What the correlation time of a part without its parabola falls short of the truth by, where the whole is 150 times as long: measured.
+/// The factor by which the correlation time of a part without its parabola is too short, if the whole is 150 times as
+/// long: measured.
 const SHORT_OF: f64 = 1.3;
-/// Samples that are further apart than so many usual distances have a gap between them.
+/// The distance, in usual distances, above which there is a gap between two samples.
 pub const REACH: f64 = 3.0;
-/// Samples without which there is nothing to reduce.
+/// The fewest samples that can be reduced.
 pub const SAMPLES_LEAST: usize = 2 * BLOCKS_LEAST;
 
-/// A series: a value and a place on an axis at each time. What is missing is left out.
+/// A series: a value and a place on an axis at each time, without missing values.
 #[derive(Debug, Clone, Copy)]
 pub struct Series<'a> {
-    /// When, in seconds, rising.
+    /// The times, in seconds, rising.
     pub t_s: &'a [f64],
-    /// The values.
     pub value: &'a [f64],
-    /// How far on the axis: hours, requests or objects, never falling.
+    /// The places on the axis: hours, requests or objects, never falling.
     pub axis: &'a [f64],
 }
 
-/// What a series is like between its trends.
+/// The nature of a series apart from its trends.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Nature {
     /// The correlation time, in seconds.
@@ -47,7 +47,6 @@ pub struct Nature {
     pub saw_tooth: Option<SawTooth>,
 }
 
-/// One block.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Block {
     /// The middle of its samples, in seconds.
@@ -56,7 +55,6 @@ pub struct Block {
     pub axis: f64,
     /// The minimum of its samples if there is a saw-tooth, else their median.
     pub value: f64,
-    /// How many samples.
     pub samples: usize,
 }
 
@@ -72,7 +70,7 @@ pub struct Blocks {
 }
 
 impl Series<'_> {
-    /// Refuses what is not finite, does not pair, or goes backwards.
+    /// Refuses values that are not finite, lists of different lengths, and falling times.
     pub fn check(&self) -> Result<(), Error> {
         for list in [self.value, self.axis] {
             if list.len() != self.t_s.len() {
@@ -87,7 +85,7 @@ impl Series<'_> {
         }
     }
 
-    /// From the first to the last sample, in seconds; nought of none.
+    /// From the first to the last sample, in seconds; zero if there is none.
     pub fn span_s(&self) -> f64 {
         self.t_s.last().map_or(0.0, |last| last - self.t_s[0])
     }
@@ -108,8 +106,8 @@ impl Series<'_> {
         (times, value.chunks(each).map(quantile::median).collect())
     }
 
-    /// The samples with points on the line between the ends of each gap. Without them what grows evenly jumps at a gap, and passes for noise with a long memory. At most as many
-    /// points are added as there are samples.
+    /// The samples, with points on the line between the ends of each gap. Without them, even growth jumps at a gap, and
+    /// looks like noise with a long memory. At most as many points are added as there are samples.
     fn filled(&self) -> (Vec<f64>, Vec<f64>) {
         let distances: Vec<f64> = self.t_s.windows(2).map(|pair| pair[1] - pair[0]).collect();
         let usual_s = if distances.is_empty() { 0.0 } else { quantile::median(&distances) };
@@ -140,7 +138,8 @@ impl Series<'_> {
     }
 }
 
-/// What a series is like: its correlation time, scatter and saw-tooth. Samples must be about equally far apart. O(n log n).
+/// The nature of a series: its correlation time, scatter and saw-tooth. Samples must be about equally far apart. O(n
+/// log n).
 pub fn nature(series: &Series<'_>) -> Result<Nature, Error> {
     series.check()?;
     let (t_s, values) = series.thinned();
@@ -148,7 +147,7 @@ pub fn nature(series: &Series<'_>) -> Result<Nature, Error> {
     let distance_s = series.span_s() / (t_s.len() - 1) as f64;
     let parts: Vec<&[f64]> = values.chunks_exact(values.len() / PARTS).take(PARTS).collect();
     let scatters: Vec<f64> = parts.iter().map(|part| quantile::scale(&correlation::without_parabola(part))).collect();
-    // What repeats itself has no correlation time of its own; blocks of whole periods see to it.
+    // A periodic series has no correlation time of its own; blocks of whole periods account for that.
     let tau_s = match saw_tooth {
         Some(_) => 0.0,
         None => SHORT_OF * distance_s * correlation::robust(&values, PARTS)?,
@@ -156,8 +155,8 @@ pub fn nature(series: &Series<'_>) -> Result<Nature, Error> {
     Ok(Nature { tau_s, sigma: quantile::median(&scatters), saw_tooth })
 }
 
-/// Reduces a series to [`BLOCKS_AIM`] blocks, or to as many, at least [`BLOCKS_LEAST`], as its nature allows. Blocks with less than half
-/// of the usual number of samples are left out. O(n log n).
+/// Reduces a series to [`BLOCKS_AIM`] blocks, or to as many, at least [`BLOCKS_LEAST`], as its nature allows. Blocks
+/// with less than half of the usual number of samples are left out. O(n log n).
 pub fn reduce(series: &Series<'_>, nature: &Nature) -> Result<Blocks, Error> {
     series.check()?;
     let span_s = series.span_s();
@@ -197,8 +196,8 @@ pub fn reduce(series: &Series<'_>, nature: &Nature) -> Result<Blocks, Error> {
 }
 
 impl Blocks {
-    /// By how much the variance of Kendall's statistic is larger than that of independent values (Hamed & Rao, Journal of Hydrology
-    /// 204, 1998; of their sum the first term, the others vanish at this length of blocks).
+    /// The factor by which the variance of Kendall's statistic exceeds that of independent values (Hamed & Rao, Journal
+    /// of Hydrology 204, 1998; of their sum the first term, the others vanish at this length of blocks).
     pub fn inflation(&self) -> f64 {
         1.0 + 2.0 * self.correlation
     }
@@ -240,7 +239,7 @@ mod tests {
         assert!(of(25.0, None).unwrap().inflation() > 1.2);
     }
 
-    /// Blocks in a hole of the series are left out, and too few that are left are no blocks.
+    /// Blocks in a gap of the series are left out; if too few remain, there are none.
     #[test]
     fn holes_have_no_blocks() {
         let of = |keep: &dyn Fn(f64) -> bool| {

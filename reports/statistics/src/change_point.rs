@@ -5,10 +5,12 @@ use super::{Error, check, quantile};
 /// The most values: the costs of all segments are computed, which sorts each value into each.
 pub const VALUES_MAX: usize = 256;
 
-/// The change points that minimize the cost of all segments and `penalty` for each change: for each the index of the first value of the
-/// new segment, rising. The cost of a segment is the sum of absolute deviations from its median, so that single outliers make no
-/// change points. This is PELT (Killick, Fearnhead & Eckley, JASA 107, 2012) and exact; `penalty` has the unit of the values, and no
-/// segment is shorter than `least`. O(n³) at worst, with n capped.
+/// The change points that minimize the cost of all segments and `penalty` for each change: for each the index of the
+/// first value of the new segment, rising.
+///
+/// The cost of a segment is the sum of absolute deviations from its median, so that single outliers make no change
+/// points. This is PELT (Killick, Fearnhead & Eckley, JASA 107, 2012) and exact; `penalty` has the unit of the values,
+/// and no segment is shorter than `least`. O(n³) at worst, with n capped.
 pub fn pelt(values: &[f64], penalty: f64, least: usize) -> Result<Vec<usize>, Error> {
     check(values, 1, VALUES_MAX)?;
     if !(penalty >= 0.0 && penalty.is_finite()) {
@@ -20,7 +22,7 @@ pub fn pelt(values: &[f64], penalty: f64, least: usize) -> Result<Vec<usize>, Er
     let mut best = vec![f64::INFINITY; n + 1];
     best[0] = -penalty;
     let mut previous = vec![0; n + 1];
-    // Where the last segment may begin, and the first end for which that is known not to be best.
+    // Starts of the last segment, each with the first end for which it is known not to be best.
     let mut candidates = vec![(0, usize::MAX)];
     for end in least..=n {
         let total = |start: usize| best[start] + costs[start][end - start - 1] + penalty;
@@ -28,7 +30,8 @@ pub fn pelt(values: &[f64], penalty: f64, least: usize) -> Result<Vec<usize>, Er
         let fitting = candidates.iter().map(|(start, _)| *start).filter(|start| end - start >= least);
         if let Some(start) = fitting.min_by(|a, b| total(*a).total_cmp(&total(*b))) {
             let cost = total(start);
-            // Who loses by more than a penalty loses for ever to one who begins a segment here, as soon as that one is long enough.
+            // A start that loses by more than a penalty loses for ever to a segment that begins here, as soon as that
+            // one is long enough.
             for (start, until) in &mut candidates {
                 if end - *start >= least && total(*start) - penalty > cost {
                     *until = (*until).min(end + least);
@@ -79,7 +82,7 @@ mod tests {
 
     use super::*;
 
-    /// The cost of the segments that change points make.
+    /// The cost of the segments between the change points.
     fn total(values: &[f64], changes: &[usize], penalty: f64) -> f64 {
         let bounds: Vec<usize> = [0].into_iter().chain(changes.iter().copied()).chain([values.len()]).collect();
         let segments: f64 = bounds.windows(2).map(|pair| deviation(&values[pair[0]..pair[1]])).sum();

@@ -1,4 +1,4 @@
-//! How long a series remembers: its integrated autocorrelation time.
+//! Autocorrelation of a series: its integrated autocorrelation time.
 
 use super::{Error, check, quantile};
 
@@ -7,15 +7,16 @@ pub const VALUES_MAX: usize = 4096;
 /// The sum of autocorrelations ends where the lag is this many times the sum (Sokal 1997): later ones are noise.
 const WINDOW: f64 = 5.0;
 
-/// The integrated autocorrelation time `½ + Σ ρ(k)` of values at equal distances, in distances (Sokal, *Monte Carlo Methods in
-/// Statistical Mechanics*, 1997, section 3, with his automatic window). Of a first-order autoregression it is the time in which the
-/// correlation falls to 1/e; ½ means none at all. A straight line is taken out first. O(n × lags).
+/// The integrated autocorrelation time `½ + Σ ρ(k)` of values at equal distances, in distances (Sokal, *Monte Carlo
+/// Methods in Statistical Mechanics*, 1997, section 3, with his automatic window). For a first-order autoregression it
+/// is the time in which the correlation falls to 1/e; ½ means none at all. A straight line is removed first. O(n ×
+/// lags).
 pub fn time(values: &[f64]) -> Result<f64, Error> {
     check(values, 8, VALUES_MAX)?;
     Ok(of_left(values, &without_line(values)))
 }
 
-/// The time of what is left of the values.
+/// The time of the residuals of the values.
 fn of_left(values: &[f64], left: &[f64]) -> f64 {
     let variance = product(left, 0);
     let level = values.iter().fold(0.0_f64, |most, value| most.max(value.abs()));
@@ -32,8 +33,8 @@ fn of_left(values: &[f64], left: &[f64]) -> f64 {
     sum.max(0.5)
 }
 
-/// The median of the times of so many equal parts, in distances, each without its parabola. A step that would pass for memory of the
-/// whole spoils one part only, and a smooth bend none.
+/// The median of the times of this many equal parts, in distances, each without its parabola. A step that would look
+/// like memory of the whole affects one part only, and a smooth bend none.
 pub fn robust(values: &[f64], parts: usize) -> Result<f64, Error> {
     check(values, 8 * parts.max(1), VALUES_MAX)?;
     let length = values.len() / parts.max(1);
@@ -42,7 +43,7 @@ pub fn robust(values: &[f64], parts: usize) -> Result<f64, Error> {
     Ok(quantile::median(&times))
 }
 
-/// What is left of values at equal distances when the least-squares line is taken out.
+/// The residuals of values at equal distances from the least-squares line.
 pub fn without_line(values: &[f64]) -> Vec<f64> {
     let middle = (values.len().max(1) - 1) as f64 / 2.0;
     let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
@@ -53,12 +54,12 @@ pub fn without_line(values: &[f64]) -> Vec<f64> {
     values.iter().enumerate().map(|(index, value)| value - mean - slope * off(index)).collect()
 }
 
-/// What is left of values at equal distances when the least-squares parabola is taken out.
+/// The residuals of values at equal distances from the least-squares parabola.
 pub fn without_parabola(values: &[f64]) -> Vec<f64> {
     let left = without_line(values);
     let count = left.len().max(1) as f64;
     let middle = (count - 1.0) / 2.0;
-    // The square of the distance from the middle less its mean, (n² − 1) / 12, is at right angles to every line.
+    // The square of the distance from the middle less its mean, (n² − 1) / 12, is orthogonal to every line.
     let bend = |index: usize| (index as f64 - middle).powi(2) - (count * count - 1.0) / 12.0;
     let covariance: f64 = left.iter().enumerate().map(|(index, value)| bend(index) * value).sum();
     let variance: f64 = (0..left.len()).map(|index| bend(index).powi(2)).sum();

@@ -5,13 +5,14 @@ use super::{Error, check, quantile};
 /// The most values: half a million averages.
 pub const VALUES_MAX: usize = 1000;
 
-/// The median of the Walsh averages, that is of all averages of two values, each with itself too: where the centre of a symmetric
-/// distribution is (Hodges & Lehmann, 1963; Hollander & Wolfe, section 3.2). In the unit of the values. O(n² log n).
+/// The median of the Walsh averages, that is of the averages of all pairs of values, each value with itself too. It
+/// estimates the centre of a symmetric distribution (Hodges & Lehmann, 1963; Hollander & Wolfe, section 3.2). In the
+/// unit of the values. O(n² log n).
 pub fn estimate(values: &[f64]) -> Result<f64, Error> {
     Ok(quantile::of_sorted(&walsh(values)?, 0.5))
 }
 
-/// All averages of two values, each with itself too, sorted.
+/// The averages of all pairs of values, each value with itself too, sorted.
 pub(super) fn walsh(values: &[f64]) -> Result<Vec<f64>, Error> {
     check(values, 1, VALUES_MAX)?;
     let mut averages = Vec::with_capacity(values.len() * (values.len() + 1) / 2);
@@ -36,7 +37,7 @@ mod tests {
     }
 
     proptest! {
-        /// It moves and scales with the values, lies among them, and does not depend on their order.
+        /// The estimate moves and scales with the values, lies among them, and does not depend on their order.
         #[test]
         fn shift_scale_order(mut values in prop::collection::vec(-1e3..1e3_f64, 1..40), shift in -1e3..1e3_f64, factor in -5.0..5.0_f64) {
             let plain = estimate(&values).unwrap();

@@ -1,8 +1,9 @@
-//! Statistics: what the judges compute with, and the histograms of a run record.
+//! Statistics: the methods that the judges compute with, and the histograms of a run record.
 //!
-//! Owns methods, never verdicts. Everything here is a pure function of its arguments: no file, no clock, no random number. Bounds are
-//! one-sided at the confidence that the caller names, unless a function says otherwise. Input that cannot be computed with is a typed
-//! [`Error`]; the work of each function is bounded by a stated cap on the number of values.
+//! Owns methods, never verdicts. Everything here is a pure function of its arguments: no file, no clock, no random
+//! number. Bounds are one-sided at the confidence that the caller names, unless a function says otherwise. Input that
+//! cannot be computed with is a typed [`Error`]; the work of each function is bounded by a stated cap on the number of
+//! values.
 
 pub mod binomial;
 pub mod blocks;
@@ -18,25 +19,14 @@ pub mod saw_tooth;
 pub mod theil_sen;
 pub mod wilcoxon;
 
-/// Why something could not be computed.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum Error {
     /// Fewer values than the method needs.
     #[error("{found} values are too few, {least} are needed")]
-    TooFew {
-        /// Values that were given.
-        found: usize,
-        /// Values that are needed.
-        least: usize,
-    },
-    /// More values than the method is bounded to.
+    TooFew { found: usize, least: usize },
+    /// More values than the method's cap.
     #[error("{found} values are too many, {most} are the most")]
-    TooMany {
-        /// Values that were given.
-        found: usize,
-        /// The cap.
-        most: usize,
-    },
+    TooMany { found: usize, most: usize },
     /// A value is infinite or not a number.
     #[error("value {index} is not finite")]
     NotFinite {
@@ -45,40 +35,30 @@ pub enum Error {
     },
     /// Two lists that belong together have different lengths.
     #[error("{left} values cannot be paired with {right}")]
-    Unpaired {
-        /// Length of the first.
-        left: usize,
-        /// Length of the second.
-        right: usize,
-    },
-    /// Times that must rise do not.
+    Unpaired { left: usize, right: usize },
+    /// Times do not rise.
     #[error("time {index} is not later than the one before")]
     NotRising {
         /// Its index, from 0.
         index: usize,
     },
-    /// The values against which a slope is wanted are all the same.
+    /// The x values of a slope are all the same.
     #[error("the axis does not move")]
     Flat,
-    /// An argument is outside of what it may be.
+    /// An argument is outside of its range.
     #[error("{what} is {value}, which is out of range")]
-    OutOfRange {
-        /// The argument.
-        what: &'static str,
-        /// Its value.
-        value: f64,
-    },
+    OutOfRange { what: &'static str, value: f64 },
     /// The series is too short for its own correlation time and period.
     #[error("{span_s} s are too short, {needed_s} s are needed")]
     TooShort {
         /// From the first to the last sample, in seconds.
         span_s: f64,
-        /// What would be enough, in seconds.
+        /// The length that would be enough, in seconds.
         needed_s: f64,
     },
 }
 
-/// Refuses what is not finite, and lists that are too short or too long.
+/// Refuses values that are not finite, and lists that are too short or too long.
 fn check(values: &[f64], least: usize, most: usize) -> Result<(), Error> {
     if values.len() < least {
         return Err(Error::TooFew { found: values.len(), least });
@@ -92,7 +72,7 @@ fn check(values: &[f64], least: usize, most: usize) -> Result<(), Error> {
     }
 }
 
-/// Refuses a confidence that is no bound at all: it lies above one half and below one.
+/// Refuses a confidence that makes no bound: it must lie above one half and below one.
 fn check_confidence(confidence: f64) -> Result<(), Error> {
     if confidence > 0.5 && confidence < 1.0 {
         Ok(())
@@ -107,7 +87,7 @@ fn sorted(values: &[f64]) -> Vec<f64> {
     sorted
 }
 
-/// A whole number of things from a number that is known to be one; what is negative is none.
+/// A count from a number that is known to be whole; negative numbers give zero.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates, which is what is meant")]
 fn whole(number: f64) -> usize {
     number as usize

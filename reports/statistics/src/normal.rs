@@ -50,8 +50,8 @@ const SHOULDER: ([f64; 8], [f64; 8]) = (
     ],
 );
 
-/// The quantile of the standard normal distribution at `p`, by the rational approximation AS 241 (Wichura, 1988), good to about 15
-/// digits between 1e-11 and 1 − 1e-11; beyond, `p` is taken for that border.
+/// The quantile of the standard normal distribution at `p`, by the rational approximation AS 241 (Wichura, 1988),
+/// accurate to about 15 digits between 1e-11 and 1 − 1e-11; `p` is clamped to that range.
 pub fn quantile(p: f64) -> Result<f64, Error> {
     if !(p > 0.0 && p < 1.0) {
         return Err(Error::OutOfRange { what: "the probability", value: p });

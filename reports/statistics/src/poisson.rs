@@ -1,11 +1,11 @@
-//! How sure a count makes us of its mean.
+//! The confidence interval of a count's mean.
 
 use super::{Error, check_confidence, normal};
 
-/// The two-sided interval of the mean of a count by Byar's approximation to Garwood's exact one (Rothman & Boice, *Epidemiologic Analysis
-/// with a Programmable Calculator*, 1979): the upper bound within a hundredth, the lower one too from ten on and below the exact one before, which
-/// makes the interval wider. The count may be a fraction, where things that come in bursts are
-/// counted by bursts.
+/// The two-sided interval of the mean of a count by Byar's approximation to Garwood's exact one (Rothman & Boice,
+/// *Epidemiologic Analysis with a Programmable Calculator*, 1979). The upper bound is within a hundredth of the exact
+/// one, and so is the lower one from ten on. Below ten the lower bound is less than the exact one, which makes the
+/// interval wider. The count may be a fraction, if losses that come in bursts are counted by bursts.
 pub fn byar(count: f64, confidence: f64) -> Result<(f64, f64), Error> {
     check_confidence(confidence)?;
     if !(count >= 0.0 && count.is_finite()) {

@@ -1,4 +1,4 @@
-//! How sure a count makes us of a share: exact where it is cheap, a stated approximation elsewhere.
+//! Confidence in a share from counts: exact where it is cheap, a stated approximation elsewhere.
 //!
 //! [`side_of`], [`share_when_none`] and [`samples_when_none`] are one-sided at 95 %; [`wilson`] is two-sided.
 
@@ -10,14 +10,14 @@ const NORMAL_ABOVE: f64 = 2000.0;
 /// The 95 % point of the normal distribution.
 const Z95: f64 = 1.645;
 
-/// On which side of a share the truth is.
+/// The side of a share on which the true share lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     /// Below, with 95 % confidence.
     Below,
     /// Above, with 95 % confidence.
     Above,
-    /// Too few samples to say.
+    /// Too few samples to decide.
     Undecided,
 }
 
@@ -60,11 +60,9 @@ pub fn side_of(bad: u64, n: u64, share: f64) -> Side {
 /// A share with the bounds of its interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interval {
-    /// The share that was seen.
+    /// The observed share.
     pub estimate: f64,
-    /// The lower bound.
     pub lower: f64,
-    /// The upper bound.
     pub upper: f64,
 }
 

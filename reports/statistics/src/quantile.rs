@@ -1,4 +1,4 @@
-//! Quantiles, and the order statistics that bound them whatever the distribution.
+//! Quantiles, and the order statistics that bound them for any distribution.
 
 use super::{Error, binomial, check, check_confidence, sorted, whole};
 
@@ -10,14 +10,15 @@ pub const VALUES_MAX: usize = 1 << 20;
 pub struct Interval {
     /// The quantile of the values themselves, interpolated.
     pub estimate: f64,
-    /// With the stated confidence the true quantile is not below this; none if there are too few values to say.
+    /// With the stated confidence the true quantile is not below this; none if there are too few values.
     pub lower: Option<f64>,
-    /// With the stated confidence the true quantile is not above this; none if there are too few values to say.
+    /// With the stated confidence the true quantile is not above this; none if there are too few values.
     pub upper: Option<f64>,
 }
 
-/// The quantile `p` with its bounds by order statistics (Hahn & Meeker, *Statistical Intervals*, section 5.2; Conover, *Practical
-/// Nonparametric Statistics*, section 3.2). Needs independent values and nothing of their distribution. O(n log n).
+/// The quantile `p` with its bounds by order statistics (Hahn & Meeker, *Statistical Intervals*, section 5.2; Conover,
+/// *Practical Nonparametric Statistics*, section 3.2). Needs independent values and assumes nothing about their
+/// distribution. O(n log n).
 pub fn interval(values: &[f64], p: f64, confidence: f64) -> Result<Interval, Error> {
     check(values, 1, VALUES_MAX)?;
     check_confidence(confidence)?;
@@ -26,8 +27,8 @@ pub fn interval(values: &[f64], p: f64, confidence: f64) -> Result<Interval, Err
     }
     let sorted = sorted(values);
     let n = sorted.len() as u64;
-    // The value of rank r is at least the quantile with the probability that fewer than r of n lie below it. Both ranks are found by
-    // halving: the tail falls as the rank does.
+    // The value of rank r is at least the quantile with the probability that fewer than r of n lie below it. Both ranks
+    // are found by bisection: the tail falls as the rank does.
     let ranks_below = |limit: f64| -> u64 {
         let (mut low, mut high) = (0, n);
         while low < high {
@@ -48,7 +49,7 @@ pub fn interval(values: &[f64], p: f64, confidence: f64) -> Result<Interval, Err
     Ok(Interval { estimate: of_sorted(&sorted, p), lower, upper: at(low) })
 }
 
-/// The median of finite values; nought of none. O(n log n).
+/// The median of finite values; zero if there are none. O(n log n).
 pub fn median(values: &[f64]) -> f64 {
     of_sorted(&sorted(values), 0.5)
 }
@@ -60,7 +61,8 @@ pub fn scale(values: &[f64]) -> f64 {
     1.482_602_218_505_602 * median(&off)
 }
 
-/// The quantile of sorted values, interpolated between the two next (definition 7 of Hyndman & Fan, 1996); nought of none.
+/// The quantile of sorted values, interpolated between the two nearest (definition 7 of Hyndman & Fan, 1996); zero if
+/// there are none.
 pub fn of_sorted(sorted: &[f64], p: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return 0.0 };
     let at = p.clamp(0.0, 1.0) * last as f64;

@@ -6,24 +6,23 @@ use super::{Error, check, correlation, quantile, sorted};
 pub const VALUES_MAX: usize = 1 << 16;
 /// A turn counts if it goes back by this share of the spread of the values: less is noise on a tooth.
 const TURN: f64 = 0.5;
-/// Falls that make it a habit.
+/// The fewest falls of a saw-tooth.
 const FALLS_LEAST: usize = 5;
-/// How many times longer a rise takes than a fall. Noise is the same forwards and backwards, so its turns are not so lopsided.
+/// How many times longer a rise takes than a fall. Noise is the same forwards and backwards, so its rises and falls
+/// take the same time.
 const RISE_PER_FALL: f64 = 4.0;
 
-/// A saw-tooth.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SawTooth {
     /// The median time from one fall to the next, in seconds.
     pub period_s: f64,
     /// The median height of a fall, in the unit of the values.
     pub height: f64,
-    /// Falls that were seen.
     pub falls: usize,
 }
 
-/// Finds a saw-tooth in values at these times, in seconds; none if there is none. A straight line is taken out first, so that the teeth
-/// of a leaking program count too. O(n log n).
+/// Finds a saw-tooth in values at these times, in seconds; none if there is none. A straight line is removed first, so
+/// that the teeth of a leaking program count too. O(n log n).
 pub fn detect(t_s: &[f64], values: &[f64]) -> Result<Option<SawTooth>, Error> {
     if t_s.len() != values.len() {
         return Err(Error::Unpaired { left: t_s.len(), right: values.len() });

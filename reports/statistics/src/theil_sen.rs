@@ -10,18 +10,16 @@ pub const POINTS_MAX: usize = 1024;
 pub struct Slope {
     /// The median of the slopes between any two points.
     pub estimate: f64,
-    /// The lower bound; negative infinity if there are too few points to say.
+    /// The lower bound; negative infinity if there are too few points.
     pub lower: f64,
-    /// The upper bound; infinity if there are too few points to say.
+    /// The upper bound; infinity if there are too few points.
     pub upper: f64,
 }
 
-/// Points between which slopes are taken.
+/// Points between which slopes are computed.
 #[derive(Debug, Clone, Copy)]
 pub struct Stratum<'a> {
-    /// Against what.
     pub x: &'a [f64],
-    /// The values.
     pub y: &'a [f64],
 }
 
@@ -34,8 +32,9 @@ pub fn slope(x: &[f64], y: &[f64], confidence: f64, inflation: f64) -> Result<Sl
     stratified(&[Stratum { x, y }], confidence, inflation)
 }
 
-/// The same with slopes only between points of one stratum, so that what differs from one stratum to the next, such as the level before
-/// and after a step, does not count (the seasonal test of Hirsch, Slack & Smith, Water Resources Research 18, 1982).
+/// Like [`slope`], with slopes only between points of one stratum. Differences between strata, such as the levels
+/// before and after a step, do not count (the seasonal test of Hirsch, Slack & Smith, Water Resources Research 18,
+/// 1982).
 pub fn stratified(strata: &[Stratum<'_>], confidence: f64, inflation: f64) -> Result<Slope, Error> {
     check_confidence(confidence)?;
     if !(inflation >= 1.0 && inflation.is_finite()) {
@@ -68,7 +67,8 @@ pub fn stratified(strata: &[Stratum<'_>], confidence: f64, inflation: f64) -> Re
     let everywhere_equal = slopes[0].total_cmp(&slopes[slopes.len() - 1]).is_eq();
     let at = |rank: f64| slopes[whole(rank - 1.0).min(slopes.len() - 1)];
     let bound = |rank: f64, none: f64| {
-        // Where all slopes agree only because there is next to no data, nothing is known; where no value ever differs, all is.
+        // If all slopes are equal only because there are very few points, the bound is unknown; if no value differs
+        // from another, it is known.
         let known = rank >= 1.0 && rank <= pairs || everywhere_equal && variance <= 0.0;
         if known { at(rank) } else { none }
     };
@@ -79,7 +79,7 @@ pub fn stratified(strata: &[Stratum<'_>], confidence: f64, inflation: f64) -> Re
     })
 }
 
-/// The level of a line of this slope: the median of what is left of the values.
+/// The level of a line of this slope: the median of the residuals.
 pub fn intercept(x: &[f64], y: &[f64], slope: f64) -> f64 {
     let left: Vec<f64> = x.iter().zip(y).map(|(x, y)| y - slope * x).collect();
     quantile::median(&left)
@@ -96,12 +96,12 @@ fn add_slopes(x: &[f64], y: &[f64], slopes: &mut Vec<f64>) {
     }
 }
 
-/// Eighteen times the variance of Kendall's statistic of so many points.
+/// Eighteen times the variance of Kendall's statistic of this many points.
 fn kendall(points: f64) -> f64 {
     points * (points - 1.0) * (2.0 * points + 5.0)
 }
 
-/// What ties take from it.
+/// The part that ties subtract from it.
 fn tied(values: &[f64]) -> f64 {
     let sorted = sorted(values);
     sorted.chunk_by(|a, b| a.total_cmp(b).is_eq()).map(|equal| kendall(equal.len() as f64)).sum()

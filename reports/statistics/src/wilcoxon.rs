@@ -3,20 +3,21 @@
 use super::hodges_lehmann::walsh;
 use super::{Error, check_confidence, normal, whole};
 
-/// Up to so many values the distribution of the statistic is computed; beyond, it is as good as normal.
+/// The number of values up to which the exact distribution of the statistic is computed; beyond, the normal
+/// approximation is as good.
 pub const EXACT_MAX: usize = 50;
 
 /// Bounds for the centre of a symmetric distribution, in the unit of the values; each alone holds with the stated confidence.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bounds {
-    /// The centre is not below this; none if there are too few values to say.
+    /// The centre is not below this; none if there are too few values.
     pub lower: Option<f64>,
-    /// The centre is not above this; none if there are too few values to say.
+    /// The centre is not above this; none if there are too few values.
     pub upper: Option<f64>,
 }
 
-/// The bounds of Tukey: the Walsh averages at the ranks where the signed-rank test would just not refuse them (Hollander & Wolfe,
-/// section 3.3). With ties the stated confidence is at least kept. O(n² log n), at most
+/// The bounds of Tukey: the Walsh averages at the ranks where the signed-rank test just does not reject them (Hollander
+/// & Wolfe, section 3.3). With ties the confidence is at least the stated one. O(n² log n), at most
 /// [`VALUES_MAX`](super::hodges_lehmann::VALUES_MAX) values.
 pub fn bounds(values: &[f64], confidence: f64) -> Result<Bounds, Error> {
     check_confidence(confidence)?;
@@ -73,7 +74,7 @@ mod tests {
         }
     }
 
-    /// Five values can be sure to 1 − 1/32 that the centre is not below the least; four cannot be so at 95 %.
+    /// With five values the centre is not below the least with a confidence of 1 − 1/32; four values cannot reach 95 %.
     #[test]
     fn few_values_have_no_bound() {
         let found = bounds(&[3.0, 1.0, 2.0, 5.0, 4.0], 0.95).unwrap();
@@ -93,7 +94,7 @@ mod tests {
     }
 
     proptest! {
-        /// Bounds move and scale with the values, more confidence takes them apart, and turned values turn them.
+        /// Bounds move and scale with the values, a higher confidence widens them, and a change of sign swaps them.
         #[test]
         fn shift_scale_order(values in prop::collection::vec(-1e3..1e3_f64, 6..70), shift in -1e3..1e3_f64, factor in 0.1..5.0_f64) {
             let plain = bounds(&values, 0.95).unwrap();

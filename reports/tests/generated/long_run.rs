@@ -1,7 +1,8 @@
-//! A run that never was: rows of a real hour (`soak-1h`: two and a half thousand commits and 1,250 reviews in five seconds), as long as one
-//! wants, written as a run writes them.
+//! A synthetic run: rows of a real hour (`soak-1h`: two and a half thousand commits and 1,250 reviews in five seconds),
+//! of any length, written like a run's.
 //!
-//! Owns how large and how full the rows are. For the test of a record of a hundred hours, and for the benchmark of judges and renderers.
+//! Owns the size and the contents of the rows. For the test of a record of a hundred hours, and for the benchmark of
+//! judges and renderers.
 
 use std::ops::Range;
 use std::path::Path;
@@ -21,7 +22,7 @@ const DRAIN_MS: u64 = 300_000;
 const FAULT_EVERY_MS: u64 = 60_000;
 pub const MIB: f64 = 1_048_576.0;
 
-/// How long it is, and so how much of everything it has.
+/// Its length, which determines the number of all rows.
 #[derive(Debug, Clone, Copy)]
 pub struct Run {
     pub length_ms: u64,
@@ -29,7 +30,7 @@ pub struct Run {
     pub peak_ms: u64,
 }
 
-/// What was recorded in each interval under a tag, in turn.
+/// The histograms of each interval by tag, in turn.
 pub struct Latencies(pub Vec<(&'static str, Vec<Histogram>)>);
 
 pub const INTERVAL: &str = r#"{"startMs":0,"endMs":5000,"phase":"steady","events":{"commits":2383,"observations":2370,"observed":2370},
@@ -84,7 +85,7 @@ impl Latencies {
         Self(all.into())
     }
 
-    /// How many values are recorded under a tag from one time to another.
+    /// The number of values recorded under a tag from one time to another.
     pub fn count(&self, tag: &str, times_ms: &Range<u64>) -> u64 {
         let (_, histograms) = self.0.iter().find(|(name, _)| *name == tag).unwrap();
         let numbers = times_ms.start / 5000..times_ms.end / 5000;
@@ -159,7 +160,7 @@ impl Run {
         row
     }
 
-    /// A sample each second: memory wanders by some hundred kibibytes.
+    /// A sample each second: memory varies by some hundred kibibytes.
     pub fn samples(self) -> impl Iterator<Item = Sample> {
         let template: Sample = serde_json::from_str(SAMPLE).unwrap();
         let (mut noise, mut wander) = (Noise(7), 0.0);
@@ -179,7 +180,7 @@ impl Run {
         })
     }
 
-    /// Writes it all, with the latencies of some times; `each` is told the end of every interval that is written.
+    /// Writes the whole run, with the latencies of some times; `each` gets the end of every written interval.
     pub fn write(self, dir: &Path, latencies: &Latencies, times_ms: &[Range<u64>], mut each: impl FnMut(u64)) {
         let mut writer = Writer::create(dir, &self.manifest()).unwrap().tell_requests().unwrap();
         let template: Interval = serde_json::from_str(INTERVAL).unwrap();
@@ -211,7 +212,7 @@ impl Run {
     }
 }
 
-/// A fault strikes fifteen times, and every tenth the 3,000 events of a busy stream.
+/// A fault hits fifteen times, and every tenth one the 3,000 events of a busy stream.
 fn fault(writer: &mut Writer, number: u64) {
     let row = |after_ms, event, hits, ok, detail: &str| FaultRow {
         t_ms: Run::fault_at_ms(number) + after_ms,
@@ -232,7 +233,7 @@ fn fault(writer: &mut Writer, number: u64) {
     writer.fault(&row(3020, FaultEvent::CanaryAfter, hits, Some(true), seen)).unwrap();
 }
 
-/// More of four outcomes than is kept, with more of the stream than is kept.
+/// More rows of four outcomes than are kept, with more stream lines than are kept.
 fn anomalies(writer: &mut Writer) {
     let outcomes = [Outcome::Late, Outcome::LateGhost, Outcome::Duplicate, Outcome::Unobservable];
     for number in 0..6000_u64 {

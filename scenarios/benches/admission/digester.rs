@@ -1,7 +1,7 @@
-//! k8s-digester's webhook, built by its module name when there is a Go toolchain.
+//! k8s-digester's webhook, built by its module name if there is a Go toolchain.
 //!
-//! It runs as its manifests run it, but for what needs a cluster: certificates come from files, and it is told to be
-//! offline, so that it does not look pull secrets up at an API server. That is the least that it ever does for a review.
+//! The webhook runs as in its manifests, except for parts that need a cluster: certificates come from files, and the
+//! offline mode prevents the lookup of pull secrets at an API server. This setup needs the least work for a review.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -15,7 +15,7 @@ use crate::kit::process::free;
 const MODULE: &str = "github.com/google/k8s-digester";
 const VERSION: &str = "v0.1.16";
 
-/// Builds it unless the cache has it, and starts it. The error is what is missing.
+/// Builds it unless the cache has it, and starts it. The error is the missing requirement.
 pub(crate) async fn start(world: &World, cores: &Cores) -> Result<Subject, String> {
     let program = build()?;
     let started = run(world, cores, program).await;
@@ -32,8 +32,8 @@ fn build() -> Result<PathBuf, String> {
     let go = installer::on_path("go").ok_or("a Go toolchain")?;
     println!("building {MODULE} {VERSION}, some minutes the first time …");
     let failed = |error: std::io::Error| format!("a Go toolchain that can be used ({error})");
-    // In a module that requires it, because `go install` also asks the proxy for the list of all versions, which one that has
-    // only this version does not answer.
+    // It is built in a module that requires it. `go install` also asks the proxy for the list of all versions, and a
+    // proxy with only this version does not answer that.
     let module = tempfile::tempdir().map_err(failed)?;
     let text = format!("module longhaul.dev/bench\n\ngo 1.24\n\nrequire {MODULE} {VERSION}\n");
     std::fs::write(module.path().join("go.mod"), text).map_err(failed)?;
@@ -52,7 +52,7 @@ fn build() -> Result<PathBuf, String> {
 }
 
 async fn run(world: &World, cores: &Cores, program: PathBuf) -> anyhow::Result<Subject> {
-    // It wants to know a cluster before it reads its flags; nothing listens there.
+    // It needs a cluster's address before it reads its flags; nothing listens there.
     let kubeconfig = json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "none",
         "clusters": [{"name": "none", "cluster": {"server": "http://127.0.0.1:1"}}],
@@ -68,7 +68,7 @@ async fn run(world: &World, cores: &Cores, program: PathBuf) -> anyhow::Result<S
         .arg(format!("--port={}", address.port()))
         .arg(format!("--cert-dir={}", world.folder.path().display()))
         .arg(format!("--kubeconfig={}", file.display()))
-        // It says two lines about each review.
+        // It prints two lines per review.
         .stderr(Stdio::null())
         .stdout(Stdio::null())
         .stdin(Stdio::null());

@@ -1,7 +1,7 @@
 //! Throughput, CPU time and latency of every subject, in turn.
 //!
-//! Owns how much of what is sent. Each round begins with another subject, so that none always comes after the same, and
-//! what is compared is compared within a round: a machine that slows down slows all of them.
+//! Owns the amount of load. Each round begins with another subject, so that no subject always follows the same one.
+//! Comparisons are made within a round: a machine that slows down slows all of them.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -14,29 +14,29 @@ use serde_json::json;
 use crate::admission::subject::{Subject, World};
 use crate::kit::report::{Report, median};
 
-/// Connections of the closed loop: the subject always has work, and nothing waits long.
+/// Connections of the closed loop: the subject always has work, and no request waits long.
 pub(crate) const CONNECTIONS: usize = 16;
-/// Images of the Pods that are created, and connections: one review at a time, where the subject sleeps in between, and under load.
+/// Images per created Pod, and connections: one review at a time, with a sleeping subject in between, and under load.
 const LOOPS: [(usize, usize); 3] = [(1, 1), (1, CONNECTIONS), (8, CONNECTIONS)];
-/// Connections are opened and caches filled before anything counts.
+/// Time for opening connections and filling caches before the measurement.
 const SETTLING: Duration = Duration::from_millis(700);
-/// Answers that are under way at the end may take so long.
+/// Time limit of answers that are under way at the end.
 const DRAIN: Duration = Duration::from_secs(10);
 /// A plan that no closed loop uses up.
 const ENDLESS: (f64, Duration) = (40_000.0, Duration::from_hours(1));
 const SEED: u64 = 7;
-/// Where latency is measured.
+/// The rate of the latency measurement.
 const PACED_PER_SECOND: f64 = 1000.0;
-/// What a warm review may take at p99 on the server's side, in seconds, as the metric's bucket is written.
+/// The limit of a warm review at p99 on the server's side, in seconds, as written in the metric's bucket.
 const P99_MAX_S: f64 = 0.001;
 const P99: f64 = 0.99;
-/// The share of the floor's throughput that is required, and the one that is aimed at.
+/// The required share of the floor's throughput, and the desired one.
 const SHARE_MIN: f64 = 0.70;
 const SHARE_AIM: f64 = 0.85;
-/// Reviews per CPU second beside k8s-digester's.
+/// The required multiple of k8s-digester's reviews per CPU second.
 const DIGESTER_MIN: f64 = 3.0;
 
-/// How much is done.
+/// The amount of work.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Effort {
     pub(crate) rounds: usize,
@@ -51,7 +51,7 @@ pub(crate) struct Window {
     pub(crate) cpu_us: f64,
 }
 
-/// Everything about speed.
+/// Measures throughput, CPU time and latency.
 pub(crate) async fn speed(world: &World, subjects: &[Subject], effort: Effort, report: &mut Report) -> Result<()> {
     for subject in subjects {
         println!("{:<10}{}", subject.name, subject.about);
@@ -71,7 +71,7 @@ pub(crate) async fn speed(world: &World, subjects: &[Subject], effort: Effort, r
         }
         show((images, connections), world, subjects, &windows, report)?;
     }
-    // k8s-digester cannot answer so many.
+    // k8s-digester cannot answer that many.
     for subject in subjects.iter().filter(|subject| subject.typed) {
         latency(subject, world.images(1), effort.paced, report)
             .await
@@ -80,7 +80,7 @@ pub(crate) async fn speed(world: &World, subjects: &[Subject], effort: Effort, r
     Ok(())
 }
 
-/// Sends some reviews whose answers are looked at closely: what is fast must also be right.
+/// Sends some reviews and checks their answers closely: a fast webhook must also be right.
 pub(crate) async fn is_right(subject: &Subject, images: &[Image]) -> Result<()> {
     let load = Load::saturate(plan(ENDLESS, images, true)?, &subject.target, 1)?;
     tokio::time::sleep(SETTLING).await;
@@ -106,11 +106,13 @@ pub(crate) async fn window(
     connections: usize,
     length: Duration,
 ) -> Result<Window> {
-    // A patch that must be one certain patch is compared with it. Any other would be applied to the whole object, which costs the
-    // generator more than the service needs to make it, and the generator would be what is measured.
+    // If only one certain patch is right, the answer is compared with it. Any other patch would be applied to the whole
+    // object. That costs the generator more than the service needs to make the patch, and the generator would be
+    // measured.
     let checked = subject.pins && subject.typed;
     let plan = plan(ENDLESS, images, checked)?;
-    // The generator of a fast subject never sleeps. That of a slower one must not either, or its waking would be on the subject's bill.
+    // The generator of a fast subject never sleeps. That of a slower one must not sleep either, or the cost of waking
+    // it would count for the subject.
     let saturate = if world.is_alone { Load::saturate_awake } else { Load::saturate };
     let load = saturate(plan, &subject.target, connections)?;
     tokio::time::sleep(SETTLING).await;
@@ -154,7 +156,7 @@ fn show(
         windows[0].len()
     );
     println!("{:<10}{:>12}{:>10}{:>16}{:>10}", "", "reviews/s", "/ floor", "CPU us/review", "/ floor");
-    // Within a round, because that is the same moment of the machine.
+    // Comparisons are made within a round, because that is the same moment of the machine.
     let ratio = |of: usize, to: usize, figure: fn(&Window) -> f64| {
         let pairs = windows[of].iter().zip(&windows[to]);
         median(&pairs.map(|(of, to)| figure(of) / figure(to)).collect::<Vec<_>>())
@@ -171,7 +173,7 @@ fn show(
             .collect();
         json.insert(subject.name.to_owned(), json!({"perSecond": rate, "cpuUs": cpu_us, "samples": samples}));
         match subject.name {
-            // What waking up costs is the machine's and not a matter of throughput.
+            // The cost of waking up belongs to the machine and is no matter of throughput.
             _ if connections == 1 => {}
             "service" => {
                 let text = format!(
@@ -219,7 +221,7 @@ pub(crate) async fn latency(subject: &Subject, images: &[Image], length: Duratio
     Ok(())
 }
 
-/// Reviews that took at most a millisecond, and all of them, as the service counts them.
+/// Number of reviews that took at most a millisecond, and of all reviews, as the service counts them.
 fn within(address: SocketAddr) -> Result<(f64, f64)> {
     let mut stream = TcpStream::connect(address)?;
     stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: bench\r\nConnection: close\r\n\r\n")?;

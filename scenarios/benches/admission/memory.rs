@@ -1,4 +1,4 @@
-//! Resident memory with many connections at work, and what stays of it.
+//! Resident memory with many busy connections, and the rest afterwards.
 
 use std::time::Duration;
 
@@ -9,19 +9,18 @@ use serde_json::json;
 use crate::admission::subject::{Subject, World};
 use crate::kit::report::Report;
 
-/// Connections, and the resident memory in MiB that they may bring the service to.
+/// Connections, and the allowed resident memory of the service in MiB.
 const STEPS: [(usize, f64); 2] = [(100, 30.0), (1000, 60.0)];
-/// Both ends of the most connections are files of this process and of the subject; and some.
+/// Open files: both ends of the most connections are files, of this process and of the subject; and some more.
 pub(crate) const DESCRIPTORS: u64 = 1200;
-/// How long each number of connections is at work.
+/// Time of work with each number of connections.
 const AT_WORK: Duration = Duration::from_secs(4);
-/// How long after they are gone the rest is read.
+/// Time after their end at which the remaining memory is read.
 const AFTERWARDS: Duration = Duration::from_secs(3);
 const LOOK: Duration = Duration::from_millis(50);
 const DRAIN: Duration = Duration::from_secs(10);
 const SEED: u64 = 7;
 
-/// Measures every subject with each number of connections.
 pub(crate) async fn measure(world: &World, subjects: &[Subject], report: &mut Report) -> Result<()> {
     println!("\nresident memory in MiB, a closed loop over so many connections, Pod with one image:");
     println!("{:<10}{:>12}{:>10}{:>10}{:>12}", "", "connections", "before", "highest", "afterwards");

@@ -1,6 +1,6 @@
-//! The webhooks that are measured, and what they share: certificate, registry, images.
+//! The measured webhooks, and their shared parts: certificate, registry, images.
 //!
-//! Owns how each is started.
+//! Owns the start of each.
 
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
@@ -18,37 +18,37 @@ use crate::kit::cores::Cores;
 use crate::kit::floor;
 use crate::kit::process::{Measured, Running, beside, free};
 
-/// Where the service answers reviews.
+/// The service's path for reviews.
 pub(super) const PATH: &str = "/mutate";
-/// On a machine that compiles beside it a subject needs a second at most.
+/// Time limit of a start; on a machine that compiles at the same time a subject needs a second at most.
 const START_LIMIT: Duration = Duration::from_secs(30);
-/// As many threads as the service has on its processor.
+/// The service's number of threads on its processor.
 const FLOOR_THREADS: usize = 1;
-/// Enough that eight that exist are among them: one in ten is missing.
+/// Enough that eight existing ones are among them: one in ten is missing.
 const IMAGES: usize = 20;
 const SEED: u64 = 7;
 
-/// What every subject is given.
+/// The inputs of every subject.
 pub(crate) struct World {
     pub(crate) folder: tempfile::TempDir,
     ca_pem: String,
     registry: mock_registry::Server,
     images: Vec<Image>,
-    /// Whether each subject has a processor that nobody else uses.
+    /// Whether each subject has a processor that no other process uses.
     pub(crate) is_alone: bool,
 }
 
-/// A running webhook.
 pub(crate) struct Subject {
     pub(crate) name: &'static str,
-    /// What the table says about it.
+    /// The text of the table about it.
     pub(crate) about: String,
     pub(crate) target: Target,
     /// Whether it pins images; the floor does not.
     pub(crate) pins: bool,
-    /// Whether its answers say that they are JSON. kube-apiserver does not look; the generator does, and calls others invalid.
+    /// Whether its answers have the content type JSON. kube-apiserver ignores it; the generator counts others as
+    /// invalid.
     pub(crate) typed: bool,
-    /// Where it shows its metrics, if the benchmark knows how to read them.
+    /// The address of its metrics, if the benchmark can read them.
     pub(crate) metrics: Option<SocketAddr>,
     address: SocketAddr,
     running: Running,
@@ -68,7 +68,7 @@ impl World {
         Ok(Self { folder, ca_pem: authority.ca_pem().to_owned(), registry, images, is_alone: cores.are_divided() })
     }
 
-    /// So many images that exist.
+    /// The first `count` existing images.
     pub(crate) fn images(&self, count: usize) -> &[Image] {
         &self.images[..count]
     }
@@ -81,7 +81,7 @@ impl World {
         self.folder.path().join("tls.key")
     }
 
-    /// Webhooks show that they are there by taking a connection.
+    /// Waits for a webhook until it accepts a connection.
     pub(crate) async fn subject(
         &self,
         name: &'static str,
@@ -96,7 +96,6 @@ impl World {
     }
 }
 
-/// The bare server.
 pub(crate) async fn floor(world: &World, cores: &Cores) -> Result<Subject> {
     let address = free()?;
     let child = cores.spawn(&mut floor::command(address, &world.certificate(), &world.key(), FLOOR_THREADS)?)?;
@@ -105,13 +104,13 @@ pub(crate) async fn floor(world: &World, cores: &Cores) -> Result<Subject> {
     Ok(Subject { pins: false, ..subject })
 }
 
-/// The service as anybody would start it.
+/// The service with its usual settings.
 pub(crate) async fn service(world: &World, cores: &Cores) -> Result<Subject> {
     let registries = json!([{"host": world.registry.host(), "plainHttp": true}]);
-    configured(world, cores, "manager", &json!({"resolve": {"registries": registries}})).await
+    configured(world, cores, "admission", &json!({"resolve": {"registries": registries}})).await
 }
 
-/// The service in this role, with these sections of its configuration beside what every one has.
+/// The service in this role, with these sections of its configuration beside those of every run.
 pub(crate) async fn configured(world: &World, cores: &Cores, role: &str, sections: &Value) -> Result<Subject> {
     let (address, health) = (free()?, free()?);
     let mut config = json!({
@@ -137,12 +136,11 @@ pub(crate) async fn configured(world: &World, cores: &Cores, role: &str, section
 }
 
 impl Subject {
-    /// What it uses.
     pub(crate) fn measured(&self) -> &Measured {
         &self.running.measured
     }
 
-    /// For who asks it one thing after the other.
+    /// An endpoint for requests one after the other.
     pub(crate) fn endpoint(&self) -> Result<Endpoint> {
         Endpoint::new(self.address, &self.target.ca_pem, None, "")
     }

@@ -1,7 +1,7 @@
-//! What verifying costs: `cargo xtask bench admission --verify`.
+//! The cost of verifying signatures: `cargo xtask bench admission --verify`.
 //!
-//! Owns what is measured of it and which figure is a requirement. Everything is asked of services of their own, so that what is to be
-//! cold is cold; the registry counts what it was asked.
+//! Owns the measurements, and the figures that are requirements. Each measurement has its own service, so that cold
+//! means cold; the registry counts its requests.
 
 mod controller;
 mod cosign;
@@ -24,30 +24,31 @@ use crate::kit::cores::Cores;
 use crate::kit::report::{Report, median};
 use signed::Signed;
 
-/// Images of one kind that are asked one after the other, for requests and for time.
+/// Images of one kind that are requested one after the other, for requests and for time.
 const IN_TURN: usize = 20;
-/// Images of one kind that are asked at once over so many connections, for the rate.
+/// Images of one kind that are requested at once, and the number of connections, for the rate.
 const AT_ONCE: (usize, usize) = (120, 16);
-/// Requests that a cold verification by a key may cost the registry, and five hundred of one image together.
+/// The most registry requests of a cold verification by a key, and of five hundred of one image together.
 const REQUESTS_MAX: u64 = 4;
-/// Reviews of one image that come at once.
+/// Number of simultaneous reviews of one image.
 const PARALLEL: usize = 500;
-/// How late the registry is then, so that they do come at once.
+/// Delay of the registry then, so that they are really simultaneous.
 const LATE: &str = "200ms";
-/// Reviews that must not ask the registry at all.
+/// Number of reviews that must not cause any registry request.
 const WARM: usize = 1000;
-/// Where memory is measured, in reviews a second, and the MiB that it may need.
+/// The rate of the memory measurement, in reviews a second, and the allowed MiB.
 const MEMORY_PER_SECOND: f64 = 300.0;
 const MEMORY_MAX_MIB: f64 = 40.0;
-/// Images among the reviews of that measurement, none of which is remembered.
+/// Number of images in that measurement, none of which is cached.
 const MEMORY_IMAGES: usize = 300;
 const LOOK: Duration = Duration::from_millis(50);
 const DRAIN: Duration = Duration::from_secs(10);
 const SEED: u64 = 7;
-/// How much dearer an unsigned image may be in processor time than the dearest signature by a key: what two measurements of the same differ by.
+/// The allowed ratio of an unsigned image's processor time to that of the dearest signature by a key: the difference
+/// between two equal measurements.
 const UNSIGNED_MAX: f64 = 1.1;
 
-/// The kinds of images that are asked for cold, and what the table calls them.
+/// The kinds of cold images, with their names in the table.
 const KINDS: [(&str, Signing); 5] = [
     ("key, tag", Signing::Release(Form::Tag)),
     ("key, bundle", Signing::Release(Form::Bundle)),
@@ -56,14 +57,14 @@ const KINDS: [(&str, Signing); 5] = [
     ("unsigned", Signing::Unsigned),
 ];
 
-/// What one kind of image costs when nothing is known of it.
+/// The cost of one kind of image with empty caches.
 struct Cold {
     signing: Signing,
     requests: u64,
     cpu_us: f64,
 }
 
-/// Everything about verifying.
+/// Runs all measurements of verification.
 pub(crate) async fn measure(world: &World, cores: &Cores, effort: Effort, report: &mut Report) -> Result<()> {
     let signed = Signed::start(world).await?;
     let subject = signed.service(world, cores, &json!({})).await?;
@@ -85,7 +86,7 @@ pub(crate) async fn measure(world: &World, cores: &Cores, effort: Effort, report
     controller::measure(cores, &signed, report)
 }
 
-/// Images of one kind of which nothing is known.
+/// Images of one kind with empty caches.
 async fn cold(signed: &Signed, subject: &Subject, name: &str, signing: Signing, report: &mut Report) -> Result<Cold> {
     let wanted = signing != Signing::Unsigned;
     let images = signed.of(signing);
@@ -148,7 +149,7 @@ fn judge(all: &[Cold], report: &mut Report) {
     }
 }
 
-/// Many reviews of one image that nobody has seen, from a registry that takes its time.
+/// Many reviews of one uncached image, from a slow registry.
 async fn parallel(signed: &Signed, subject: &Subject, report: &mut Report) -> Result<()> {
     let image = signed.of(Signing::Second(Form::Tag)).pop().context("there is no such image")?;
     let plan = of_one(&image, PARALLEL as f64, Duration::from_secs(1))?;
@@ -179,7 +180,7 @@ async fn parallel(signed: &Signed, subject: &Subject, report: &mut Report) -> Re
     Ok(())
 }
 
-/// What is known already: rate, processor time and latency.
+/// Cached images: rate, processor time and latency.
 async fn warm(world: &World, signed: &Signed, subject: &Subject, effort: Effort, report: &mut Report) -> Result<()> {
     let image = signed.of(Signing::Release(Form::Tag)).pop().context("there is no such image")?;
     let mut caller = subject.endpoint()?.connect().await?;
@@ -206,7 +207,7 @@ async fn warm(world: &World, signed: &Signed, subject: &Subject, effort: Effort,
     measure::latency(subject, &images, effort.paced, report).await
 }
 
-/// Resident memory while nothing is remembered: every review verifies.
+/// Resident memory without caching: every review verifies.
 async fn memory(world: &World, cores: &Cores, signed: &Signed, effort: Effort, report: &mut Report) -> Result<()> {
     let forgets = json!({"ttl": "0s"});
     let subject = signed.service(world, cores, &forgets).await?;
@@ -253,13 +254,11 @@ fn of_one(image: &Image, per_second: f64, length: Duration) -> Result<Plan> {
     Ok(loadgen::admission::bench::plan_of_pod(&config, SEED, length, std::slice::from_ref(image), false)?)
 }
 
-/// The review of a Pod with this image.
 fn review(image: &Image) -> Result<Bytes> {
     let plan = of_one(image, 1.0, Duration::from_secs(1))?;
     plan.preview(1).pop().map(|(_, body)| body).context("a plan of one review has one")
 }
 
-/// Whether the review is answered with yes.
 async fn allows(client: &mut Client, review: Bytes) -> Result<bool> {
     let answer: Value = serde_json::from_slice(&client.call(Method::POST, PATH, review).await?)?;
     answer["response"]["allowed"].as_bool().context("an answer says whether it allows")

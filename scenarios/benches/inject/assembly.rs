@@ -1,4 +1,4 @@
-//! The seed at work: how long from its start until it serves, and its peak; and SHA-256 alone on one core.
+//! The seed at work: the time from its start until it serves, and its peak of memory; and SHA-256 alone on one core.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -13,18 +13,17 @@ use tokio::process::Command;
 use super::payload::{Payload, noise};
 use crate::kit::process::beside;
 
-/// A gigabyte on a slow disk.
+/// Time limit: a gigabyte on a slow disk.
 const DEADLINE: Duration = Duration::from_mins(5);
-/// What SHA-256 is measured with: more than any cache holds.
+/// Size of the hashed data: larger than any cache.
 const HASHED_BYTES: usize = 128_000_000;
 
-/// One run of the seed.
 pub(crate) struct Assembled {
     pub(crate) mb_per_second: f64,
     pub(crate) peak_mb: f64,
 }
 
-/// The rate of SHA-256 on one core, with the code that the seed has.
+/// The rate of SHA-256 on one core, with the same code as in the seed.
 pub(crate) fn sha_mb_per_second() -> f64 {
     let bytes = noise(HASHED_BYTES, 7);
     let begun = Instant::now();
@@ -62,7 +61,7 @@ pub(crate) async fn assemble(payload: &Payload) -> Result<Assembled> {
     Ok(Assembled { mb_per_second, peak_mb: peak_kib as f64 * 1024.0 / 1e6 })
 }
 
-/// The seed as it is shipped.
+/// The seed program as shipped.
 pub(crate) fn seed() -> Result<PathBuf> {
     let release = beside("longhaul-service");
     let target = release.ancestors().nth(2).context("no target folder")?;

@@ -1,4 +1,4 @@
-//! Counts the bytes on the way to a server and back, below TLS: what really goes over the wire.
+//! Counts the bytes to a server and back, below TLS: the real traffic on the wire.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-/// What is carried at one time.
+/// The most bytes in transit at one time.
 const CARRIED_BYTES: usize = 128 << 10;
 
 /// A port in front of a server; it closes when dropped.
@@ -33,7 +33,7 @@ impl Forwarder {
             let mut open = JoinSet::new();
             while let Ok((client, _)) = listener.accept().await {
                 let counts = Arc::clone(&counted);
-                // A side that goes away ends the other.
+                // If one side closes, the other is closed too.
                 open.spawn(async move { forward(client, to, &counts).await.unwrap_or_default() });
                 while open.try_join_next().is_some() {}
             }

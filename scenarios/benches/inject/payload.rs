@@ -1,6 +1,7 @@
-//! A payload as a kubelet has mounted it, without cluster and injector: what the seed assembles.
+//! A payload in the layout of a kubelet's mounts, without cluster and injector: the input of the seed.
 //!
-//! The same archive, compression and chunks as the injector's; its blobs cannot be compressed, as layers of images are already.
+//! The payload has the same archive, compression and chunks as the injector's. Its blobs cannot be compressed, because
+//! layers of images are compressed already.
 
 use std::fmt::Write as _;
 use std::io::{BufWriter, Write};
@@ -10,29 +11,28 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use sha2::{Digest as _, Sha256};
 
-/// As the injector cuts by default.
+/// Default chunk size of the injector.
 const CHUNK_BYTES: usize = 512 << 10;
 /// Chunks in one projected volume, as the injector groups them.
 const GROUP: usize = 32;
 /// The compressor's window, as a power of two.
 const WINDOW_LOG: u32 = 18;
-/// Level of the compression.
 const LEVEL: i32 = 3;
-/// One layer.
+/// Size of one layer.
 const BLOB_BYTES: usize = 32_000_000;
-/// What a kubelet's atomic writer calls the folder with the files of a volume.
+/// The name that a kubelet's atomic writer gives to the folder with a volume's files.
 const VERSION: &str = "..2024_01_01_00_00_00.000000001";
 
 /// Chunks and index in a folder.
 pub(crate) struct Payload {
     folder: tempfile::TempDir,
     pub(crate) index_sha256: String,
-    /// Of all chunks.
+    /// Size of all chunks.
     pub(crate) bytes: u64,
 }
 
 impl Payload {
-    /// Makes one of so many megabytes and mounts it.
+    /// Creates a payload of this size and mounts it.
     pub(crate) fn mount(megabytes: usize) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let chunks = folder.path().join("chunks");
@@ -81,11 +81,10 @@ impl Payload {
     }
 }
 
-/// Writes what comes as chunks into mounted volumes.
+/// Writes the stream as chunks into mounted volumes.
 struct Cutter {
     chunks: PathBuf,
     bytes: Vec<u8>,
-    /// The index's lines.
     lines: String,
     whole: Sha256,
     count: usize,
@@ -132,7 +131,7 @@ impl Write for Cutter {
     }
 }
 
-/// Bytes that cannot be compressed, others for each seed (xorshift64*).
+/// Incompressible bytes that depend on the seed (xorshift64*).
 pub(crate) fn noise(bytes: usize, seed: u64) -> Vec<u8> {
     let mut state = seed | 1;
     let mut noise = Vec::with_capacity(bytes + 8);

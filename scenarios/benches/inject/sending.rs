@@ -1,6 +1,6 @@
-//! Chunks into an API server: by the injector, and as Zarf sends them.
+//! Sends chunks into an API server: by the injector, and with Zarf's scheme.
 //!
-//! There is no node: who waits for the seed's Pod is told that it is ready as soon as it is there.
+//! There is no node: the benchmark marks the seed's Pod as ready as soon as it exists.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -20,11 +20,11 @@ use crate::kit::apiserver::ApiServer;
 use crate::kit::client::{Client, Endpoint};
 use crate::kit::process::beside;
 
-/// Both schemes send chunks of this size.
+/// The chunk size of both schemes.
 const CHUNK_BYTES: usize = 512 << 10;
-/// What Zarf waits after each chunk (`src/pkg/cluster/injector.go`).
+/// Zarf's pause after each chunk (`src/pkg/cluster/injector.go`).
 const ZARF_PAUSE: Duration = Duration::from_millis(250);
-/// How often it is looked whether the Pod is there.
+/// Interval of looks for the Pod.
 const LOOK: Duration = Duration::from_millis(20);
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const POD: &str = "/api/v1/namespaces/default/pods/longhaul-seed";
@@ -34,11 +34,11 @@ pub(crate) struct Stage<'s> {
     server: &'s ApiServer,
     forwarder: Forwarder,
     folder: tempfile::TempDir,
-    /// What Zarf's scheme sends: as many bytes, as little to be compressed.
+    /// The payload of Zarf's scheme: as many bytes, and as incompressible.
     bytes: Vec<u8>,
 }
 
-/// What one transfer took.
+/// The cost of one transfer.
 pub(crate) struct Sent {
     payload_bytes: f64,
     chunks: u32,
@@ -46,7 +46,7 @@ pub(crate) struct Sent {
     up: f64,
     down: f64,
     sending: Duration,
-    /// The whole command.
+    /// Time of the whole command.
     pub(crate) whole: Duration,
     pub(crate) clean: Duration,
 }
@@ -90,7 +90,6 @@ impl<'s> Stage<'s> {
         self.folder.path().join("layout")
     }
 
-    /// An image of one layer.
     fn layout(&self) -> Result<()> {
         let blobs = self.image().join("blobs/sha256");
         std::fs::create_dir_all(&blobs)?;
@@ -116,7 +115,7 @@ impl<'s> Stage<'s> {
         command
     }
 
-    /// `inject apply`, then `inject clean`.
+    /// Runs `inject apply`, then `inject clean`.
     pub(crate) async fn inject(&self) -> Result<Sent> {
         let mut client = self.server.endpoint.connect().await?;
         let image = format!("oci:{}=bench/image:1", self.image().display());
@@ -140,7 +139,7 @@ impl<'s> Stage<'s> {
         let cleaned = self.command("clean").output().await?;
         ensure!(cleaned.status.success(), "{}", String::from_utf8_lossy(&cleaned.stderr));
         let clean = begun.elapsed();
-        // A real server does not tell; the injector itself counts those with chunks.
+        // A real server does not report requests; the injector itself counts those with chunks.
         let requests = match requests {
             Some(requests) => requests as f64,
             None => word(&said, " chunks in ")?.parse()?,
@@ -157,7 +156,7 @@ impl<'s> Stage<'s> {
         })
     }
 
-    /// One chunk after the other, each created and each answered in full.
+    /// Sends one chunk after the other, each as a create with a full answer.
     pub(crate) async fn zarf(&self) -> Result<Sent> {
         let through = Endpoint { address: self.forwarder.address, ..self.server.endpoint.clone() };
         let mut client = through.connect().await?;
@@ -190,7 +189,7 @@ impl<'s> Stage<'s> {
     }
 }
 
-/// Tells the API server that the seed's Pod is ready, once it is there: what a kubelet would do.
+/// Marks the seed's Pod as ready once it exists, as a kubelet would.
 async fn ready(client: &mut Client) -> Result<()> {
     let (status, pod) = client.ask(Method::GET, POD, "").await?;
     let pod: Value = serde_json::from_slice(&pod).unwrap_or_default();
@@ -201,7 +200,8 @@ async fn ready(client: &mut Client) -> Result<()> {
     Ok(())
 }
 
-/// The word behind some others in `payload: 3 blobs, 1 bytes, packed 2 bytes in 3 chunks …`, `sent: 1 chunks in 1 requests …`.
+/// The word after a given text in `payload: 3 blobs, 1 bytes, packed 2 bytes in 3 chunks …`,
+/// `sent: 1 chunks in 1 requests …`.
 fn word<'t>(text: &'t str, before: &str) -> Result<&'t str> {
     let rest = text.split_once(before).with_context(|| format!("no `{before}` in {text}"))?.1;
     rest.split(' ').next().context("a text has a word")

@@ -1,4 +1,4 @@
-//! API servers: the mock as a process or in this one, and a real one beside it.
+//! API servers: the mock as a process or in this one, and a real one for comparison.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -13,21 +13,21 @@ use serde_json::{Value, json};
 use super::client::Endpoint;
 use super::process::{Measured, Running, free};
 
-/// On a machine that compiles beside it the mock needs a second at most.
+/// Time limit of a start; on a machine that compiles at the same time the mock needs a second at most.
 const START_LIMIT: Duration = Duration::from_secs(30);
-/// Who the subject is.
+/// The user of the subject.
 const USER: &str = "admin";
-/// Who the benchmark is, where requests are counted by user.
+/// The user of the benchmark, on servers that count requests by user.
 const BENCH: &str = "bench";
 
-/// A running API server, which ends with this.
+/// A running API server, which ends on drop.
 pub(crate) struct ApiServer {
     pub(crate) name: &'static str,
-    /// What a table says about it.
+    /// The text of a table about it.
     pub(crate) about: String,
-    /// As the benchmark.
+    /// The endpoint for the benchmark.
     pub(crate) endpoint: Endpoint,
-    /// As the subject.
+    /// The kubeconfig for the subject.
     pub(crate) kubeconfig: String,
     held: Held,
 }
@@ -39,7 +39,8 @@ enum Held {
 }
 
 impl ApiServer {
-    /// `longhaul mock kube`, as anybody would start it; another build of it than the one beside this benchmark where there is one.
+    /// `longhaul mock kube` with its usual settings; from another build than the one beside this benchmark if `program`
+    /// is given.
     pub(crate) async fn process(program: Option<&Path>) -> Result<Self> {
         let (folder, address) = (tempfile::tempdir()?, free()?);
         let file = folder.path().join("kubeconfig.yaml");
@@ -47,7 +48,7 @@ impl ApiServer {
         command.args(["mock", "kube", "--token", BENCH, "--port", &address.port().to_string(), "--kubeconfig"]);
         command.arg(&file).stdin(Stdio::null()).stdout(Stdio::null());
         let child = command.spawn().context("failed to start `longhaul mock kube`")?;
-        // It is written when the server listens.
+        // The file is written when the server listens.
         let running = Running::start("the mock", child, START_LIMIT, async || file.exists()).await?;
         let kubeconfig = std::fs::read_to_string(&file)?;
         let endpoint = Endpoint::new(address, &authority(&kubeconfig)?, None, BENCH)?;
@@ -68,7 +69,7 @@ impl ApiServer {
         Ok(Self { name: "mock", about: "the mock API server".to_owned(), endpoint, kubeconfig, held })
     }
 
-    /// etcd and kube-apiserver from the folder that `KUBEBUILDER_ASSETS` names, if it names one.
+    /// etcd and kube-apiserver from the folder in `KUBEBUILDER_ASSETS`, if that is set.
     pub(crate) async fn real() -> Result<Option<Self>> {
         let Some(assets) = std::env::var_os("KUBEBUILDER_ASSETS").filter(|assets| !assets.is_empty()) else {
             println!("the real API server is left out: skipped: needs KUBEBUILDER_ASSETS");
@@ -80,7 +81,7 @@ impl ApiServer {
     async fn from(assets: PathBuf) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let mut config = local::Config::new(assets, folder.path());
-        // As many requests at once as the mock takes: the fairness queues are not what is measured.
+        // The same limit of concurrent requests as the mock's: the fairness queues are not measured.
         config.apiserver_arguments = vec!["--max-requests-inflight=3000".to_owned()];
         let local = Local::start(config).await?;
         let measured = Measured::new(&local.processes().map(|(_, pid)| pid))?;
@@ -88,7 +89,7 @@ impl ApiServer {
         let token = local.access().token(USER).context("the user is known")?;
         let endpoint = Endpoint::new(local.access().address(), local.access().ca_pem(), None, token)?;
         let about = format!("kube-apiserver {} and its etcd", local.access().version());
-        // No controller makes it here, and without it no Pod is taken.
+        // No controller creates the account here, and without it no Pod is accepted.
         let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}});
         let path = "/api/v1/namespaces/default/serviceaccounts";
         endpoint.connect().await?.ask(Method::POST, path, account.to_string()).await?;
@@ -100,7 +101,7 @@ impl ApiServer {
         !matches!(self.held, Held::Real { .. })
     }
 
-    /// What it uses. In this process nobody could say what is its part.
+    /// Its usage. It is unknown for a server in this process.
     pub(crate) fn measured(&self) -> Result<&Measured> {
         match &self.held {
             Held::Process { running, .. } => Ok(&running.measured),
@@ -109,21 +110,21 @@ impl ApiServer {
         }
     }
 
-    /// Counts the requests of the subject from now on, where that is possible.
+    /// Counts the subject's requests from now on, if that is possible.
     pub(crate) fn follow_requests(&self) {
         if let Held::Here(server) = &self.held {
             server.follow_requests(USER);
         }
     }
 
-    /// Requests of the subject since the last call, where they can be known.
+    /// Number of the subject's requests since the last call, if known.
     pub(crate) fn requests(&self) -> Option<usize> {
         let Held::Here(server) = &self.held else { return None };
         let (requests, lost) = server.take_requests(USER);
         (lost == 0).then_some(requests.len())
     }
 
-    /// Ends it and waits for that.
+    /// Ends it and waits for its end.
     pub(crate) async fn stop(self) {
         if let Held::Real { local, .. } = self.held {
             local.stop().await;

@@ -1,5 +1,5 @@
-//! A client over TLS that asks one thing after the other: on a connection of its own with HTTP/1.1, or as a stream of a connection that
-//! several share with HTTP/2.
+//! A client over TLS that sends one request after the other: on its own connection with HTTP/1.1, or as a stream of a
+//! shared HTTP/2 connection.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,19 +15,20 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-/// The slowest answer, a list of 50,000 objects from a real server on a busy machine, takes seconds.
+/// Time limit of an answer. The slowest one, a list of 50,000 objects from a real server on a busy machine, takes
+/// seconds.
 const DEADLINE: Duration = Duration::from_mins(2);
-/// What a connection reads at once: two TLS records. There may be ten thousand connections.
+/// Read buffer of a connection: two TLS records. There may be ten thousand connections.
 const BUFFER_BYTES_MAX: usize = 32 << 10;
-/// How much of an error's body is shown.
+/// The most bytes shown of an error's body.
 const ERROR_BYTES_MAX: usize = 300;
 
-/// Where to connect, and as whom.
+/// The address of a server, and the client's identity.
 #[derive(Clone)]
 pub(crate) struct Endpoint {
     pub(crate) address: SocketAddr,
     pub(crate) tls: Arc<rustls::ClientConfig>,
-    /// Servers that know their clients by something else need none.
+    /// The token; empty for servers that identify clients by other means.
     pub(crate) token: Arc<str>,
 }
 
@@ -43,13 +44,13 @@ enum Sender {
 }
 
 impl Endpoint {
-    /// A server with a certificate of this authority, which is shown the pair if there is one.
+    /// A server whose certificate is from this authority. The client shows the pair, if there is one.
     pub(crate) fn new(address: SocketAddr, ca_pem: &str, pair: Option<&mock_pki::Pair>, token: &str) -> Result<Self> {
         let tls = mock_pki::client_config(ca_pem, pair, &["http/1.1"])?;
         Ok(Self { address, tls, token: token.into() })
     }
 
-    /// The same over HTTP/2.
+    /// The same endpoint over HTTP/2.
     pub(crate) fn http2(&self) -> Self {
         let mut tls = rustls::ClientConfig::clone(&self.tls);
         tls.alpn_protocols = vec![b"h2".to_vec()];
@@ -79,13 +80,13 @@ impl Endpoint {
 }
 
 impl Client {
-    /// Another one on the same connection, which HTTP/2 alone has.
+    /// Another client on the same connection; only HTTP/2 has that.
     pub(crate) fn another(&self) -> Result<Self> {
         let Sender::Http2(send) = &self.send else { anyhow::bail!("the server does not speak HTTP/2") };
         Ok(Self { send: Sender::Http2(send.clone()), token: Arc::clone(&self.token) })
     }
 
-    /// Sends a request and reads the head of its answer, whatever it is.
+    /// Sends a request and reads the head of its answer, with any status.
     pub(crate) async fn open(
         &mut self,
         method: Method,
@@ -117,7 +118,7 @@ impl Client {
         Ok(tokio::time::timeout(DEADLINE, exchange).await.context("no answer in time")??)
     }
 
-    /// Status and body of the answer, whatever it is.
+    /// Status and body of the answer, with any status.
     pub(crate) async fn ask(
         &mut self,
         method: Method,
@@ -130,7 +131,7 @@ impl Client {
         Ok((status, body.await.context("the answer stands still")??.to_bytes()))
     }
 
-    /// The body of an answer of 2xx; any other is an error with its text.
+    /// The body of an answer with 2xx; any other is an error with its text.
     pub(crate) async fn call(&mut self, method: Method, path: &str, body: impl Into<Bytes>) -> Result<Bytes> {
         let (status, body) = self.ask(method, path, body).await?;
         let shown = &body[..body.len().min(ERROR_BYTES_MAX)];
@@ -138,7 +139,7 @@ impl Client {
         Ok(body)
     }
 
-    /// Reads an answer of 2xx to its end and keeps nothing of it; its size in bytes.
+    /// Reads an answer with 2xx to its end without keeping it. Returns its size in bytes.
     pub(crate) async fn size(&mut self, path: &str) -> Result<usize> {
         let mut answer = self.open(Method::GET, path, "").await?;
         ensure!(answer.status().is_success(), "{path}: {}", answer.status());

@@ -1,7 +1,7 @@
-//! Who runs on which processor: the subject on the first one alone, everything else on the others.
+//! The assignment of processors: the subject has the first one for itself, everything else runs on the others.
 //!
-//! A closed loop on shared processors mostly measures its own generator. With a processor for itself a subject that is
-//! busy all the time shows what it can do by itself.
+//! A closed loop on shared processors mostly measures its own generator. With its own processor, a constantly busy
+//! subject shows its real capacity.
 
 use std::process::{Child, Command};
 
@@ -10,7 +10,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// The division of the processors that this process may use.
 pub(crate) struct Cores {
-    /// `None` when there is only one.
+    /// The subject's processor; `None` if there is only one processor.
     subject: Option<(usize, CpuSet)>,
 }
 
@@ -27,17 +27,17 @@ impl Cores {
         Ok(Self { subject: Some((first, subject)) })
     }
 
-    /// All for everybody.
+    /// All processors for all processes.
     pub(crate) fn shared() -> Self {
         Self { subject: None }
     }
 
-    /// Whether subjects have a processor for themselves.
+    /// Whether subjects have their own processor.
     pub(crate) fn are_divided(&self) -> bool {
         self.subject.is_some()
     }
 
-    /// A line for people.
+    /// A line for the output.
     pub(crate) fn describe(&self) -> String {
         match self.subject {
             Some((first, _)) => {

@@ -1,7 +1,7 @@
 //! The floor: a bare hyper server over the same TLS that reads the body and answers a constant.
 //!
-//! Nothing on these libraries can do less. The one thing that is not constant is the uid of a review, which must be that of the
-//! question for the answer to be one; it stands near the beginning of the body. At one path it freezes, for who measures what generators tell of that.
+//! No server with these libraries can do less. The only variable part is the uid of a review, which a valid answer must
+//! repeat; it stands near the beginning of the body. At one path it freezes, to test how generators report a freeze.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -32,11 +32,10 @@ const COUNT: &[u8] = br#"{"namespace":"bench","name":"deployment-000000","replic
 
 /// A freeze begins whenever the clock's milliseconds are a multiple of this.
 pub(crate) const PERIOD_MS: u64 = 10_000;
-/// How long it lasts.
+/// Duration of a freeze.
 pub(crate) const FREEZE_MS: u64 = 2_000;
-/// The path that freezes.
 pub(crate) const FREEZE_PATH: &str = "/freeze";
-/// Streams of an HTTP/2 connection: a freeze makes some hundred wait.
+/// The most streams of an HTTP/2 connection: a freeze makes some hundred wait.
 const STREAMS_MAX: u32 = 2_000;
 
 /// Where it listens and with what.
@@ -51,7 +50,7 @@ pub(crate) struct Arguments {
     client_ca: Option<PathBuf>,
 }
 
-/// Starts this program as the server that [`serve`] is.
+/// The command that starts this program as the server of [`serve`].
 pub(crate) fn command(listen: SocketAddr, certificate: &Path, key: &Path, threads: usize) -> Result<Command> {
     let mut command = Command::new(std::env::current_exe()?);
     command.arg("floor").arg(listen.to_string()).arg(certificate).arg(key).arg(threads.to_string());
@@ -59,10 +58,11 @@ pub(crate) fn command(listen: SocketAddr, certificate: &Path, key: &Path, thread
     Ok(command)
 }
 
-/// Is the server until it is killed.
+/// Runs the server until it is killed.
 pub(crate) fn serve(arguments: &Arguments) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(arguments.threads).enable_all().build()?;
-    // On a worker, as the service accepts: from the thread that waits here each connection would begin on another.
+    // Connections are accepted on a worker, as in the service: from the waiting thread each connection would begin on
+    // another worker.
     runtime.block_on(async {
         tokio::spawn(accept(arguments.listen, config(arguments)?, arguments.client_ca.is_some())).await?
     })
@@ -100,7 +100,7 @@ async fn accept(listen: SocketAddr, config: Arc<rustls::ServerConfig>, counts: b
         let acceptor = acceptor.clone();
         tokio::spawn(async move {
             let Ok(stream) = acceptor.accept(tcp).await else { return };
-            // Clients that go away are the end of every measurement.
+            // Every measurement ends with clients that go away.
             let service = service_fn(|request| answer(request, counts));
             let _ = if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
                 let mut server = hyper::server::conn::http2::Builder::new(TokioExecutor::new());

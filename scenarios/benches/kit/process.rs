@@ -1,4 +1,4 @@
-//! The processes that are measured: starting and ending them, and reading their CPU time and memory from `/proc`.
+//! The measured processes: start, end, CPU time and memory from `/proc`.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -9,13 +9,13 @@ use anyhow::{Context as _, Result, bail};
 use procfs::WithCurrentSystemInfo as _;
 use procfs::process::Process;
 
-/// How often it is looked whether a process is ready.
+/// Interval of looks whether a process is ready.
 const START_LOOK: Duration = Duration::from_millis(50);
 
-/// Processes that are measured as one, whoever ends them.
+/// Processes that are measured together; others own them.
 pub(crate) struct Measured(Vec<Process>);
 
-/// A process of ours, which ends with this.
+/// A process of the benchmark, which ends on drop.
 pub(crate) struct Running {
     child: Child,
     pub(crate) measured: Measured,
@@ -26,8 +26,8 @@ impl Measured {
         pids.iter().map(|pid| Ok(Process::new(i32::try_from(*pid)?)?)).collect::<Result<_>>().map(Self)
     }
 
-    /// CPU time of all threads, in microseconds. `/proc/PID/stat` would say it to 10 ms only. What is measured here keeps its threads,
-    /// so nothing is lost with one that ended.
+    /// CPU time of all threads, in microseconds; `/proc/PID/stat` has it only to 10 ms. Measured processes keep their
+    /// threads, so no time is lost with an ended one.
     pub(crate) fn cpu_us(&self) -> Result<f64> {
         let mut total_ns = 0;
         for process in &self.0 {
@@ -47,7 +47,6 @@ impl Measured {
         Ok(total as f64)
     }
 
-    /// Resident memory now.
     pub(crate) fn rss_mib(&self) -> Result<f64> {
         Ok(self.rss_bytes()? / f64::from(1 << 20))
     }
@@ -91,7 +90,7 @@ pub(crate) fn free() -> Result<SocketAddr> {
     Ok(listener.local_addr()?)
 }
 
-/// A program that was built beside `longhaul`.
+/// The path of a program that was built beside `longhaul`.
 pub(crate) fn beside(name: &str) -> PathBuf {
     Path::new(env!("CARGO_BIN_EXE_longhaul")).with_file_name(name)
 }

@@ -1,4 +1,4 @@
-//! What was measured, and whether it is enough.
+//! The figures, and whether they meet the requirements.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ impl Report {
         self.failed |= !met;
     }
 
-    /// States a requirement that nothing can be compared with here.
+    /// States a requirement that cannot be checked here.
     pub(crate) fn skip(&mut self, text: String) {
         self.lines.push((text, "skipped"));
     }
@@ -34,12 +34,11 @@ impl Report {
         self.lines.push((text, if met { "reached" } else { "aim" }));
     }
 
-    /// All figures.
     pub(crate) fn json(&self) -> &Map<String, Value> {
         &self.json
     }
 
-    /// Prints the requirements; true when all are met.
+    /// Prints the requirements. Returns true if all are met.
     pub(crate) fn finish(&self) -> bool {
         if !self.lines.is_empty() {
             println!("\nrequirements:");
@@ -51,7 +50,7 @@ impl Report {
     }
 }
 
-/// Samples of figures that are taken in turns, so that a slow moment of the machine hits all that is compared.
+/// Samples of figures that are measured in turns, so that a slow moment of the machine hits all compared ones.
 pub(crate) struct Samples<K>(BTreeMap<K, Vec<f64>>);
 
 impl<K: Ord> Samples<K> {
@@ -63,23 +62,23 @@ impl<K: Ord> Samples<K> {
         self.0.entry(figure).or_default().push(value);
     }
 
-    /// Of one of them; empty when it was not measured.
+    /// The samples of one figure; empty if it was not measured.
     pub(crate) fn of(&self, figure: &K) -> &[f64] {
         self.0.get(figure).map_or(&[], Vec::as_slice)
     }
 
-    /// Not a number when it was not measured.
+    /// The median of one figure; NaN if it was not measured.
     pub(crate) fn median(&self, figure: &K) -> f64 {
         median(self.of(figure))
     }
 
-    /// What was measured, in order.
+    /// The measured figures, in order.
     pub(crate) fn known(&self) -> impl Iterator<Item = &K> {
         self.0.keys()
     }
 }
 
-/// The middle value; of an even number of them the mean of the two in the middle.
+/// The median; for an even number of samples the mean of the two in the middle.
 pub(crate) fn median(samples: &[f64]) -> f64 {
     let mut sorted = samples.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -1,94 +1,89 @@
-//! What is measured, and what was.
+//! The list of figures, and the measured values.
 //!
-//! Owns the list of figures with their units and the limits that they are held to, and how they are shown. It must not know how they are
-//! measured.
-
-use serde_json::{Value, json};
-
-use super::measure::{MANY, Subject};
-use crate::kit::report::Report;
+//! Owns the figures with their units and limits. It must not know how they are measured or shown.
 
 /// One figure of a server. The order is that of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Figure {
-    /// Before anybody asks.
+    /// Memory before the first request.
     RestMemory,
     CreateCpu,
     UpdateCpu,
-    /// Answered in a second.
+    /// Answers per second.
     UpdateRate,
-    /// By number of watchers, written to as fast as the server answers.
+    /// By number of watchers, while writes come as fast as the server answers.
     EventCpu(usize),
     /// By number of objects.
     ListTime(usize),
     ListCpu(usize),
     /// By number of objects.
     ObjectMemory(usize),
-    /// By number of watchers, none of which was sent anything.
+    /// By number of watchers that received no event.
     IdleMemory(usize),
-    /// The same after each was sent events.
+    /// By number of watchers that received events.
     WatcherMemory(usize),
-    /// The whole server while so many are sent events.
+    /// The whole server while this many watchers receive events.
     LoadMemory(usize),
-    /// As fast as the server answers, with one watcher: answers in a second, CPU, and what the watcher waits.
+    /// As fast as the server answers, with one watcher: answers per second, CPU, and the watcher's delay.
     FloodRate,
     FloodCpu,
     FloodLag,
-    /// The whole server with so many watches, and the time until all are told of one change.
+    /// The whole server with this many watches, and the time until all have received one change.
     WatchesMemory(usize),
     ToldAll(usize),
-    /// The whole server with so many objects of 10 KiB, as a part of their size in a list.
+    /// The whole server with this many objects of 10 KiB, as a share of their size in a list.
     ObjectsMemory(usize),
-    /// The longest time that a small read takes, alone and while so many objects are listed.
+    /// The longest time of a small read, alone and while this many objects are listed.
     ReadAlone,
     ReadBeside(usize),
-    /// What 99 of 100 events take to so many watchers at most: alone, beside one that does not read, and the one divided by the other.
+    /// The time within which 99 of 100 events reach this many watchers: alone, beside one that does not read, and the
+    /// ratio of both.
     LagAlone(usize),
     LagBeside(usize),
     LagRatio(usize),
 }
 
-/// What a table, the JSON and the verdict say of a figure.
-struct Row {
-    label: String,
-    /// With the unit last.
-    key: String,
-    unit: &'static str,
-    held: Held,
+/// The texts of a figure for table, JSON and verdict.
+pub(crate) struct Row {
+    pub label: String,
+    /// The key in the JSON, with the unit last.
+    pub key: String,
+    pub unit: &'static str,
+    pub held: Limit,
 }
 
-/// What the mock is held to.
+/// The limit of the mock.
 #[derive(Clone, Copy)]
-enum Held {
-    /// It is only shown.
+pub(crate) enum Limit {
+    /// Without a limit.
     Free,
-    /// [`CPU_PART_MAX`] of what a real server needs. How fast a processor is at the moment moves both sides, so that the time of the mock
-    /// alone says nothing.
+    /// At most [`CPU_PART_MAX`] of a real server's value. The processor's present speed moves both values, so that the
+    /// mock's time alone says nothing.
     Compared,
     AtMost(f64),
-    /// At least so much is wanted, and decides nothing.
+    /// An aim of at least this value, which decides nothing.
     Aim(f64),
 }
 
-/// CPU time of the mock is to be at most this part of a real server's with its etcd, in the same run.
-const CPU_PART_MAX: f64 = 1.0 / 20.0;
-/// The most of an idle watch on a connection of its own, in KiB.
-const IDLE: Held = Held::AtMost(25.0);
-/// A tenth of what kube-apiserver 1.36 alone was measured to need on the machine that the requirement was written on: 745 KiB for a watcher
-/// that is sent events, 62 MiB for 5,000 objects of 1 KiB.
-const WATCHER: Held = Held::AtMost(74.5);
-const OBJECT: Held = Held::AtMost(1.27);
-const FLOOD: Held = Held::Aim(40_000.0);
+/// The largest share of the mock's CPU time in that of a real server with its etcd, in the same run.
+pub(crate) const CPU_PART_MAX: f64 = 1.0 / 20.0;
+/// The most memory of an idle watch on its own connection, in KiB.
+const IDLE: Limit = Limit::AtMost(25.0);
+/// A tenth of the measured memory of kube-apiserver 1.36 alone, on the machine of the requirement: 745 KiB for a
+/// watcher that receives events, 62 MiB for 5,000 objects of 1 KiB.
+const WATCHER: Limit = Limit::AtMost(74.5);
+const OBJECT: Limit = Limit::AtMost(1.27);
+const FLOOD: Limit = Limit::Aim(40_000.0);
 /// 18 watches of each of 1,000 nodes.
-const WATCHES: Held = Held::AtMost(500.0);
-const TOLD_ALL: Held = Held::AtMost(1000.0);
-const OBJECTS: Held = Held::AtMost(1.5);
-const READ_BESIDE: Held = Held::AtMost(100.0);
-const LAG_RATIO: Held = Held::AtMost(1.2);
+const WATCHES: Limit = Limit::AtMost(500.0);
+const TOLD_ALL: Limit = Limit::AtMost(1000.0);
+const OBJECTS: Limit = Limit::AtMost(1.5);
+const READ_BESIDE: Limit = Limit::AtMost(100.0);
+const LAG_RATIO: Limit = Limit::AtMost(1.2);
 
 impl Figure {
-    fn row(self) -> Row {
-        use Held::{Compared, Free};
+    pub fn row(self) -> Row {
+        use Limit::{Compared, Free};
         let (label, key, unit, held) = match self {
             Self::RestMemory => ("memory of the server at rest", "rest_mib", "MiB", Free),
             Self::CreateCpu => ("CPU of a create (1 KiB, 16 connections)", "create_cpu_us", "us", Compared),
@@ -124,7 +119,7 @@ impl Figure {
         Row { label, key, unit, held }
     }
 
-    /// Of watchers or objects, where there is one.
+    /// The number of watchers or objects, if there is one.
     const fn count(self) -> usize {
         match self {
             Self::EventCpu(count)
@@ -146,69 +141,7 @@ impl Figure {
     }
 }
 
-/// Prints the table, states what the mock is held to, and keeps all samples with their medians. Says nothing of what was not measured.
-pub(crate) fn show(mock: &Subject, real: Option<&Subject>, report: &mut Report) {
-    println!("\nmock: {}", mock.server.about);
-    if let Some(real) = real {
-        println!("real: {}", real.server.about);
-    }
-    println!("\n{:<62}{:>10}{:>10}{:>11}", "", "mock", "real", "mock/real");
-    let mut limits = serde_json::Map::new();
-    for &figure in mock.figures.known() {
-        let Row { label, key, unit, held } = figure.row();
-        let shown = |value: f64| shown(value, unit);
-        let of_real = |figure| Some(real?.figures.median(&figure)).filter(|other| other.is_finite() && *other > 0.0);
-        let (value, other) = (mock.figures.median(&figure), of_real(figure));
-        println!(
-            "{label:<62}{:>10}{:>10}{:>11}",
-            shown(value),
-            other.map_or_else(|| "-".to_owned(), shown),
-            other.map_or_else(|| "-".to_owned(), |other| format!("{:.3}", value / other)),
-        );
-        let limit = match (held, figure) {
-            (Held::AtMost(limit), _) => Some(limit),
-            // A real server does not bear the crowd.
-            (Held::Compared, Figure::EventCpu(_)) => {
-                other.or_else(|| of_real(Figure::EventCpu(MANY))).map(|real| real * CPU_PART_MAX)
-            }
-            (Held::Compared, _) => other.map(|real| real * CPU_PART_MAX),
-            (Held::Free | Held::Aim(_), _) => None,
-        };
-        if let Some(limit) = limit {
-            report.require(format!("{label}: at most {} ({})", shown(limit), shown(value)), value <= limit);
-            limits.insert(key, limit.into());
-        } else if let Held::Aim(aim) = held {
-            report.note(format!("{label}: {} ({})", shown(aim), shown(value)), value >= aim);
-        } else if matches!(held, Held::Compared) {
-            report.skip(format!("{label}: at most 1/20 of a real server's in the same run: needs KUBEBUILDER_ASSETS"));
-        }
-    }
-    println!(
-        "\nMedians of samples taken in turn; other work on the machine moves both sides. CPU time is held to 1/20 of what the real server and its etcd need in the same run."
-    );
-    report.add("mock", json(mock));
-    report.add("real", real.map(json));
-    report.add("limits", limits);
-}
-
-fn shown(value: f64, unit: &str) -> String {
-    let digits = if value.abs() < 10.0 { 2 } else { usize::from(value.abs() < 1000.0) };
-    format!("{value:.digits$} {unit}")
-}
-
-fn json(subject: &Subject) -> Value {
-    let figures: serde_json::Map<String, Value> = subject
-        .figures
-        .known()
-        .map(|figure| {
-            let (median, samples) = (subject.figures.median(figure), subject.figures.of(figure));
-            (figure.row().key, json!({"median": median, "samples": samples}))
-        })
-        .collect();
-    json!({"about": subject.server.about, "idle_cpu_us_per_s": subject.idle_us_per_s, "figures": figures})
-}
-
-/// `10000` as `10,000`.
+/// A number with separators: `10000` as `10,000`.
 fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let mut text = String::new();

@@ -1,6 +1,7 @@
-//! How long after a write was sent watchers are told of it.
+//! The time between the sending of a write and its arrival at the watchers.
 //!
-//! Owns the times of the writes, by the number that each carries in its object, and a histogram of what watchers waited.
+//! Owns the times of the writes, by the number that each carries in its object, and a histogram of the watchers'
+//! delays.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -9,27 +10,25 @@ use anyhow::Result;
 use hdrhistogram::Histogram;
 use parking_lot::Mutex;
 
-/// What stands before the number of a write in an object, and the digits of the number.
+/// The text before the number of a write in an object, and the number of its digits.
 const KEY: &[u8] = br#""write":""#;
 const DIGITS: usize = 16;
-/// Longer waits count as this.
+/// Longest delay; longer ones count as this.
 const WAITED_US_MAX: u64 = 120_000_000;
 
-/// The writes of one measurement.
 pub(crate) struct Lags {
     begun: Instant,
-    /// The number of the first write.
     first: usize,
     sent_us: Vec<AtomicU64>,
     waited_us: Mutex<Histogram<u64>>,
 }
 
-/// Finds the numbers of writes in what one watch is sent, however it is cut.
+/// Finds the numbers of writes in a watch's data, for any split of the data.
 #[derive(Default)]
 pub(crate) struct Reading(Vec<u8>);
 
 impl Lags {
-    /// Of `count` writes from the number `first` on.
+    /// For `count` writes from the number `first` on.
     pub fn of(first: usize, count: usize) -> Result<Self> {
         let sent_us = std::iter::repeat_with(AtomicU64::default).take(count).collect();
         let waited_us = Mutex::new(Histogram::new_with_max(WAITED_US_MAX, 3)?);
@@ -40,14 +39,14 @@ impl Lags {
         u64::try_from(self.begun.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
 
-    /// The write is sent now.
+    /// Records that the write is sent now.
     pub fn sent(&self, write: usize) {
         if let Some(sent) = write.checked_sub(self.first).and_then(|index| self.sent_us.get(index)) {
             sent.store(self.now_us(), Ordering::Release);
         }
     }
 
-    /// A watch reads this now.
+    /// Records that a watch reads this data now.
     pub fn read(&self, reading: &mut Reading, data: &[u8]) {
         let now_us = self.now_us();
         let mut waited_us = self.waited_us.lock();
@@ -78,7 +77,7 @@ impl Reading {
             }
             done = digits.end;
         }
-        // What may be the beginning of one.
+        // The rest may be the beginning of a number.
         let rest = self.0.len().saturating_sub(KEY.len() + DIGITS - 1);
         self.0.drain(..rest.max(done));
     }

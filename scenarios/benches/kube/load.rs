@@ -1,6 +1,6 @@
-//! What is sent to a server: writes as fast as they are answered or at a rate, and lists.
+//! The load on a server: writes as fast as the answers or at a rate, and lists.
 //!
-//! Owns the objects and the connections that write them. Both servers get the same bytes from the same code.
+//! Owns the objects and the writing connections. Both servers get the same bytes from the same code.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,11 +13,11 @@ use tokio::task::JoinSet;
 use super::lags::Lags;
 use crate::kit::client::{Client, Endpoint};
 
-/// Connections that write, each with one request at a time.
+/// Writing connections, each with one request at a time.
 pub(crate) const CONNECTIONS: usize = 16;
-/// The whole request body of a write, unless another size is asked for.
+/// Default size of the whole request body of a write.
 const OBJECT_BYTES: usize = 1024;
-/// What settings are about, and which there are.
+/// Topics and names of settings.
 const PARTS: &str = "cache cluster.peer http.server http.client log metrics pool queue storage.backend tls";
 const SETTINGS: &str = "backoff-max-ms batch-size certificate-fingerprint enabled endpoint expires-after-s idle-timeout-ms instances level limit-bytes \
                         max-connections name path refresh-interval-s retries seed shards threads token warm-up-s";
@@ -29,29 +29,30 @@ pub(crate) enum Write {
     Update,
 }
 
-/// How many writes, and how fast.
+/// The number and the rate of writes.
 #[derive(Clone, Default)]
 pub(crate) struct Course {
     pub count: usize,
-    /// None is begun any more.
+    /// The time after which no write begins.
     pub until: Option<Instant>,
-    /// Planned so, whatever the answers; otherwise each connection writes as soon as it is answered.
+    /// The planned rate, independent of the answers; `None`: each connection writes as soon as it gets an answer.
     pub per_second: Option<f64>,
-    /// Is told when each is sent.
+    /// The receiver of each sending time.
     pub lags: Option<Arc<Lags>>,
 }
 
-/// The connections that write, opened before the clock starts.
+/// The writing connections, opened before the clock starts.
 pub(crate) struct Writers {
     clients: Vec<Client>,
     namespace: &'static str,
     object_bytes: usize,
-    /// The number of the next write: no two of an object are the same, or a server would do nothing.
+    /// The number of the next write. No two writes of an object are equal, because a server would do nothing for the
+    /// second.
     pub next: usize,
 }
 
 impl Writers {
-    /// Opens the connections and makes the namespace.
+    /// Opens the connections and creates the namespace.
     pub async fn open(to: &Endpoint, namespace: &'static str) -> Result<Self> {
         let mut clients = Vec::new();
         for _ in 0..CONNECTIONS {
@@ -62,17 +63,17 @@ impl Writers {
         Ok(Self { clients, namespace, object_bytes: OBJECT_BYTES, next: 0 })
     }
 
-    /// The same with larger objects.
+    /// Sets another size of objects.
     pub fn of(self, object_bytes: usize) -> Self {
         Self { object_bytes, ..self }
     }
 
-    /// `count` writes of the first `objects` objects in turn, as fast as they are answered.
+    /// `count` writes to the first `objects` objects in turn, as fast as the answers.
     pub async fn flat_out(&mut self, write: Write, objects: usize, count: usize) -> Result<()> {
         self.send(write, objects, Course { count, ..Course::default() }).await.map(|_| ())
     }
 
-    /// Writes of the first `objects` objects in turn; how many were answered.
+    /// Writes to the first `objects` objects in turn. Returns the number of answers.
     pub async fn send(&mut self, write: Write, objects: usize, course: Course) -> Result<usize> {
         let (next, begun, first) = (Arc::new(AtomicUsize::new(0)), Instant::now(), self.next);
         self.next += course.count;
@@ -112,7 +113,7 @@ impl Writers {
         Ok(answered)
     }
 
-    /// Lists everything in the namespace as one page; the time until its last byte, and its size in bytes.
+    /// Lists everything in the namespace as one page. Returns the time until its last byte, and its size in bytes.
     pub async fn list(&mut self) -> Result<(Duration, usize)> {
         let path = format!("/api/v1/namespaces/{}/configmaps", self.namespace);
         let start = Instant::now();
@@ -121,14 +122,15 @@ impl Writers {
     }
 }
 
-/// A `ConfigMap` whose JSON is exactly so long: settings as applications have them, the same keys in most objects and
-/// other values in each, so that a server that packs what it keeps gains what it would gain on real ones.
+/// A `ConfigMap` whose JSON has exactly this length. It has settings like those of applications, with the same keys in
+/// most objects and other values in each. So a server that compresses its objects gains what it would gain on real
+/// ones.
 fn object(number: usize, write: usize, bytes: usize) -> Vec<u8> {
     let mut body = format!(
         r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"object-{number:06}"}},"data":{{"write":"{write:016}","settings":""#
     )
     .into_bytes();
-    // The same for the same object and write: both servers get the same bytes.
+    // The values depend only on object and write, so that both servers get the same bytes.
     let mut random = (number as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ write as u64;
     let mut next = |below: usize| {
         // xorshift64 (Marsaglia 2003)
@@ -143,7 +145,7 @@ fn object(number: usize, write: usize, bytes: usize) -> Vec<u8> {
         body.extend_from_slice(format!("{part}.{setting}={value:x}\\n").as_bytes());
     }
     body.truncate(bytes - 3);
-    // Half an escape at the cut would take the quote with it.
+    // Half an escape sequence at the end would include the closing quote.
     if let Some(last) = body.last_mut().filter(|last| **last == b'\\') {
         *last = b'0';
     }

@@ -1,7 +1,7 @@
 //! The measurements, one after the other, each on both servers in turn.
 //!
-//! Owns how much of what is sent, and what is subtracted from what: an event's cost is what the same writes cost
-//! with watchers more than without, and what a server burns when nobody asks is subtracted from everything.
+//! Owns the amounts of load, and the subtractions. The cost of an event is the difference between equal writes with and
+//! without watchers. The CPU of a server without requests is subtracted from everything.
 
 use std::time::{Duration, Instant};
 
@@ -13,15 +13,15 @@ use super::watchers::{Wanted, Watchers};
 use crate::kit::apiserver::ApiServer;
 use crate::kit::report::Samples;
 
-/// Objects that updates go round.
+/// Number of objects that are updated in turn.
 pub(crate) const OBJECTS: usize = 160;
-/// The namespaces: what is updated and watched, and what is listed.
+/// The namespaces: one for updates and watches, one for lists.
 pub(crate) const BUSY: &str = "bench-busy";
 const LISTED: [&str; 2] = ["bench-listed-small", "bench-listed-large"];
-/// A real server needs so long after its start until it burns little by itself.
+/// Time after the start until a real server uses little CPU by itself.
 pub(crate) const SETTLING: Duration = Duration::from_secs(3);
 const IDLE_FOR: Duration = Duration::from_secs(2);
-/// After watchers are closed the server is looked at so often, for so long each time, until it does next to nothing.
+/// Number and length of looks at a server after its watchers are closed, until it does next to nothing.
 const CLEARING_LOOKS: usize = 60;
 const CLEARING_LOOK: Duration = Duration::from_millis(50);
 const CLEARED_SHARE: f64 = 0.02;
@@ -29,48 +29,48 @@ const CLEARED_SHARE: f64 = 0.02;
 const WATCHERS_FOR_MEMORY: usize = 1000;
 const WRITES_FOR_MEMORY: usize = 200;
 
-/// Watchers, and writes of a sample.
+/// Watchers, and writes per sample.
 const EVENTS: [(usize, usize); 2] = [(MANY, 200), (100, 1000)];
-/// The largest number of watchers that a real server is measured with.
+/// The largest number of watchers for a real server.
 pub(crate) const MANY: usize = 1000;
 
 const CROWD_WRITES: usize = 100;
 
-/// What can be measured alone.
+/// A part that can be measured alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Part {
-    /// Memory of watchers, and events to the largest number of them.
+    /// Memory of watchers, and events to the largest number of watchers.
     Watchers,
     /// Creates, lists and the memory of objects.
     Lists,
     /// Updates, and events to 100 and to 1,000 watchers.
     Events,
-    /// As many updates of one kind as are reached, and one watcher. This part and those below are measured only when they are asked for.
+    /// The highest rate of updates of one kind, with one watcher. This part and those below run only if `--only` names them.
     ScaleUpdates,
     /// 18,000 open watches.
     ScaleWatches,
-    /// 100,000 objects of 10 KiB, and a first list of them.
+    /// 100,000 objects of 10 KiB, and the first list of all objects.
     ScaleObjects,
-    /// Watchers beside one that does not read.
+    /// Watchers beside one watcher that does not read.
     ScaleReader,
 }
 
-/// How much is done.
+/// The amount of work.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Effort {
-    /// Everything, or one part.
+    /// The only part to measure; `None` for all.
     pub only: Option<Part>,
     /// Samples of each figure that is measured more than once.
     pub rounds: usize,
-    /// Of the two lists.
+    /// Sizes of the two lists.
     pub list_objects: &'static [usize],
-    /// All writes are divided by this.
+    /// The divisor of all numbers of writes.
     pub divisor: usize,
     /// Watchers that the mock alone must bear.
     pub crowd: usize,
-    /// Objects of 10 KiB.
+    /// Number of objects of 10 KiB.
     pub objects: usize,
-    /// How long each part of a `scale-…` lasts that goes by time.
+    /// Length of each timed part of a `scale-…`.
     pub window: Duration,
 }
 
@@ -80,14 +80,14 @@ impl Effort {
     }
 }
 
-/// One server with its connections and what was measured so far.
+/// One server with its connections and measurements so far.
 pub(crate) struct Subject {
     pub server: ApiServer,
     pub figures: Samples<Figure>,
     pub busy: Writers,
-    /// CPU that it burns when nobody asks, in microseconds a second.
+    /// Its CPU without requests, in microseconds per second.
     pub idle_us_per_s: f64,
-    /// The mock is so much cheaper that it needs more work for the same precision.
+    /// A factor for its work: the mock is so much cheaper that it needs more work for the same precision.
     work: usize,
 }
 
@@ -115,13 +115,14 @@ impl Subject {
         Ok(Meter { cpu_us: self.server.measured()?.cpu_us()?, at: Instant::now() })
     }
 
-    /// The CPU since then that was spent on requests, in microseconds.
+    /// CPU since then for requests, in microseconds.
     pub fn spent_us(&self, since: &Meter) -> Result<f64> {
         let idle = self.idle_us_per_s * since.at.elapsed().as_secs_f64();
         Ok((self.server.measured()?.cpu_us()? - since.cpu_us - idle).max(0.0))
     }
 
-    /// Creates the objects of a list: the cost of a create and of an object. Answers the connections for listing.
+    /// Creates the objects of a list, and measures the cost of a create and of an object. Returns the connections for
+    /// listing.
     async fn fill(&mut self, namespace: &'static str, objects: usize) -> Result<Writers> {
         let mut writers = Writers::open(&self.server.endpoint, namespace).await?;
         let (meter, rss) = (self.meter()?, self.server.measured()?.rss_bytes()?);
@@ -141,7 +142,8 @@ impl Subject {
         Ok(())
     }
 
-    /// The cost of an event with so many watchers; answers the CPU of as many updates before and after it, which nobody watches.
+    /// Measures the cost of an event with this many watchers. Returns the CPU of as many unwatched updates before and
+    /// after it.
     async fn events(&mut self, watchers: usize, writes: usize) -> Result<[f64; 2]> {
         let before = self.window(writes).await?;
         let mut crowd = self.watchers(watchers).await?;
@@ -154,13 +156,13 @@ impl Subject {
         crowd.close().await;
         anyhow::ensure!(delivered >= expected, "{delivered} of {expected} events came to {watchers} watchers");
         self.clear_away().await?;
-        // Before and after, so that a drift of the machine does not count as events.
+        // The mean of before and after, so that a drift of the machine does not count as events.
         let after = self.window(writes).await?;
         self.figures.add(Figure::EventCpu(watchers), (spent - f64::midpoint(before, after)) / delivered as f64);
         Ok([before, after])
     }
 
-    /// Waits until the server has cleared away what was closed, so that nothing else is billed for it.
+    /// Waits until the server has cleaned up closed watches, so that their cost does not count elsewhere.
     async fn clear_away(&self) -> Result<()> {
         for _ in 0..CLEARING_LOOKS {
             let meter = self.meter()?;
@@ -172,7 +174,7 @@ impl Subject {
         Ok(())
     }
 
-    /// The CPU of so many updates that nobody watches, which is too short a time to say what one costs.
+    /// CPU of this many unwatched updates; the time is too short to give the cost of one.
     async fn window(&mut self, writes: usize) -> Result<f64> {
         let meter = self.meter()?;
         self.busy.flat_out(Write::Update, OBJECTS, writes).await?;
@@ -180,8 +182,8 @@ impl Subject {
         self.spent_us(&meter)
     }
 
-    /// What watchers need that are idle, and then that were sent events. Only right on a server that has just started: memory that somebody left
-    /// behind is used again.
+    /// Measures the memory of idle watchers, and then of watchers that received events. This is only right on a server
+    /// that has just started, because freed memory is reused.
     async fn watcher_memory(&mut self, count: usize) -> Result<()> {
         let rss = self.server.measured()?.rss_bytes()?;
         let mut crowd = self.watchers(count).await?;
@@ -202,7 +204,7 @@ impl Subject {
     }
 }
 
-/// The memory of watchers, on servers that have done nothing before; the first one alone gets the crowd.
+/// The memory of watchers, on fresh servers; only the first one gets the crowd.
 pub(crate) async fn fresh(subjects: &mut [Subject], effort: Effort) -> Result<()> {
     if !effort.has(Part::Watchers) {
         return Ok(());
@@ -266,7 +268,8 @@ async fn lists(subjects: &mut [Subject], effort: Effort) -> Result<()> {
     Ok(())
 }
 
-/// A real server ends watches that it believes too slow. Such a round is left out, and the others count. The mock must not.
+/// A real server ends watches that it considers too slow. Such a round is left out, and the others count. The mock must
+/// not end any.
 pub(crate) fn allow(subject: &Subject, outcome: Result<()>) -> Result<()> {
     match outcome {
         Err(error) if !subject.server.is_mock() => say(subject, &format!("left out: {error:#}")),

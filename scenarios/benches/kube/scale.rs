@@ -1,6 +1,6 @@
-//! How far a server goes: the parts that are measured only when they are asked for, because each takes minutes and much memory.
+//! The limits of a server: parts that are measured only on request, because each takes minutes and much memory.
 //!
-//! Owns what each needs, and how long it may take.
+//! Owns the needs of each part, and its time limit.
 
 mod objects;
 mod reader;
@@ -14,12 +14,13 @@ use procfs::Current as _;
 
 use super::measure::{Effort, Part, Subject, allow, say};
 
-/// A part on one server, all its rounds: a real one creates some hundred objects a second where the machine is busy.
+/// Time limit of a part on one server, with all its rounds: on a busy machine a real one creates some hundred objects a
+/// second.
 const LIMIT: Duration = Duration::from_mins(15);
 
-/// Memory in MiB: of the mock and this process, and of a real server beside them.
+/// Needed memory in MiB: for the mock and this process, and for a real server beside them.
 const fn needed_mib(part: Part, effort: Effort) -> (usize, usize) {
-    // What a list of them holds in one piece is several times their size in a real server.
+    // A list of them in one piece takes several times their size in a real server.
     let objects_mib = effort.objects * objects::BYTES / (1 << 20);
     match part {
         Part::ScaleWatches => (1_500, 6_000),
@@ -28,7 +29,7 @@ const fn needed_mib(part: Part, effort: Effort) -> (usize, usize) {
     }
 }
 
-/// Says what a part needs and fails where there is less; whether there is room for a real server as well.
+/// Prints the needs of a part, and fails if there is less. Returns whether there is room for a real server as well.
 pub(crate) fn has_room(part: Part, effort: Effort) -> Result<bool> {
     let (mock, real) = needed_mib(part, effort);
     let meminfo = procfs::Meminfo::current().context("failed to read how much memory is free")?;
@@ -43,11 +44,11 @@ pub(crate) fn has_room(part: Part, effort: Effort) -> Result<bool> {
     Ok(free >= mock + real)
 }
 
-/// One part on all servers; in turn where it has rounds.
+/// One part on all servers, in turn if it has rounds.
 pub(crate) async fn measure(subjects: &mut [Subject], part: Part, effort: Effort) -> Result<()> {
     let rounds = match part {
         Part::ScaleUpdates => effort.rounds,
-        // As many in one order as in the other.
+        // An equal number of rounds in both orders.
         Part::ScaleReader => 2 * effort.rounds,
         _ => 1,
     };

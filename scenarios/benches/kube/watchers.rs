@@ -1,4 +1,4 @@
-//! Many watches over TLS, each on a connection of its own or as streams of some, that count what they are sent.
+//! Many watches over TLS, each on its own connection or as a stream of a shared one, which count their events.
 //!
 //! Owns the reading side: a counter that all share. It keeps no event.
 
@@ -15,19 +15,19 @@ use tokio::task::JoinSet;
 use super::lags::{Lags, Reading};
 use crate::kit::client::{Client, Endpoint};
 
-/// Handshakes at a time.
+/// The most handshakes at a time.
 const OPENING: usize = 32;
-/// Nothing is delivered for so long: no more will come.
+/// Time without an event after which no more are expected.
 const STANDSTILL: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(2);
 
-/// Which watches are opened.
+/// The watches to open.
 #[derive(Clone, Default)]
 pub(crate) struct Wanted {
     pub count: usize,
-    /// Over HTTP/2, so many on each connection; otherwise each has one of HTTP/1.1.
+    /// With HTTP/2: number of watches per connection; `None`: each has its own HTTP/1.1 connection.
     pub streams: Option<usize>,
-    /// Is told what comes.
+    /// The receiver of the events' times.
     pub lags: Option<Arc<Lags>>,
 }
 
@@ -66,7 +66,7 @@ impl Watchers {
         Ok(Self { tasks, events })
     }
 
-    /// Waits until `expected` events were delivered since the start, or nothing moves; how many were.
+    /// Waits until `expected` events were delivered since the start, or none come any more. Returns their number.
     pub async fn delivered(&mut self, expected: u64) -> Result<u64> {
         let (mut last, mut since) = (0, Instant::now());
         loop {
@@ -85,13 +85,12 @@ impl Watchers {
         }
     }
 
-    /// Closes all connections.
     pub async fn close(mut self) {
         self.tasks.shutdown().await;
     }
 }
 
-/// Opens a connection and so many watches on it.
+/// Opens a connection and this many watches on it.
 async fn opened(to: &Endpoint, path: &str, streams: usize) -> Result<Vec<(Client, Incoming)>> {
     let mut clients = vec![to.connect().await?];
     for _ in 1..streams {
@@ -106,7 +105,7 @@ async fn opened(to: &Endpoint, path: &str, streams: usize) -> Result<Vec<(Client
     Ok(watches)
 }
 
-/// Opens a watch that nobody reads, over HTTP/1.1: what it is sent stays where it is.
+/// Opens a watch over HTTP/1.1 that is never read: its data stays in the buffers.
 pub(crate) async fn unread(to: &Endpoint, namespace: &str) -> Result<impl Sized + use<>> {
     opened(to, &watching(to, namespace).await?, 1).await
 }
@@ -114,7 +113,8 @@ pub(crate) async fn unread(to: &Endpoint, namespace: &str) -> Result<impl Sized 
 /// Holds the connection for as long as it reads.
 async fn follow(_client: Client, mut body: Incoming, events: Arc<AtomicU64>, lags: Option<Arc<Lags>>) -> Result<()> {
     let mut reading = Reading::default();
-    // No deadline here: an idle watch is silent for as long as nobody writes. Whoever waits for events has one.
+    // There is no deadline here, because an idle watch is silent while nothing is written. Waiting for events has a
+    // deadline of its own.
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame?.into_data() else { continue };
         if let Some(lags) = &lags {
@@ -125,7 +125,7 @@ async fn follow(_client: Client, mut body: Incoming, events: Arc<AtomicU64>, lag
     Ok(())
 }
 
-/// The path of a watch from the present on: the revision of an empty page of the namespace.
+/// The path of a watch from the present on, with the revision of an empty page of the namespace.
 async fn watching(to: &Endpoint, namespace: &str) -> Result<String> {
     let path = format!("/api/v1/namespaces/{namespace}/configmaps");
     let text = to.connect().await?.call(Method::GET, &format!("{path}?limit=1"), "").await?;

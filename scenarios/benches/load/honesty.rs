@@ -1,7 +1,7 @@
-//! Whether what is reported is true: a server that holds every answer for two seconds of each ten.
+//! Checks whether reported latencies are true, with a server that holds every answer for two seconds of each ten.
 //!
-//! The truth is what a user of the planned moments would have seen: the rest of the freeze when it fell into one, and next
-//! to nothing else. It is computed from the plan and the clock, not from anything that was measured.
+//! The truth is the wait of a user at the planned moments: the rest of the freeze for a moment within one, and next to
+//! nothing otherwise. It is computed from the plan and the clock, not from any measurement.
 
 use anyhow::Result;
 use serde_json::json;
@@ -12,18 +12,18 @@ use super::tools::{Loop, Tool, Tools};
 use crate::kit::floor::{FREEZE_MS, FREEZE_PATH, PERIOD_MS, clock_ms};
 use crate::kit::report::Report;
 
-/// A freeze makes four hundred of these wait, which a server catches up with in some ten milliseconds.
+/// Rate of requests. A freeze makes four hundred of them wait, which a server answers in some ten milliseconds.
 const PER_SECOND: f64 = 200.0;
-/// How far what is reported may be from the truth.
+/// The allowed difference between report and truth.
 const ERROR_MAX: f64 = 0.02;
 /// Connections of the closed loops.
 const CONNECTIONS: usize = 16;
-/// Where lateness is measured.
+/// The rate of the lateness measurement.
 const LATENESS_PER_SECOND: f64 = 1000.0;
-/// The most lateness that an idle machine excuses, in milliseconds at p99.
+/// The most lateness on an idle machine, in milliseconds at p99.
 const LATENESS_MAX_MS: f64 = 0.2;
 
-/// How late requests are sent at 1,000 a second.
+/// Lateness of requests at 1,000 a second.
 pub(crate) fn lateness(server: &Server, quick: bool, report: &mut Report) -> Result<()> {
     let seconds = if quick { 2.0 } else { 10.0 };
     println!("lateness at {LATENESS_PER_SECOND} requests/s for {seconds} s (p50, p99, p99.9, max):");
@@ -43,7 +43,7 @@ pub(crate) fn lateness(server: &Server, quick: bool, report: &mut Report) -> Res
     Ok(())
 }
 
-/// What every generator reports of the server that freezes.
+/// Every generator's report about the freezing server.
 pub(crate) fn measure(server: &Server, tools: &Tools, quick: bool, report: &mut Report) -> Result<()> {
     let seconds = if quick { 10.0 } else { 20.0 };
     println!("a server that answers nothing during {FREEZE_MS} ms of each {PERIOD_MS} ms, for {seconds} s:\n");
@@ -51,7 +51,7 @@ pub(crate) fn measure(server: &Server, tools: &Tools, quick: bool, report: &mut 
     for (name, poisson, http2) in
         [("longhaul, constant", false, false), ("longhaul, Poisson", true, false), ("longhaul, HTTP/2", true, true)]
     {
-        // Begins a second from now, so that the process is there in time.
+        // It begins a second from now, so that the process has started in time.
         let begin_ms = clock_ms()? + 1000.0;
         let mode = Mode::Open { per_second: PER_SECOND, seconds, poisson };
         let (told, _) = super::tools::ours(server, FREEZE_PATH, 1, http2, mode, begin_ms)?;
@@ -85,7 +85,7 @@ pub(crate) fn measure(server: &Server, tools: &Tools, quick: bool, report: &mut 
     Ok(())
 }
 
-/// p99 and p99.9 in milliseconds of what users at the planned moments would have waited.
+/// The true p99 and p99.9 waits of users at the planned moments, in milliseconds.
 fn truth(begin_ms: f64, seconds: f64, poisson: bool) -> Result<[f64; 2]> {
     let plan = ours::plan(PER_SECOND, seconds, poisson, 1, false)?;
     let planned = usize::try_from(plan.planned())?;

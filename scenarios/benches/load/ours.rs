@@ -1,4 +1,4 @@
-//! Our generator as a process of its own, so that its CPU time and memory are its own.
+//! Our generator as a separate process, so that its CPU time and memory are its own.
 
 use std::time::{Duration, Instant};
 
@@ -7,17 +7,17 @@ use loadgen::admission::{Client, Config, Interval, Load, Plan, Target};
 use procfs::WithCurrentSystemInfo as _;
 use serde::{Deserialize, Serialize};
 
-/// What every generator posts: 4 KiB.
+/// Size of every generator's body: 4 KiB.
 pub(crate) const BODY_BYTES: usize = 4096;
 const SEED: u64 = 7;
-/// How often counters are read, at most; a run reads them once a second.
+/// Longest interval of reading counters; a run reads them once a second.
 const LOOK: Duration = Duration::from_millis(500);
-/// What threads need until they could send.
+/// Time that threads need before they can send.
 const STARTING: Duration = Duration::from_millis(200);
-/// Answers that are under way at the end may take so long.
+/// Time limit of answers that are under way at the end.
 const DRAIN: Duration = Duration::from_secs(10);
 
-/// What a generator process does.
+/// The task of a generator process.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Task {
     pub(crate) url: String,
@@ -25,21 +25,30 @@ pub(crate) struct Task {
     pub(crate) threads: u32,
     pub(crate) http2: bool,
     pub(crate) mode: Mode,
-    /// The moment of the first request, in milliseconds since 1970; now when it is past.
+    /// The moment of the first request, in milliseconds since 1970; now if it is past.
     pub(crate) begin_ms: f64,
 }
 
 #[derive(Serialize, Deserialize)]
 pub(crate) enum Mode {
-    /// A closed loop with so many connections (HTTP/2: streams) a thread, for so long.
-    Saturate { connections: usize, seconds: f64 },
-    /// The same until each of these numbers of requests was sent; memory is read there.
-    Count { connections: usize, marks: Vec<u64> },
-    /// An open loop.
-    Open { per_second: f64, seconds: f64, poisson: bool },
+    /// A closed loop with this many connections (HTTP/2: streams) per thread, for this long.
+    Saturate {
+        connections: usize,
+        seconds: f64,
+    },
+    /// A closed loop until each of these numbers of requests was sent; memory is read at each.
+    Count {
+        connections: usize,
+        marks: Vec<u64>,
+    },
+    Open {
+        per_second: f64,
+        seconds: f64,
+        poisson: bool,
+    },
 }
 
-/// What it says in the end.
+/// The output of a generator process.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Told {
     pub(crate) requests: u64,
@@ -49,7 +58,7 @@ pub(crate) struct Told {
     /// Response times and lateness in milliseconds at p50, p99, p99.9 and the maximum.
     pub(crate) response_ms: [f64; 4],
     pub(crate) lateness_ms: [f64; 4],
-    /// At each mark.
+    /// Memory at each mark.
     pub(crate) rss_bytes: Vec<u64>,
     pub(crate) examples: Vec<String>,
 }
@@ -72,7 +81,7 @@ pub(crate) fn plan(per_second: f64, seconds: f64, poisson: bool, threads: u32, h
     Ok(loadgen::admission::bench::plan_of_one(&config, SEED, Duration::from_secs_f64(seconds), BODY_BYTES)?)
 }
 
-/// Is a generator process.
+/// Runs as a generator process.
 pub(crate) fn generate(task: &str) -> Result<()> {
     let task: Task = serde_json::from_str(task)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -91,7 +100,7 @@ async fn work(task: &Task) -> Result<Told> {
     let (load, total) = match &task.mode {
         Mode::Saturate { connections, seconds } => {
             let plan = endless()?;
-            // Connecting counts, as it does with the others.
+            // Connecting counts, as with the other generators.
             start = Instant::now();
             let load = Load::saturate(plan, &target, *connections)?;
             let mut total = Interval::default();
@@ -116,7 +125,8 @@ async fn work(task: &Task) -> Result<Told> {
         }
         Mode::Open { per_second, seconds, poisson } => {
             let plan = plan(*per_second, *seconds, *poisson, task.threads, task.http2)?;
-            // Not before everything is there: as lateness of the first requests it would be counted, and no load begins so.
+            // It begins only when everything is there: otherwise the start would count as lateness of the first
+            // requests, unlike in a real load.
             let begin = (start + Duration::from_secs_f64(wait_ms.max(0.0) / 1e3)).max(Instant::now() + STARTING);
             let load = Load::start(plan, &target, begin)?;
             let mut total = Interval::default();

@@ -1,7 +1,5 @@
-//! What the generators that people know print, and which figure of it is which. Pure, so that it is tested on recorded samples
-//! (`tests/e2e/tools.rs`).
+//! Parses the output of well-known generators. Pure, so that it is tested on recorded samples (`tests/e2e/tools.rs`).
 
-/// A generator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tool {
     Ours,
@@ -27,18 +25,17 @@ impl Tool {
     }
 }
 
-/// The figures of a closed loop.
 #[derive(Debug)]
 pub(crate) struct Parsed {
     pub(crate) per_second: f64,
-    /// Those that were answered well.
+    /// Number of valid answers.
     pub(crate) requests: f64,
     pub(crate) failed: f64,
-    /// What comes closest to it, where the tool has no percentiles.
+    /// The 99th percentile, or the closest figure if the tool has no percentiles.
     pub(crate) p99_ms: Option<f64>,
 }
 
-/// Reads what the tool wrote to stdout. `None` when a figure is missing.
+/// Parses the tool's stdout. `None` if a figure is missing.
 pub(crate) fn parse(tool: Tool, text: &str) -> Option<Parsed> {
     if tool == Tool::Oha {
         return parse_oha(text);
@@ -66,7 +63,7 @@ pub(crate) fn parse(tool: Tool, text: &str) -> Option<Parsed> {
                 })
             };
             let failed = count("failed")? + count("errored")?;
-            // It has no percentiles: `max` of the line of request times is what comes closest.
+            // It has no percentiles: `max` in the line of request times is the closest figure.
             let times = text.lines().find(|line| line.starts_with("time for request:"))?;
             let p99_ms = times.split_whitespace().nth(4).and_then(duration_ms);
             Parsed { per_second, requests: count("succeeded")?, failed, p99_ms }
@@ -98,7 +95,8 @@ pub(crate) fn parse(tool: Tool, text: &str) -> Option<Parsed> {
     })
 }
 
-/// The JSON of oha (`--output-format json`): times in seconds, calls that were cut off at the end among the errors.
+/// Parses the JSON of oha (`--output-format json`): times are in seconds, and calls that were cut off at the end count
+/// among the errors.
 fn parse_oha(text: &str) -> Option<Parsed> {
     const CUT_OFF: &str = "aborted due to deadline";
     let value: serde_json::Value = serde_json::from_str(text).ok()?;
@@ -115,7 +113,7 @@ fn parse_oha(text: &str) -> Option<Parsed> {
     Some(Parsed { per_second, requests, failed, p99_ms })
 }
 
-/// `1.23ms`, `250us`, `2.01s`.
+/// Parses a duration such as `1.23ms`, `250us`, `2.01s`.
 fn duration_ms(text: &str) -> Option<f64> {
     let split = text.find(|c: char| c.is_ascii_alphabetic())?;
     let number: f64 = text[..split].parse().ok()?;

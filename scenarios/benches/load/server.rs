@@ -1,5 +1,6 @@
-//! The server that all generators meet, a bare one in a process of its own (`kit/floor.rs`). Under [`floor::FREEZE_PATH`] it holds every answer
-//! during the first two seconds of each ten of the clock, so that the truth about its latency can be computed.
+//! The server for all generators, a bare one in a separate process (`kit/floor.rs`). Under [`floor::FREEZE_PATH`] it
+//! holds every answer during the first two seconds of each ten of the clock, so that the truth about its latency can be
+//! computed.
 
 use std::net::{SocketAddr, TcpStream};
 use std::process::Stdio;
@@ -10,10 +11,9 @@ use anyhow::{Context as _, Result};
 use crate::kit::floor;
 use crate::kit::process::{Running, free};
 
-/// As long as a busy machine needs.
+/// Time limit of a start on a busy machine.
 const START_LIMIT: Duration = Duration::from_secs(30);
 
-/// The running server.
 pub(crate) struct Server {
     _running: Running,
     _folder: tempfile::TempDir,
@@ -38,7 +38,6 @@ impl Server {
         Ok(Self { _running: running, _folder: folder, address, ca_pem: authority.ca_pem().to_owned() })
     }
 
-    /// The URL of a path.
     pub(crate) fn url(&self, path: &str) -> String {
         format!("https://{}{path}", self.address)
     }

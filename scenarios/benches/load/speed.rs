@@ -1,4 +1,4 @@
-//! How fast, and at what cost: closed loops of every generator against one server, in turn.
+//! Rate and cost: closed loops of every generator against one server, in turn.
 
 use anyhow::Result;
 use serde_json::json;
@@ -8,17 +8,18 @@ use super::server::Server;
 use super::tools::{Loop, Run, Tool, Tools, can, ours};
 use crate::kit::report::{Report, median};
 
-/// Connections of a thread over HTTP/1.1, enough that the server always has work and few enough that nothing waits long.
+/// Connections per thread over HTTP/1.1: enough that the server always has work, and few enough that no request waits
+/// long.
 const CONNECTIONS: usize = 16;
-/// Streams of a thread over HTTP/2, on one connection.
+/// Streams per thread over HTTP/2, on one connection.
 const STREAMS: usize = 64;
 const ROUNDS: usize = 3;
 const SECONDS: u32 = 3;
 const PATH: &str = "/mutate";
 
-/// Between these numbers of requests memory must not grow.
+/// Memory must not grow between these numbers of requests.
 const MARKS: [u64; 2] = [1_000_000, 10_000_000];
-/// By how much it may differ.
+/// The allowed difference.
 const GROWTH_MAX_BYTES: u64 = 1 << 20;
 
 /// The highest rates on one and on two threads, over HTTP/1.1 and HTTP/2.
@@ -38,7 +39,7 @@ pub(crate) fn measure(server: &Server, tools: &Tools, quick: bool, report: &mut 
             let mut runs: Vec<Vec<Run>> = vec![Vec::new(); able.len()];
             for round in 0..rounds {
                 for place in 0..able.len() {
-                    // Each round begins with another, so that none always comes after the same.
+                    // Each round begins with another generator, so that none always follows the same one.
                     let place = (place + round) % able.len();
                     match tools.run(able[place], server, task) {
                         Ok(run) => runs[place].push(run),
@@ -92,7 +93,7 @@ fn show(http2: bool, threads: u32, able: &[Tool], runs: &[Vec<Run>], report: &mu
     report.add(&format!("speed {protocol} {threads}"), samples);
 }
 
-/// A tool that cannot do it is told of and left out; what it said may be long.
+/// Reports a tool that failed, shortened; it is left out.
 pub(crate) fn failed(tool: Tool, error: &anyhow::Error) {
     let text = format!("{error:#}");
     let first: String = text.chars().take(300).collect();

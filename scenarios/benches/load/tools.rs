@@ -1,4 +1,4 @@
-//! The generators that people know: what each can do and how it is called.
+//! The well-known generators: abilities and command lines.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -11,34 +11,35 @@ pub(crate) use super::output::Tool;
 use super::output::parse;
 use super::server::Server;
 
-/// Whether the tool can do this at all: one that takes more threads than it is told is no comparison.
+/// Whether the tool can do this at all. A tool that uses more threads than configured is no comparison.
 pub(crate) fn can(tool: Tool, http2: bool, threads: u32) -> bool {
     match tool {
         Tool::Ours | Tool::H2load | Tool::Hey => true,
         Tool::Wrk => !http2,
         Tool::Ab => !http2 && threads == 1,
-        // It has no flag for threads. A connection of HTTP/2 stays on one; those of HTTP/1.1 are spread over every core.
+        // It has no flag for threads. An HTTP/2 connection stays on one; HTTP/1.1 connections are spread over every
+        // core.
         Tool::Oha => http2 || std::thread::available_parallelism().is_ok_and(|cores| cores.get() == threads as usize),
     }
 }
 
-/// What one closed-loop run said.
+/// The result of one closed-loop run.
 #[derive(Debug, Clone)]
 pub(crate) struct Run {
     pub(crate) per_second: f64,
-    /// CPU time of the generator for each request, in microseconds.
+    /// CPU time of the generator per request, in microseconds.
     pub(crate) cpu_us: f64,
-    /// The 99th percentile as the tool reports it, in milliseconds, or what comes closest.
+    /// The 99th percentile as the tool reports it, in milliseconds, or the closest figure.
     pub(crate) p99_ms: Option<f64>,
 }
 
-/// Those that are installed, with the files they need.
+/// The installed tools, with the files that they need.
 pub(crate) struct Tools {
     pub(crate) present: Vec<Tool>,
     directory: tempfile::TempDir,
 }
 
-/// What a closed loop should do.
+/// The settings of a closed loop.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Loop<'a> {
     pub(crate) path: &'a str,
@@ -50,7 +51,7 @@ pub(crate) struct Loop<'a> {
 }
 
 impl Tools {
-    /// Looks which tools are there, and writes the body down for them.
+    /// Finds the installed tools, and writes the body to a file for them.
     pub(crate) fn find(body: &[u8]) -> Result<Self> {
         let directory = tempfile::tempdir()?;
         std::fs::write(directory.path().join("body"), body)?;
@@ -99,7 +100,7 @@ impl Tools {
         }
         let (program, arguments) = self.command(tool, server, task);
         let before = children_cpu_s()?;
-        // oha's threads that collect its results; those that send are not affected.
+        // This sets oha's threads that collect results; those that send are not affected.
         let threads = ("TOKIO_WORKER_THREADS", task.threads.to_string());
         let output = Command::new(&program)
             .args(&arguments)
@@ -135,7 +136,7 @@ impl Tools {
                 format!("--h1 -t{threads} -c{connections} -D{seconds} -d {body} -H content-type:application/json {url}")
             }
             Tool::Hey => {
-                // Without a host of its own it sends the port in the server's name, which rustls refuses.
+                // Without a host setting it sends the port in the server's name, which rustls refuses.
                 let h2 = if http2 { "-h2 " } else { "" };
                 format!(
                     "{h2}-host localhost -cpus {threads} -c {connections} -z {seconds}s -m POST -D {body} -T application/json {url}"
@@ -159,7 +160,7 @@ impl Tools {
     }
 }
 
-/// Runs our generator; returns what it said and its CPU time in seconds.
+/// Runs our generator. Returns its output and its CPU time in seconds.
 pub(crate) fn ours(
     server: &Server,
     path: &str,

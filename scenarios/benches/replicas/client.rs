@@ -1,4 +1,4 @@
-//! The client: connections that ask one question after the other, and openssl for handshakes.
+//! The client: connections that send one request after the other, and openssl for handshakes.
 
 use std::net::SocketAddr;
 use std::process::Stdio;
@@ -12,10 +12,8 @@ use tokio::task::JoinSet;
 use super::world::{NAMESPACE, World, name};
 use crate::kit::client::Endpoint;
 
-/// Who asks one server.
 pub(crate) struct Caller(Endpoint);
 
-/// What was read.
 pub(crate) struct Reading {
     times_us: Histogram<u64>,
     elapsed: Duration,
@@ -37,13 +35,13 @@ impl Caller {
         Ok(Self(Endpoint::new(address, world.authority.ca_pem(), Some(&pair), "")?))
     }
 
-    /// Whether a question is answered with a count.
+    /// Whether a request is answered with a count.
     pub(crate) async fn is_answered(&self) -> bool {
         let asked = ask(self.0.clone(), Instant::now());
         matches!(tokio::time::timeout(Duration::from_secs(5), asked).await, Ok(Ok(times)) if !times.is_empty())
     }
 
-    /// Asks for counts over so many connections, for so long.
+    /// Requests counts over this many connections, for this long.
     pub(crate) async fn read(&self, connections: usize, window: Duration) -> Result<Reading> {
         let begun = Instant::now();
         let mut tasks = JoinSet::new();
@@ -58,7 +56,7 @@ impl Caller {
     }
 }
 
-/// At least one question, and others until `end`.
+/// At least one request, and others until `end`.
 async fn ask(endpoint: Endpoint, end: Instant) -> Result<Histogram<u64>> {
     let mut client = endpoint.connect().await?;
     let path = format!("/api/v1/namespaces/{NAMESPACE}/deployments/{}/replicas", name(0));
@@ -74,7 +72,7 @@ async fn ask(endpoint: Endpoint, end: Instant) -> Result<Histogram<u64>> {
     }
 }
 
-/// Full handshakes a second; nothing where there is no openssl.
+/// Full handshakes per second; `None` if openssl is missing.
 pub(crate) async fn handshakes(world: &World, address: SocketAddr, window: Duration) -> Result<Option<f64>> {
     let mut command = tokio::process::Command::new("openssl");
     command.args(["s_time", "-new", "-tls1_3", "-time", &window.as_secs().max(1).to_string(), "-connect"]);
@@ -82,7 +80,7 @@ pub(crate) async fn handshakes(world: &World, address: SocketAddr, window: Durat
     command.arg("-cert").arg(world.file("client.crt")).arg("-key").arg(world.file("client.key"));
     let Ok(output) = command.stdin(Stdio::null()).kill_on_drop(true).output().await else { return Ok(None) };
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    // `1234 connections in 4 real seconds, 0 bytes read per connection`
+    // The line has the form `1234 connections in 4 real seconds, 0 bytes read per connection`.
     let line =
         said.lines().find(|line| line.contains("real seconds")).with_context(|| format!("openssl said {said}"))?;
     let mut numbers = line.split(' ').filter_map(|word| word.parse::<f64>().ok());

@@ -1,4 +1,4 @@
-//! The servers that are measured, and how each is started.
+//! The measured servers, and the start of each.
 
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
@@ -12,17 +12,16 @@ use super::world::World;
 use crate::kit::floor as bare;
 use crate::kit::process::{Running, beside, free};
 
-/// A list of 100,000 Deployments takes a while on a small machine.
+/// Time limit of a start: a list of 100,000 Deployments takes a while on a small machine.
 const START_LIMIT: Duration = Duration::from_mins(2);
-/// After the list its buffers are given back.
+/// Time in which buffers are released after the list.
 const SETTLE: Duration = Duration::from_secs(15);
-/// As many as the service has.
+/// The service's number of threads.
 const FLOOR_THREADS: usize = 2;
-/// The answer is the same for all: the floor has no other.
+/// The answer is the same for all servers, because the floor has no other.
 const GO_SOURCE: &str = include_str!("go/main.go");
 const GO_MODULE: &str = include_str!("go/go.mod");
 
-/// A running server.
 pub(crate) struct Subject {
     pub(crate) name: &'static str,
     pub(crate) address: SocketAddr,
@@ -42,7 +41,7 @@ impl Subject {
     }
 }
 
-/// The service, as it is released.
+/// The service as released.
 pub(crate) async fn service(world: &World) -> Result<Subject> {
     let address = free()?;
     let bucket = json!({"perSecond": 10_000_000, "burst": 10_000_000});
@@ -60,14 +59,13 @@ pub(crate) async fn service(world: &World) -> Result<Subject> {
     Subject::start(world, "service", address, &mut command).await
 }
 
-/// The bare server.
 pub(crate) async fn floor(world: &World) -> Result<Subject> {
     let address = free()?;
     let mut command = bare::command(address, &world.file("server.crt"), &world.file("server.key"), FLOOR_THREADS)?;
     Subject::start(world, "floor", address, command.arg(world.file("ca.crt"))).await
 }
 
-/// The Go server; an error says what is missing.
+/// The Go server; an error names the missing requirement.
 pub(crate) async fn go(world: &World) -> Result<Subject, String> {
     let program = installer::go_program("replicas-server", GO_SOURCE, GO_MODULE)?;
     let run = async {

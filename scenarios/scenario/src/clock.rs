@@ -3,8 +3,8 @@
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// Milliseconds since the start of the warm-up. Whatever happened before (the world coming up, the population being
-/// filled in) counts as zero. Clones share the same zero.
+/// Milliseconds since the start of the warm-up. Earlier events (the start of the world, the fill of the population)
+/// have the time zero. Clones share the same zero.
 #[derive(Debug, Clone, Default)]
 pub struct Clock {
     zero: Arc<OnceLock<Instant>>,
@@ -21,17 +21,17 @@ impl Clock {
         self.zero.get().is_some()
     }
 
-    /// The time of an instant.
+    /// The time of an instant, in milliseconds.
     pub fn at_ms(&self, instant: Instant) -> u64 {
         self.zero.get().map_or(0, |zero| millis(instant.saturating_duration_since(*zero)))
     }
 
-    /// The instant of a time; none before the clock runs.
+    /// The instant of a time; `None` before the clock runs.
     pub fn instant(&self, at_ms: u64) -> Option<Instant> {
         self.zero.get()?.checked_add(Duration::from_millis(at_ms))
     }
 
-    /// The time now.
+    /// The present time in milliseconds.
     pub fn now_ms(&self) -> u64 {
         self.at_ms(Instant::now())
     }

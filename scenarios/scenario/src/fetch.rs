@@ -1,6 +1,6 @@
-//! Pages of the subject over plain HTTP: what it believes in, and its metrics.
+//! Pages of the subject over plain HTTP: its state and its metrics.
 //!
-//! Owns the connection, which is kept: one that came and went with every reading would show in the subject's own numbers.
+//! Owns the connection, which is kept open: a new one for every reading would show in the subject's own numbers.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use hyper::client::conn::http1::SendRequest;
 use hyper::{Request, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
 
-/// A page that is read, perhaps again and again.
+/// A page that is read, perhaps repeatedly.
 pub struct Page {
     url: String,
     authority: String,
@@ -19,7 +19,7 @@ pub struct Page {
     open: Option<Connection>,
 }
 
-/// How long a page may take, and how large it may be.
+/// Limits of time and size for a page.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Longest time for the whole page.
@@ -34,19 +34,18 @@ struct Connection {
 }
 
 impl Page {
-    /// A page of which nothing is read yet; or what is wrong with its address.
+    /// A page that has not been read yet, or an error about its address.
     pub fn new(url: &str, limits: Limits) -> Result<Self, String> {
         let (authority, uri) = page_address(url, "http://127.0.0.1:9000/metrics")?;
         let path = uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
         Ok(Self { url: url.to_owned(), authority, path, limits, open: None })
     }
 
-    /// Its address.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Reads it. An error says what was asked and what came, and the next reading begins with a new connection.
+    /// Reads the page. An error names the request and the answer; the next reading then uses a new connection.
     pub async fn get(&mut self) -> Result<Bytes, String> {
         let answer = self.limits.answer;
         match tokio::time::timeout(answer, self.kept_or_new()).await {
@@ -59,7 +58,8 @@ impl Page {
         }
     }
 
-    /// By the connection that is open; a server may have closed it meanwhile, which is no error of the page.
+    /// Reads over the open connection, or over a new one: the server may have closed the old one meanwhile, which is no
+    /// error of the page.
     async fn kept_or_new(&mut self) -> Result<(Bytes, Connection), String> {
         if let Some(connection) = self.open.take().filter(|open| !open.sender.is_closed())
             && let Ok(read) = self.exchange(connection).await
@@ -74,7 +74,7 @@ impl Page {
         let stream = tokio::net::TcpStream::connect(&self.authority).await.map_err(|error| error.to_string())?;
         let shaken = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
         let (sender, connection) = shaken.map_err(|error| error.to_string())?;
-        // How it ends is told to who has sent a request.
+        // The sender of a request learns how the connection ends.
         let driver = tokio::spawn(async move { drop(connection.await) });
         Ok(Connection { sender, _driver: tokio_util::task::AbortOnDropHandle::new(driver) })
     }
@@ -93,7 +93,7 @@ impl Page {
     }
 }
 
-/// Host with port, and the whole address; or what is wrong with it and an example.
+/// Host with port, and the whole address, or an error with an example.
 pub fn page_address(url: &str, example: &str) -> Result<(String, Uri), String> {
     let example = format!("write for example `{example}`");
     let uri: Uri = url.parse().map_err(|error| format!("`{url}` is no address ({error}): {example}"))?;
@@ -122,7 +122,7 @@ mod tests {
         }
     }
 
-    /// A server that answers each request of a connection, and closes it after so many.
+    /// A server that answers each request of a connection, and closes the connection after the last answer.
     async fn server(answers: &'static [&'static str]) -> (String, tokio::task::JoinHandle<()>) {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/metrics", listener.local_addr().unwrap());
@@ -141,7 +141,7 @@ mod tests {
         (url, task)
     }
 
-    /// Two readings on one connection; the third finds it closed and makes a new one.
+    /// Two readings use one connection; the third finds it closed and opens a new one.
     #[tokio::test]
     async fn the_connection_is_kept_and_made_anew() {
         const FINE: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\na1";

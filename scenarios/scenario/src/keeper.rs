@@ -1,11 +1,12 @@
-//! Who tidies up after a harness that was killed.
+//! Cleans up after a harness that was killed.
 //!
-//! A process that is killed ends no child and removes no file. So another process of this program, which does nothing else, is told
-//! what would be left: process groups, and folders with keys. It learns of the end from the pipe through which it was told, because
-//! the kernel closes that whatever happened; what was not taken back by then it ends and removes. A group and not a process, because
-//! the parent-death signal of the kernel reaches no grandchildren.
+//! A killed process ends no child and removes no file. So another process of this program, which does nothing else,
+//! gets a list of everything that would be left: process groups, and folders with keys. It learns of the harness's end
+//! from the pipe of that list, because the kernel closes the pipe in any case. It then ends and removes everything that
+//! is still on the list. The list has process groups, because the parent-death signal of the kernel does not reach
+//! grandchildren.
 //!
-//! Owns that process, what it is told and what it does. It must never touch anything that it was not told of.
+//! Owns that process, its orders and its actions. It must never touch anything that is not on its list.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -26,52 +27,51 @@ use crate::out::err;
 
 /// The command that becomes the first process of a node.
 pub const NODE_COMMAND: &str = "node";
-/// How the names of our folders begin. Nothing else is ever removed.
+/// Prefix of our folders. No other folder is ever removed.
 const FOLDER_PREFIX: &str = "longhaul-";
-/// An order is a path or a number.
+/// Longest order: it has a path or a number.
 const ORDER_BYTES_MAX: u64 = 16 << 10;
-/// What a harness may leave at one time: runs beside each other, each with a subject and a folder.
+/// The most entries at one time: runs beside each other, each with a subject and a folder.
 const KEPT_MAX: usize = 4096;
-/// A killed process still writes until the kernel has ended it, so a folder may fill again while it is removed.
+/// Number of tries to remove a folder. A killed process still writes until the kernel has ended it, so the folder may
+/// fill again.
 const TRIES: u32 = 40;
 const BETWEEN_TRIES: Duration = Duration::from_millis(50);
 
-/// The process, once somebody needed it.
+/// The process, once it was needed.
 static KEEPER: Mutex<Keeper> = Mutex::new(Keeper::None);
 
-/// What would be left behind, and what will not be any more.
+/// An entry that would be left behind, or the removal of one.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Order {
-    /// A process group was started.
     Group(i32),
-    /// It has ended.
     Ended(i32),
     /// A folder was made.
     Folder(PathBuf),
-    /// A file with a token was written where the user wanted it.
+    /// A file with a token was written at a path that the user chose.
     File(PathBuf),
-    /// It was removed.
+    /// The folder or file was removed.
     Removed(PathBuf),
-    /// Control planes of real programs are noted in this state directory by the process of this number.
+    /// The process with this number keeps control planes of real programs in this state directory.
     ControlPlanes(PathBuf, u32),
 }
 
 enum Keeper {
-    /// This is not `longhaul`, but a test of its parts: there is no program to start.
+    /// The running program is not `longhaul`, but a test of its parts: there is no program to start.
     None,
     Wanted,
     Running(Child),
 }
 
-/// A folder that only this user can read, and that is gone with its owner, however that ends.
+/// A folder that only this user can read, and that is removed with its owner in all cases.
 pub struct Folder {
-    /// None only while it is dropped.
+    /// `None` only during the drop.
     directory: Option<TempDir>,
 }
 
 impl Folder {
-    /// Makes one for keys.
+    /// Makes a folder for keys.
     pub fn make() -> anyhow::Result<Self> {
         let mode = std::fs::Permissions::from_mode(0o700);
         let directory = tempfile::Builder::new().prefix(FOLDER_PREFIX).permissions(mode).tempdir();
@@ -81,7 +81,6 @@ impl Folder {
         Ok(Self { directory: Some(directory) })
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         self.directory.as_ref().map_or(Path::new(""), TempDir::path)
     }
@@ -91,19 +90,19 @@ impl Drop for Folder {
     fn drop(&mut self) {
         let Some(directory) = self.directory.take() else { return };
         let path = directory.path().to_owned();
-        // Where it cannot be removed now, the keeper tries once more.
+        // If it cannot be removed now, the keeper tries once more.
         if directory.close().is_ok() {
             let _ = tell(&Order::Removed(path));
         }
     }
 }
 
-/// Allows a keeper to be started: the running program knows the command `keeper`.
+/// Allows a keeper to be started: the running program has the command `keeper`.
 pub fn allow() {
     *KEEPER.lock() = Keeper::Wanted;
 }
 
-/// Tells the keeper; the first order starts it.
+/// Sends an order to the keeper; the first order starts it.
 pub fn tell(order: &Order) -> std::io::Result<()> {
     let mut keeper = KEEPER.lock();
     if matches!(*keeper, Keeper::Wanted) {
@@ -115,7 +114,7 @@ pub fn tell(order: &Order) -> std::io::Result<()> {
     child.stdin.as_mut().map_or(Ok(()), |pipe| pipe.write_all(&line))
 }
 
-/// Ends the keeper, as this process is about to end in good order.
+/// Ends the keeper, because this process is about to end in good order.
 pub fn end() {
     if let Keeper::Running(mut child) = std::mem::replace(&mut *KEEPER.lock(), Keeper::None) {
         drop(child.stdin.take());
@@ -124,12 +123,12 @@ pub fn end() {
 }
 
 fn start() -> std::io::Result<Child> {
-    // The file may have been replaced by a newer build since we started; this is the one that runs.
+    // The file may have been replaced by a newer build since the start; this path is the running program.
     let own = Path::new("/proc/self/exe");
     let program = if own.exists() { own.to_owned() } else { std::env::current_exe()? };
     let mut command = Command::new(program);
     command.arg0("longhaul").arg("keeper").stdin(Stdio::piped()).stdout(Stdio::null());
-    // A group of its own: neither Ctrl-C nor a kill of the harness's group may reach it.
+    // It has its own process group: neither Ctrl-C nor a kill of the harness's group may reach it.
     command.process_group(0).spawn()
 }
 
@@ -141,14 +140,14 @@ pub fn keeper() {
     loop {
         line.clear();
         let read = (&mut orders).take(ORDER_BYTES_MAX).read_until(b'\n', &mut line);
-        // A torn line is that of a harness that was killed while it wrote.
+        // A torn line comes from a harness that was killed while it wrote.
         let Some(order) = read.ok().and_then(|_| serde_json::from_slice(&line).ok()) else { break };
         kept.note(order);
     }
     kept.tidy();
 }
 
-/// What would be left behind now.
+/// The list of everything that would be left behind now.
 #[derive(Debug, Default)]
 struct Kept {
     groups: BTreeSet<i32>,
@@ -160,7 +159,7 @@ struct Kept {
 impl Kept {
     fn note(&mut self, order: Order) {
         match order {
-            // 0 would be our own group, 1 and less every process.
+            // 0 would be the keeper's own group; 1 and less would be every process.
             Order::Group(group @ 2..) if self.groups.len() < KEPT_MAX => drop(self.groups.insert(group)),
             Order::Folder(path) if self.folders.len() < KEPT_MAX && is_ours(&path) => drop(self.folders.insert(path)),
             Order::Ended(group) => drop(self.groups.remove(&group)),
@@ -177,22 +176,22 @@ impl Kept {
         self.groups.extend(strays(&self.folders));
         for group in self.groups {
             let ended = Pid::from_raw(group).map(|group| {
-                // Nobody is left who could ask it to end in good order.
+                // No process is left that could end it in good order.
                 rustix::process::kill_process_group(group, Signal::KILL)
             });
             if ended == Some(Ok(())) {
                 err!("longhaul: the harness was killed; its process group {group} was ended");
             }
         }
-        // Before their folders: what is in those says what else is theirs.
+        // They come before their folders, which contain the list of their other parts.
         for (state, owner) in self.control_planes {
             match take_down(&state, owner) {
                 Ok(0) => {}
                 Ok(number) => {
-                    err!("longhaul: the harness was killed; what it left of {number} control plane(s) was removed");
+                    err!("longhaul: the harness was killed; the leftovers of {number} control plane(s) were removed");
                 }
                 Err(error) => {
-                    err!("longhaul: `longhaul cluster down` removes what is left of a control plane: {error}");
+                    err!("longhaul: `longhaul cluster down` removes the leftovers of a control plane: {error}");
                 }
             }
         }
@@ -212,14 +211,14 @@ impl Kept {
     }
 }
 
-/// Groups that nobody told of, because the harness was killed between starting a process and saying so: whoever was given a file in one of
-/// its folders.
+/// Groups that were never reported, because the harness was killed between the start of a process and its report. They
+/// are the processes whose variables name one of its folders.
 fn strays(folders: &BTreeSet<PathBuf>) -> Vec<i32> {
     let own = rustix::process::getpgrp();
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
         let pid = entry.file_name().to_str().and_then(|name| name.parse().ok()).and_then(Pid::from_raw);
-        // What cannot be read is somebody else's, or gone.
+        // An unreadable process belongs to another user, or is gone.
         let (Some(pid), Ok(environment)) = (pid, std::fs::read(entry.path().join("environ"))) else { continue };
         let names = |folder: &PathBuf| {
             let folder = folder.as_os_str().as_encoded_bytes();
@@ -235,15 +234,15 @@ fn strays(folders: &BTreeSet<PathBuf>) -> Vec<i32> {
     found
 }
 
-/// Takes down what a killed process left of control planes.
+/// Stops the control planes that a killed process left.
 fn take_down(state: &Path, owner: u32) -> anyhow::Result<usize> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     Ok(runtime.block_on(kind::cluster::take_down_runs_of(state, owner))?)
 }
 
-/// The words by which this program becomes the first process of a node, which then finds its folder.
+/// The command line that makes this program the first process of a node, which then finds its folder.
 pub fn first_process_of_node() -> Vec<OsString> {
-    // The file may have been replaced by a newer build since we started; this is the one that runs.
+    // The file may have been replaced by a newer build since the start; this path is the running program.
     vec![format!("/proc/{}/exe", std::process::id()).into(), NODE_COMMAND.into()]
 }
 
@@ -257,7 +256,7 @@ fn remove(folder: &Path) -> std::io::Result<()> {
         match std::fs::remove_dir_all(folder) {
             Ok(()) => return Ok(()),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-            // Nobody wakes this thread, so this is a pause and nothing else.
+            // Nothing wakes this thread, so this is only a pause.
             Err(_) => std::thread::park_timeout(BETWEEN_TRIES),
         }
     }
@@ -276,7 +275,7 @@ mod tests {
         command.arg("600").env("KUBECONFIG", folder.path().join("kubeconfig")).process_group(0);
         let mut child = command.spawn().unwrap();
         let group = i32::try_from(child.id()).unwrap();
-        // A program that was only just begun has no variables yet: who starts it goes on before its memory is complete.
+        // A new process has no variables yet: its parent continues before the new memory is complete.
         let deadline = std::time::Instant::now() + Duration::from_secs(10);
         let mut found = strays(&folders);
         while found.is_empty() && std::time::Instant::now() < deadline {

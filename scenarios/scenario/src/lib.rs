@@ -1,6 +1,6 @@
-//! What a run is: its scenario, its subject and the witness of what that saw.
+//! The definition of a run: its scenario, its subject and the subject's witness.
 //!
-//! Reads and checks files, starts and ends a subject, asks a witness. How a run goes is said in `scenarios`.
+//! Reads and checks files, starts and ends a subject, and reads its witness. The crate `scenarios` runs a scenario.
 
 pub mod accept;
 pub mod clock;

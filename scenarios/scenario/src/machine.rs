@@ -1,4 +1,4 @@
-//! The machine and the build, as the run record names them.
+//! The machine and the build, in the form of the run record.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 mod git;
 
-/// What this machine is. Unknown parts are empty: they never stop a run.
+/// The properties of this machine. Unknown parts are empty: they never stop a run.
 pub fn machine() -> Machine {
     let uname = rustix::system::uname();
     let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
@@ -30,7 +30,7 @@ pub fn digest(path: &Path) -> std::io::Result<String> {
     Ok(format!("sha256:{}", hex::encode(hasher.finalize())))
 }
 
-/// The revision that is checked out where the harness runs, when it runs in a checkout.
+/// The revision of the checkout in which the harness runs, if it is in one.
 pub fn git_revision() -> Option<String> {
     git::revision(Path::new("."))
 }

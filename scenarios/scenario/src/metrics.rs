@@ -1,8 +1,9 @@
 //! The subject's own metrics: its Prometheus page, read every few seconds into the record.
 //!
-//! Owns what is read of a page. `exposition` reads its lines, `selector` picks series, `heap` knows what runtimes and allocators call the
-//! heap that is in use, `scraper` asks. Every library for this format that was tried takes a `}` in a label's value for the end of
-//! the labels, or has a licence that does not fit; what is needed of it is small.
+//! Owns the values that are read of a page. `exposition` parses its lines, `selector` picks series, `heap` knows the
+//! names of the heap in use in runtimes and allocators, `scraper` makes the requests. The parser is our own, because
+//! the needed part is small. Every tried library for this format takes a `}` in a label's value for the end of the
+//! labels, or has an unsuitable licence.
 
 mod exposition;
 mod heap;

@@ -1,28 +1,27 @@
-//! Printing without dying of it. `println!` and `eprintln!` panic when the reader is gone (`| head -1`) or the disk is full, and a soak
-//! whose summary nobody reads must still write its reports and exit with its verdict. A reader who leaves has had enough; anything
-//! else that keeps stdout from being written is remembered, so that the exit code tells of it.
+//! Output that never panics. `println!` and `eprintln!` panic if the reader is gone (`| head -1`) or the disk is full.
+//! A soak without a reader of its summary must still write its reports and exit with its verdict. A closed pipe is no
+//! error; any other error on stdout is remembered for the exit code.
 
 use std::io;
 use std::sync::OnceLock;
 
-/// Why stdout could not be written, the first time.
+/// The first error on stdout.
 static LOST: OnceLock<String> = OnceLock::new();
 
-/// Whether there are colours, where the command line says so.
+/// Whether to use colours, if the command line sets it.
 static COLOURS: OnceLock<bool> = OnceLock::new();
 
-/// What the command line says of colours.
+/// Sets the command line's choice of colours.
 pub fn colours(wanted: bool) {
     COLOURS.get_or_init(|| wanted);
 }
 
-/// Whether stdout gets colours.
 pub fn has_colours() -> bool {
     let usual = || io::IsTerminal::is_terminal(&io::stdout()) && std::env::var_os("NO_COLOR").is_none();
     COLOURS.get().copied().unwrap_or_else(usual)
 }
 
-/// Prints a line to stdout, without the control characters of outside texts.
+/// Prints a line to stdout, without the control characters of foreign texts.
 #[macro_export]
 macro_rules! print_out {
     ($($argument:tt)*) => {{
@@ -32,7 +31,8 @@ macro_rules! print_out {
     }};
 }
 
-/// Prints a line to stderr, without the control characters of outside texts. Where that cannot be written there is nobody left to tell.
+/// Prints a line to stderr, without the control characters of foreign texts. A failure is ignored, because there is no
+/// other output.
 #[macro_export]
 macro_rules! print_err {
     ($($argument:tt)*) => {{
@@ -44,7 +44,7 @@ macro_rules! print_err {
 
 pub use crate::{print_err as err, print_out as out};
 
-/// Remembers what became of a write to stdout.
+/// Remembers the result of a write to stdout.
 pub fn note(written: io::Result<()>) {
     if let Err(error) = written
         && error.kind() != io::ErrorKind::BrokenPipe
@@ -53,7 +53,7 @@ pub fn note(written: io::Result<()>) {
     }
 }
 
-/// Why a part of stdout is lost, if one is.
+/// The reason why a part of stdout is lost, if one is.
 pub fn lost() -> Option<&'static str> {
     LOST.get().map(String::as_str)
 }

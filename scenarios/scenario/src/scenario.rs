@@ -1,7 +1,7 @@
-//! The scenario file: what a run consists of, as people write it.
+//! The scenario file: the description of a run, as users write it.
 //!
-//! This module owns the YAML shape and its checks. It does not run anything. Each section that belongs to another
-//! crate (admission load, churn, faults, budgets) is that crate's own type: this module only puts them together.
+//! This module owns the YAML shape and its checks. It does not run anything. Each section that belongs to another crate
+//! (admission load, churn, faults, budgets) is that crate's own type; this module only combines them.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -55,7 +55,7 @@ pub use http::Http;
 pub use manifests::{Manifest, read as read_manifests};
 pub use metrics::Metrics;
 pub use metrics::{METRICS_PORT, series};
-pub use mounts::Mount;
+pub use mounts::{Mount, check as check_mounts};
 pub use own::Own;
 pub use parse::{Error, Source};
 pub use phases::{PhaseClock, Phases};
@@ -78,12 +78,13 @@ pub use webhook::{FailurePolicy, HookRule, Install, MatchCondition, Registration
 pub use workloads::Workloads;
 pub use written::{parts, written};
 
-/// Runs with the same seed have the same plan; this is the seed when a file names none.
+/// Default seed. Runs with the same seed have the same plan.
 const DEFAULT_SEED: u64 = 1;
-/// Bookmarks every second: a real server sends one a minute, far too rarely for a run of a minute to show anything.
+/// Default interval of bookmarks. A real server sends one a minute, far too rarely for a run of a minute.
 const DEFAULT_BOOKMARKS_EVERY: Span = Span::from_secs(1);
 
-/// One scenario: the question, the world, the subject, what happens to it, and what decides.
+/// One scenario: the question, the control plane and registry, the subject, the load and faults, and the budgets of the
+/// verdict.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Scenario {
@@ -93,15 +94,15 @@ pub struct Scenario {
     pub name: String,
     /// The question that this scenario answers, in a sentence or two.
     pub description: String,
-    /// Load, churn and faults are planned from this number.
+    /// The seed of load, churn and faults.
     #[serde(default = "default_seed")]
     pub seed: u64,
-    /// How long each part of the run takes.
+    /// The length of each part of the run.
     pub phases: Phases,
-    /// What answers the Kubernetes API.
+    /// The server of the Kubernetes API.
     #[serde(default)]
     pub control_plane: ControlPlane,
-    /// What answers for images.
+    /// The image registry.
     #[serde(default)]
     pub registry: Registry,
     /// The system under test.
@@ -109,14 +110,15 @@ pub struct Scenario {
     /// Admission load, or nothing.
     #[serde(default)]
     pub admission: Option<loadgen::admission::Config>,
-    /// Calls of the subject's API over Deployments, or nothing. For the built-in service, which offers it in such a run. Beside `churn`, `script`
-    /// or `admission`.
+    /// Calls of the subject's API over Deployments, or nothing. Only for the built-in service, which offers this API in
+    /// such a run. Beside `churn`, `script` or `admission`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api: Option<loadgen::calls::Config>,
-    /// Receivers of alerts, which the built-in service is told of, or nothing. What they are told is compared with the answers to `admission`.
+    /// Receivers of alerts that the built-in service uses, or nothing. The alerts are compared with the answers to
+    /// `admission`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alerts: Option<Alerts>,
-    /// A Redis that the built-in service keeps verdicts in, or nothing. Needs `registry: {signed: true}`.
+    /// A Redis in which the built-in service keeps verdicts, or nothing. Needs `registry: {signed: true}`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared_cache: Option<SharedCache>,
     /// Object churn, or nothing; a list churns several resources at once.
@@ -125,11 +127,12 @@ pub struct Scenario {
     /// Writes at exact times, or after the hit of a fault; beside churn or instead of it.
     #[serde(default)]
     pub script: Option<loadgen::script::Config>,
-    /// What goes wrong, and when. Times count from the start of the warm-up; a fault without a time is armed before the subject
-    /// starts. A list, or `random: {every, from}` with faults that the seed draws, and perhaps `planned` with a list beside it.
+    /// The faults and their times. Times count from the start of the warm-up; a fault without a time is armed before
+    /// the subject starts. Either a list, or `random: {every, from}` with faults that the seed draws, and optionally
+    /// `planned` with a list beside it.
     #[serde(default)]
     pub faults: Faults,
-    /// What decides the verdict.
+    /// The limits that decide the verdict.
     #[serde(default)]
     pub budgets: record::budgets::Budgets,
     /// The documented bug that the scenario shows.
@@ -137,12 +140,13 @@ pub struct Scenario {
     pub repro: Option<Repro>,
 }
 
-/// So long before the end of the steady phase every drawn fault is over, if healing is not given longer.
+/// Time before the end of the steady phase at which every random fault is over, if healing is not given longer.
 const HEAL_LEAST: Duration = Duration::from_secs(10);
 
 impl Scenario {
-    /// Draws the faults of `faults.random` by seed and length; to be asked again after either has changed. The first comes after the
-    /// warm-up. After the last one there is the time that `budgets.events.heal` gives, of which the drain is a part.
+    /// Draws the faults of `faults.random` by seed and length; to be called again after either has changed. The first
+    /// comes after the warm-up. After the last one there is the time of `budgets.events.heal`, which includes the
+    /// drain.
     pub fn draw(&mut self) -> Result<(), mock_faults::random::Error> {
         let heal = self.budgets.events.as_ref().and_then(|events| events.heal).unwrap_or_default();
         let rest = heal.0.saturating_sub(self.phases.drain.0).max(HEAL_LEAST);
@@ -157,7 +161,7 @@ impl Scenario {
         self.subject.upkeep().clock_rate.unwrap_or(1).max(1)
     }
 
-    /// Makes lengths and rates as they really are, where they were written by a clock that goes so many times faster.
+    /// Converts lengths and rates to real time, if they are in a clock that runs `rate` times faster.
     pub fn by_real_clock(&mut self, rate: u32) {
         self.phases.by_real_clock(rate);
         let Some(times) = self.phases.hurry_rates(rate) else { return };
@@ -170,13 +174,14 @@ impl Scenario {
         }
     }
 
-    /// How many times shorter everything lives that the control plane lets live for a while.
+    /// How many times shorter the lifetimes in the control plane are.
     pub fn compression(&self) -> u32 {
         self.control_plane.compress.or(self.subject.upkeep().clock_rate).unwrap_or(1).max(1)
     }
 
-    /// What is judged, as names and spellings: `packages.longhaul.dev` and `packages.longhaul.dev/v1alpha1`. That is what the
-    /// subject is told to watch, or else what script and churn write; nothing where it watches nothing.
+    /// The judged resources, as names and spellings: `packages.longhaul.dev` and `packages.longhaul.dev/v1alpha1`. They
+    /// are those that the subject is configured to watch, or else those that script and churn write; none if it watches
+    /// nothing.
     pub fn judged(&self) -> Vec<(String, String)> {
         if self.subject.watches_nothing() {
             return Vec::new();
@@ -198,37 +203,39 @@ impl Scenario {
 /// The version of the file format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ApiVersion {
-    /// The first and only one.
+    /// The first and only version.
     #[serde(rename = "longhaul/v1")]
     V1,
 }
 
-/// What answers the Kubernetes API.
+/// The server of the Kubernetes API.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct ControlPlane {
-    /// Which one.
+    /// The kind of control plane.
     #[serde(default = "mock")]
     pub kind: ControlPlaneKind,
-    /// How often a watch that asked for bookmarks gets one.
+    /// Interval of bookmarks on a watch that asked for them.
     #[serde(default = "default_bookmarks_every")]
     pub bookmarks_every: Span,
-    /// How many times shorter everything lives that a server lets live for a while: watches, tokens, history that can be resumed from, idle
-    /// connections, and the time between bookmarks where it is longer than a minute's part. So a day's watches are remade in minutes. Faults
-    /// and phases keep their times. Only the mock control plane can. Default: as the subject's `clockRate`.
+    /// How many times shorter lifetimes on a server are: watches, tokens, history that can be resumed from, idle
+    /// connections, and the time between bookmarks if it is longer than a minute divided by this. So a day's watches
+    /// are remade in minutes. Faults and phases keep their times. Only for the mock control plane. Default: the
+    /// subject's `clockRate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compress: Option<u32>,
-    /// How workloads become ready on the mock. Default: they do not, as on an API server alone.
+    /// How workloads become ready on the mock. Default: they never do, as on an API server alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workloads: Option<Workloads>,
-    /// Which versions of HTTP the subject is offered. Default: both, HTTP/2 first.
+    /// The HTTP versions that the subject is offered. Default: both, HTTP/2 first.
     #[serde(default)]
     pub http: Http,
-    /// What is applied, server-side, and served before the subject starts: files and folders of plain YAML, relative to the scenario file.
-    /// Definitions of custom resources first, then namespaces, then the rest as it is written.
+    /// Manifests that are applied, server-side, and served before the subject starts: files and folders of plain YAML,
+    /// relative to the scenario file. Definitions of custom resources come first, then namespaces, then the rest as
+    /// written.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub manifests: Vec<PathBuf>,
-    /// Which cluster it is. No file says that: only who starts a run knows which clusters may be touched.
+    /// The cluster. No file can name it: only the user who starts a run knows which clusters may be touched.
     #[serde(skip)]
     pub named: Named,
 }
@@ -236,9 +243,9 @@ pub struct ControlPlane {
 /// A cluster that the command line names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Named {
-    /// How one of kind is to be.
+    /// The settings of a kind cluster.
     pub containers: kind::containers::Config,
-    /// The kubeconfig, if it is not that of `KUBECONFIG`.
+    /// The kubeconfig; `None`: that of `KUBECONFIG`.
     pub kubeconfig: Option<PathBuf>,
     /// The name of the cluster or context in it.
     pub cluster: Option<String>,
@@ -273,17 +280,17 @@ pub enum ControlPlaneKind {
     Mock,
     /// Real etcd and kube-apiserver from `KUBEBUILDER_ASSETS`, as child processes of the run.
     Local,
-    /// One whole real node in namespaces of its own on this machine, with the programs of `KUBEBUILDER_ASSETS`, containerd and runc. Needs
-    /// root.
+    /// A whole real node in its own namespaces on this machine, from the programs in `KUBEBUILDER_ASSETS`, containerd and runc. Needs root.
     Node,
-    /// A cluster of kind (kind.sigs.k8s.io): the one of `longhaul cluster up --kind kind` if it is up, otherwise one that goes with the run.
+    /// A kind cluster (kind.sigs.k8s.io): the one that `longhaul cluster up --kind kind` started, otherwise one that is removed after the
+    /// run.
     Kind,
-    /// A cluster that is there, by its kubeconfig. The command line has to name it: `--i-know-this-cluster NAME`.
+    /// An existing cluster, through its kubeconfig. The command line must name it: `--i-know-this-cluster NAME`.
     Kubeconfig,
 }
 
 impl ControlPlaneKind {
-    /// As it is written in a scenario file.
+    /// The name in a scenario file.
     pub fn name(self) -> &'static str {
         match self {
             Self::Mock => "mock",
@@ -294,7 +301,6 @@ impl ControlPlaneKind {
         }
     }
 
-    /// Whether it runs Pods.
     pub fn has_nodes(self) -> bool {
         matches!(self, Self::Node | Self::Kind | Self::Kubeconfig)
     }

@@ -1,7 +1,7 @@
-//! Outside text that is shown: in logs, in messages, in summaries.
+//! Escapes foreign text for logs, messages and summaries.
 //!
-//! A peer that nobody knows and a file that somebody sent can hold bytes that move a terminal's cursor, change its title or forge a
-//! line of the log. Owns what is shown instead. Pure but for passing on what was written.
+//! An unknown peer or a foreign file can send bytes that move a terminal's cursor, change its title or forge a line of
+//! the log. This module owns the replacement. Pure but for forwarding the text.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -9,13 +9,13 @@ use std::io::{self, Write};
 
 use record::is_hidden;
 
-/// A text without control characters but line ends and tabs: the others are shown as JSON writes them, `\u001b`,
-/// so that JSON stays JSON.
+/// A text without control characters except line ends and tabs: the others are escaped as in JSON, `\u001b`, so that
+/// JSON stays JSON.
 pub fn text(text: &str) -> Cow<'_, str> {
     escaped(text, |c| matches!(c, '\n' | '\t'))
 }
 
-/// The same on one line: a name from somebody's file forges no second one.
+/// A text escaped to one line, so that a name from a foreign file forges no second line.
 pub fn line(text: &str) -> Cow<'_, str> {
     escaped(text, |c| c == '\t')
 }
@@ -36,7 +36,7 @@ fn escape(c: char, out: &mut String) {
     match c {
         '\n' => out.push_str("\\n"),
         '\r' => out.push_str("\\r"),
-        // As JSON writes them, also those beyond four digits. Writing to a String cannot fail.
+        // The escapes are JSON's, even beyond four digits. Writing to a String cannot fail.
         c => {
             for unit in c.encode_utf16(&mut [0; 2]) {
                 let _ = write!(out, "\\u{unit:04x}");
@@ -45,15 +45,15 @@ fn escape(c: char, out: &mut String) {
     }
 }
 
-/// A log whose every event is one line: what is in it of line ends and control characters is escaped.
+/// A log with one line per event: line ends and control characters within an event are escaped.
 pub struct Lines<W>(pub W);
 
 impl<W: Write> Write for Lines<W> {
-    /// One event, with the line end behind it.
+    /// Writes one event, with its line end.
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(event);
         let (line, end) = text.strip_suffix('\n').map_or((&*text, ""), |line| (line, "\n"));
-        // At once, so that two threads do not mix their lines.
+        // One write per event, so that two threads do not mix their lines.
         self.0.write_all(format!("{}{end}", escaped(line, |c| c == '\t')).as_bytes())?;
         Ok(event.len())
     }

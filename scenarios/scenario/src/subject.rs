@@ -1,4 +1,4 @@
-//! The system under test as a process tree: started, watched, stopped whatever happens.
+//! The system under test as a process tree: started, watched, and stopped in all cases.
 //!
 //! This module owns the child process, its output and its end. It knows nothing of the ledger or of load.
 
@@ -31,12 +31,12 @@ use tail::Tail;
 
 use crate::keeper;
 
-/// How long the pipes of a subject that has exited are read for its last words.
+/// Time for reading the pipes of an exited subject for its last output.
 const LAST_WORDS_TIMEOUT: Duration = Duration::from_secs(1);
-/// Between SIGKILL and the process being gone. The kernel needs milliseconds; more means that it cannot be killed.
+/// Time between SIGKILL and the end of the process. The kernel needs milliseconds; more means that it cannot be killed.
 const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The process groups that run now. Only for [`kill_all`]: whoever started a group ends it.
+/// The running process groups. Only for [`kill_all`]: the starter of a group ends it.
 static GROUPS: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
 
 /// Kills every subject at once: for a process that is about to exit without unwinding.
@@ -46,46 +46,42 @@ pub fn kill_all() {
     }
 }
 
-/// What is started, and with which environment.
+/// A program to start, with its environment.
 #[derive(Debug, Clone)]
 pub struct Launch {
-    /// How it is called, where the subject has several processes.
+    /// Its name, if the subject has several processes.
     pub name: Option<String>,
-    /// The program, by its path or as the shell finds it.
+    /// The program: a path, or a name that is searched as a shell would.
     pub program: PathBuf,
-    /// Its arguments.
     pub arguments: Vec<String>,
-    /// What its environment has beside that of the run.
+    /// Variables beside those of the run.
     pub environment: Vec<(String, String)>,
-    /// Where it is started, if not where the run was.
+    /// The working directory, if it is not the run's.
     pub directory: Option<PathBuf>,
-    /// A line of its output that somebody waits for.
+    /// A line of its output that is waited for.
     pub awaited: Option<Arc<Line>>,
-    /// Its own clock, if it has one that runs faster.
+    /// Its own clock, if that runs faster.
     pub clock: Option<OwnClock>,
     /// Folders that it alone finds.
     pub mounts: Option<Mounts>,
 }
 
-/// Why a subject did not start.
+/// The reason why a subject did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There is no such program.
     #[error(
         "the program `{program}` of `subject` is not there: build or install it, or check its path and that `cwd` exists"
     )]
     Missing {
-        /// As the scenario names it.
+        /// The name in the scenario.
         program: String,
     },
-    /// It is there and does not start.
+    /// The program exists and does not start.
     #[error("the subject's program `{program}` could not be started: {source}; {remedy}")]
     Start {
-        /// As the scenario names it.
+        /// The name in the scenario.
         program: String,
-        /// Error of the system.
         source: std::io::Error,
-        /// What to do about it.
         remedy: &'static str,
     },
     /// This machine gives a program no mounts of its own.
@@ -94,36 +90,38 @@ pub enum Error {
          or leave `mounts` out"
     )]
     Mounts(String),
-    /// There is no place for its output.
+    /// Its output cannot be written.
     #[error("the subject's log {path} could not be written: {source}")]
-    Log {
-        /// The file.
-        path: PathBuf,
-        /// Error of the system.
-        source: std::io::Error,
-    },
+    Log { path: PathBuf, source: std::io::Error },
 }
 
-/// A started subject. Dropping it kills what is left of its process group.
+impl Error {
+    /// Whether the program is not there. Nothing was started then.
+    pub fn misses_program(&self) -> bool {
+        matches!(self, Self::Missing { .. })
+    }
+}
+
+/// A started subject. Dropping it kills the rest of its process group.
 pub struct Running {
     child: Child,
     pid: u32,
     tail: Arc<Mutex<Tail>>,
     readers: tokio::task::JoinSet<()>,
     exited: Option<ExitStatus>,
-    /// It was asked to exit.
+    /// Whether it was asked to exit.
     asked: bool,
-    /// Nothing is left of its group, and its number may be that of another one by now.
+    /// Whether its group is empty; the number may belong to another group by now.
     buried: bool,
 }
 
 impl Launch {
-    /// Program and arguments, as the manifest names them.
+    /// Program and arguments, in the form of the manifest.
     pub fn command_line(&self) -> Vec<String> {
         std::iter::once(self.program.display().to_string()).chain(self.arguments.iter().cloned()).collect()
     }
 
-    /// Starts the process in a group of its own, with its output going to `log`.
+    /// Starts the process in its own process group, with its output going to `log`.
     pub fn start(&self, log: Log) -> Result<Running, Error> {
         let mut command = self.command().map_err(|source| self.not_started(source))?;
         command.args(&self.arguments).envs(self.environment.iter().map(|(name, value)| (name, value)));
@@ -131,12 +129,13 @@ impl Launch {
             command.current_dir(directory);
         }
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        // A group of its own: Ctrl-C on the terminal must reach the harness first, and the whole tree can be ended.
+        // It has its own group, because Ctrl-C on the terminal must reach the harness first, and the whole tree must be
+        // killable.
         command.process_group(0).kill_on_drop(true);
         let mut child = command.spawn().map_err(|source| self.not_started(source))?;
         let pid = child.id().unwrap_or(0);
         GROUPS.lock().extend(group(pid));
-        // Where the keeper is gone, a harness that ends in order still ends its subject.
+        // If the keeper is gone, a harness that ends in order still ends its subject.
         let _ = keeper::tell(&keeper::Order::Group(pid.cast_signed()));
         let tail: Arc<Mutex<Tail>> = Arc::default();
         let log = log.of(self.name.as_deref(), self.awaited.clone());
@@ -150,7 +149,7 @@ impl Launch {
         Ok(Running { child, pid, tail, readers, exited: None, asked: false, buried: false })
     }
 
-    /// Its program with what it reads, under a clock and with mounts of its own if it has them.
+    /// The command with its input, under a clock of its own if it has one.
     fn command(&self) -> std::io::Result<Command> {
         let mut before: Vec<std::ffi::OsString> = Vec::new();
         if let Some(mounts) = &self.mounts {
@@ -181,7 +180,7 @@ impl Launch {
         Ok(command)
     }
 
-    /// Whether its program is there, so that nothing else is started for nothing.
+    /// Checks that the program exists, before anything else is started.
     pub fn check(&self) -> Result<(), Error> {
         if self.mounts.is_some() {
             Mounts::check().map_err(Error::Mounts)?;
@@ -215,12 +214,12 @@ impl Launch {
 }
 
 impl Running {
-    /// The process id of the tree's root.
+    /// The process ID of the tree's root.
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// Whether and how it has exited, without waiting.
+    /// Its exit status if it has exited, without waiting.
     pub fn exited(&mut self) -> Option<ExitStatus> {
         if self.exited.is_none() {
             self.exited = self.child.try_wait().ok().flatten();
@@ -228,34 +227,35 @@ impl Running {
         self.exited
     }
 
-    /// The last lines that it wrote. Of one that has exited, all that is still in its pipes is read first: what it died of is at the end.
+    /// The last lines of its output. After its exit, the rest in its pipes is read first, because the cause of its end
+    /// comes last.
     pub async fn last_words(&mut self) -> String {
         if self.exited().is_some() {
             let drained = async { while self.readers.join_next().await.is_some() {} };
-            // A child of it that lives on keeps the pipes open.
+            // A surviving child keeps the pipes open.
             let _ = tokio::time::timeout(LAST_WORDS_TIMEOUT, drained).await;
         }
         self.tail.lock().words()
     }
 
-    /// It has exited: ends what it left behind, as a container ends with its first process.
+    /// After its exit: ends the rest of its group, as a container ends with its first process.
     pub fn bury(&mut self) {
         self.signal(Signal::KILL);
         self.forget();
         self.buried = true;
     }
 
-    /// SIGTERM to the group, once: many programs take a second one for impatience.
+    /// Sends SIGTERM to the group, once: many programs treat a second one as impatience.
     pub fn ask(&mut self) {
         if !std::mem::replace(&mut self.asked, true) && self.exited().is_none() {
             self.signal(Signal::TERM);
         }
     }
 
-    /// SIGTERM to the group, then SIGKILL when it has not exited in time. `Ok` tells how it ended.
+    /// Sends SIGTERM to the group, then SIGKILL if it has not exited in time.
     pub async fn stop(&mut self, timeout: Duration) -> Stopped {
         let stopped = self.end(timeout).await;
-        // What the root left behind in its group goes too, then the pipes close and the readers end by themselves.
+        // The rest of the group is killed too; then the pipes close and the readers end by themselves.
         self.signal(Signal::KILL);
         let drained = async { while self.readers.join_next().await.is_some() {} };
         let _ = tokio::time::timeout(KILL_TIMEOUT, drained).await;
@@ -280,7 +280,7 @@ impl Running {
 
     fn signal(&self, signal: Signal) {
         if let Some(pid) = group(self.pid).filter(|_| !self.buried) {
-            // An empty group is what we want; there is nobody else to tell.
+            // An empty group is the goal, so an error needs no handling.
             let _ = rustix::process::kill_process_group(pid, signal);
         }
     }
@@ -294,7 +294,7 @@ impl Drop for Running {
 }
 
 impl Running {
-    /// Nobody has to end its group any more.
+    /// Removes its group from the list of those to end.
     fn forget(&self) {
         if let Some(mine) = group(self.pid).filter(|_| !self.buried) {
             GROUPS.lock().retain(|group| *group != mine);
@@ -310,11 +310,11 @@ fn group(pid: u32) -> Option<Pid> {
 /// How a subject ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stopped {
-    /// It had exited before it was asked to.
+    /// The subject had exited before it was asked to.
     Before(ExitStatus),
-    /// It exited after SIGTERM.
+    /// The subject exited after SIGTERM.
     Orderly(ExitStatus),
-    /// It had to be killed.
+    /// The subject had to be killed.
     Killed,
 }
 

@@ -1,9 +1,10 @@
-//! How the subject proves what it saw: the channel that carries observations.
+//! The witness: the channel that carries a subject's observations.
 //!
-//! Every kind of witness is one file, with the keys that it takes, and one line in the list below. It turns what it receives into
-//! [`facts::Observation`]s and hands them to the run through one bounded channel. Whoever receives less than a version (an object's name, a
-//! generation, that something is there) makes a [`Claim`], which the run resolves with what was committed by then. What cannot be read is
-//! counted with an example: a broken witness must not look like a broken subject.
+//! Every kind of witness is one file, with its keys, and one line in the list below. It turns its input into
+//! [`facts::Observation`]s and passes them to the run through one bounded channel. If the input names no version (but
+//! an object's name, a generation, or an existence), the witness makes a [`Claim`], which the run resolves with the
+//! commits up to then. Unreadable input is counted with an example: a broken witness must not look like a broken
+//! subject.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -36,83 +37,82 @@ pub use claim::{Claim, Commits, Counts, Of, Proof, Reading, Resolved, Statement,
 pub use log::Preset;
 pub use none::Nothing;
 
-/// What one kind of witness is. The type that has it holds its keys.
+/// One kind of witness. The implementing type holds its keys.
 trait Kind {
-    /// As it is written in a scenario file.
+    /// The name in a scenario file.
     const NAME: &'static str;
-    /// What to look at when it stays silent.
+    /// The places to check if it stays silent.
     const REMEDY: &'static str;
 
-    /// What it can tell.
+    /// The facts that it can observe.
     fn sees(&self, about: &About) -> Sees;
 
-    /// What is wrong with its keys, for the author of the file.
+    /// A mistake in its keys, for the author of the file.
     fn check(&self, _: &About) -> Result<(), String> {
         Ok(())
     }
 
-    /// Where in each object the subject tells how far it has come, where it proves something by that.
+    /// The place in each object where the subject shows its progress, if the witness uses that.
     fn looks(&self) -> Option<Looks> {
         None
     }
 
-    /// How many unreadable lines are tolerated; where it says nothing, they matter as soon as something looks missed.
+    /// The number of unreadable lines that are tolerated; `None`: they matter as soon as a version looks missed.
     fn tolerates(&self) -> Option<u64> {
         None
     }
 
-    /// Begins to listen.
     async fn open(&self, reporter: &Reporter, scene: &Scene) -> anyhow::Result<Open>;
 }
 
-/// What else a scenario says that decides what a witness can tell.
+/// Other parts of a scenario that define the abilities of a witness.
 #[derive(Debug, Clone, Default)]
 pub struct About {
-    /// The objects that the subject makes for those that are churned.
+    /// The objects that the subject creates for the churned ones.
     pub family: Option<Family>,
-    /// It has a page of metrics.
+    /// Whether the subject has a metrics page.
     pub has_metrics: bool,
-    /// Objects are deleted and made again under the same name.
+    /// Whether objects are deleted and created again under the same name.
     pub reuses_names: bool,
-    /// Resources that are judged besides the one that is churned.
+    /// Judged resources other than the churned one.
     pub others: Vec<String>,
 }
 
-/// Where a witness that looks by itself finds what.
+/// The inputs of a witness that polls or watches by itself.
 #[derive(Debug, Clone)]
 pub struct Scene {
-    /// The control plane, for the harness.
+    /// The control plane, with the harness's identity.
     pub api: Api,
-    /// What else the scenario says.
+    /// Other parts of the scenario.
     pub about: About,
-    /// The subject's page of metrics.
+    /// The subject's metrics page.
     pub metrics_url: Option<String>,
-    /// Where the subject reaches this machine.
+    /// This machine's address for the subject.
     pub machine: std::net::Ipv4Addr,
 }
 
-/// A witness that listens. Dropping it ends that.
+/// An open witness. Dropping it closes it.
 #[derive(Default)]
 pub struct Open {
-    /// Variables of the environment that tell the subject where to speak.
+    /// Environment variables with the address for the subject's reports.
     pub variables: Vec<(&'static str, String)>,
-    /// What the subject's lines of output are shown to.
+    /// The reader of the subject's output lines.
     pub lines: Option<Arc<dyn Lines>>,
-    /// What every commit is shown to.
+    /// The reader of every commit.
     pub commits: Option<Box<dyn Commits>>,
-    /// Ends with it.
+    /// Dropped together with this.
     _listens: Option<Box<dyn Any + Send>>,
 }
 
-/// Reads the subject's output.
 pub trait Lines: Send + Sync {
-    /// What a line proves, or why it cannot be read. A line that is no observation is none and no error.
+    /// The observation in a line, or the reason why it cannot be read. A line without an observation is `None` and no
+    /// error.
     fn read(&self, line: &str, t_ms: u64) -> Option<Result<Statement, &'static str>>;
 }
 
 macro_rules! witnesses {
     ($($(#[$doc:meta])* $variant:ident($settings:ty)),* $(,)?) => {
-        /// How the subject proves what it saw.
+        /// How the subject proves its observations.
         #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
         #[serde(tag = "kind", rename_all = "camelCase")]
         pub enum Witness {
@@ -120,37 +120,36 @@ macro_rules! witnesses {
         }
 
         impl Witness {
-            /// As it is written in a scenario file.
+            /// The name in a scenario file.
             pub fn name(&self) -> &'static str {
                 match self { $(Self::$variant(_) => <$settings>::NAME),* }
             }
 
-            /// What to look at when it stays silent.
+            /// The places to check if it stays silent.
             pub fn remedy(&self) -> &'static str {
                 match self { $(Self::$variant(_) => <$settings>::REMEDY),* }
             }
 
-            /// What it can tell.
+            /// The facts that it can observe.
             pub fn sees(&self, about: &About) -> Sees {
                 match self { $(Self::$variant(settings) => settings.sees(about)),* }
             }
 
-            /// What is wrong with its keys, for the author of the file.
+            /// A mistake in its keys, for the author of the file.
             pub fn check(&self, about: &About) -> Result<(), String> {
                 match self { $(Self::$variant(settings) => settings.check(about)),* }
             }
 
-            /// Where in each object the subject tells how far it has come, where it proves something by that.
+            /// The place in each object where the subject shows its progress, if the witness uses that.
             pub fn looks(&self) -> Option<Looks> {
                 match self { $(Self::$variant(settings) => settings.looks()),* }
             }
 
-            /// How many unreadable lines are tolerated, if it says so.
+            /// The number of unreadable lines that are tolerated, if the file sets it.
             pub fn tolerates(&self) -> Option<u64> {
                 match self { $(Self::$variant(settings) => settings.tolerates()),* }
             }
 
-            /// Begins to listen.
             pub async fn open(&self, reporter: &Reporter, scene: &Scene) -> anyhow::Result<Open> {
                 match self { $(Self::$variant(settings) => settings.open(reporter, scene).await),* }
             }
@@ -163,20 +162,22 @@ witnesses! {
     Http(http::Http),
     /// The subject's log lines are matched.
     Log(log::Log),
-    /// The subject repeats the generation or version that it saw in the object itself: in the status, a condition or an annotation.
+    /// The subject repeats the generation or version that it saw in the object itself: in the status, a condition or an
+    /// annotation.
     Status(status::Status),
-    /// The subject makes objects for those that are churned: what `subject: {children: …}` says of them proves what it saw.
+    /// The subject creates objects for the churned ones: those in `subject: {children: …}` prove its observations.
     Children(children::Children),
-    /// The subject holds each object by a finalizer of its own, and lets it go.
+    /// The subject adds its own finalizer to each object, and removes it again.
     Finalizer(finalizer::Finalizer),
-    /// The subject's page of metrics has a series for each object.
+    /// The subject's metrics page has a series for each object.
     Metrics(metrics::Metrics),
-    /// The subject watches nothing, and nothing is asked of it. What a subject of `role: webhook` has anyhow.
+    /// The subject watches nothing and need not observe anything. This is the witness of every subject of
+    /// `role: webhook`.
     None(Nothing),
 }
 
 impl Witness {
-    /// The path of the generation that the subject repeats in each object, where it does.
+    /// The path of the generation that the subject repeats in each object, if it does.
     pub fn generation(&self) -> Option<String> {
         match self {
             Self::Status(status) if status.is_of_generations() => status.looks().map(|looks| looks.observed),
@@ -191,20 +192,20 @@ impl Default for Witness {
     }
 }
 
-/// Observations that may wait for the run. A full queue holds the subject's POST back, it drops nothing.
+/// The most observations that wait for the run. A full queue delays the subject's POST and drops nothing.
 const QUEUE_MAX: usize = 16_384;
-/// Of a line that cannot be read: enough to know it by, on one line of a report.
+/// The most characters shown of an unreadable line: enough to recognize it, on one line of a report.
 const SHOWN_CHARS: usize = 200;
 
-/// What a witness hands to the run.
+/// The outputs of a witness.
 pub struct Reported {
-    /// What it reports, in the order in which that came.
+    /// Its reports, in the order in which they came.
     pub statements: mpsc::Receiver<Statement>,
-    /// How much of it could be read.
+    /// Counts of readable and unreadable input.
     pub tally: Arc<Tally>,
 }
 
-/// The writing end, shared by whatever listens to the subject.
+/// The sending side, shared by all listeners of a witness.
 #[derive(Clone)]
 pub struct Reporter {
     sender: mpsc::Sender<Statement>,
@@ -212,7 +213,7 @@ pub struct Reporter {
     clock: Clock,
 }
 
-/// What a witness received so far.
+/// Counts of a witness's input so far.
 #[derive(Default)]
 pub struct Tally {
     lines: AtomicU64,
@@ -220,7 +221,7 @@ pub struct Tally {
     example: Mutex<Option<String>>,
 }
 
-/// A witness and its reporter.
+/// Makes the two sides of a witness's channel.
 pub fn channel(clock: Clock) -> (Reporter, Reported) {
     let (sender, statements) = mpsc::channel(QUEUE_MAX);
     let tally = Arc::new(Tally::default());
@@ -228,12 +229,10 @@ pub fn channel(clock: Clock) -> (Reporter, Reported) {
 }
 
 impl Reporter {
-    /// The run's time now, in milliseconds.
     pub fn now_ms(&self) -> u64 {
         self.clock.now_ms()
     }
 
-    /// The run's time at an instant, in milliseconds.
     pub fn at_ms(&self, at: std::time::Instant) -> u64 {
         self.clock.at_ms(at)
     }
@@ -247,7 +246,7 @@ impl Reporter {
         let _ = self.sender.send(statement).await;
     }
 
-    /// Shows a line of the subject's output, the n-th of its pipe, to whoever reads it.
+    /// Passes a line of the subject's output, the n-th of its pipe, to its reader.
     pub async fn line(&self, lines: &dyn Lines, number: u64, line: &str) {
         match lines.read(line, self.now_ms()) {
             Some(Ok(statement)) => self.report(statement).await,
@@ -256,36 +255,36 @@ impl Reporter {
         }
     }
 
-    /// Counts what could not be read and keeps the first example.
+    /// Counts an unreadable line and keeps the first example.
     pub fn malformed(&self, line: &str, why: &str) {
         let mut example = self.tally.example.lock();
         if example.is_none() {
             let begins: String = line.chars().take(SHOWN_CHARS).collect();
             *example = Some(format!("{why}: {}", shown::text(&begins)));
         }
-        // Who sees the count finds the example.
+        // A reader that sees the count must find the example.
         self.tally.malformed.fetch_add(1, Ordering::Release);
     }
 }
 
 impl Tally {
-    /// Lines that were observations.
+    /// Number of lines with observations.
     pub fn lines(&self) -> u64 {
         self.lines.load(Ordering::Relaxed)
     }
 
-    /// Lines that were not.
+    /// Number of unreadable lines.
     pub fn malformed(&self) -> u64 {
         self.malformed.load(Ordering::Acquire)
     }
 
-    /// The first line that was not, and why.
+    /// The first unreadable line, with the reason.
     pub fn example(&self) -> Option<String> {
         self.example.lock().clone()
     }
 }
 
-/// Reads a change as clients spell it: `ADDED`, `added`, `create`, `Deleted` …
+/// Parses a change in the spelling of clients: `ADDED`, `added`, `create`, `Deleted` …
 pub fn change(word: &str) -> Option<Change> {
     match word.to_ascii_lowercase().as_str() {
         "add" | "added" | "create" | "created" | "apply" | "applied" => Some(Change::Added),
@@ -295,7 +294,7 @@ pub fn change(word: &str) -> Option<Change> {
     }
 }
 
-/// A scene in which nothing is to be found.
+/// A scene without a control plane and without pages.
 #[cfg(test)]
 pub fn nowhere() -> Scene {
     let api = Api { url: String::new(), ca_pem: String::new(), token: String::new(), mark: None };
@@ -344,7 +343,7 @@ mod tests {
         Witness::Finalizer(finalizer::Finalizer { name: "example.com/cleanup".to_owned() })
     }
 
-    /// A kind is named in its own file as serde names it from the list.
+    /// The name of a kind in its own file is equal to serde's name in the list.
     #[test]
     fn kinds_have_one_name() {
         let about = family(Parent::Owner, None);
@@ -363,7 +362,7 @@ mod tests {
         }
     }
 
-    /// The rows of docs/witnesses.md.
+    /// The abilities of each kind are those in the table of docs/witnesses.md.
     #[test]
     fn what_each_kind_tells_is_what_the_page_says() {
         let page = include_str!("../../../docs/witnesses.md");

@@ -1,4 +1,4 @@
-//! Rows that are two builds side by side: each is one `longhaul gate`, the same program on both sides, the bug in B alone.
+//! Rows that compare two builds. Each is one `longhaul gate` with the same program on both sides; only B has the bug.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,21 +9,20 @@ use reports::judge::Verdict;
 use super::result::{Expectation, Gated, Play, Row};
 use crate::scenario::Phases;
 
-/// Blocks of a session: ten pairs, of which a bound needs nine on one side.
+/// Blocks per session. They give ten pairs; a bound needs nine of them on one side.
 const BLOCKS: u32 = 5;
-/// What a slice takes beside its phases on two processors that do nothing else: threads, the end of its calls, objects made and deleted.
+/// Time of a slice beside its phases on two idle processors: threads, the end of its calls, objects made and deleted.
 const ASIDE: Duration = Duration::from_millis(1800);
-/// Both builds started, warm, and counted, and the session judged.
+/// Time to start, warm and count both builds, and to judge the session.
 const START: Duration = Duration::from_secs(43);
 
-/// How long it takes: what is worse needs a second session.
+/// Duration of a row. A bug that is found worse needs a second session.
 pub(super) fn length(row: &Row, phases: &Phases) -> Duration {
-    // Reviews and then as long as they settle changes of objects.
+    // Reviews come first; then changes of objects run as long as they need to settle.
     let session = (phases.total() + phases.warm_up.0 + ASIDE) * BLOCKS * 4 + START;
     session * if row.plant.is_some() { 2 } else { 1 }
 }
 
-/// The command.
 pub(super) fn arguments(row: &Row, seed: u64, program: &Path, folder: &Path) -> Vec<String> {
     let program = program.display().to_string();
     let mut arguments = vec!["gate".to_owned(), row.stage.clone(), "--quiet".to_owned(), "--no-callgrind".to_owned()];
@@ -34,12 +33,12 @@ pub(super) fn arguments(row: &Row, seed: u64, program: &Path, folder: &Path) -> 
     arguments
 }
 
-/// What a gate wrote into its folder.
+/// Reads the judgement from the folder of a gate.
 pub(super) fn judgement(folder: &Path) -> Option<Judgement> {
     serde_json::from_slice(&std::fs::read(folder.join("gate.json")).ok()?).ok()
 }
 
-/// What that says of the row.
+/// Turns the judgement of a gate into a play of the row.
 pub(super) fn read(row: &Row, judgement: &Judgement, blank: Play) -> Play {
     let name = |metric: Metric| format!("gate.{}", metric.key());
     let own = match &row.expected {

@@ -1,82 +1,84 @@
-//! The table of plants: every planted bug of the service, the stage that it is played in, and the judge that must catch it.
+//! The table of planted bugs of the service, with the scenario that each is played in and the judge that must catch it.
 //!
-//! Owns what is expected. A new `Bug` of the service is one row here; a test compares the two lists.
+//! Owns the expected results. A new `Bug` of the service needs one row here; a test compares the two lists.
 
-/// What must become of a plant.
+/// The result that a planted bug must have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expected {
     /// Its own judge fires, and no other.
     Caught {
-        /// The budget, such as `memory.growthPerObject`.
+        /// The name of the budget, such as `memory.growthPerObject`.
         judge: &'static str,
-        /// Budgets that see the same mistake, so that they may fire with it.
+        /// Budgets that may fire as well, because they see the same mistake.
         also: &'static [&'static str],
     },
-    /// It only looks like a bug: no judge fires; a judge of growth may leave it undecided.
+    /// A change that only looks like a bug: no judge fires. A growth judge may leave it undecided.
     LooksAlike,
-    /// Nothing sees it yet: it is played for the other judges, none of which may fire.
+    /// No judge sees it yet. It is played for the other judges, none of which may fire.
     Waits {
-        /// The judge that it waits for.
+        /// The judge that does not exist yet.
         what_for: &'static str,
     },
 }
 
-/// A planted bug in a stage.
+/// A planted bug and the scenario that it is played in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plant {
-    /// As `--plant` names it.
+    /// The name for `--plant`.
     pub name: &'static str,
-    /// What it does.
+    /// The mistake, in a few words.
     pub about: &'static str,
-    /// The scenario that it is played in.
     pub stage: &'static str,
-    /// What must become of it.
     pub expected: Expected,
-    /// Whether it is played with `--long` only.
+    /// Whether it is played only with `--long`.
     pub long: bool,
 }
 
-/// The plant that must fail before anything else is believed.
+/// The planted bug that must be caught before any other result counts.
 pub const CANARY: &str = "missed-delete";
 
-/// The same of gates: three tenths more processor time.
+/// The canary of the gates: 30 percent more processor time.
 pub const GATE_CANARY: &str = "slower-by-30-percent";
 
-/// Seconds: what breaks a promise at once.
+/// Bugs that break a promise at once. Takes seconds.
 const QUICK: &str = "calibrate-quick";
-/// Less than a minute: children that drift.
+/// Children that drift. Takes less than a minute.
 const CHILDREN: &str = "children-drift";
-/// Half a minute: an API over Deployments that does wrong.
+/// An API over Deployments that answers wrongly. Takes half a minute.
 const REPLICAS: &str = "calibrate-replicas";
-/// Half a minute: images that must not run, by their signatures.
+/// Images that must be refused for their signatures. Takes half a minute.
 const VERIFY: &str = "calibrate-verify";
-/// Seconds: who is told of decisions, and images that are locked.
+/// Alerts about decisions, and image locks. Takes seconds.
 const ALERTS: &str = "calibrate-alerts";
-/// Seconds: a shared cache that lies.
+/// A shared cache with wrong content. Takes seconds.
 const SHARED_CACHE: &str = "calibrate-shared-cache";
-/// Half a minute: events told by filters.
+/// Events that pass filters. Takes half a minute.
 const WATCHER: &str = "watcher";
-/// Half a minute: validators that are replaced.
+/// Validators that are replaced. Takes half a minute.
 const VALIDATORS: &str = "validator-restart";
-/// Half a minute: validators that are late.
+/// Validators that answer late. Takes half a minute.
 const LATE: &str = "validator-slow";
-/// Attacks: bodies, images and signatures.
+/// Attacks by bodies, images and signatures.
 const HOSTILE: &str = "calibrate-hostile";
-/// Seconds: what is slow.
+/// Attacks: streams, answers that nobody reads, and alerts of many images.
+const ATTACKS: &str = "calibrate-attacks";
+/// Attacks: more evidence than is looked at.
+const EVIDENCE: &str = "calibrate-evidence";
+/// Slow answers. Takes seconds.
 const LATENCY: &str = "calibrate-latency";
-/// What is a little more: two builds side by side.
+/// Small extra costs, which only a comparison of two builds shows.
 pub(super) const GATE: &str = "calibrate-gate";
-/// The same of a controller that only watches: what is kept of objects.
+/// Memory kept per object in a controller that only watches, found by a comparison of two builds.
 pub(super) const GATE_OBJECTS: &str = "calibrate-gate-objects";
-/// Growth with each review, decided in minutes by their number.
+/// Growth with each review. Their number decides it within minutes.
 const REVIEWS: &str = "calibrate-reviews";
-/// Growth with each object, decided in minutes by their number.
+/// Growth with each object. Their number decides it within minutes.
 const OBJECTS: &str = "calibrate-objects";
-/// The same for objects of which few fill the machine.
+/// Growth with each large object, of which few fill the machine's memory.
 const LARGE: &str = "calibrate-large-objects";
-/// Growth with time.
+/// Growth with time, found within hours.
 const HOURS: &str = "calibrate-hours";
-/// What is too small for two minutes.
+/// Growth that is too small to find in two minutes.
 const SMALL_REVIEWS: &str = "calibrate-reviews-small";
 const SMALL_OBJECTS: &str = "calibrate-objects-small";
 
@@ -92,17 +94,24 @@ const fn alike(name: &'static str, about: &'static str, stage: &'static str) -> 
     Plant { name, about, stage, expected: Expected::LooksAlike, long: false }
 }
 
-/// Found by a gate: a build with it against the same without. What costs time is seen in all times.
+/// A bug that a gate finds when it compares a build with it against a build without. Lost time shows in every time
+/// metric.
 const fn gated(name: &'static str, about: &'static str, judge: &'static str, also: &'static [&'static str]) -> Plant {
     Plant { name, about, stage: GATE, expected: Expected::Caught { judge, also }, long: false }
 }
 
-/// Whether a stage is played by gates.
+/// Whether gates play this stage.
 pub(super) fn is_gate(stage: &str) -> bool {
     [GATE, GATE_OBJECTS].contains(&stage)
 }
 
-/// A verifier that believes too much.
+/// Held off by no count, an attack takes the processors as well, so that reviews may come late.
+const fn uncounted(name: &'static str, about: &'static str) -> Plant {
+    let expected = Expected::Caught { judge: "memory.ceiling", also: &["admission.errors"] };
+    Plant { name, about, stage: ATTACKS, expected, long: false }
+}
+
+/// A bug of a verifier that accepts too much.
 const fn of_signatures(name: &'static str, about: &'static str) -> Plant {
     caught(name, about, VERIFY, "admission.wrongVerdicts")
 }
@@ -110,14 +119,14 @@ const fn of_signatures(name: &'static str, about: &'static str) -> Plant {
 const CPU: &str = "gate.cpuPerRequest";
 const SLOWER: &[&str] = &["gate.p50", "gate.p99", "gate.instructions"];
 const MORE: &[&str] = &[CPU, "gate.p50", "gate.p99", "gate.instructions", "gate.allocations", "gate.syscalls"];
-/// What is kept adds up from slice to slice.
+/// Kept memory adds up from slice to slice.
 const KEPT: &[&str] = &["gate.memory", "gate.cpuPerEvent", "gate.instructionsPerEvent", "gate.allocationsPerEvent"];
 
-/// Every plant. The canary is the first.
+/// All planted bugs. The canary is the first.
 pub const PLANTS: &[Plant] = &[
     Plant {
-        // Who drops a deletion believes in the object for ever. Of an object that changed and went in one gap nothing is told but its deletion,
-        // so its last change is missed as well.
+        // A subject that drops a deletion keeps the object for ever. If an object changed and went in one gap, only its
+        // deletion is delivered, so its last change is missed as well.
         expected: Expected::Caught { judge: "events.ghost", also: &["events.converged", "events.missed"] },
         ..caught(CANARY, "deletions are dropped", QUICK, "")
     },
@@ -125,7 +134,7 @@ pub const PLANTS: &[Plant] = &[
     Plant {
         expected: Expected::Caught {
             judge: "events.missed",
-            // Who hears nothing any more hears of no deletion either, and never heals.
+            // A subject that receives no events receives no deletion either, and never recovers.
             also: &[
                 "events.ghost",
                 "events.identitySwap",
@@ -143,7 +152,7 @@ pub const PLANTS: &[Plant] = &[
     caught("stale-child", "eight objects of the reported store are never updated", QUICK, "events.converged"),
     caught("no-child-watch", "deleted and edited children are not restored", CHILDREN, "events.restored"),
     Plant {
-        // They are stripped of their owner, or the garbage collector would take them.
+        // They are stripped of their owner; otherwise the garbage collector would take them.
         expected: Expected::Caught { judge: "events.restored", also: &["children.orphaned"] },
         ..caught("orphaned-child", "children of deleted objects remain", CHILDREN, "")
     },
@@ -157,7 +166,7 @@ pub const PLANTS: &[Plant] = &[
     caught("accepts-revoked", "the list of revoked certificates is ignored", REPLICAS, "api.letIn"),
     caught("lost-update", "every fifth write of a count is confirmed and not made", REPLICAS, "api.lost"),
     caught("slow-after-250-objects", "20 ms slower after 250 objects", LATENCY, "admission.p50"),
-    gated("slower-by-5-percent", "the process needs a twentieth more processor time", CPU, SLOWER),
+    gated("slower-by-5-percent", "the process needs 5 % more processor time", CPU, SLOWER),
     Plant { long: true, ..gated("slower-by-10-percent", "the process needs a tenth more processor time", CPU, SLOWER) },
     Plant { long: true, ..gated(GATE_CANARY, "the process needs three tenths more processor time", CPU, SLOWER) },
     Plant { long: true, ..gated("answer-1k-longer", "every answer is 1 KiB longer", "gate.answerBytes", MORE) },
@@ -185,13 +194,22 @@ pub const PLANTS: &[Plant] = &[
     small("leak-64-per-request", "64 B kept for each review", SMALL_REVIEWS, "memory.growthPerRequest"),
     small("leak-64-per-object", "64 B kept for each object", SMALL_OBJECTS, "memory.growthPerObject"),
     caught("holds-everything", "everything received is kept", HOSTILE, "memory.ceiling"),
+    uncounted("uncounted-streams", "open calls are never refused"),
+    uncounted("unbounded-answers", "answers that nobody takes are not counted"),
+    uncounted("alerts-by-number", "alerts wait whole, up to a number of them"),
+    caught(
+        "evidence-as-unavailable",
+        "an image with too much evidence is let in as if its registry were away",
+        EVIDENCE,
+        "admission.wrongVerdicts",
+    ),
     caught("alert-lost", "every tenth alert is not sent", ALERTS, "alerts.lost"),
     caught("alert-twice", "every tenth alert is sent twice", ALERTS, "alerts.twice"),
     caught("alert-on-dry-run", "dry runs are reported too", ALERTS, "alerts.onDryRun"),
     caught("lock-ignored", "the digest lock is ignored", ALERTS, "admission.unlocked"),
     caught("believes-redis", "every answer of the shared cache is trusted", SHARED_CACHE, "admission.wrongVerdicts"),
     Plant {
-        // As for the canary; the page of the watch itself knows that they are gone.
+        // As for the canary, except that the page of the watch itself knows that the objects are gone.
         expected: Expected::Caught { judge: "events.ghost", also: &["events.missed"] },
         ..caught("watcher-drops-delete", "deletions match no filter of an action", WATCHER, "")
     },
@@ -212,9 +230,9 @@ mod tests {
     use super::*;
     use crate::scenario::Source;
 
-    /// The names between the quotation marks of the service's list.
+    /// Names between quotation marks in the service's list of bugs.
     fn bugs() -> BTreeSet<String> {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../service/src/planted.rs");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../service/planted/src/lib.rs");
         let source = std::fs::read_to_string(path).unwrap();
         let list = source.split_once("\nbugs! {\n").and_then(|(_, rest)| rest.split_once("\n}\n")).unwrap().0;
         let lines = list.lines().filter(|line| !line.trim_start().starts_with("///"));
@@ -224,11 +242,11 @@ mod tests {
     #[test]
     fn every_bug_of_the_service_has_a_row() {
         let rows: BTreeSet<String> = PLANTS.iter().map(|plant| plant.name.to_owned()).collect();
-        assert_eq!(rows, bugs(), "scenarios/src/calibrate/plants.rs and service/src/planted.rs differ");
+        assert_eq!(rows, bugs(), "scenarios/src/calibrate/plants.rs and service/planted/src/lib.rs differ");
         assert_eq!(PLANTS[0].name, CANARY);
     }
 
-    /// A stage that does not set the budget could never catch the plant.
+    /// A scenario that does not set the budget could never catch the bug.
     #[test]
     fn every_stage_judges_what_must_catch() {
         for plant in PLANTS {

@@ -1,7 +1,8 @@
-//! Playing the rows: each run is one `longhaul soak` or `longhaul gate` in a process of its own, one after the other, because runs that disturb each other
-//! make verdicts of the machine.
+//! Plays the rows. Each run is one `longhaul soak` or `longhaul gate` in its own process, one after the other: runs
+//! that disturb each other would judge the machine.
 //!
-//! Owns the order (the canary first, then round by round), what is played again, and the files, which are written after every run.
+//! Owns the order (the canary first, then round by round), the repetition of invalid runs, and the files, which are
+//! written after every run.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -15,64 +16,51 @@ use super::result::{Calibration, Expectation, Play, Row};
 use crate::out::err;
 use crate::scenario::{Source, nearest};
 
-/// A run that says of itself that it is invalid is played again so often: the machine was busy, and may be less so.
+/// How often an invalid run is played again: the machine was busy, and may be less so later.
 const AGAIN_MAX: usize = 2;
-/// What a run takes beside its phases: certificates, the start of the subject, judging.
+/// Time of a run beside its phases: certificates, the start of the subject, judging.
 const ASIDE: Duration = Duration::from_secs(5);
-/// What a run may take beside its phases before it counts as hanging.
+/// Time beside its phases after which a run counts as hanging.
 const PATIENCE: Duration = Duration::from_mins(5);
-/// The last line of `longhaul soak` that names its record.
+/// The start of the last line of `longhaul soak`, which names its record.
 const REPORT: &str = "report: ";
 
-/// What is wanted.
 #[derive(Debug, Clone)]
 pub struct Choice {
-    /// Names of plants; empty for all.
     pub only: Vec<String>,
-    /// Whether those are played too that take longer.
+    /// Whether rows that take longer are played too.
     pub long: bool,
-    /// How often each plant is played.
+    /// How often each planted bug is played.
     pub repeats: u32,
-    /// How often each clean twin is.
+    /// How often each clean twin is played.
     pub clean: u32,
-    /// Only what two builds side by side find, with a canary and a twin of its own.
+    /// Whether to play only the rows that compare two builds; they have a canary and a twin of their own.
     pub gates: bool,
-    /// The service as it is.
+    /// The service without planted bugs.
     pub service: PathBuf,
-    /// The service with planted bugs.
     pub planted: PathBuf,
-    /// The folder of the pages and of the run records.
     pub out: PathBuf,
 }
 
-/// Why nothing is played.
+/// The reason why nothing is played.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A name that nobody has.
     #[error("there is no plant `{name}`{suggestion} `cargo xtask calibrate --list` names all")]
     Unknown {
-        /// What was asked for.
         name: String,
-        /// What is near, with the punctuation before and behind it.
+        /// A similar name, with its punctuation on both sides.
         suggestion: String,
     },
-    /// A stage of the library is broken.
+    /// A scenario of the library is broken.
     #[error("a stage cannot be read: {0}")]
     Stage(String),
-    /// The pages.
     #[error("failed to write {path}: {source}")]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// The page.
+    Write { path: PathBuf, source: std::io::Error },
     #[error("failed to render the table: {0}")]
     Render(#[from] askama::Error),
 }
 
-/// The rows of a choice: the canary, the plants, and the clean twin of each stage that they are played in.
+/// The rows of a choice: the canary, the planted bugs, and the clean twin of each of their scenarios.
 pub fn rows(choice: &Choice) -> Result<Vec<Row>, Error> {
     let names: Vec<&str> = PLANTS.iter().map(|plant| plant.name).collect();
     if let Some(name) = choice.only.iter().find(|name| !names.contains(&name.as_str())) {
@@ -80,7 +68,7 @@ pub fn rows(choice: &Choice) -> Result<Vec<Row>, Error> {
             nearest(name, &names).map_or_else(|| ";".to_owned(), |near| format!(": did you mean `{near}`?"));
         return Err(Error::Unknown { name: name.clone(), suggestion });
     }
-    // Who names a plant wants it, however long it takes.
+    // If a planted bug is named, it is played however long it takes.
     let canary = if choice.gates { GATE_CANARY } else { CANARY };
     let named = |plant: &Plant| choice.only.iter().any(|name| name == plant.name);
     let wanted = |plant: &&Plant| {
@@ -97,32 +85,31 @@ pub fn rows(choice: &Choice) -> Result<Vec<Row>, Error> {
         }
         rows.push(Row::of(plant, plant.name == canary));
     }
-    // Nothing is believed before the canary.
+    // No result counts before the canary.
     rows.sort_by_key(|row| !row.canary);
     Ok(rows)
 }
 
-/// How long the rows take, if none is played again.
+/// Duration of all rows, if none is played again.
 pub fn estimate(rows: &[Row], choice: &Choice) -> Result<Duration, Error> {
     let aside = |row: &Row| if row.is_gated() { Duration::ZERO } else { ASIDE };
     rows.iter().try_fold(Duration::ZERO, |sum, row| Ok(sum + (length(row)? + aside(row)) * choice.times(row)))
 }
 
 impl Choice {
-    /// How often a row is played.
     pub fn times(&self, row: &Row) -> u32 {
         if row.plant.is_some() { self.repeats } else { self.clean }
     }
 }
 
-/// From the start of the warm-up to the end of the drain.
+/// Duration from the start of the warm-up to the end of the drain.
 fn length(row: &Row) -> Result<Duration, Error> {
     let phases = Source::read(&row.stage).map_err(|error| Error::Stage(error.to_string()))?.scenario.phases;
     Ok(if row.is_gated() { gate::length(row, &phases) } else { phases.total() })
 }
 
-/// Plays every row so often; the pages are written after each run. Ends early when the canary lives, or when `stop` is cancelled: the run
-/// under way is then ended in order, and what was played before is kept.
+/// Plays every row as often as chosen, and writes the pages after each run. It ends early if the canary is not caught.
+/// If `stop` is cancelled, it ends the current run in order and keeps the earlier results.
 pub async fn play(calibration: &mut Calibration, choice: &Choice, stop: &CancellationToken) -> Result<(), Error> {
     let total = calibration.rows.iter().map(|row| choice.times(row) as usize).sum();
     let mut done = 0;
@@ -160,7 +147,7 @@ fn tell(row: &Row, (done, total): (usize, usize)) {
     err!("[{done}/{total}] {} × {}: {}{fired} ({seconds:.0} s) {}", row.name(), row.stage, play.verdict, play.says);
 }
 
-/// One run, by the same command that a person would use; none when it was interrupted.
+/// One run, by the command that a user would type. `None` if it was interrupted.
 async fn one(
     row: &Row,
     round: u32,
@@ -169,10 +156,10 @@ async fn one(
     stop: &CancellationToken,
 ) -> Result<Option<Play>, Error> {
     let source = Source::read(&row.stage).map_err(|error| Error::Stage(error.to_string()))?;
-    // Another round is another plan; a run that is played again is the same.
+    // Another round uses another seed; a repeated run uses the same one.
     let seed = source.scenario.seed + u64::from(round) * 1000;
     let records = choice.out.join("runs").join(format!("{}-{}-{round}-{again}", row.stage, row.name()));
-    // A gate wants a folder for itself, also when the same table is played a second time into the same place.
+    // A gate needs an empty folder, even if the same table is played again into the same place.
     let records =
         if row.is_gated() { records.join(jiff::Timestamp::now().as_millisecond().to_string()) } else { records };
     let program = if row.plant.is_some() { &choice.planted } else { &choice.service };
@@ -204,13 +191,13 @@ async fn one(
     }))
 }
 
-/// What a row left.
+/// The result of a row's run.
 enum Found {
     Run(Box<Judgement>),
     Gate(Box<reports::gate::Judgement>),
 }
 
-/// What it left, and where.
+/// Reads the result and the place of its record.
 fn found(row: &Row, output: &std::process::Output, records: &Path) -> Result<(Found, PathBuf), String> {
     let nothing = || format!("the run left no verdict {}", crate::itself::last_words(output));
     if row.is_gated() {
@@ -223,7 +210,6 @@ fn found(row: &Row, output: &std::process::Output, records: &Path) -> Result<(Fo
     Ok((Found::Run(Box::new(judgement(&record).ok_or_else(nothing)?)), record))
 }
 
-/// The command of a run.
 fn soak(row: &Row, seed: u64, program: &Path, records: &Path) -> Vec<String> {
     let mut arguments: Vec<String> = ["soak", &row.stage, "--quiet", "--seed"].map(str::to_owned).into();
     arguments.extend([seed.to_string(), "--runs".to_owned(), records.display().to_string()]);
@@ -236,7 +222,7 @@ fn judgement(record: &Path) -> Option<Judgement> {
     serde_json::from_slice(&std::fs::read(record.join("verdict.json")).ok()?).ok()
 }
 
-/// What a judgement says of a row.
+/// Turns a judgement into a play of the row.
 fn read(row: &Row, judgement: &Judgement, blank: Play) -> Play {
     let with = |wanted: Option<Verdict>| {
         let findings = judgement.findings.iter().filter(|one| wanted.is_none_or(|wanted| one.verdict == wanted));
@@ -247,7 +233,7 @@ fn read(row: &Row, judgement: &Judgement, blank: Play) -> Play {
     };
     let own = match &row.expected {
         Expectation::Caught { judge, .. } => judgement.findings.iter().find(|finding| finding.budget == *judge),
-        // Of what must not fire, growth is what one wants to know.
+        // If only forbidden budgets fired, growth is the interesting one.
         _ => judgement.findings.iter().find(|finding| finding.budget.starts_with("memory.growth")),
     };
     let invalid = judgement.verdict == Verdict::Invalid;
@@ -282,7 +268,7 @@ mod tests {
         }
     }
 
-    /// Whatever is chosen, the canary comes first and every stage has its clean twin.
+    /// For every choice, the canary comes first and every scenario has its clean twin.
     #[test]
     fn every_choice_has_canary_and_twins() {
         for choice in [choice(&[], false), choice(&[], true), choice(&["leak-64-per-object"], false)] {
@@ -309,8 +295,8 @@ mod tests {
         assert_eq!(estimate(&all, &Choice { repeats: 3, clean: 3, ..once }).unwrap(), one * 3);
     }
 
-    /// Twenty gates of identical builds in each stage and one of each plant take an hour and three quarters, beginning with a change that cannot
-    /// be missed.
+    /// Twenty gates of identical builds per scenario and one per planted bug take an hour and three quarters. They
+    /// begin with a change that cannot be missed.
     #[test]
     fn the_gates_alone_take_less_than_two_hours() {
         let gates = Choice { gates: true, clean: 20, ..choice(&[], false) };

@@ -1,4 +1,4 @@
-//! A calibration for people: Markdown and a page that works offline. Both show the same figures in the same words.
+//! A calibration as Markdown and as a page that works offline. Both show the same figures in the same wording.
 
 use askama::Template;
 use reports::gate::Metric;
@@ -8,10 +8,10 @@ use reports::words::{count, millis, percent};
 
 use super::result::{Calibration, Expectation, Row, Share, State};
 
-/// Stands where nothing was played.
+/// Shown where nothing was played.
 const NOTHING: &str = "–";
 
-/// The calibration as Markdown: what was played, and the judge of growth on generated series.
+/// The calibration as Markdown: the rows, and the growth judge on generated series.
 pub fn markdown(calibration: &Calibration) -> String {
     let mut lines = vec![format!("**{}**: {}", calibration.verdict(), calibration.reason()), String::new()];
     lines.extend([introduction(calibration), String::new()]);
@@ -54,7 +54,7 @@ pub fn markdown(calibration: &Calibration) -> String {
     lines.join("\n") + "\n"
 }
 
-/// The calibration for a terminal, the verdict last.
+/// The calibration for a terminal, with the verdict last.
 pub fn plain(calibration: &Calibration) -> Vec<String> {
     let mut lines = Vec::new();
     if !calibration.rows.is_empty() {
@@ -94,7 +94,8 @@ const GATES: &str = "Each gate compares two builds side by side. “Could see”
      (the median of its certificates). “Promised” is the rate of its certificates; for identical builds, the false alarms that they expect \
      of all gates together.";
 
-/// The rows of gates: plant, metric, what was measured, what could be seen, how often it was called worse, what was promised.
+/// The rows of gates: planted bug, metric, measured change, smallest visible change, how often it was called worse,
+/// promised rate.
 fn gates(calibration: &Calibration) -> impl Iterator<Item = [String; 6]> {
     calibration.rows.iter().filter(|row| row.is_gated()).filter_map(|row| {
         if let Some(found) = row.found() {
@@ -131,7 +132,7 @@ fn introduction(calibration: &Calibration) -> String {
     let canary = match calibration.canary() {
         Some(true) => "The canary was caught",
         Some(false) => "The canary lived",
-        None => "The canary was not played",
+        None => "The canary was not run",
     };
     format!(
         "Measured on {} with Longhaul {} on {} processors. {canary}. Shares have Wilson's 95 % interval; invalid runs are \
@@ -140,7 +141,7 @@ fn introduction(calibration: &Calibration) -> String {
     )
 }
 
-/// Introduction to the table of generated series.
+/// The introduction of the table of generated series.
 fn series() -> String {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "hours, and positive")]
     let planned = millis((planned_s() * 1000.0) as u64);
@@ -163,12 +164,12 @@ fn between(interval: Interval) -> String {
     format!("{} to {upper}", lower.trim_end_matches(" %"))
 }
 
-/// Outside text inside a Markdown table.
+/// Escapes outside text for a Markdown table.
 fn escape(text: &str) -> String {
     text.replace('|', "\\|").replace('<', "\\<").replace(['\n', '\r'], " ")
 }
 
-/// A row as it is shown.
+/// A row in the form of the page.
 struct Shown<'a> {
     class: &'static str,
     name: &'a str,
@@ -195,7 +196,7 @@ impl<'a> Shown<'a> {
             State::Undecided | State::Unknown => "open",
             State::FalseAlarm | State::Missed => "failed",
         };
-        // A run that counts says more than one that does not.
+        // A valid run tells more than an invalid one.
         let last = row.valid().last().or(row.plays.last());
         Self {
             class,
@@ -210,7 +211,7 @@ impl<'a> Shown<'a> {
     }
 }
 
-/// A row of generated series as it is shown.
+/// A row of generated series for display.
 struct Generated<'a> {
     class: &'static str,
     kind: &'a str,
@@ -269,7 +270,7 @@ struct Page<'a> {
     generated: Vec<Generated<'a>>,
 }
 
-/// The calibration as a page that fetches nothing.
+/// The calibration as a page that loads nothing.
 pub fn html(calibration: &Calibration) -> Result<String, askama::Error> {
     let judge =
         |judge: super::Judge| [judge.name, share(judge.caught), count(judge.undecided), share(judge.false_alarms)];

@@ -1,6 +1,6 @@
-//! What a calibration found: one type, from which every page is written.
+//! The result of a calibration: one type, from which every page is written.
 //!
-//! Owns how plays add up to what is known of each row and of each judge. Pure.
+//! Owns how plays add up to the state of each row and of each judge. Pure.
 
 use std::collections::BTreeSet;
 
@@ -15,16 +15,16 @@ mod gates;
 
 pub use gates::{Alarms, Found, Gated};
 
-/// The schema of `calibration.json`.
+/// The schema name in `calibration.json`.
 pub const SCHEMA: &str = "longhaul.calibration/v1";
 /// The confidence of Wilson's intervals.
 const CONFIDENCE: f64 = 0.95;
-/// What judges the run itself, not the subject.
+/// Prefix of the budgets that judge the run itself, not the subject.
 const VALIDITY: &str = "validity.";
-/// Where growth is judged: what only looks like it may stay undecided there.
+/// Prefix of the budgets that judge growth. A bug that only looks like one may stay undecided there.
 const MEMORY: &str = "memory.";
 
-/// Everything that was found.
+/// Every result of a calibration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Calibration {
@@ -36,120 +36,115 @@ pub struct Calibration {
     pub longhaul: String,
     /// Processors of the machine.
     pub processors: usize,
-    /// Whether the judge of growth found what no judge may miss, in generated series.
+    /// Whether the growth judge found growth that no judge may miss, in generated series.
     pub synthetic_canary: bool,
-    /// The judge of growth on generated series.
+    /// Results of the growth judge on generated series.
     pub synthetic: Vec<Synthetic>,
     /// Runs of the service, planted and clean; empty with `--synthetic`.
     pub rows: Vec<Row>,
 }
 
-/// A plant, or the clean twin of all plants of a stage.
+/// A planted bug, or the clean twin of all planted bugs of a scenario.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Row {
-    /// As `--plant` names it; none for the clean twin.
+    /// Name of the planted bug for `--plant`; null for the clean twin.
     pub plant: Option<String>,
-    /// What it does.
+    /// The mistake, in a few words.
     pub about: String,
-    /// The scenario that it is played in.
+    /// Name of the scenario that the row is played in.
     pub stage: String,
-    /// What must become of it.
+    /// The result that the row must have.
     pub expected: Expectation,
-    /// Whether it fails before anything else is believed.
+    /// Whether this row must fail before any other result counts.
     pub canary: bool,
-    /// Its runs.
+    /// Runs of the row.
     pub plays: Vec<Play>,
 }
 
-/// What must become of a row.
+/// The result that a row must have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "is", rename_all = "kebab-case")]
 pub enum Expectation {
     /// The clean twin: every budget is met.
     Clean,
-    /// Its own judge fires, and no other.
+    /// The bug's own judge fires, and no other.
     Caught {
-        /// The budget.
+        /// Name of the budget.
         judge: String,
-        /// Budgets that may fire with it, because they see the same mistake.
+        /// Budgets that may fire as well, because they see the same mistake.
         also: Vec<String>,
     },
-    /// It only looks like a bug: no judge fires.
+    /// A change that only looks like a bug: no judge fires.
     LooksAlike,
-    /// Nothing sees it yet, so no judge fires.
+    /// No judge sees it yet, so none may fire.
     Waits {
-        /// The judge that it waits for.
+        /// Name of the judge that does not exist yet.
         judge: String,
     },
 }
 
-/// One run.
+/// One run of a row.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Play {
-    /// Its seed.
+    /// Seed of the run.
     pub seed: u64,
-    /// Its verdict; `invalid` runs are not counted.
+    /// Verdict of the run; `invalid` runs do not count.
     pub verdict: String,
     /// Budgets that were broken.
     pub fired: Vec<String>,
-    /// Budgets that were not decided.
+    /// Budgets that were left undecided.
     pub undecided: Vec<String>,
     /// Every budget that was judged.
     pub judged: Vec<String>,
-    /// What its own judge measured, or what decided the run.
+    /// The measurement of the bug's own judge, or the finding that decided the run.
     pub says: String,
-    /// How long it took, in seconds.
+    /// Duration of the run, in seconds.
     pub seconds: f64,
-    /// Its record; empty where there is none.
+    /// Folder of the run record; empty if there is none.
     pub record: String,
-    /// What a gate said of the metric that the row is about.
+    /// The gate's result for the metric of this row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<Gated>,
 }
 
-/// What is known of a row, the worst last.
+/// The state of a row; later variants are worse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum State {
-    /// As it must be.
+    /// The result is the expected one.
     Right,
-    /// Nothing sees it yet, and nothing fired.
+    /// No judge sees the bug yet, and none fired.
     Waiting,
     /// Some of its runs did not decide.
     Undecided,
-    /// It was not played, or no run was valid.
+    /// The row was not played, or no run was valid.
     Unknown,
     /// A judge fired that must not.
     FalseAlarm,
-    /// Its own judge did not fire.
+    /// The bug's own judge did not fire.
     Missed,
 }
 
-/// A share of runs.
+/// A share of runs, such as 19 of 20.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Share {
-    /// So many.
     pub hits: u64,
-    /// Of so many.
     pub of: u64,
 }
 
-/// What is known of a judge.
+/// How well a judge did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judge {
-    /// The budget.
     pub name: String,
-    /// How often it fired at its own plants.
     pub caught: Share,
     /// How often it fired where it must not.
     pub false_alarms: Share,
-    /// How often it left its own plants undecided.
     pub undecided: u64,
 }
 
 impl Row {
-    /// The row of a plant, not played yet.
+    /// The row of a planted bug, not played yet.
     pub fn of(plant: &Plant, canary: bool) -> Self {
         let expected = match plant.expected {
             Expected::Caught { judge, also } => Expectation::Caught {
@@ -163,35 +158,33 @@ impl Row {
         Self { plant, about, stage, expected, canary, plays: Vec::new() }
     }
 
-    /// The clean twin of all plants of a stage.
+    /// The clean twin of all planted bugs of a scenario.
     pub fn twin(stage: &str) -> Self {
         let about = "the service as it is".to_owned();
         let stage = stage.to_owned();
         Self { plant: None, about, stage, expected: Expectation::Clean, canary: false, plays: Vec::new() }
     }
 
-    /// Its name for people.
     pub fn name(&self) -> &str {
         self.plant.as_deref().unwrap_or("clean")
     }
 
-    /// Whether this judge may fire here.
+    /// Whether this budget may fire in this row.
     pub fn may_fire(&self, budget: &str) -> bool {
         matches!(&self.expected, Expectation::Caught { judge, also } if budget == judge || also.iter().any(|one| one == budget))
     }
 
-    /// The runs that count.
+    /// Runs that were not invalid.
     pub fn valid(&self) -> impl Iterator<Item = &Play> {
         self.plays.iter().filter(|play| play.is_valid())
     }
 
-    /// The judges that fired although they must not.
+    /// Budgets that fired although they must not.
     pub fn false_alarms(&self) -> BTreeSet<&str> {
         let fired = self.valid().flat_map(|play| &play.fired).map(String::as_str);
         fired.filter(|budget| !self.may_fire(budget)).collect()
     }
 
-    /// What is known of it.
     pub fn state(&self) -> State {
         if self.is_gated() && matches!(self.expected, Expectation::Clean | Expectation::Caught { .. }) {
             return self.state_of_gates();
@@ -201,7 +194,8 @@ impl Row {
         judged.max(alarm).unwrap_or(State::Unknown)
     }
 
-    /// What is known of a row that gates play. Each of them may be wrong now and then, as often as it says: what counts is how many are.
+    /// The state of a row that gates play. Each gate may be wrong at its stated rate, so the number of wrong ones
+    /// decides.
     fn state_of_gates(&self) -> State {
         let own = match (self.found(), self.alarms()) {
             (Some(found), _) if found.is_broken() => State::Missed,
@@ -225,7 +219,7 @@ impl Row {
         }
     }
 
-    /// What became of it, for people.
+    /// The result in words, for a table.
     pub fn outcome(&self) -> String {
         let alarms = self.false_alarms().into_iter().collect::<Vec<_>>().join(", ");
         let open = |judge: &str| {
@@ -235,7 +229,7 @@ impl Row {
         match (self.state(), &self.expected) {
             (State::FalseAlarm, _) => format!("false alarm of {alarms}"),
             (State::Missed, Expectation::Caught { judge, .. }) => format!("not caught by {judge}"),
-            (State::Undecided, Expectation::Caught { judge, .. }) => format!("{judge} did not decide"),
+            (State::Undecided, Expectation::Caught { judge, .. }) => format!("{judge} was undecided"),
             (State::Undecided, _) => "not decided".to_owned(),
             (State::Waiting, Expectation::Waits { judge }) => format!("waits for {judge}; nothing fired"),
             (State::Right, Expectation::Caught { judge, .. }) => format!("caught by {judge}"),
@@ -251,21 +245,20 @@ impl Row {
 }
 
 impl Play {
-    /// Whether it counts.
     pub fn is_valid(&self) -> bool {
         self.verdict != reports::judge::Verdict::Invalid.word()
     }
 }
 
 impl Share {
-    /// Wilson's interval; none where nothing was played.
+    /// Wilson's interval; `None` if nothing was played.
     pub fn interval(self) -> Option<Interval> {
         wilson(self.hits, self.of, CONFIDENCE).ok()
     }
 }
 
 impl Calibration {
-    /// Whether a judge fired where one surely must. None as long as nothing of that was played.
+    /// Whether a judge fired on the canaries. `None` as long as no canary was played.
     pub fn canary(&self) -> Option<bool> {
         let rows = || self.rows.iter().filter(|row| row.canary);
         if rows().any(|row| row.valid().next().is_none()) {
@@ -299,8 +292,8 @@ impl Calibration {
         names.into_iter().map(judge).collect()
     }
 
-    /// The exit code: 0 only if every plant was caught by its own judge alone, every twin passed and every promise holds; 1 if one did
-    /// not, 2 if something was not decided, 3 if the canary lived.
+    /// The exit code. 0: every planted bug was caught by its own judge alone, every twin passed and every promise
+    /// holds. 1: something failed. 2: something was not decided. 3: the canary was not caught.
     pub fn exit_code(&self) -> u8 {
         let worst = self.rows.iter().map(Row::state).max().unwrap_or(State::Right);
         let broken = self.synthetic.iter().any(Synthetic::broken);
@@ -323,10 +316,10 @@ impl Calibration {
         }
     }
 
-    /// One sentence: why.
+    /// The reason for the verdict, in one sentence.
     pub fn reason(&self) -> String {
         if self.canary() == Some(false) {
-            return "the canary lived: a bug that cannot be missed was not caught, so no figure here is believed."
+            return "the canary was not caught: it is a bug that no judge can miss, so no figure here is valid."
                 .to_owned();
         }
         let name = |row: &Row| match row.plant {

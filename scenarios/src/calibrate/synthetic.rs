@@ -1,4 +1,4 @@
-//! The judge of growth on generated series: every kind at every speed, on all processors.
+//! The growth judge on generated series: every kind at every speed, on all processors.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,17 +6,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use reports::growth::Outcome;
 use reports::growth::calibration::{KINDS, Kind, Row};
 
-/// Growth that no judge may miss, in budgets, and how many runs of it are played.
+/// Growth that no judge may miss, as a multiple of the budget, and the number of runs.
 const CANARY: (f64, u64) = (40.0, 10);
 
-/// Whether the judge finds what it cannot miss, and leaves alone what is level.
+/// Whether the judge finds the canary's growth and accepts level series.
 pub(super) fn canary() -> bool {
     let [level, ..] = KINDS;
     let fails = |seed| level.play(CANARY.0, seed).outcome == Outcome::Fail;
     (0..CANARY.1).all(fails)
 }
 
-/// The table, with so many runs a row, in the order of the kinds. The seeds decide it, not the number of threads.
+/// The table with `runs` runs per row, in the order of the kinds. The seeds decide the result; the number of threads
+/// does not.
 pub(super) fn table(runs: u64) -> Vec<Row> {
     let work: Vec<(Kind, f64)> =
         KINDS.into_iter().flat_map(|kind| kind.speeds().into_iter().map(move |times| (kind, times))).collect();

@@ -7,10 +7,10 @@ use anyhow::Context as _;
 use crate::calibrate::{self, Calibration, Choice, Expected, PLANTS};
 use crate::out::out;
 
-/// The programs that are played, beside `longhaul` when they were built.
+/// The programs that are played; they lie beside `longhaul` once they are built.
 const SERVICE: &str = "longhaul-service";
 const PLANTED_SERVICE: &str = "longhaul-service-planted";
-/// Generated series for each kind and speed: Wilson's interval is then at most 14 percent wide.
+/// Generated series for each kind and speed. With so many, Wilson's interval is at most 14 percent wide.
 const RUNS: u64 = 200;
 const RUNS_MAX: u64 = 100_000;
 const REPEATS_MAX: u32 = 1000;
@@ -19,39 +19,39 @@ const REPEATS_MAX: u32 = 1000;
 #[derive(clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own on the command line")]
 pub(super) struct Arguments {
-    /// Only judge generated series, in seconds; no service is started.
+    /// Only judge generated series. This takes seconds and starts no service.
     #[arg(long, conflicts_with_all = ["only", "repeats", "clean", "gates", "long", "service", "planted"])]
     synthetic: bool,
-    /// Generated series for each kind and speed of growth.
+    /// Number of generated series for each kind and speed of growth.
     #[arg(long, value_name = "N", default_value_t = RUNS, value_parser = clap::value_parser!(u64).range(1..=RUNS_MAX))]
     runs: u64,
-    /// How often each plant is played, and each clean twin unless --clean says else.
+    /// Runs of each plant, and of each clean twin unless --clean is given.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=i64::from(REPEATS_MAX)))]
     repeats: u32,
-    /// How often each clean twin is played: to see how often judges cry wolf.
+    /// Runs of each clean twin, to measure false alarms of the judges.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(REPEATS_MAX)))]
     clean: Option<u32>,
-    /// Only gates: builds with a planted change side by side with the same without, and identical builds. With `--clean 20` it takes
-    /// less than two hours on a machine that does nothing else.
+    /// Play only gates: builds with a planted change against the same build without it, and identical builds. `--clean 20` takes less than
+    /// two hours on an idle machine.
     #[arg(long)]
     gates: bool,
-    /// Only these plants, such as `leak-1k-per-object,step`, with their clean twins and the canary.
+    /// Play only these plants, such as `leak-1k-per-object,step`, with their clean twins and the canary.
     #[arg(long, value_name = "PLANT", value_delimiter = ',', num_args = 1..)]
     only: Vec<String>,
-    /// Those as well that take longer than two minutes each.
+    /// Also play plants that take longer than two minutes each.
     #[arg(long)]
     long: bool,
-    /// Only name the plants, what they are played in, and which judge must catch them.
+    /// Only list the plants: name, scenario, and the judge that must catch the plant.
     #[arg(long)]
     list: bool,
     /// The folder for the pages (calibration.html, calibration.md, calibration.json) and the run records. Default: `calibration`; with
-    /// --synthetic no pages are written without it.
+    /// --synthetic, no pages.
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
     /// Print the result as Markdown.
     #[arg(long)]
     markdown: bool,
-    /// The service as it is, instead of the one beside `longhaul`.
+    /// The service without planted bugs, instead of the one beside `longhaul`.
     #[arg(long, value_name = "PROGRAM")]
     service: Option<PathBuf>,
     /// The service with planted bugs, instead of the one beside `longhaul`.
@@ -59,7 +59,7 @@ pub(super) struct Arguments {
     planted: Option<PathBuf>,
 }
 
-/// Calibrates, and exits with what came of it.
+/// Calibrates and exits with the code of the result.
 pub(super) fn calibrate(arguments: &Arguments) -> anyhow::Result<u8> {
     if arguments.list {
         list();
@@ -92,7 +92,7 @@ async fn run(arguments: &Arguments) -> anyhow::Result<u8> {
     let runs = rows.iter().map(|row| u64::from(choice.times(row))).sum();
     let takes = reports::words::millis(u64::try_from(takes.as_millis()).unwrap_or(u64::MAX));
     crate::out::err!(
-        "{} one after the other take about {takes}; Ctrl-C keeps what is done",
+        "{} one after the other take about {takes}; Ctrl-C keeps the finished ones",
         reports::words::counted(runs, "run")
     );
     let mut calibration = calibrate::begin(arguments.runs, rows);
@@ -104,7 +104,7 @@ async fn run(arguments: &Arguments) -> anyhow::Result<u8> {
     Ok(calibration.exit_code())
 }
 
-/// The table, and the verdict below it, where the eye is when it has scrolled by.
+/// Prints the table, with the verdict below it, where the user sees it after scrolling.
 fn tell(calibration: &Calibration, markdown: bool) {
     if markdown {
         out!("{}", calibrate::markdown(calibration).trim_end());
@@ -128,7 +128,7 @@ fn list() {
     }
 }
 
-/// A program that is named or lies beside `longhaul`.
+/// The program at the given path, or else beside `longhaul`.
 fn program(named: Option<&Path>, name: &str, option: &str) -> anyhow::Result<PathBuf> {
     if let Some(path) = named {
         anyhow::ensure!(path.is_file(), "{option} {}: no such file", path.display());

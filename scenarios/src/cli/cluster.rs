@@ -1,4 +1,4 @@
-//! `longhaul cluster …`: a real control plane that outlives the command, for working with it by hand.
+//! `longhaul cluster …`: a real control plane that outlives the command, for work by hand.
 
 mod deploy;
 
@@ -9,9 +9,9 @@ use anyhow::{Context, Result, bail};
 use kind::{cluster, fetch, state};
 use reports::exit;
 
-/// The folder with `etcd` and `kube-apiserver`, by the convention of envtest.
+/// The variable for the folder with `etcd` and `kube-apiserver`, by the convention of envtest.
 const ASSETS: &str = "KUBEBUILDER_ASSETS";
-/// Where pipelines of Kubernetes projects want logs.
+/// The variable for the folder where pipelines of Kubernetes projects want logs.
 const ARTIFACTS: &str = "ARTIFACTS";
 
 #[derive(clap::Subcommand)]
@@ -21,13 +21,13 @@ pub(super) enum Command {
         /// The kind of control plane.
         #[arg(long, value_enum, default_value_t = Provider::Local)]
         kind: Provider,
-        /// Its name; several can stand side by side. Default: its kind.
+        /// The name of the control plane; several can run side by side. Default: its kind.
         #[arg(long)]
         name: Option<String>,
-        /// The folder with etcd and kube-apiserver, for a node with all programs of a Kubernetes release; otherwise `KUBEBUILDER_ASSETS`.
+        /// The folder with etcd and kube-apiserver; a node needs all programs of a Kubernetes release. Default: `KUBEBUILDER_ASSETS`.
         #[arg(long)]
         assets: Option<PathBuf>,
-        #[command(flatten, next_help_heading = "One of kind")]
+        #[command(flatten, next_help_heading = "A kind cluster")]
         containers: Containers,
     },
     /// Download the official etcd, kube-apiserver and kubectl and check their digests.
@@ -35,24 +35,24 @@ pub(super) enum Command {
         /// The version of Kubernetes, such as 1.33.4.
         #[arg(long)]
         version: String,
-        /// The folder for the programs; otherwise one of its own under the user's cache.
+        /// The folder for the programs. Default: a folder in the user's cache.
         #[arg(long)]
         into: Option<PathBuf>,
     },
-    /// Say what runs, and what an earlier command or a killed run left behind.
+    /// List control planes that run, and leftovers of earlier commands and killed runs.
     Status,
-    /// Load images into a node: archives as `docker save` writes them, or OCI layouts in a tar.
+    /// Load images into a node, from archives of `docker save` or from OCI layouts in a tar file.
     Load {
         /// The archives.
         #[arg(required = true)]
         archives: Vec<PathBuf>,
-        /// Whose node.
+        /// The name of the node.
         #[arg(long, default_value = cluster::NODE_NAME)]
         name: String,
     },
-    /// Stop and remove what is provably ours.
+    /// Stop and remove control planes that Longhaul provably started.
     Down {
-        /// Only the one of this name.
+        /// Stop only the control plane of this name.
         #[arg(long)]
         name: Option<String>,
     },
@@ -66,21 +66,22 @@ pub(super) struct Containers {
     /// The version of Kubernetes, such as 1.34.1: its official node image.
     #[arg(long, value_name = "VERSION")]
     kubernetes: Option<String>,
-    /// How many control planes: 1, or 3, which outlive the loss of one.
+    /// The number of control planes: 1 or 3. Three survive the loss of one.
     #[arg(long, value_name = "NUMBER")]
     control_planes: Option<u8>,
-    /// A configuration of kind's own, instead.
+    /// A configuration file of kind, instead of --control-planes.
     #[arg(long, value_name = "FILE", conflicts_with = "control_planes")]
     config: Option<PathBuf>,
-    /// Deploy this as well, armed: the service, from the program beside `longhaul`, refuses what it cannot pin in namespaces with its label.
+    /// Also deploy the service, from the program beside `longhaul`. The service refuses images that it cannot pin, in namespaces with its
+    /// label.
     #[arg(long, value_enum)]
     with: Option<With>,
 }
 
-/// What is deployed to a new cluster.
+/// A program that is deployed to a new cluster.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum With {
-    /// The service of this house.
+    /// Longhaul's own service.
     Service,
 }
 
@@ -95,13 +96,12 @@ impl Containers {
 pub(super) enum Provider {
     /// etcd and kube-apiserver as processes on this machine, without nodes.
     Local,
-    /// One whole node in namespaces of its own on this machine, with kubelet and containerd. Needs root.
+    /// A whole node in its own namespaces on this machine, with kubelet and containerd. Needs root.
     Node,
-    /// A cluster of kind, whose nodes are containers. Needs kind and a container engine.
+    /// A kind cluster, whose nodes are containers. Needs kind and a container engine.
     Kind,
 }
 
-/// Runs one of the commands.
 pub(super) async fn cluster(command: Command) -> Result<u8> {
     let directory = state::default_directory()?;
     match command {
@@ -130,7 +130,7 @@ pub(super) async fn cluster(command: Command) -> Result<u8> {
                 }
             }
             up.name = name.unwrap_or(up.name);
-            // Dropping the future half-way kills what it started.
+            // Dropping the future half-way kills the processes that it started.
             tokio::select! {
                 up = cluster::up(up) => {
                     let up = up?;
@@ -139,7 +139,7 @@ pub(super) async fn cluster(command: Command) -> Result<u8> {
                         out!("{}", service.deploy(&directory, &up.name).await?);
                     }
                 }
-                _ = tokio::signal::ctrl_c() => bail!("interrupted: nothing was left running"),
+                _ = tokio::signal::ctrl_c() => bail!("interrupted: no process was left running"),
             }
             Ok(exit::PASS)
         }
@@ -175,7 +175,7 @@ fn found(assets: Option<PathBuf>, programs: &str) -> Result<PathBuf> {
     assets.with_context(|| format!("name the folder that holds {programs} with --assets or {ASSETS}"))
 }
 
-/// Where fetched programs are kept: `$XDG_CACHE_HOME` or `~/.cache` (XDG Base Directory Specification).
+/// The folder for downloaded programs: `$XDG_CACHE_HOME` or `~/.cache` (XDG Base Directory Specification).
 fn cache() -> Result<PathBuf> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let home = || absolute("HOME").map(|home| home.join(".cache"));

@@ -1,5 +1,5 @@
-//! `longhaul compare`: one scenario played with several subjects (`several`), records of it side by side, or the figures of many runs over
-//! time. None has a verdict.
+//! `longhaul compare`: one scenario played with several subjects (`several`), existing records side by side, or the
+//! figures of many runs over time. None of them has a verdict.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -18,31 +18,31 @@ use crate::scenario::nearest;
 
 mod several;
 
-/// A larger file is none of ours: a line has about a kilobyte.
+/// Larger files are refused: a line has about a kilobyte.
 const BYTES_MAX: u64 = 256 << 20;
 
 /// Arguments of `longhaul compare`.
 #[derive(Clone, Args)]
 pub(super) struct Arguments {
-    /// With --subject a scenario: a file, a name from the library or `bugs/NAME`. Else the directories of two or more runs; with --into of any
-    /// number; or one history, a file that --into has written.
+    /// With --subject: a scenario file, a name from the library, or `bugs/NAME`. Otherwise: the directories of two or more runs (with
+    /// --into, of one or more), or one history file that --into wrote.
     #[arg(required_unless_present = "subjects")]
     what: Vec<PathBuf>,
     #[command(flatten, next_help_heading = "Several subjects under one scenario")]
     several: several::Several,
-    /// Add a line for each run to this history, which is made when it does not exist. A run that is in it already is left as it is.
+    /// Append a line for each run to this history file, and create the file if needed. A run that the history already has stays unchanged.
     #[arg(long, value_name = "HISTORY")]
     into: Option<PathBuf>,
-    /// With --into: what the build is called, such as a tag or a commit.
+    /// With --into: the name of the build, such as a tag or a commit.
     #[arg(long, value_name = "NAME", requires = "into")]
     build: Option<String>,
-    /// Of a history with runs of several scenarios only this one's.
+    /// Show only runs of this scenario from a history.
     #[arg(long, conflicts_with = "into")]
     scenario: Option<String>,
-    /// Of a history only this figure, such as `lag p99`.
+    /// Show only this figure of a history, such as `lag p99`.
     #[arg(long, conflicts_with = "into")]
     figure: Option<String>,
-    /// Draw it into this file as well: two runs as a page, with each series of both in one chart; the --figure of a history as SVG.
+    /// Also draw the comparison into this file. Two runs give a page with both in each chart; the --figure of a history gives an SVG.
     #[arg(long, value_name = "FILE", conflicts_with = "into")]
     draw: Option<PathBuf>,
     /// Print JSON instead of text.
@@ -50,7 +50,7 @@ pub(super) struct Arguments {
     json: bool,
 }
 
-/// Compares: exit 0, or 64 where something cannot be read.
+/// Compares. Exits 0, or 64 if something cannot be read.
 pub(super) fn compare(arguments: &Arguments) -> Result<u8> {
     if arguments.several.is_some() {
         return several::compare(&arguments.several, &arguments.what, arguments.json);
@@ -86,7 +86,7 @@ pub(super) fn compare(arguments: &Arguments) -> Result<u8> {
     Ok(exit::PASS)
 }
 
-/// Judges both again and puts them side by side.
+/// Judges both records again and puts them side by side.
 fn side_by_side(arguments: &Arguments, a: &Path, b: &Path) -> Result<String> {
     let (one, other) = (Record::open(a)?, Record::open(b)?);
     let diff = reports::diff::diff((&one, &judge(&one)), (&other, &judge(&other)));
@@ -96,7 +96,7 @@ fn side_by_side(arguments: &Arguments, a: &Path, b: &Path) -> Result<String> {
     if arguments.json { super::json(&diff) } else { Ok(reports::render::diff(&diff)) }
 }
 
-/// Three records and more: what each subject came to, as if they had been played together.
+/// Compares three or more records as if their subjects had been played together.
 fn all(arguments: &Arguments, runs: &[PathBuf]) -> Result<String> {
     let mut entrants = Vec::new();
     for run in runs {
@@ -130,7 +130,7 @@ fn paths(runs: &[PathBuf]) -> String {
 
 fn add(runs: &[PathBuf], file: &Path, build: Option<&str>) -> Result<()> {
     let mut known = if file.exists() { read(file)? } else { Vec::new() };
-    // All are read before one is written: a wrong name adds nothing.
+    // All records are read before a line is written, so a wrong name adds nothing.
     let mut lines = Vec::new();
     for run in runs {
         let record = Record::open(run)?;
@@ -148,7 +148,7 @@ fn add(runs: &[PathBuf], file: &Path, build: Option<&str>) -> Result<()> {
     out.write_all(lines.concat().as_bytes()).with_context(failed)
 }
 
-/// Every figure of a scenario over its runs, and where its level changed.
+/// Every figure of a scenario over its runs, with the places where its level changed.
 fn over_time(arguments: &Arguments, file: &Path) -> Result<String> {
     let entries = read(file)?;
     let scenario = chosen(&entries, arguments.scenario.as_deref(), file)?;
@@ -171,7 +171,7 @@ fn write(path: &Path, text: &str) -> Result<()> {
     std::fs::write(path, text).with_context(|| format!("failed to write {}", path.display()))
 }
 
-/// The scenario that was named, or the only one.
+/// The named scenario, or the only one.
 fn chosen(entries: &[Entry], named: Option<&str>, file: &Path) -> Result<String> {
     let names: Vec<&str> = history::scenarios(entries).into_iter().collect();
     let file = file.display();
@@ -202,7 +202,7 @@ fn read(file: &Path) -> Result<Vec<Entry>> {
 mod tests {
     use super::*;
 
-    /// What is wrong is said with the file and what to do.
+    /// An error names the file and the remedy.
     #[test]
     fn who_asks_for_what_is_not_there_is_told() {
         let dir = tempfile::tempdir().unwrap();

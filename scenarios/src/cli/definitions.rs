@@ -1,5 +1,5 @@
-//! `completions` and `man`: what others read out of the definitions of the command line. Only in what
-//! `cargo xtask dist` builds, which checks that no command is missing in them.
+//! `completions` and `man`, generated from the definitions of the command line. They exist only in builds of
+//! `cargo xtask dist`, which checks that no command is missing in them.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -11,13 +11,14 @@ use reports::exit;
 
 use super::Cli;
 
-/// Prints the script of a shell. It is ours alone, so that nothing in it has to be hidden from a terminal.
+/// Prints the completion script of a shell. All its text is ours, so that nothing in it has to be escaped for a
+/// terminal.
 pub(super) fn completions(shell: Shell) -> u8 {
     crate::out::note(std::io::stdout().write_all(&script(shell)));
     exit::PASS
 }
 
-/// Writes a page for each command.
+/// Writes one man page per command.
 pub(super) fn man(directory: &Path) -> Result<u8> {
     let written = clap_mangen::generate_to(Cli::command(), directory);
     written.with_context(|| format!("failed to write man pages into {}", directory.display()))?;

@@ -1,4 +1,4 @@
-//! `longhaul envtest`: a project's own test-suite against our API server, with faults.
+//! `longhaul envtest`: a project's own test suite against the mock API server, with faults.
 
 use std::path::{Path, PathBuf};
 
@@ -12,12 +12,12 @@ use crate::envtest::{Chaos, Place, Repetition, Suite, install, links};
 use crate::out::out;
 use crate::scenario::Outside;
 
-/// Runs of one call: of a suite of a second a day and more.
+/// The most runs of one call: a suite of one second for more than a day.
 const REPEAT_MAX: u64 = 100_000;
 
-/// Plays of a seed that failed: enough to tell always from sometimes.
+/// Repetitions of a failed seed: enough to separate "always" from "sometimes".
 const REPLAYS: u64 = 3;
-/// More of them are a repetition.
+/// More repetitions belong to `--repeat`.
 const REPLAYS_MAX: u64 = 100;
 
 /// Arguments of `longhaul envtest`.
@@ -27,53 +27,55 @@ const REPLAYS_MAX: u64 = 100;
 pub(super) struct Arguments {
     #[command(subcommand)]
     action: Option<Action>,
-    /// Print a folder with `kube-apiserver`, `etcd` and `kubectl` for `KUBEBUILDER_ASSETS`, and do nothing else.
+    /// Only print a folder with `kube-apiserver`, `etcd` and `kubectl`, for `KUBEBUILDER_ASSETS`.
     #[arg(long, conflicts_with = "command")]
     path: bool,
-    /// Faults for the suite's manager: a YAML list as under `faults:` in a scenario, a scenario file, or a name of the library (`bugs/NAME`
-    /// too). Times count from the moment at which the API server is ready; what a library's fault says of resources is left out.
+    /// Faults for the suite's manager: a YAML list as under `faults:` in a scenario, a scenario file, or a name from the library (also
+    /// `bugs/NAME`). Times count from the moment the API server is ready. The `resources` of a fault from the library are ignored.
     #[arg(long, value_name = "FILE")]
     faults: Option<String>,
-    /// Random faults that a correct suite survives, drawn from this seed.
+    /// Draw random faults from this seed; a correct suite survives them.
     #[arg(long, value_name = "SEED")]
     chaos: Option<u64>,
-    /// The seed of what is drawn without `--chaos`.
+    /// The seed of all other random choices, without `--chaos`.
     #[arg(long, value_name = "SEED", conflicts_with = "chaos")]
     seed: Option<u64>,
-    /// Run the suite so many times, each with the next seed, until one fails.
+    /// Run the suite N times, each time with the next seed, until it fails.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=REPEAT_MAX))]
     repeat: u64,
-    /// Run the suite again and again for so long, each time with the next seed: a soak of the suite.
+    /// Repeat the suite for this long, each time with the next seed: a soak of the suite.
     #[arg(long = "for", value_name = "DURATION", conflicts_with = "repeat")]
     lasts: Option<Span>,
-    /// Go on after a seed that failed, and count.
+    /// Continue after a seed that failed, and count the failures.
     #[arg(long)]
     keep_going: bool,
-    /// Play the first seed that failed again so often, to say how often it fails.
+    /// Repeat the first seed that failed N times, to report how often it fails.
     #[arg(long, value_name = "N", default_value_t = REPLAYS, value_parser = clap::value_parser!(u64).range(0..=REPLAYS_MAX))]
     replays: u64,
-    /// Deliver the events of different watches in another order than they were written, by turns; each watch keeps its own.
+    /// Change the order of events between different watches, in some intervals. The order within each watch stays.
     #[arg(long)]
     order: bool,
-    /// Let caches stand up to so many versions behind, by turns: says whether the suite is safe then, or which read was behind at which write.
+    /// Hold caches up to K versions behind, in some intervals. The result is that the suite is safe, or the stale read and the write that
+    /// used it.
     #[arg(long, value_name = "K")]
     stale: Option<u64>,
-    /// Let workloads become ready, each after so long. A real envtest has no kubelet and no controllers, so they do not by default.
+    /// Make each workload ready after this time. Default: never, as in a real envtest, which has no kubelet and no controllers.
     #[arg(long, value_name = "DURATION")]
     workloads: Option<Span>,
-    /// The manager under test is who has this in its user agent: faults touch nobody else, and chaos refuses its writes too.
+    /// The manager under test is the client with this text in its user agent. Faults then hit no other client, and chaos also refuses the
+    /// manager's writes.
     #[arg(long, value_name = "TEXT")]
     manager_agent: Option<String>,
-    /// The manager under test is this user, by the common name of its certificate.
+    /// The manager under test is this user: the common name of its certificate.
     #[arg(long, value_name = "NAME")]
     manager_user: Option<String>,
     /// The folder for records.
     #[arg(long, default_value = "runs")]
     runs: PathBuf,
-    /// What the suite wrote of its tests: JUnit, or the output of `go test -json`. May be given several times.
+    /// A file with the suite's results: JUnit, or the output of `go test -json`. May be given several times.
     #[arg(long, value_name = "FILE")]
     results: Vec<PathBuf>,
-    /// Exit with 1 where the suite passes and the ledger shows hot loops or requests that roles refused, and with 2 where a fault hit nothing.
+    /// If the suite passes: exit 1 if the ledger shows hot loops or requests that RBAC refused, and 2 if a fault hit nothing.
     #[arg(long)]
     judge: bool,
     /// The suite, such as `make test`.
@@ -83,15 +85,15 @@ pub(super) struct Arguments {
 
 #[derive(clap::Subcommand)]
 enum Action {
-    /// Put the programs where `setup-envtest use -i` and fabric8's test kit look for them.
+    /// Install the programs where `setup-envtest use -i` and fabric8's test kit look for them.
     Install {
-        /// The version that they are filed under; suites that name another one do not find them.
+        /// The version to install them as. Suites that ask for another version do not find them.
         #[arg(long, default_value = mock_kube::VERSION)]
         version: String,
-        /// The `--bin-dir` of setup-envtest, where it is not its own, such as `bin`.
+        /// The `--bin-dir` of setup-envtest, such as `bin`, if it is not the default.
         #[arg(long, value_name = "DIR")]
         bin_dir: Option<PathBuf>,
-        /// Replace real programs that are there.
+        /// Replace real programs in that place.
         #[arg(long)]
         force: bool,
     },
@@ -130,7 +132,7 @@ pub(super) async fn envtest(arguments: &Arguments) -> Result<u8> {
     suite.repeat(Repetition { times, lasts, goes_on: arguments.keep_going, replays: arguments.replays }).await
 }
 
-/// The faults of a list, a scenario or the library, which must be such as an API server plays.
+/// The faults of a list, a scenario or the library. Each must be one that an API server plays.
 fn faults(name: &str) -> Result<Vec<Fault>> {
     let listed = std::fs::read_to_string(Path::new(name)).ok();
     let listed = listed.filter(|text| text.lines().any(|line| line.starts_with('-')) && !text.contains("apiVersion:"));
@@ -140,7 +142,7 @@ fn faults(name: &str) -> Result<Vec<Fault>> {
         let source =
             soak::named(name, Outside::default()).context("`--faults` is neither a list of faults nor a scenario")?;
         let faults = source.scenario.faults.iter().cloned();
-        // The library's kinds are its own; a suite has others.
+        // The library's faults name its own kinds; a suite has others.
         faults.map(|fault| Fault { resource: None, ..fault }).collect()
     };
     let plays = |fault: &Fault| !matches!(fault.name.row().family, Family::Network | Family::Registry);

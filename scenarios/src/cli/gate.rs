@@ -1,4 +1,4 @@
-//! `longhaul gate`: is a build worse than another one?
+//! `longhaul gate`: finds out whether a build is worse than another one.
 
 use std::path::{Path, PathBuf};
 
@@ -11,21 +11,21 @@ use crate::gate::{self, Choice, Contestant, suite};
 use crate::out::out;
 use crate::scenario::{Outside, Source};
 
-/// The scenario of who names none.
+/// Default scenario.
 const DEFAULT: &str = "gate";
-/// Blocks of four slices a session, which with slices of 20 s take 18 minutes.
+/// Blocks of four slices per session. With slices of 20 s they take 18 minutes.
 const BLOCKS: u32 = 9;
-/// The same for a pull request: with slices of 4 s less than two minutes.
+/// Blocks per session for a pull request. With slices of 4 s they take less than two minutes.
 const QUICK_BLOCKS: u32 = 5;
 const QUICK_SLICE: Span = Span::from_secs(3);
 const QUICK_SETTLE: Span = Span::from_millis(700);
 const QUICK_REST: Span = Span::from_millis(300);
-/// A gate takes so long at most, both sessions together.
+/// The longest gate, both sessions together.
 const LIMIT: Span = Span::from_secs(40 * 60);
 const QUICK_LIMIT: Span = Span::from_secs(5 * 60);
-/// Seeds of a suite: a change that breaks one of two is found, one that breaks one of ten wants more.
+/// Seeds of a suite. They suffice to find a change that breaks one run in two; one in ten needs more.
 const SEEDS: u64 = 20;
-/// Fewer blocks than this have too few pairs to decide; more than that take days.
+/// Fewer blocks give too few pairs to decide; more take days.
 const BLOCKS_RANGE: std::ops::RangeInclusive<i64> = 3..=250;
 
 /// Arguments of `longhaul gate`.
@@ -35,69 +35,69 @@ const BLOCKS_RANGE: std::ops::RangeInclusive<i64> = 3..=250;
 pub(super) struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
-    /// A scenario file, or a name from the library. Its phases are those of one slice: warm-up, measured, at rest.
+    /// A scenario file, or a name from the library. Its phases are those of one slice: warm-up, measured part, rest.
     #[arg(default_value = DEFAULT, conflicts_with = "again")]
     scenario: String,
     #[command(flatten)]
     outside: Outside,
-    /// What B is compared with: the program of the service, or, in a scenario with `subject: {command: […]}`, a command.
+    /// Build A, the baseline: the program of the service, or a command if the scenario has `subject: {command: […]}`.
     #[arg(long, value_name = "COMMAND", required_unless_present = "again")]
     a: Option<String>,
-    /// What may be worse.
+    /// Build B, which may be worse than A: a program or a command, as for --a.
     #[arg(long, value_name = "COMMAND", required_unless_present = "again")]
     b: Option<String>,
-    /// Compare how often this test-suite fails instead of two builds under load: a command such as `make test`, in the checkouts `--a` and `--b`, with
-    /// the faults of `longhaul envtest --chaos`.
+    /// Compare the failure rates of a test suite instead of two builds under load. The command, such as `make test`, runs in the checkouts
+    /// `--a` and `--b`, with the faults of `longhaul envtest --chaos`.
     #[arg(long, value_name = "COMMAND", conflicts_with_all = ["scenario", "quick", "blocks", "at_most", "no_callgrind", "plant_a", "plant_b", "again", "json", "allow_outside"])]
     suite: Option<String>,
-    /// So many seeds of faults, each in both checkouts.
+    /// Number of seeds for faults; each seed runs in both checkouts.
     #[arg(long, value_name = "N", default_value_t = SEEDS, requires = "suite", value_parser = clap::value_parser!(u64).range(suite::SEEDS_MIN..=10_000))]
     seeds: u64,
-    /// The suite's manager, by a part of its user agent, as for `longhaul envtest`.
+    /// The suite's manager: a part of its user agent, as for `longhaul envtest`.
     #[arg(long, value_name = "TEXT", requires = "suite")]
     manager_agent: Option<String>,
-    /// The suite's manager, by its user.
+    /// The suite's manager: its user.
     #[arg(long, value_name = "NAME", requires = "suite")]
     manager_user: Option<String>,
-    /// At most five minutes, for a pull request: shorter slices, and fewer.
+    /// Take at most five minutes, for a pull request: shorter and fewer slices.
     #[arg(long)]
     quick: bool,
-    /// Blocks of four slices a session. Default: 9, with --quick 5, or as many as fit into the time.
+    /// Blocks of four slices per session. Default: 9, with --quick 5, or as many as fit into the time.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(BLOCKS_RANGE))]
     blocks: Option<u32>,
-    /// It may take so long, with the second session that confirms. Default: 40m, with --quick 5m.
+    /// The most time for the whole gate, including the second session that confirms. Default: 40m, with --quick 5m.
     #[arg(long, value_name = "DURATION")]
     at_most: Option<Span>,
-    /// Count no instructions and allocations by callgrind, which takes a minute or more.
+    /// Do not count instructions and allocations with callgrind, which takes a minute or more.
     #[arg(long)]
     no_callgrind: bool,
-    /// Another seed than the file's: another order, other payloads.
+    /// The seed, instead of the file's: it changes order and payloads.
     #[arg(long)]
     seed: Option<u64>,
-    /// Plant this bug in A, where its program has them.
+    /// Plant this bug in A, if its program has planted bugs.
     #[arg(long, value_name = "BUG")]
     plant_a: Option<String>,
     /// Plant this bug in B.
     #[arg(long, value_name = "BUG")]
     plant_b: Option<String>,
-    /// The folder for the record (slices.jsonl) and the pages (gate.html, gate.md, gate.json). Default: one of its own in `gates`.
+    /// The folder for the record (slices.jsonl) and the pages (gate.html, gate.md, gate.json). Default: a new one in `gates`.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Only judge the record in this folder again, and write its pages anew.
+    /// Only judge the record in this folder again, and rewrite its pages.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["a", "b", "quick", "blocks", "at_most", "no_callgrind", "seed", "plant_a", "plant_b", "out"])]
     again: Option<PathBuf>,
-    /// Print the verdict as JSON instead of text, as in `gate.json`.
+    /// Print the verdict as JSON, as in `gate.json`, instead of text.
     #[arg(long)]
     json: bool,
-    /// Do not tell of each slice.
+    /// Print no line per slice.
     #[arg(long, short)]
     quiet: bool,
 }
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// Write workflows for GitHub Actions and GitLab CI into a repository: a soak, and for pull requests a gate against what they would be
-    /// merged into. Its subject is a `command`.
+    /// Write workflows for GitHub Actions and GitLab CI into a repository: a soak, and for pull requests a gate against the target branch.
+    /// The scenario's subject must be a `command`.
     Init {
         /// The root of the repository.
         #[arg(default_value = ".")]
@@ -105,7 +105,7 @@ enum Command {
         /// The command that builds your program, in a checkout of the repository.
         #[arg(long, value_name = "COMMAND", default_value = "make")]
         build: String,
-        /// Your program, when it is built, relative to the root.
+        /// The built program, relative to the root.
         #[arg(long, value_name = "PATH")]
         program: String,
         /// The scenario, relative to the root.
@@ -118,11 +118,13 @@ fn init(folder: &Path, project: &Project) -> Result<u8> {
     for path in gate::init::write(folder, project)? {
         out!("written: {}", path.display());
     }
-    out!("set the variable LONGHAUL_RELEASES to where your pipeline finds what `cargo xtask dist` makes");
+    out!(
+        "set the variable LONGHAUL_RELEASES to the address at which your pipeline finds the files of `cargo xtask dist`"
+    );
     Ok(reports::exit::PASS)
 }
 
-/// Compares, and exits with the verdict: 0 same or better, 1 worse, 2 not decided, 3 invalid.
+/// Compares and exits with the verdict: 0 same or better, 1 worse, 2 not decided, 3 invalid.
 pub(super) fn gate(arguments: &Arguments) -> Result<u8> {
     if let Some(Command::Init { folder, build, program, scenario }) = &arguments.command {
         let project = Project { build: build.clone(), program: program.clone(), scenario: scenario.clone() };
@@ -208,7 +210,7 @@ fn choice(arguments: &Arguments) -> Result<Choice> {
     })
 }
 
-/// The command that plays it again.
+/// The command that repeats this gate.
 fn repeat(arguments: &Arguments, blocks: u32, seed: u64) -> String {
     let given = |option: &str, value: &Option<String>| {
         value.as_ref().map(|value| format!(" --{option} {}", crate::quoted(value))).unwrap_or_default()

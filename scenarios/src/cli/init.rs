@@ -1,4 +1,4 @@
-//! `longhaul init`: the command around what is found in a folder, and what is seen of its program.
+//! `longhaul init`: the command line around the reading of a folder and the observation of its program.
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -7,47 +7,63 @@ use anyhow::Context as _;
 use clap::Args;
 
 use crate::init::seen::{Came, Seen, next_step};
-use crate::init::{Found, build, render, scenario, tool};
+use crate::init::{Found, build, pipeline, render, scenario, tool};
 use crate::out::out;
 use crate::scenario::Source;
 use crate::{observe, placed, shown};
 
 mod tried;
 
-/// What can be said on the command line.
+/// Arguments of `longhaul init`.
 #[derive(Args)]
 #[expect(clippy::struct_excessive_bools, reason = "they are the flags of a command line")]
 pub(super) struct Arguments {
     /// The project's folder.
     #[arg(default_value = ".")]
     folder: PathBuf,
-    /// The file to write, in the folder.
+    /// The file to write, in that folder.
     #[arg(long, default_value = "longhaul.yaml")]
     output: PathBuf,
-    /// Replace the file when it exists.
+    /// Replace the file if it exists.
     #[arg(long)]
     force: bool,
-    /// Build the program and run it for half a minute without asking. A project's build is the project's code.
+    /// Build the program and run it for half a minute without asking. This executes the project's code on your machine.
     #[arg(long)]
     yes: bool,
-    /// Build and run nothing, and do not ask: the file says `check` for all that nobody saw.
+    /// Build and run nothing, and do not ask. The file then marks every unconfirmed value with `check`.
     #[arg(long, conflicts_with = "yes")]
     no_run: bool,
-    /// Play the file once when it is written (a minute and a half), and say what came of it in one screen. The exit code is that of the run, and 2 where
-    /// there was none.
+    /// Run the written file once (a minute and a half) and print a summary of one screen. The exit code is that of the run, or 2 if there
+    /// was no run.
     #[arg(long = "try", conflicts_with = "no_run")]
     tried: bool,
-    /// The main package of the program, such as `./cmd/manager`, where there are several.
+    /// Add a target to the Makefile that downloads this version into `bin/` and soaks. A Makefile that is there is changed with --force alone, else
+    /// the change is shown. A scenario that is there stays as it is.
+    #[arg(long)]
+    make: bool,
+    /// Write a workflow for GitHub Actions, likewise.
+    #[arg(long)]
+    github: bool,
+    /// The main package of the program, such as `./cmd/manager`, if there are several.
     #[arg(long, value_name = "PACKAGE")]
     main: Option<PathBuf>,
 }
 
-/// Writes the scenario and says what it was made from.
+/// Writes the scenario and prints where its values come from.
 pub(super) fn init(arguments: &Arguments) -> anyhow::Result<u8> {
     let Arguments { folder, output, force, .. } = arguments;
+    let adds = arguments.make || arguments.github;
+    if adds && folder.join(output).is_file() {
+        let code = add(arguments)?;
+        if arguments.tried {
+            out!("left out  `--try`: the scenario was there and was not observed; `longhaul soak` plays it");
+            return Ok(reports::exit::INCONCLUSIVE);
+        }
+        return Ok(code);
+    }
     if !force && folder.join(output).symlink_metadata().is_ok() {
-        // Before anything is built and run.
-        anyhow::bail!("{}: there is such a file; --force replaces it", folder.join(output).display());
+        // Checked before anything is built and run.
+        anyhow::bail!("{}: the file exists; --force replaces it", folder.join(output).display());
     }
     let mut found = read(folder, arguments.main.as_deref()).with_context(|| folder.display().to_string())?;
     print(&found);
@@ -70,6 +86,9 @@ pub(super) fn init(arguments: &Arguments) -> anyhow::Result<u8> {
         }
         out!("written   {}", path.display());
     }
+    if adds {
+        add(arguments)?;
+    }
     let path = folder.join(output);
     let file = path.display();
     match Source::read(&path.display().to_string()) {
@@ -77,17 +96,39 @@ pub(super) fn init(arguments: &Arguments) -> anyhow::Result<u8> {
         Ok(_) => {
             out!("next      look at the lines with `check:`, then: longhaul check --plan {file}; longhaul soak {file}");
         }
-        // What the folder holds is stranger than what this file can say: the message tells which line.
-        Err(error) => out!("next      mend what `longhaul check {file}` finds:\n{error}"),
+        // If the folder contains values that the file cannot express, the message names the line.
+        Err(error) => out!("next      correct the errors of `longhaul check {file}`:\n{error}"),
     }
     if arguments.tried {
-        out!("left out  `--try` played nothing, so there is no verdict");
+        out!("left out  `--try` ran nothing, so there is no verdict");
         return Ok(reports::exit::INCONCLUSIVE);
     }
     Ok(reports::exit::PASS)
 }
 
-/// What is in the folder, and what kustomize makes of it.
+/// Writes the target and the workflow, or shows how files that are there would change.
+fn add(arguments: &Arguments) -> anyhow::Result<u8> {
+    let Arguments { folder, output, force, .. } = arguments;
+    let scenario = output.display().to_string();
+    let make = arguments.make.then(|| pipeline::make(folder, &scenario));
+    let github = arguments.github.then(|| pipeline::github(folder, &scenario));
+    for change in make.into_iter().chain(github) {
+        let Some(change) = change.with_context(|| folder.display().to_string())? else { continue };
+        let (name, path) = (Path::new(change.name), folder.join(change.name));
+        if let Some(difference) = change.difference.as_ref().filter(|_| !force) {
+            out!("left out  {}: it is there, and --force makes this change:", path.display());
+            difference.lines().for_each(|line| out!("          {}", shown::line(line)));
+            continue;
+        }
+        placed::make_room(folder, name)
+            .and_then(|()| placed::write(folder, name, &change.text, *force))
+            .with_context(|| format!("failed to write {}", path.display()))?;
+        out!("written   {}", path.display());
+    }
+    Ok(reports::exit::PASS)
+}
+
+/// The content of the folder, with the output of kustomize.
 fn read(folder: &Path, main: Option<&Path>) -> std::io::Result<Found> {
     let mut found = Found::read(folder, main)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -98,12 +139,12 @@ fn read(folder: &Path, main: Option<&Path>) -> std::io::Result<Found> {
     Ok(found)
 }
 
-/// Says what would be run, and runs it where somebody says yes.
+/// Shows the command and runs it if the user agrees.
 fn seen(arguments: &Arguments, found: &Found) -> anyhow::Result<Seen> {
     let say = |line: String| out!("{}", shown::line(&line));
     let lines = observe::announced(found);
     if lines.is_empty() {
-        let why = "nothing in the folder tells how its program is started";
+        let why = "no file in the folder shows how its program is started";
         say(format!("left out  {why}, so it was not run"));
         return Ok(Seen::nothing(Came::NotRun(why.to_owned())));
     }
@@ -119,7 +160,7 @@ fn seen(arguments: &Arguments, found: &Found) -> anyhow::Result<Seen> {
     let tell = |line: String| say(format!("seen      {line}"));
     let observed = observe::observe(found, &arguments.folder, &tell);
     let seen = runtime.block_on(observed).unwrap_or_else(|error| {
-        // What the files tell is written all the same.
+        // The values from the files are written all the same.
         Seen::nothing(Came::NotRun(format!("the observation failed: {error:#}")))
     });
     if let Some(next) = next_step(&seen.came) {
@@ -131,7 +172,7 @@ fn seen(arguments: &Arguments, found: &Found) -> anyhow::Result<Seen> {
     Ok(seen)
 }
 
-/// Whether somebody says yes; or why it is left out.
+/// Whether the user agrees, or the reason why the observation is left out.
 fn may_run(arguments: &Arguments) -> std::io::Result<Result<(), &'static str>> {
     if arguments.no_run {
         return Ok(Err("`--no-run` says so"));
@@ -143,7 +184,7 @@ fn may_run(arguments: &Arguments) -> std::io::Result<Result<(), &'static str>> {
     if !input.is_terminal() || !output.is_terminal() {
         return Ok(Err("there is no terminal to ask; `--yes` answers"));
     }
-    write!(output, "Run it? It is the project's own code, with your rights. [y/N] ")?;
+    write!(output, "Run it? This executes the project's own code with your rights. [y/N] ")?;
     output.flush()?;
     let mut answer = String::new();
     input.read_line(&mut answer)?;
@@ -151,7 +192,7 @@ fn may_run(arguments: &Arguments) -> std::io::Result<Result<(), &'static str>> {
     Ok(if is_yes { Ok(()) } else { Err("the answer was no") })
 }
 
-/// Names come from the files of the folder: each is on its own line, whatever is in it.
+/// Prints the findings. Names come from the folder's files, so each is kept on its own line.
 fn print(found: &Found) {
     let say = |line: String| out!("{}", shown::line(&line));
     if let Some(project) = &found.project {
@@ -178,6 +219,6 @@ fn print(found: &Found) {
         say(format!("left out  {doubt}"));
     }
     if found.languages.is_empty() && found.crds.is_empty() && found.hooks.is_empty() {
-        say("found     nothing that is known: the file is a frame to fill in".to_owned());
+        say("found     no known project: the file is a template to fill in".to_owned());
     }
 }

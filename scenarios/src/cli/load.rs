@@ -1,5 +1,5 @@
-//! `longhaul load`: load on any webhook, without a scenario and without an API server: one measurement from its job to its report, of a plan
-//! or of what a file says, or the search for the highest rate.
+//! `longhaul load`: load on any webhook, without a scenario and without an API server. It runs one measurement of a
+//! plan or of a recorded file, or the search for the highest rate.
 
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
@@ -25,27 +25,27 @@ mod capacity;
 /// Arguments of `longhaul load`.
 #[derive(clap::Args)]
 pub(super) struct Arguments {
-    #[command(flatten, next_help_heading = "Where to")]
+    #[command(flatten, next_help_heading = "Target")]
     to: To,
-    #[command(flatten, next_help_heading = "How much, over time")]
+    #[command(flatten, next_help_heading = "Rate over time")]
     curve: Curve,
-    #[command(flatten, next_help_heading = "What and how")]
+    #[command(flatten, next_help_heading = "Traffic")]
     traffic: Traffic,
     #[command(flatten, next_help_heading = "Limits")]
     limits: Limits,
-    #[command(flatten, next_help_heading = "Processes that send")]
+    #[command(flatten, next_help_heading = "Sending processes")]
     senders: Senders,
     #[command(flatten, next_help_heading = "Results")]
     output: Output,
-    /// Only print the plan: totals, the curve of the rate, the first requests, the fingerprint.
+    /// Only print the plan: totals, curve of the rate, first requests, fingerprint.
     #[arg(long)]
     plan: bool,
-    /// Write the plan to a file first, so that --replay can send the same again.
+    /// Write the plan to a file first, so that --replay can send the same load again.
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
 }
 
-/// Sends the load and comes to a verdict.
+/// Sends the load and returns the verdict.
 pub(super) async fn load(arguments: &Arguments) -> Result<Verdict> {
     let Arguments { to, traffic, curve, .. } = arguments;
     if curve.capacity {
@@ -103,7 +103,7 @@ async fn send(arguments: &Arguments, job: &Job, plan: Plan) -> Result<Verdict> {
     Ok(output.finish(&report, &summary::summary(&report), verdict))
 }
 
-/// The workers, once all are there; what was begun of them is removed when a signal comes first.
+/// Opens the workers once all have started. If a signal comes first, it removes those already begun.
 async fn opened(senders: &Senders, length: std::time::Duration, watch: &mut Watch) -> Result<Option<Workers>> {
     tokio::select! {
         workers = senders.open(length) => workers,
@@ -117,7 +117,7 @@ fn write_plan(plan: &Plan, path: &Path) -> std::io::Result<()> {
     out.flush()
 }
 
-/// Who looks on: the live line, the log of histograms, and Ctrl-C.
+/// The observers of a run: the live line, the log of histograms, and Ctrl-C.
 fn watch(output: &Output) -> Result<Watch> {
     let log = output.hlog.as_deref().map(hlog::Log::create).transpose().context("--hlog")?;
     let signals = Signals::listen().context("failed to listen for signals")?;

@@ -9,45 +9,47 @@ use crate::matrix::{self, Choice, RowHead};
 use crate::out::out;
 use crate::scenario::Source;
 
-/// The longest limit of a client is ten minutes, between two lists of kubernetes-fluent-client: of this clock that is twenty seconds.
+/// The longest period of a client is ten minutes, between two lists of kubernetes-fluent-client. At this clock rate it
+/// takes twenty seconds.
 const OWN_CLOCK_RATE: u32 = 30;
 const OWN_CLOCK_DRAIN: units::Span = units::Span::from_secs(660);
 
 /// Arguments of `cargo xtask matrix`.
 #[derive(clap::Args)]
 pub(super) struct Arguments {
-    /// Only these clients, such as `kfc-3.11.11,python-37`, or folders with a `subject.yaml` of your own.
+    /// Run only these clients, such as `kfc-3.11.11,python-37`, or your own folders with a `subject.yaml`.
     #[arg(long, value_delimiter = ',')]
     clients: Vec<String>,
-    /// Only these documented bugs, by name or by their row in the catalogue.
+    /// Run only these documented bugs, by name or by row in the catalogue.
     #[arg(long, value_delimiter = ',')]
     rows: Vec<String>,
-    /// How long a client gets after the last write, where the row gives less: for clients whose own limits are longer. With `--own-clocks` 11m.
+    /// Time for a client after the last write, if the row gives less. For clients with longer limits of their own. With `--own-clocks`:
+    /// 11m.
     #[arg(long)]
     drain: Option<units::Span>,
-    /// Leave every client its own limits for silence and between lists, instead of those that the row wants short. Its clock runs faster
-    /// meanwhile: see `--clock-rate`.
+    /// Keep each client's own limits for silent watches and its own time between lists, instead of the row's short ones. The client's clock
+    /// runs faster then: see `--clock-rate`.
     #[arg(long)]
     own_clocks: bool,
-    /// How many times faster the clients' own clocks run: with `--own-clocks` 30 times, otherwise as they are. 1 leaves them alone.
-    /// All times of the table are then those of the client.
+    /// Run the clocks of the clients N times faster. Default: 1, with `--own-clocks` 30. At 1 clocks are unchanged. All times of the table
+    /// are on the client's clock.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     clock_rate: Option<u32>,
-    /// How many runs at once. Runs that disturb each other make verdicts of the machine, not of the client.
+    /// Runs at once. Runs that disturb each other measure the machine, not the client.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=32))]
     jobs: u8,
     /// The folder for the table (matrix.html, matrix.md, matrix.json) and the run records.
     #[arg(long, default_value = "matrix")]
     out: PathBuf,
-    /// Keep the cells that an earlier run into the same folder has decided.
+    /// Keep the cells that an earlier run into the same folder decided.
     #[arg(long)]
     resume: bool,
-    /// Only name clients and rows, and write the command of each client that is installed.
+    /// Only list clients and rows, and print the command of each installed client.
     #[arg(long)]
     list: bool,
 }
 
-/// Fills the table. The exit code says whether there is one, not what is in it.
+/// Fills the table. The exit code says whether it was filled, not which results are in it.
 pub(super) async fn matrix(arguments: Arguments) -> anyhow::Result<u8> {
     let clock_rate = arguments.clock_rate.unwrap_or(if arguments.own_clocks { OWN_CLOCK_RATE } else { 1 });
     let drain = arguments.drain.or(arguments.own_clocks.then_some(OWN_CLOCK_DRAIN));
@@ -66,7 +68,7 @@ pub(super) async fn matrix(arguments: Arguments) -> anyhow::Result<u8> {
     Ok(exit::PASS)
 }
 
-/// The documented bugs of the library, as long as they are to run.
+/// The documented bugs of the library, with their length.
 fn rows(drain: Option<units::Span>, own_clocks: bool, clock_rate: u32) -> anyhow::Result<Vec<RowHead>> {
     let head = |source: Source| {
         let mut scenario = source.scenario;
@@ -77,7 +79,8 @@ fn rows(drain: Option<units::Span>, own_clocks: bool, clock_rate: u32) -> anyhow
         let question = scenario.description.trim().to_owned();
         let length_ms = u64::try_from((scenario.phases.total() * clock_rate).as_millis()).unwrap_or(u64::MAX);
         let (row, reference, http) = (repro.row.0, repro.reference, repro.http_versions);
-        // The scenario sets these clocks for the built-in service; every client with an option for them gets the same.
+        // The scenario sets these clocks for the built-in service. Every client with an option for them gets the same
+        // values.
         let settings =
             scenario.subject.service_mut().and_then(|service| service.settings.take()).filter(|_| !own_clocks);
         let watch = settings.as_ref().and_then(|settings| settings.get("watch"));

@@ -1,4 +1,4 @@
-//! `longhaul mock …`: one part of the pretend outside world alone, for people who need nothing else of Longhaul.
+//! `longhaul mock …`: one mock server alone, for users who need nothing else of Longhaul.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -16,12 +16,12 @@ use crate::run::Endpoint;
 use crate::scenario::{Auth, RateLimit};
 use play::Players;
 
-/// What to do where a server cannot listen.
+/// Remedy if a server cannot listen.
 const PORT_REMEDY: &str =
     "the mock did not start; another program may use its port: stop that one or give another --port";
-/// Room for ten thousand watchers, those who write, and the files of the program itself.
+/// Open files for ten thousand watchers, some writers, and the program itself.
 const DESCRIPTORS: u64 = 10_500;
-/// Decides what the network does by chance. A scenario can name its own.
+/// Seed of random network faults. A scenario can name its own.
 const SEED: u64 = 1;
 /// The user of the kubeconfig that is written.
 const USER: &str = "admin";
@@ -39,34 +39,34 @@ pub(super) struct Kube {
     /// The port on 127.0.0.1; 0 takes a free one.
     #[arg(long, default_value_t = 6443)]
     port: u16,
-    /// Where the kubeconfig is written, for this user's eyes alone. A file that another program wrote is not overwritten.
+    /// The file for the kubeconfig, readable by this user only. A file that another program wrote is not overwritten.
     #[arg(long, default_value = "kubeconfig.yaml")]
     kubeconfig: PathBuf,
-    /// Overwrite the file of --kubeconfig whoever wrote it.
+    /// Overwrite the file of --kubeconfig even if another program wrote it.
     #[arg(long)]
     force: bool,
-    /// The token of the kubeconfig's user. Default: one made at random.
+    /// The token of the kubeconfig's user. Default: a random one.
     #[arg(long)]
     token: Option<String>,
-    /// A YAML list of faults, as under `faults:` in a scenario. Times count from the start; they hit every client.
+    /// A YAML list of faults, as under `faults:` in a scenario. Times count from the start; faults hit every client.
     #[arg(long)]
     faults: Option<PathBuf>,
-    /// How often a watch that asked for bookmarks gets one.
+    /// Time between two bookmarks of a watch that asks for them.
     #[arg(long, default_value = "60s")]
     bookmarks_every: units::Span,
-    /// Versions older than this are forgotten: resuming a watch from before answers 410.
+    /// Forget versions older than this. A watch that resumes from an older version gets 410.
     #[arg(long, default_value = "5m")]
     compact_after: units::Span,
-    /// Who may come in: a CSV file `token,user,uid,"group1,group2"`, as kube-apiserver's --token-auth-file.
+    /// The users that may call: a CSV file `token,user,uid,"group1,group2"`, as for kube-apiserver's --token-auth-file.
     #[arg(long)]
     tokens: Option<PathBuf>,
-    /// Whether RBAC rules decide, or everything is allowed (and recorded either way, for the minimal Role).
+    /// Allow every request, or let RBAC rules decide. Requests are recorded either way, for the minimal Role.
     #[arg(long, value_enum, default_value_t = Authorization::Allow)]
     authorization: Authorization,
-    /// Let workloads become ready, each after so long, as with a scheduler, kubelets and controllers. Default: they stay as they are made.
+    /// Make each workload ready after this time, as a scheduler, kubelets and controllers do. Default: workloads stay as they are created.
     #[arg(long, value_name = "DURATION")]
     workloads: Option<units::Span>,
-    /// Endpoints of the same cluster, as in a highly available control plane. The further ones take the next ports.
+    /// Number of endpoints of the cluster, as in a highly available control plane. Further endpoints take the next ports.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=9))]
     endpoints: u16,
 }
@@ -84,31 +84,30 @@ pub(super) struct Registry {
     /// The port on 127.0.0.1; 0 takes a free one.
     #[arg(long, default_value_t = 5000)]
     port: u16,
-    /// Where it listens instead, `ADDRESS` (with --port) or `ADDRESS:PORT`: one that nodes reach, such as that of a bridge. Whoever
-    /// reaches it may pull, and push, unless --auth says otherwise.
+    /// Listen on `ADDRESS` (with --port) or `ADDRESS:PORT` instead, such as the address of a bridge that nodes reach. Any client that
+    /// reaches it may pull and push, unless --auth is given.
     #[arg(long, value_name = "ADDR", value_parser = place)]
     listen: Option<Place>,
-    /// How many images it is seeded with.
+    /// Number of images to create at the start.
     #[arg(long, default_value_t = 0)]
     images: usize,
-    /// Images are signed by fresh keys, in every right and wrong way. This folder is made, with the public keys, a `trusted_root.json`
-    /// and a configuration of the service that verifies the images by them.
+    /// Sign the images with fresh keys, in every right and wrong way. The folder is created; it gets the public keys, a
+    /// `trusted_root.json`, and a configuration of the service that verifies the images.
     #[arg(long, value_name = "FOLDER", requires = "images")]
     signed: Option<PathBuf>,
-    /// The seed of these images, and of what faults do by chance.
+    /// The seed of these images, and of random choices of faults.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// A YAML list of faults (`registry-…`), as under `faults:` in a scenario. Times count from the start; they hit every
-    /// client.
+    /// A YAML list of faults (`registry-…`), as under `faults:` in a scenario. Times count from the start; faults hit every client.
     #[arg(long)]
     faults: Option<PathBuf>,
-    /// Who may pull and push; name and password are printed.
+    /// The way in which clients authenticate to pull and push. Name and password are printed.
     #[arg(long, value_enum, default_value_t = Auth::None)]
     auth: Auth,
-    /// How many requests it takes, such as 50/s; those beyond are answered 429.
+    /// The rate of requests that it accepts, such as 50/s. Further requests get 429.
     #[arg(long)]
     rate_limit: Option<units::Rate>,
-    /// How many of them at once.
+    /// Requests of --rate-limit that may come at once.
     #[arg(long, default_value_t = 20, requires = "rate_limit")]
     burst: u32,
 }
@@ -128,13 +127,16 @@ async fn kube(arguments: Kube) -> Result<()> {
     })?;
     let of_workloads = |fault: &&mock_faults::Fault| fault.name.row().family == mock_faults::Family::Workloads;
     if let Some(fault) = faults.iter().find(of_workloads).filter(|_| arguments.workloads.is_none()) {
-        anyhow::bail!("`{}` is done to workloads, which are not played: add --workloads 200ms", fault.name.as_str());
+        anyhow::bail!(
+            "`{}` needs workloads, which this mock does not run by default: add --workloads 200ms",
+            fault.name.as_str()
+        );
     }
     let authority = mock_pki::Authority::generate("longhaul")?;
     let mut config = mock_kube::Config::new();
     let namespace = Endpoint::namespace(&faults)?;
     config.names = namespace.iter().map(|namespace| namespace.address().to_string()).collect();
-    // Where the network is to be bad, what stands in front of the server has the port that clients know.
+    // If the network has faults, the proxy in front of the server takes the port that clients know.
     config.listen = loopback(if Endpoint::is_needed(&faults) { 0 } else { arguments.port });
     config.epoch = Instant::now();
     let epoch = config.epoch;
@@ -173,8 +175,8 @@ async fn kube(arguments: Kube) -> Result<()> {
     let text = server.kubeconfig(USER).context("the server does not know its own user")?;
     kubeconfig::write(&arguments.kubeconfig, &endpoint.direct(&text)?)?;
     if let Some(address) = endpoint.address() {
-        out!("mock Kubernetes API server at https://{address}, through a network with faults");
-        out!("the same without them at      {}", server.url());
+        out!("mock Kubernetes API server at https://{address}, behind a network with faults");
+        out!("without network faults at     {}", server.url());
     } else {
         out!("mock Kubernetes API server at {}", server.url());
     }
@@ -202,17 +204,17 @@ async fn kube(arguments: Kube) -> Result<()> {
     Ok(())
 }
 
-/// Says what is served, and how to use it.
+/// Prints the served addresses and how to use them.
 fn introduce(arguments: &Kube, server: &mock_kube::Server, users: &[String]) {
     let kubectl = format!("kubectl --kubeconfig {}", arguments.kubeconfig.display());
     out!(
-        "  it answers as Kubernetes {}: {} kinds, and what CustomResourceDefinitions add",
+        "  it answers as Kubernetes {}: {} kinds, plus those of CustomResourceDefinitions",
         mock_kube::VERSION,
         server.kinds()
     );
     let rights = match arguments.authorization {
         Authorization::Allow => "everything is allowed and recorded",
-        Authorization::Rbac => "RBAC rules decide, and what was asked is recorded",
+        Authorization::Rbac => "RBAC rules decide, and requests are recorded",
     };
     out!("  users: {}; {rights}", users.join(", "));
     out!(
@@ -225,11 +227,11 @@ fn introduce(arguments: &Kube, server: &mock_kube::Server, users: &[String]) {
     }
     out!("");
     out!("try: {kubectl} get namespaces");
-    out!("     {kubectl} get --raw /longhaul/history      what was written, commit by commit");
-    out!("     {kubectl} get --raw /longhaul/requests     what was asked, by whom and on which connection");
-    out!("     {kubectl} get --raw /longhaul/rbac         the least Role of each program that came");
+    out!("     {kubectl} get --raw /longhaul/history      writes, commit by commit");
+    out!("     {kubectl} get --raw /longhaul/requests     requests, with client and connection");
+    out!("     {kubectl} get --raw /longhaul/rbac         the minimal Role of each client");
     out!("     {kubectl} get --raw /longhaul/faults       faults and their hits (also /longhaul/stats, /metrics)");
-    out!("Ctrl-C ends it; nothing is kept.");
+    out!("Ctrl-C ends it; no state is kept.");
 }
 
 fn read_faults(path: &std::path::Path) -> Result<Vec<mock_faults::Fault>> {
@@ -237,7 +239,7 @@ fn read_faults(path: &std::path::Path) -> Result<Vec<mock_faults::Fault>> {
     serde_saphyr::from_str(&text).map_err(|error| anyhow::anyhow!("{}: {error}", path.display()))
 }
 
-/// The faults of a file, which must be such as this mock plays.
+/// The faults of a file. Each must be one that this mock plays.
 fn faults_of(
     path: Option<&std::path::Path>,
     plays: fn(mock_faults::Family) -> bool,
@@ -247,8 +249,8 @@ fn faults_of(
         anyhow::anyhow!("fault {} (`{}`): {error}", index + 1, faults[index].name.as_str())
     };
     if let Some(index) = faults.iter().position(|fault| !plays(fault.name.row().family)) {
-        let other = "it is played by the other mock: `longhaul mock registry` plays those that begin with `registry-`, `longhaul \
-                     mock kube` all others but those of clocks (`clock-`), for which `longhaul soak` starts the program";
+        let other = "the other mock plays it: `longhaul mock registry` plays `registry-…`, `longhaul mock kube` all others, except \
+                     `clock-…`, which need `longhaul soak`";
         return Err(wrong(index, &other));
     }
     let schedule = mock_faults::Schedule::new(&faults).map_err(|(index, error)| wrong(index, &error))?;
@@ -314,19 +316,17 @@ async fn serve_registry(arguments: Registry) -> Result<()> {
     Ok(())
 }
 
-/// A password that nobody knows before it is printed.
+/// A random password, unknown before it is printed.
 fn password() -> Result<String> {
     let mut bytes = [0; 12];
     aws_lc_rs::rand::fill(&mut bytes).map_err(|_| anyhow::anyhow!("the system gave no random numbers"))?;
     Ok(hex::encode(bytes))
 }
 
-/// An address to listen on, perhaps with its port.
+/// An address to listen on, with or without a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// `ADDRESS`.
     Address(IpAddr),
-    /// `ADDRESS:PORT`.
     Whole(SocketAddr),
 }
 

@@ -9,14 +9,14 @@ use serde_json::Value;
 
 use crate::scenario::{Ground, Manifest, read_manifests};
 
-/// A template has a few KiB.
+/// Largest file; a template has a few KiB.
 const FILE_BYTES_MAX: u64 = 1 << 20;
-/// Stands behind the name of a file whose object has to be refused.
+/// Suffix of a file name whose object has to be refused.
 const DENIED: &str = "=denied";
 
-/// What is sent of these files and definitions.
+/// The objects to send, from these files and definitions.
 pub(super) fn objects(files: &[String], definitions: &[PathBuf]) -> Result<Vec<Own>> {
-    // Whoever types a path may read it.
+    // The user who typed a path may read it.
     let definitions = read_manifests(&Ground::looked_at(Path::new("")), definitions)
         .map_err(|text| anyhow::anyhow!("{}", text.replacen("`controlPlane.manifests`", "--crd", 1)))?;
     let definitions: Vec<&Manifest> = definitions.iter().filter(|one| one.is_definition()).collect();
@@ -53,7 +53,7 @@ fn of_file(file: &str, definitions: &[&Manifest]) -> Result<Own> {
     if let Some(schema) = definition.and_then(|one| schema(one, version)) {
         churn::fill(schema, &mut object);
     }
-    // Without a definition: as most kinds are called.
+    // Without a definition, the plural is formed as for most kinds.
     let plural = definition.and_then(|one| one["spec"]["names"]["plural"].as_str());
     let plural = plural.map_or_else(|| format!("{}s", kind.to_lowercase()), str::to_owned);
     let is_cluster = definition.is_some_and(|one| one["spec"]["scope"] == "Cluster");
@@ -75,7 +75,7 @@ fn read(path: &Path) -> Result<Value> {
     Ok(serde_saphyr::from_str(&std::fs::read_to_string(path)?)?)
 }
 
-/// The resource of a definition with its first served version, and the schema of that.
+/// The resource of a definition in its first served version, and the schema of that version.
 fn served(definition: &Value) -> Option<(String, &Value)> {
     let versions = definition["spec"]["versions"].as_array()?;
     let version = versions.iter().find(|version| version["served"] != false)?;

@@ -1,4 +1,4 @@
-//! `longhaul report DIR`: judge a record again and render it anew, also one of a run that was killed half-way.
+//! `longhaul report DIR`: judges a record again and renders it anew, even after a run that was killed half-way.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -9,7 +9,8 @@ use reports::record::Record;
 
 use super::Broken;
 
-/// Judges again, renders anew, prints the summary and exits with the verdict; with the name of a series prints that alone.
+/// Judges again, renders anew, prints the summary and exits with the verdict. If a series is named, it prints only that
+/// series.
 pub(super) fn report(directory: &Path, series: Option<&str>) -> Result<u8> {
     let Some(series) = series else {
         return Ok(crate::run::conclude(directory, crate::run::Format::Text)?.verdict.exit_code());

@@ -1,4 +1,4 @@
-//! The flags that say which processes send: this one, others that it starts, or others that commands start elsewhere.
+//! The flags for the sending processes: this one, others that it starts, or others that commands start elsewhere.
 
 use std::time::Duration;
 
@@ -14,11 +14,11 @@ mod kubernetes;
 /// Which processes send.
 #[derive(clap::Args)]
 pub(super) struct Senders {
-    /// Send with so many processes on this machine, each with its share of the plan.
+    /// Send with N processes on this machine, each with its share of the plan.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(WORKERS_MAX)))]
     workers: Option<u32>,
-    /// Send with a worker that this command starts and whose stdin and stdout it passes on, such as `ssh HOST longhaul worker`. May be given
-    /// more than once, and together with --workers.
+    /// Send with a worker that this command starts, such as `ssh HOST longhaul worker`. The command must pass on stdin and stdout. May be
+    /// given several times, and together with --workers.
     #[arg(long, value_name = "COMMAND")]
     worker: Vec<String>,
     #[command(flatten)]
@@ -26,14 +26,14 @@ pub(super) struct Senders {
 }
 
 impl Senders {
-    /// Refuses what can be known to be wrong before anything is sent.
+    /// Refuses wrong values before anything is sent.
     pub(super) fn check(&self) -> Result<()> {
         let count = self.workers.unwrap_or_default() as usize + self.worker.len();
         ensure!(count <= WORKERS_MAX as usize, "{count} workers are asked for: at most {WORKERS_MAX} send one plan");
         Ok(())
     }
 
-    /// Starts the workers, of which what they send takes so long. `None`: this process sends.
+    /// Starts the workers for a load of this length. `None`: this process sends.
     pub(super) async fn open(&self, length: Duration) -> Result<Option<Workers>> {
         if self.kubernetes.is_some() {
             let (job, commands) = self.kubernetes.start(self.workers.unwrap_or(1), length).await?;
@@ -46,7 +46,7 @@ impl Senders {
     }
 }
 
-/// Sends the plan with these workers, or with this process.
+/// Sends the plan with these workers or with this process.
 pub(super) async fn measure(
     job: &Job,
     plan: Plan,

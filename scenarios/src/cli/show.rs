@@ -1,4 +1,4 @@
-//! `longhaul show`: what this program knows, and what it finds on the machine.
+//! `longhaul show`: the content of this program, and the state of the machine.
 
 use anyhow::Result;
 use reports::exit;
@@ -10,10 +10,10 @@ use crate::scenario::{Scenario, Source, library};
 
 mod doctor;
 
-/// What can be shown.
+/// Things to show.
 #[derive(clap::Subcommand)]
 pub(super) enum What {
-    /// The scenarios of the library with the question that each answers, and the documented bugs with their rows in the catalogue.
+    /// The scenarios of the library, each with the question it answers, and the documented bugs with their rows in the catalogue.
     Library {
         /// Print JSON instead of text.
         #[arg(long)]
@@ -21,11 +21,10 @@ pub(super) enum What {
     },
     /// The JSON Schema of scenario files.
     Schema,
-    /// What is on this machine, and what is left out without what is not.
+    /// The programs that this machine has, and the features that need missing ones.
     Doctor,
 }
 
-/// Shows it.
 pub(super) fn show(what: &What) -> Result<u8> {
     match what {
         What::Library { json } => library(*json)?,
@@ -71,7 +70,7 @@ fn scenario_schema() -> Schema {
 mod tests {
     use super::*;
 
-    /// The checked-in schema is the one that the types give.
+    /// The checked-in schema is equal to the one that the types generate.
     #[test]
     fn the_checked_in_schema_is_current() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/scenario.schema.json");

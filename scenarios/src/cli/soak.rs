@@ -1,4 +1,4 @@
-//! `longhaul soak`: run a scenario, or play a documented bug, and exit with the verdict.
+//! `longhaul soak`: runs a scenario or plays a documented bug, and exits with the verdict.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -20,59 +20,59 @@ use crate::scenario::{
 
 mod bugs;
 
-/// The planted service, beside `longhaul` when it was built.
+/// The planted service; it lies beside `longhaul` once it is built.
 const PLANTED_SERVICE: &str = "longhaul-service-planted";
 const SERVICE: &str = "longhaul-service";
-/// It follows one kind and writes nothing.
+/// The built-in service follows one kind and writes nothing.
 const SERVICE_CANNOT: [Need; 4] = [Need::ManyKinds, Need::HandlerWrites, Need::StreamingLists, Need::SlowHandler];
-/// The scenario of who names none.
+/// Default scenario.
 const DEFAULT: &str = "smoke";
-/// All documented bugs, as a scenario; a single one is `bugs/NAME`.
+/// The name for all documented bugs; a single one is `bugs/NAME`.
 const BUGS: &str = "bugs";
-/// More runs at once only make each other late.
+/// More runs at once only delay each other.
 const JOBS_MAX: u16 = 64;
 
 /// Arguments of `longhaul soak`.
 #[derive(clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(super) struct Arguments {
-    /// A scenario file, a name from the library, `bugs/NAME` for a documented bug, or `bugs` for a table of all. Without one it is `smoke`, or
-    /// with --plant the scenario in which that bug is caught.
+    /// A scenario file, a name from the library, `bugs/NAME` for a documented bug, or `bugs` for a table of all bugs. Default: `smoke`, or
+    /// with --plant the scenario that catches that bug.
     scenario: Option<String>,
     #[command(flatten)]
     outside: Outside,
-    /// Another seed than the file's.
+    /// The seed, instead of the file's.
     #[arg(long)]
     seed: Option<u64>,
-    /// Another length than the file's, such as 3h, warm-up and drain included: the steady phase is made to fit.
+    /// The length of the whole run, such as 3h, instead of the file's. Warm-up and drain are included; the steady phase takes the rest.
     #[arg(long = "for", value_name = "LENGTH")]
     length: Option<Span>,
-    /// Let watches, tokens, history and idle connections of the mock control plane live so many times shorter, so that a day's watches are remade
-    /// in minutes. Faults and phases keep their times.
+    /// Shorten the lives of watches, tokens, history and idle connections of the mock control plane N times, so that minutes have a day's
+    /// reconnects. Faults and phases keep their times.
     #[arg(long, value_name = "N")]
     compress: Option<u32>,
-    /// Let the subject's own clock run so many times faster, and compress the server's side alike. Any program of 64 bits can,
-    /// static ones and those of Go too; needs ptrace.
+    /// Run the subject's own clock N times faster, and compress the server's side by the same factor. Works for any 64-bit program, also
+    /// static ones and Go programs. Needs ptrace.
     #[arg(long, value_name = "N")]
     clock_rate: Option<u32>,
-    /// Another control plane than the file's. Faults that only the mock can play are left out, and the report says so.
+    /// The control plane, instead of the file's. Faults that only the mock can play are skipped, and the report lists them.
     #[arg(long, value_enum)]
     control_plane: Option<ControlPlaneKind>,
-    #[command(flatten, next_help_heading = "A cluster that is there, or one of kind")]
+    #[command(flatten, next_help_heading = "An existing cluster, or a kind cluster")]
     cluster: Cluster,
     /// The folder for run records.
     #[arg(long, default_value = "runs")]
     runs: PathBuf,
-    /// The folder for the record of this very run, for pipelines that want to know it beforehand. It may exist and be empty.
+    /// The folder for the record of this run, so that a pipeline knows the path beforehand. If the folder exists, it must be empty.
     #[arg(long, value_name = "DIR", conflicts_with = "runs")]
     run_dir: Option<PathBuf>,
-    /// Print JSON instead of text: the verdict as in `verdict.json`, of a bug its story as well.
+    /// Print JSON instead of text: the verdict as in `verdict.json`, and for a documented bug its story.
     #[arg(long)]
     json: bool,
-    /// Exit with 0 when there was not enough data to decide, and nothing that was decided is wrong.
+    /// Exit 0 if there was not enough data to decide, and every decided budget passed.
     #[arg(long)]
     allow_inconclusive: bool,
-    /// Plant this bug in the subject, to see the judges catch it.
+    /// Plant this bug in the subject, to check that the judges catch it.
     #[arg(long)]
     plant: Option<String>,
     /// The service to test, instead of the one beside `longhaul`.
@@ -84,35 +84,36 @@ pub(super) struct Arguments {
     /// Keep every commit and observation in the record, not only aggregates and anomalies.
     #[arg(long)]
     keep_events: bool,
-    /// Tell metrics at this address while the run goes on, for a Prometheus: a port (of this machine only), or an address with one.
+    /// Serve metrics for Prometheus at this address during the run: a port (this machine only), or an address with a port.
     #[arg(long, value_name = "ADDR", value_parser = run::address)]
     metrics: Option<SocketAddr>,
-    /// Show the report at this address while the run goes on, as far as it is; metrics are there as well.
+    /// Serve the report so far at this address during the run, and metrics as well.
     #[arg(long, value_name = "ADDR", value_parser = run::address)]
     serve: Option<SocketAddr>,
-    /// No live line.
+    /// Print no live line.
     #[arg(long, short)]
     quiet: bool,
-    /// With `bugs`: so many at once. Each takes its own ports.
+    /// With `bugs`: number of bugs played at once. Each takes its own ports.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=i64::from(JOBS_MAX)))]
     jobs: u16,
-    /// The client: one that `cargo xtask matrix --list` names, or a folder with a `subject.yaml`, `FOLDER#COLUMN` where it has several. With it
-    /// come its command and what it cannot do.
-    #[arg(long, value_name = "WHAT", conflicts_with = "command", help_heading = "A client, told as a story")]
+    /// The client: a name from `cargo xtask matrix --list`, or a folder with a `subject.yaml` (`FOLDER#COLUMN` if that file has several
+    /// columns). The file gives the client's command and the features that it lacks.
+    #[arg(long, value_name = "WHAT", conflicts_with = "command", help_heading = "A client")]
     subject: Option<String>,
-    #[command(flatten, next_help_heading = "A client, told as a story")]
+    #[command(flatten, next_help_heading = "A client")]
     play: Play,
-    #[command(flatten, next_help_heading = "Its objects")]
+    #[command(flatten, next_help_heading = "Objects of the client")]
     own: OwnKind,
 }
 
-/// Which cluster a run is a guest in.
+/// The cluster that a run uses.
 #[derive(clap::Args)]
 struct Cluster {
-    /// With `kubeconfig`: the name of the cluster or context that may be touched. Everything that is made there has a label, and goes with the run.
+    /// With `kubeconfig`: the name of the cluster or context that Longhaul may change. All created objects have a label and are removed
+    /// after the run.
     #[arg(long = "i-know-this-cluster", value_name = "NAME")]
     known: Option<String>,
-    /// With `kubeconfig`: the file, instead of that of `KUBECONFIG` or `~/.kube/config`. It is only read.
+    /// With `kubeconfig`: the kubeconfig file, instead of `KUBECONFIG` or `~/.kube/config`. The file is only read.
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// With `kind`: the node image.
@@ -121,7 +122,7 @@ struct Cluster {
     /// With `kind`: the version of Kubernetes, such as 1.34.1.
     #[arg(long, value_name = "VERSION")]
     kubernetes: Option<String>,
-    /// With `kind`: how many control planes, 1 or 3.
+    /// With `kind`: the number of control planes, 1 or 3.
     #[arg(long, value_name = "NUMBER")]
     control_planes: Option<u8>,
 }
@@ -140,24 +141,24 @@ impl Cluster {
 /// What the client's objects are of, and how it proves what it saw.
 #[derive(clap::Args)]
 struct OwnKind {
-    /// Files and folders with manifests that are applied first, such as the definition of `--resource`. May be given several times.
+    /// Files and folders with manifests to apply first, such as the definition of `--resource`. May be given several times.
     #[arg(long, value_name = "PATH")]
     manifests: Vec<PathBuf>,
-    /// Write objects of this kind instead of the scenario's, for a controller that watches its own: `caches.cache.example.com/v1`. They are made
-    /// of the schema in its definition, see `--manifests`.
+    /// Write objects of this kind instead of the scenario's, for a controller with its own kind: `caches.cache.example.com/v1`. The objects
+    /// are generated from the schema in the definition, see `--manifests`.
     #[arg(long, value_name = "RESOURCE")]
     resource: Option<String>,
-    /// A YAML file that says what objects of `--resource` look like, as `script.template`.
+    /// A YAML file with a template for objects of `--resource`, as in `script.template`.
     #[arg(long, value_name = "FILE", requires = "resource")]
     template: Option<PathBuf>,
-    /// How the client proves what it saw, where that is not by posting it: `status`, `'finalizer, name: example.com/cleanup'`, … Limits that it
-    /// cannot decide are not judged.
+    /// The way in which the client proves its observations, if it does not post them: `status`, `'finalizer, name: example.com/cleanup'`, …
+    /// Limits that this witness cannot decide are not judged.
     #[arg(long, value_name = "WITNESS", value_parser = Own::witness)]
     witness: Option<Witness>,
 }
 
 impl OwnKind {
-    /// The first of these flags that was given and that our own service has no use for.
+    /// The first given flag that the built-in service has no use for.
     fn first(&self) -> Option<&'static str> {
         let given = [
             ("--manifests", !self.manifests.is_empty()),
@@ -180,25 +181,25 @@ impl Arguments {
         self.scenario() == BUGS
     }
 
-    /// Whether what happened is told as a story: a documented bug, or a scenario that is pointed at another client.
+    /// Whether the report is a story: for a documented bug, or a scenario with another client as its subject.
     fn is_story(&self, scenario: &Scenario) -> bool {
         scenario.repro.is_some() || self.play.is_some()
     }
 }
 
-/// Reads, runs, judges.
+/// Reads the scenario, runs it and judges it.
 pub(super) fn soak(mut arguments: Arguments) -> Result<u8> {
     if let Some(word) = arguments.subject.take() {
         client(&mut arguments, &word)?;
     }
     let arguments = &arguments;
     if let Some(flag) = arguments.own.first().filter(|_| arguments.play.command.is_empty()) {
-        bail!("{flag} is for a client of your own: name it with --subject, or its command behind `--`");
+        bail!("{flag} needs your own client: name it with --subject, or write its command after `--`");
     }
     let verdict = if arguments.is_all() {
         let bugs = Source::bugs()?;
         let prepared = bugs.into_iter().map(|bug| prepared(arguments, bug)).collect::<Result<_>>()?;
-        // A run's own task stays on this thread; its servers and load have the others.
+        // The run's own task stays on this thread; its servers and load use the others.
         super::block_on(tokio::task::LocalSet::new().run_until(Box::pin(bugs::all(prepared, arguments))))?
     } else {
         let options = prepared(arguments, named(arguments.scenario(), arguments.outside)?)?;
@@ -213,7 +214,7 @@ pub(super) fn soak(mut arguments: Arguments) -> Result<u8> {
     Ok(if allowed { exit::PASS } else { verdict.exit_code() })
 }
 
-/// Puts the client of a folder, or one of ours, in the place of a command.
+/// Replaces a client's name or folder by the command that starts it.
 fn client(arguments: &mut Arguments, word: &str) -> Result<()> {
     let clocks = if arguments.play.own_clocks || arguments.is_all() {
         Vec::new()
@@ -234,7 +235,6 @@ fn client(arguments: &mut Arguments, word: &str) -> Result<()> {
     Ok(())
 }
 
-/// A scenario by its name, or a file.
 pub(super) fn named(name: &str, outside: Outside) -> Result<Source> {
     let bug = name.strip_prefix(BUGS).and_then(|rest| rest.strip_prefix('/')).filter(|_| !Path::new(name).exists());
     let Some(bug) = bug else { return Ok(Source::read_within(name, outside.reach())?) };
@@ -246,7 +246,7 @@ pub(super) fn named(name: &str, outside: Outside) -> Result<Source> {
     bail!("there is no bug `{bug}` in the library{near}; `longhaul show library` names all {}", known.len())
 }
 
-/// The scenario with everything that the command line changes.
+/// The scenario with all changes from the command line.
 fn prepared(arguments: &Arguments, mut source: Source) -> Result<Options> {
     if let Some(seed) = arguments.seed {
         source.sow(seed)?;
@@ -285,7 +285,7 @@ fn is_service(arguments: &Arguments, source: &Source) -> bool {
     source.scenario.subject.kind().is_service() && arguments.play.command.is_empty()
 }
 
-/// Against whom a scenario is played, and how.
+/// The subject of a scenario, and how it is played.
 fn play_of(arguments: &Arguments, source: &Source) -> Play {
     let mut play = arguments.play.clone();
     if is_service(arguments, source) {
@@ -294,7 +294,7 @@ fn play_of(arguments: &Arguments, source: &Source) -> Play {
     play
 }
 
-/// Which service binary to test.
+/// The path of the service binary to test.
 fn service(arguments: &Arguments) -> Result<PathBuf> {
     if let Some(path) = &arguments.service {
         anyhow::ensure!(path.is_file(), "--service {}: no such file", path.display());
@@ -305,7 +305,7 @@ fn service(arguments: &Arguments) -> Result<PathBuf> {
     crate::subject::sibling(name).context(remedy)
 }
 
-/// Gives the scenario other objects and another witness, and says which limits that leaves open.
+/// Gives the scenario other objects and another witness, and prints which limits stay undecided.
 fn turn(own: &OwnKind, source: &mut Source, is_quiet: bool) -> Result<()> {
     let OwnKind { manifests, resource, template, witness } = own;
     let (manifests, resource) = (manifests.clone(), resource.clone());
@@ -321,12 +321,12 @@ fn turn(own: &OwnKind, source: &mut Source, is_quiet: bool) -> Result<()> {
     if !unseen.is_empty() && !is_quiet {
         let witness = source.scenario.subject.witness.name();
         let unseen = unseen.join(", ");
-        crate::out::err!("longhaul: not judged, because the witness `{witness}` does not tell it: {unseen}");
+        crate::out::err!("longhaul: not judged, because the witness `{witness}` does not report it: {unseen}");
     }
     Ok(())
 }
 
-/// Runs the scenario on another control plane. Returns what that leaves out.
+/// Runs the scenario on another control plane. Returns a text about the parts that this leaves out.
 fn switch(scenario: &mut Scenario, kind: ControlPlaneKind) -> Option<String> {
     scenario.control_plane.kind = kind;
     let whole = scenario.clone();
@@ -342,7 +342,7 @@ fn switch(scenario: &mut Scenario, kind: ControlPlaneKind) -> Option<String> {
     Some(format!("left out, because {only}: {}", names.join(", ")))
 }
 
-/// Whether a fault can be played there, and so can be what it waits for.
+/// Whether a fault can be played there, and the faults that it waits for as well.
 fn is_played(scenario: &Scenario, kind: ControlPlaneKind, fault: &Fault, all: &[Fault]) -> bool {
     let waits = fault.when.as_ref().is_none_or(|when| all.iter().any(|other| other.id.as_ref() == Some(&when.hit)));
     cannot(scenario, kind, fault).is_none() && waits

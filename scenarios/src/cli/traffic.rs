@@ -1,4 +1,4 @@
-//! The flags of `longhaul load`: where to, how, how much, and what to write.
+//! The flags of `longhaul load`: target, shape and amount of the load, and output.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,20 +13,20 @@ use units::{Bytes, Rate, Span};
 use crate::load::{Identity, Job, Webhook, descriptors, probe};
 use crate::scenario::nearest;
 
-/// What a command gets that does not say: the seed of scenario files.
+/// Default seed, the same as in scenario files.
 const DEFAULT_SEED: u64 = 1;
-/// A file of certificates is a few KiB; the bundles of whole operating systems are below 1 MiB.
+/// Largest file of certificates. A file is a few KiB; bundles of whole operating systems are below 1 MiB.
 const PEM_BYTES_MAX: u64 = 4 << 20;
 
-/// Where to.
+/// The target of the load.
 #[derive(clap::Args)]
 pub(super) struct To {
     /// Address and path of the webhook, such as `https://127.0.0.1:8443/mutate`.
     url: String,
-    /// The CA that signed its certificate, as PEM; a self-signed certificate is its own CA.
+    /// The CA that signed the webhook's certificate, as PEM. A self-signed certificate is its own CA.
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
-    /// The name that its certificate must be for, such as `webhook.shop.svc`. Default: the host of the URL.
+    /// The name that the webhook's certificate must have, such as `webhook.shop.svc`. Default: the host of the URL.
     #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
     server_name: String,
     /// A client certificate with its chain, as PEM, for webhooks that ask for one.
@@ -35,101 +35,100 @@ pub(super) struct To {
     /// The private key of --cert, as PEM.
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
-    /// Do not send one request first to see whether a webhook is there.
+    /// Skip the first request, which checks that a webhook answers.
     #[arg(long)]
     no_probe: bool,
 }
 
-/// How, and how much at once.
+/// The kind of load, and its concurrency.
 #[derive(clap::Args)]
 pub(super) struct Traffic {
-    /// How requests are spread over time, round the rate.
+    /// The distribution of requests over time, around the rate.
     #[arg(long, default_value = "poisson", value_parser = named::<Arrivals>)]
     arrivals: Arrivals,
-    /// What kind of client sends them: `apiserver` as kube-apiserver does, `http2`, or `no-reuse` with a new connection for
-    /// each call.
+    /// The kind of client: `apiserver` (as kube-apiserver sends), `http2`, or `no-reuse` (a new connection for each call).
     #[arg(long, default_value = "apiserver", value_parser = named::<Client>)]
     client: Client,
-    /// What users do, in relative weights: `createPod=5,rollImage=1`. Default: a usual mix.
+    /// The mix of user actions, as relative weights: `createPod=5,rollImage=1`. Default: a typical mix.
     #[arg(long, value_name = "ACTION=WEIGHT,…", value_parser = mix)]
     mix: Option<Value>,
-    /// Send this object instead of --mix, created and changed: a YAML file with the placeholders of `churn.template`; several times for
-    /// several. `FILE=denied` has to be refused.
+    /// Send creates and changes of this object, instead of --mix: a YAML file with the placeholders of `churn.template`. May be given
+    /// several times. With `FILE=denied` the webhook must refuse the object.
     #[arg(long = "object", value_name = "FILE", conflicts_with_all = ["mix", "size"])]
     objects: Vec<String>,
-    /// The definition of its kind, which tells how it is called and its defaults; without --object one is made from its schema.
+    /// The `CustomResourceDefinition` of the object, for its names and defaults. Without --object an object is generated from its schema.
     #[arg(long = "crd", value_name = "FILE", conflicts_with_all = ["mix", "size"])]
     definitions: Vec<PathBuf>,
-    /// How large reviews are: `4KiB`, or `2KiB..64KiB` for a median and a maximum. Default: their natural size.
+    /// The size of reviews: `4KiB`, or `2KiB..64KiB` for a median and a maximum. Default: their natural size.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     size: Option<Value>,
-    /// Calls that may be under way at once; a request that finds them all taken counts as not sent.
+    /// The most calls in flight. A request that is due at this limit counts as not sent.
     #[arg(long, value_name = "N", default_value_t = loadgen::admission::DEFAULT_MAX_IN_FLIGHT)]
     max_in_flight: u32,
-    /// Threads that send, each with connections of its own.
+    /// Threads that send, each with its own connections.
     #[arg(long, value_name = "N", default_value_t = loadgen::admission::DEFAULT_THREADS)]
     threads: u32,
-    /// Close each connection after so many calls, for a steady churn of connections.
+    /// Close each connection after N calls, for a steady churn of connections.
     #[arg(long, value_name = "N")]
     calls_per_connection: Option<u32>,
-    /// With `--client http2`: connections of each thread, 1 to 100; a call goes over the one with the fewest. Default: one.
+    /// With `--client http2`: connections of each thread, 1 to 100. A call takes the connection with the fewest calls. Default: 1.
     #[arg(long, value_name = "N")]
     connections: Option<u32>,
-    /// Resume TLS sessions, which kube-apiserver does not.
+    /// Resume TLS sessions, unlike kube-apiserver.
     #[arg(long)]
     tls_resumption: bool,
-    /// How long a call may take, whole seconds from 1s to 30s.
+    /// The timeout of a call, in whole seconds from 1s to 30s.
     #[arg(long, value_name = "TIME", default_value_t = loadgen::admission::DEFAULT_TIMEOUT)]
     timeout: Span,
-    /// Equal seeds are equal loads, byte for byte.
+    /// The seed. Equal seeds give equal loads, byte for byte.
     #[arg(long, value_name = "NUMBER", default_value_t = DEFAULT_SEED)]
     seed: u64,
 }
 
-/// How much, over time.
+/// The rate over time.
 #[derive(clap::Args)]
 pub(super) struct Curve {
-    /// Requests, such as `1000/s` or `90/m`. With --capacity the first rate that is tried, by default 500/s; from there it is doubled until a
-    /// limit breaks, or halved until none does.
+    /// The rate of requests, such as `1000/s` or `90/m`. With --capacity: the first rate to try, by default 500/s. The rate is doubled
+    /// until a limit breaks, or halved until none does.
     #[arg(long, value_name = "RATE", required_unless_present_any = ["steps", "capacity", "replay"])]
     pub(super) rate: Option<Rate>,
-    /// For how long. Default: 60s, or with --steps as long as they take. With --capacity how long each rate is tried, by default 10s; low rates
-    /// up to six times longer, until their percentiles are known, and the result three times longer.
+    /// The length. Default: 60s, or with --steps their sum. With --capacity: the time for each rate, by default 10s. Low rates take up to
+    /// six times longer, until their percentiles are known; the confirmation takes three times longer.
     #[arg(long = "for", value_name = "TIME")]
     pub(super) length: Option<Span>,
-    /// Go evenly from --rate to this rate.
+    /// Change the rate evenly from --rate to this rate.
     #[arg(long, value_name = "RATE", group = "shape")]
     ramp_to: Option<Rate>,
-    /// One rate after the other, instead of --rate: `100/s:10s,500/s:30s`.
+    /// Send these rates one after the other, instead of --rate: `100/s:10s,500/s:30s`.
     #[arg(long, value_name = "RATE:TIME,…", value_delimiter = ',', value_parser = step, group = "shape", conflicts_with = "rate")]
     steps: Vec<Step>,
-    /// From --rate upwards, by so much every so often: `100/s:10s`.
+    /// Raise the rate from --rate in steps. `100/s:10s` adds 100/s every 10 s.
     #[arg(long, value_name = "RATE:TIME", value_parser = step, group = "shape")]
     stairs: Option<Step>,
-    /// Up and down round --rate, by so much with this period: `300/s:60s`.
+    /// Vary the rate around --rate as a sine wave. `300/s:60s` has an amplitude of 300/s and a period of 60 s.
     #[arg(long, value_name = "RATE:TIME", value_parser = step, group = "shape")]
     sine: Option<Step>,
-    /// Find and confirm the highest rate at which the limits are met.
+    /// Find and confirm the highest rate within the limits.
     #[arg(long, conflicts_with_all = ["shape", "replay", "plan", "record"])]
     pub(super) capacity: bool,
     /// The highest rate that --capacity tries. Default: 50000/s for each thread.
     #[arg(long, value_name = "RATE", requires = "capacity")]
     pub(super) highest: Option<Rate>,
-    /// Send what this file says, when it says so: JSON lines as --record writes them (docs/load.md).
+    /// Send the requests of this file at their recorded times: JSON lines, as --record writes them (docs/load.md).
     #[arg(long, value_name = "FILE", conflicts_with_all = ["rate", "length", "shape", "record"])]
     pub(super) replay: Option<PathBuf>,
 }
 
-/// What to write, and where.
+/// The results to write.
 #[derive(clap::Args)]
 pub(super) struct Output {
-    /// Write the result as JSON to a file, or with `-` to stdout instead of the summary.
+    /// Write the result as JSON to a file. `-` prints it to stdout instead of the summary.
     #[arg(long, value_name = "FILE")]
     pub(super) json: Option<PathBuf>,
     /// Write the histograms of every second in the standard interval log format of HdrHistogram.
     #[arg(long, value_name = "FILE")]
     pub(super) hlog: Option<PathBuf>,
-    /// No live line.
+    /// Print no live line.
     #[arg(long, short)]
     pub(super) quiet: bool,
 }
@@ -139,15 +138,15 @@ impl Output {
         self.json.as_deref().filter(|path| *path != Path::new("-"))
     }
 
-    /// Refuses a file that cannot be written, before the minutes that it would be written after.
+    /// Refuses a file that cannot be written, before the minutes of load rather than after them.
     pub(super) fn check(&self) -> Result<()> {
         let Some(path) = self.json_file() else { return Ok(()) };
         let open = std::fs::OpenOptions::new().create(true).append(true).open(path);
         open.map(|_| ()).with_context(|| format!("--json: failed to write {}", path.display()))
     }
 
-    /// Writes the result where it was asked for. What cannot be written goes to stdout as text at least, and is no pass:
-    /// who reads the file must not take it for the result.
+    /// Writes the result to its destination. If that fails, the result goes to stdout as text and is no pass: a reader
+    /// of the old file must not take it for the result.
     pub(super) fn finish(&self, report: &impl serde::Serialize, text: &str, verdict: Verdict) -> Verdict {
         let json = serde_json::to_string_pretty(report).map_err(std::io::Error::from);
         let Some(path) = self.json_file() else {
@@ -166,7 +165,7 @@ impl Output {
 }
 
 impl Curve {
-    /// (rate, shape, length) as a scenario file would have them.
+    /// Rate, shape and length, as a scenario file would have them.
     fn parts(&self) -> (Rate, Option<Shape>, Duration) {
         const DEFAULT_LENGTH: Duration = Duration::from_mins(1);
         let shape = if let Some(to) = self.ramp_to {
@@ -190,7 +189,8 @@ impl To {
     }
 
     fn webhook(&self) -> Result<Webhook> {
-        // Here already, because a target that is taken is shown from now on: in summaries, results, and by other processes.
+        // It is refused here already, because the target is shown from now on: in summaries, results, and by other
+        // processes.
         let authority = self.url.split_once("://").map_or(self.url.as_str(), |(_, rest)| rest);
         let authority = authority.split(['/', '?', '#']).next().unwrap_or_default();
         let example = "write for example https://127.0.0.1:8443/mutate";
@@ -215,7 +215,7 @@ impl Traffic {
         self.max_in_flight
     }
 
-    /// As a scenario file would have it, so that what is not named here has the same defaults; without a rate.
+    /// The flags as a configuration of a scenario file, so that absent flags have the same defaults. It has no rate.
     fn config(&self) -> Result<loadgen::admission::Config> {
         let mut config = json!({
             "arrivals": self.arrivals,
@@ -246,7 +246,7 @@ pub(super) fn job(to: &To, traffic: &Traffic, curve: &Curve) -> Result<Job> {
     job_of(to, traffic, rate, shape, length)
 }
 
-/// The job with another rate than the flags'.
+/// The job with another rate than that of the flags.
 pub(super) fn job_of(to: &To, traffic: &Traffic, rate: Rate, shape: Option<Shape>, length: Duration) -> Result<Job> {
     let mut config = traffic.config()?;
     (config.rate, config.shape) = (rate, shape);
@@ -256,10 +256,10 @@ pub(super) fn job_of(to: &To, traffic: &Traffic, rate: Rate, shape: Option<Shape
     Ok(Job { config, seed: traffic.seed, length_ns, to: to.webhook()?, images: None })
 }
 
-/// An error in the words of the command line, which has flags where scenario files have keys.
+/// An error in the vocabulary of the command line, which has flags where scenario files have keys.
 fn as_flag(error: Error) -> anyhow::Error {
     match error {
-        // Several flags make one shape; the problem names its part.
+        // Several flags make one shape; the text names the flag.
         Error::Config { key: "shape", problem } => anyhow::anyhow!(problem),
         Error::Config { key, problem } => {
             let flag = key.chars().fold(String::new(), |flag, c| match c {
@@ -268,23 +268,23 @@ fn as_flag(error: Error) -> anyhow::Error {
             });
             anyhow::anyhow!("--{flag} {problem}")
         }
-        // The text has its cause in it.
+        // The text contains its cause.
         other => anyhow::anyhow!("{other}"),
     }
 }
 
-/// The job of a file, and its plan.
+/// The job of a recorded file, and its plan.
 pub(super) fn replay(to: &To, traffic: &Traffic, file: PathBuf) -> Result<(Job, Plan)> {
     let mut config = traffic.config()?;
     config.replay = Some(file);
-    // It is as long as the file is.
+    // The load is as long as the file.
     let mut job = Job { config, seed: traffic.seed, length_ns: u64::MAX, to: to.webhook()?, images: None };
     let plan = job.plan().map_err(as_flag)?;
     job.length_ns = u64::try_from(plan.length().as_nanos()).context("the file is too long")?;
     Ok((job, plan))
 }
 
-/// Everything that can be known to be wrong before the clock starts.
+/// Checks everything that can be checked before the clock starts.
 pub(super) async fn check(job: &Job, plan: &Plan, to: &To) -> Result<()> {
     descriptors::provide(&job.config)?;
     if !to.no_probe {
@@ -314,7 +314,7 @@ fn pem(flag: &str, path: &Path) -> Result<String> {
     read().with_context(|| format!("{flag}: failed to read {}", path.display()))
 }
 
-/// A value as it is written in scenario files.
+/// Parses a value as scenario files write it.
 fn named<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, String> {
     serde_json::from_value(Value::String(text.to_owned())).map_err(|error| error.to_string())
 }

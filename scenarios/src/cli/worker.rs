@@ -1,4 +1,5 @@
-//! `longhaul worker`: one of several processes that send one plan. `longhaul load --workers N` starts it, or `--worker COMMAND` elsewhere.
+//! `longhaul worker`: one of several processes that send one plan. `longhaul load --workers N` starts it here, and
+//! `--worker COMMAND` starts it elsewhere.
 
 use std::io::IsTerminal as _;
 
@@ -7,7 +8,7 @@ use reports::exit;
 
 use crate::load::workers::worker::work;
 
-/// Somebody attaches as soon as all Pods run.
+/// Time for the coordinator to attach; it attaches as soon as all Pods run.
 const HEARD_LIMIT: std::time::Duration = std::time::Duration::from_mins(5);
 
 /// Works for one coordinator, then ends.
@@ -20,26 +21,28 @@ pub(super) fn worker(attached: bool) -> u8 {
 async fn run(attached: bool) -> Result<()> {
     ensure!(
         !std::io::stdin().is_terminal(),
-        "a worker talks to the process that started it: use `longhaul load --workers N`, or `--worker COMMAND` for one elsewhere"
+        "a worker needs the process that started it: use `longhaul load --workers N`, or `--worker COMMAND` for another machine"
     );
-    let heard = async { tokio::time::timeout(HEARD_LIMIT, is_heard()).await.context("nobody attached to this Pod")? };
+    let heard =
+        async { tokio::time::timeout(HEARD_LIMIT, is_heard()).await.context("no coordinator attached to this Pod")? };
     if attached && !heard.await? {
         return Ok(());
     }
     work(tokio::io::stdin(), tokio::io::stdout()).await.map_err(anyhow::Error::msg)
 }
 
-/// Waits for the empty line of whoever attaches to a Pod's stdin: before that nobody hears. Whether it came before the end of the input. One
-/// byte, and no more: what follows is the coordinator's.
+/// Waits for the empty line that the coordinator sends after it attached to a Pod's stdin; earlier output is lost.
+/// Returns whether the line came before the end of the input. It reads one byte only, because the rest of the input
+/// belongs to the coordinator.
 async fn is_heard() -> Result<bool> {
     let byte = tokio::task::spawn_blocking(|| {
         use std::io::Read as _;
         let mut byte = [0];
-        // Without the buffer of the standard library, which would take more.
+        // The standard library's stdin has a buffer and would read more.
         let mut stdin = std::fs::File::from(std::os::fd::AsFd::as_fd(&std::io::stdin()).try_clone_to_owned()?);
         std::io::Result::Ok(if stdin.read(&mut byte)? == 0 { None } else { Some(byte[0]) })
     });
     let byte = byte.await?.context("failed to read stdin")?;
-    ensure!(byte.is_none_or(|byte| byte == b'\n'), "the first line of whoever attaches must be empty");
+    ensure!(byte.is_none_or(|byte| byte == b'\n'), "the first line on stdin must be empty");
     Ok(byte.is_some())
 }

@@ -11,22 +11,22 @@ use crate::worlds::{self, Wanted};
 /// Arguments of `cargo xtask worlds`.
 #[derive(clap::Args)]
 pub(super) struct Arguments {
-    /// Only on these control planes, such as `mock,node`.
+    /// Play only on these control planes, such as `mock,node`.
     #[arg(long, value_enum, value_delimiter = ',')]
     on: Vec<ControlPlaneKind>,
-    /// Only these scenarios, such as `smoke,multi-pod`.
+    /// Play only these scenarios, such as `smoke,multi-pod`.
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
-    /// Beside the library also this scenario file, such as one of an operator. May be given more than once.
+    /// Also play this scenario file, such as that of an operator. May be given several times.
     #[arg(long, value_name = "FILE")]
     file: Vec<PathBuf>,
-    /// The file in which results are kept. What an earlier call left there stays in the table.
+    /// The file for results. Results of earlier calls stay in the table.
     #[arg(long, default_value = "worlds.jsonl")]
     results: PathBuf,
     /// Keep the records of all runs in this folder.
     #[arg(long, value_name = "DIR")]
     runs: Option<PathBuf>,
-    /// Play nothing, and write the table of what is kept.
+    /// Play nothing, and only write the table of the results so far.
     #[arg(long)]
     table: bool,
     /// Write the table into this page instead of printing it, between `<!-- worlds -->` and `<!-- up to here -->`.
@@ -34,7 +34,7 @@ pub(super) struct Arguments {
     page: Option<PathBuf>,
 }
 
-/// Fills the table. The exit code says whether there is one, not what is in it.
+/// Fills the table. The exit code says whether it was filled, not which results are in it.
 pub(super) fn worlds(arguments: Arguments) -> anyhow::Result<u8> {
     let Arguments { on, only, file: files, results, runs, table, page } = arguments;
     if !table {

@@ -1,20 +1,18 @@
-//! Which subject a word of the command line means: one of ours, a folder with a `subject.yaml`, or a command.
+//! The subject that a command-line argument means: one of ours, a folder with a `subject.yaml`, or a command.
 //!
-//! Owns the order in which that is tried, and what a client is told of a scenario's clocks.
+//! Owns the order in which these are tried, and passes the clocks of a scenario to a client.
 
 use super::{Column, Missing, named};
 use crate::scenario::Scenario;
 
-/// A subject that was named.
 #[derive(Debug, Clone)]
 pub(crate) enum Chosen {
-    /// A client with its abilities.
+    /// A client whose abilities are known.
     Client(Box<Column>),
-    /// Program and arguments.
     Command(Vec<String>),
 }
 
-/// Why a word names no subject.
+/// The reason why an argument names no subject.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     #[error(transparent)]
@@ -29,19 +27,20 @@ pub(crate) enum Error {
     Empty,
 }
 
-/// What starts a subject.
+/// The start command of a subject, with its limits.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Start {
     /// Program and arguments; empty for our own service.
     pub(crate) command: Vec<String>,
-    /// The only version of HTTP that it is offered.
+    /// The only HTTP version that it is offered.
     pub(crate) http: Option<u8>,
-    /// What it cannot do, as `longhaul soak --cannot` wants it.
+    /// Abilities that it lacks, in the form of `longhaul soak --cannot`.
     pub(crate) cannot: Vec<String>,
 }
 
 impl Chosen {
-    /// One of ours by its name, a folder or `FOLDER#COLUMN`, or else a command line as a shell would split it.
+    /// Finds one of ours by its name, then a folder or `FOLDER#COLUMN`; anything else is a command line, split as a
+    /// shell would.
     pub(crate) fn of(word: &str) -> Result<Self, Error> {
         let (place, column) = match word.rsplit_once('#') {
             Some((place, column)) if named(place)?.is_some() => (place, Some(column)),
@@ -63,7 +62,7 @@ impl Chosen {
         }
     }
 
-    /// What it is called where nobody names it.
+    /// Default name of the subject.
     pub(crate) fn name(&self) -> String {
         match self {
             Self::Client(column) => column.id().to_owned(),
@@ -74,7 +73,7 @@ impl Chosen {
         }
     }
 
-    /// Installs what is missing. A scenario's clocks are told to it, unless it keeps its own.
+    /// Installs missing packages. The client gets the clocks of the scenario unless it keeps its own.
     pub(crate) async fn start(&self, clocks: &[String]) -> Result<Start, Missing> {
         let (mut start, words) = match self {
             Self::Client(column) => {
@@ -91,7 +90,8 @@ impl Chosen {
     }
 }
 
-/// The clocks that a scenario sets for our service, as variables: every client with an option for them gets the same.
+/// The clocks that a scenario sets for the built-in service, as variables: every client with an option for them gets
+/// the same.
 pub(crate) fn clocks(scenario: &Scenario) -> Vec<String> {
     let mut subject = scenario.subject.clone();
     let settings = subject.service_mut().and_then(|service| service.settings.take());

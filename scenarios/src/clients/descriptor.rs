@@ -1,4 +1,4 @@
-//! `subject.yaml`: what there is to know of a client before it is run.
+//! `subject.yaml`: the description of a client, read before it is run.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,77 +11,76 @@ use crate::scenario::Need;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct Client {
-    /// As its registry calls it.
+    /// The client's name in its package registry.
     #[serde(rename = "client")]
     pub(super) name: String,
-    /// What runs the adapter.
+    /// The way to run the adapter.
     pub(super) run: Run,
-    /// Which clocks were changed, for the reader of a table.
+    /// The clocks that were changed, in words for a table.
     #[serde(default)]
     pub(super) clocks: String,
-    /// What installs it into its folder, for a command of its own.
+    /// The installation into its folder, for a client with a command of its own.
     #[serde(default)]
     pub(super) install: Option<Install>,
-    /// Variables for the adapter. They may only shorten what the client itself offers as an option.
+    /// Variables for the adapter. They may only shorten periods that the client itself offers as an option.
     #[serde(default)]
     pub(super) env: BTreeMap<String, String>,
-    /// What it cannot do, whichever way it is used.
+    /// Abilities that it lacks in every column.
     #[serde(default)]
     pub(super) cannot: Vec<Need>,
-    /// One column of a table each; without any it is one, called as the client is.
+    /// Columns of a table. Without any, the client is one column under its own name.
     #[serde(default)]
     pub(super) columns: Vec<Entry>,
 }
 
-/// How a client is installed.
+/// The installation of a client.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct Install {
     /// Program and arguments, run in the folder.
     pub(super) run: Vec<String>,
-    /// What is there afterwards, from the folder on: while it is there nothing is run.
+    /// Path of a result, relative to the folder. If it exists, nothing is run.
     pub(super) makes: PathBuf,
 }
 
-/// What runs an adapter.
+/// The way to run an adapter.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) enum Run {
     /// Longhaul's own service, which needs no adapter.
     Service,
-    /// This file, by node.
+    /// A JavaScript file that node runs.
     Node(String),
-    /// These arguments, by Python.
+    /// Arguments of the Python interpreter.
     Python(Vec<String>),
-    /// This file of Go, built with the adapter's `go.mod`.
+    /// A Go file, built with the adapter's `go.mod`.
     Go(String),
-    /// This class of Java, compiled with the packages of the adapter's `pom.xml`.
+    /// A Java class, compiled with the packages of the adapter's `pom.xml`.
     Java(String),
     /// A program beside `longhaul`.
     Program(String),
-    /// Program and arguments; those that are files of the folder are taken from there.
+    /// Program and arguments. Names of files in the folder are resolved there.
     Command(Vec<String>),
 }
 
-/// A version used in one way.
+/// One version of a client, used in one way.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct Entry {
-    /// Unique; lower-case, such as `kfc-2.3.1`.
+    /// A unique lower-case name, such as `kfc-2.3.1`.
     pub(super) id: String,
-    /// The exact version.
     #[serde(default)]
     pub(super) version: String,
-    /// Which of the client's ways to watch is used.
+    /// The client's way to watch that is used.
     #[serde(default)]
     pub(super) mode: String,
     /// Further arguments of the adapter.
     #[serde(default)]
     pub(super) arguments: Vec<String>,
-    /// What it cannot do in this version or used in this way.
+    /// Abilities that it lacks in this version or way of use.
     #[serde(default)]
     pub(super) cannot: Vec<Need>,
-    /// The only HTTP version that it is offered; both when it is empty.
+    /// The only HTTP version that it is offered; empty for both.
     #[serde(default)]
     pub(super) http: Vec<u8>,
 }

@@ -1,7 +1,7 @@
-//! Clients by a name, or by a folder with a `subject.yaml` of somebody's own.
+//! Clients by name, or by a user's folder with a `subject.yaml`.
 //!
-//! Owns what such a folder may ask for: a command and what installs it. What we install ourselves (`node`, `python`, `go`) is for our own
-//! adapters, whose packages are locked.
+//! Owns the features that such a folder may use: a command and its installation. The runtimes that we install ourselves
+//! (`node`, `python`, `go`) are reserved for our own adapters, whose packages are locked.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -14,45 +14,27 @@ use super::{Column, columns, text};
 
 /// The file that makes a folder a subject.
 const FILE: &str = "subject.yaml";
-/// A longer one is none of ours.
+/// Longer files are refused.
 const BYTES_MAX: u64 = 64 << 10;
-/// Packages of a whole client, on a slow network.
+/// Enough for all packages of a client on a slow network.
 const INSTALL_LIMIT: Duration = Duration::from_mins(15);
-/// Of what an installer said, at most.
+/// The most characters kept of an installer's output.
 const SAID_MAX: usize = 300;
 
-/// What is wrong with a folder.
+/// A problem with a client's folder.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It cannot be read.
+    /// Its file cannot be read.
     #[error("failed to read {}: {why}", file.display())]
-    Read {
-        /// Its file.
-        file: PathBuf,
-        /// Why not.
-        why: String,
-    },
-    /// It asks for what only our own adapters have.
+    Read { file: PathBuf, why: String },
+    /// The file uses a feature reserved for our own adapters.
     #[error("{}: `run` is for Longhaul's own clients: write `run: {{command: [program, argument]}}`, and `install` for what it needs", file.display())]
-    Ours {
-        /// Its file.
-        file: PathBuf,
-    },
-    /// Its installer failed.
+    Ours { file: PathBuf },
     #[error("{id}: `{command}` in {}: {why}", folder.display())]
-    Install {
-        /// The column.
-        id: String,
-        /// What was run.
-        command: String,
-        /// Where.
-        folder: PathBuf,
-        /// What it said.
-        why: String,
-    },
+    Install { id: String, command: String, folder: PathBuf, why: String },
 }
 
-/// The columns of a name: one of ours, or all of a folder. None where there is nothing of that name.
+/// The columns of a name: one of ours, or all of a folder. `None` if there is neither.
 pub fn named(name: &str) -> Result<Option<Vec<Column>>, Error> {
     let ours: Vec<Column> = columns().into_iter().filter(|column| column.id() == name).collect();
     if !ours.is_empty() {
@@ -90,7 +72,7 @@ fn read(file: &Path) -> Result<Vec<Column>, Error> {
         let (arguments, cannot, http) = (Vec::new(), Vec::new(), Vec::new());
         entries.push(Entry { id: client.name.clone(), version, mode, arguments, cannot, http });
     }
-    // Their records lie in folders of these names.
+    // Run records lie in folders with these names.
     let fine = |id: &str| {
         !id.is_empty() && !id.starts_with('.') && id.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c))
     };
@@ -101,7 +83,7 @@ fn read(file: &Path) -> Result<Vec<Column>, Error> {
     Ok(entries.into_iter().map(column).collect())
 }
 
-/// Installs what is missing, and the command with its files where they are.
+/// Installs missing packages. Returns the command, with paths to its files.
 pub(super) async fn command(column: &Column, words: &[String]) -> Result<Vec<String>, Error> {
     let Some(folder) = &column.folder else { return Ok(words.to_vec()) };
     install(column, folder).await?;

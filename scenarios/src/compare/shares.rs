@@ -1,27 +1,25 @@
-//! Equal shares of the processors for runs that go on side by side: a cgroup each, of either version, all of the same weight.
+//! Equal shares of the processors for runs side by side: one cgroup each, of version 1 or 2, all with the same weight.
 //!
-//! A share holds a run's whole harness and subject, so that no subject is slowed by another's load. Where no cgroup can be made the kernel's
-//! scheduler shares as it does; that is said. The groups are removed when the comparison is over.
+//! A share holds a run's whole harness and subject, so that another run's load slows no subject. If no cgroup can be
+//! made, the kernel's scheduler shares as usual, and the result says so. The groups are removed after the comparison.
 
 use std::path::{Path, PathBuf};
 
-/// Where the processor's hierarchy is: of version 1, and of version 2 with the controller.
+/// Mount points of the processor's hierarchy: of version 1, and of version 2 with the controller.
 const V1: &str = "/sys/fs/cgroup/cpu";
 const V2: &str = "/sys/fs/cgroup";
 
-/// The groups of one comparison.
 #[derive(Debug)]
 pub(super) struct Shares {
     parent: PathBuf,
     all: Vec<PathBuf>,
 }
 
-/// The group of one run.
 #[derive(Debug, Clone)]
 pub(super) struct Share(PathBuf);
 
 impl Shares {
-    /// So many groups of the same weight; none, and why, where there can be none.
+    /// Makes `count` groups of the same weight. If that is impossible, returns `None` with the reason.
     pub(super) fn of(count: usize) -> (Option<Self>, Vec<String>) {
         let name = format!("longhaul-compare-{}", std::process::id());
         let made = Self::make(&Path::new(V1).join(&name), count, "cpu.shares", "1024")
@@ -33,9 +31,8 @@ impl Shares {
                 (Some(shares), vec![note])
             }
             Err(error) => {
-                let why = format!(
-                    "they ran side by side without cgroups ({error}): the shares are those that the scheduler gave them"
-                );
+                let why =
+                    format!("they ran side by side without cgroups ({error}): the scheduler decided their shares");
                 (None, vec![why])
             }
         }
@@ -63,7 +60,7 @@ impl Shares {
 
 impl Drop for Shares {
     fn drop(&mut self) {
-        // Groups are folders that only `rmdir` removes, and only once nobody is in them.
+        // A group is a folder that only `rmdir` removes, and only once no process is in it.
         for group in self.all.iter().chain([&self.parent]) {
             let _ = std::fs::remove_dir(group);
         }
@@ -71,7 +68,7 @@ impl Drop for Shares {
 }
 
 impl Share {
-    /// Puts a process into it, and with it all that it starts from then on.
+    /// Puts a process and all its later children into the group.
     pub(super) fn enter(&self, pid: u32) {
         if let Err(error) = std::fs::write(self.0.join("cgroup.procs"), pid.to_string()) {
             crate::out::err!("longhaul: a run has no share of its own: {}: {error}", self.0.display());

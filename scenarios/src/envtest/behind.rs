@@ -1,7 +1,8 @@
-//! On which state each write was based: what the caches of its client had not been shown when it came. Pure.
+//! The state that each write was based on: commits that the caches of its client had not received when it came. Pure.
 //!
-//! Owns the one answer that `--stale` is asked for: safe with caches so many versions behind, or which read was behind at which write. The server
-//! sees what it sends, so that it knows what a cache cannot know yet. A write that the server refused did no harm.
+//! Owns the answer to `--stale`: the suite is safe with caches that lag by that many versions, or a certain read lagged
+//! at a certain write. The server knows what it has sent, so it knows what a cache cannot have yet. A write that the
+//! server refused did no harm.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,70 +12,68 @@ use serde::Serialize;
 use super::hot::is_of;
 use super::planes::{Place, Plane};
 
-/// What is younger than this is on its way to each client, with and without faults.
+/// A younger version is still on its way to each client, with and without faults.
 const ON_ITS_WAY_US: u64 = 5_000;
-/// Versions that are counted for one write.
+/// The most versions counted for one write.
 const VERSIONS_MAX: usize = 64;
-/// Writes that are kept: the worst, and of those the first.
+/// The most writes kept: the worst, and of equal ones the first.
 const SUSPECTS_MAX: usize = 200;
-/// A server that names an object from a prefix adds so many letters of these.
+/// Number and alphabet of the letters that a server adds to a prefix to name an object.
 const GENERATED: (usize, &str) = (5, "bcdfghjklmnpqrstvwxz2456789");
 
-/// The writes of clients with caches, and on what they were based.
+/// Writes of clients with caches, and their base.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Behind {
-    /// Writes of clients that have caches.
     pub writes: u64,
-    /// Those of them that came while a cache was behind, by versions.
+    /// Writes that came while a cache lagged, by the number of versions.
     pub late_by: BTreeMap<usize, u64>,
-    /// Those that may have done harm, the worst first.
+    /// Writes that may have done harm, the worst first.
     pub suspects: Vec<Suspect>,
 }
 
-/// A write that was based on a read that was behind.
+/// A write that was based on a lagging read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Suspect {
-    /// Microseconds since 1970.
     pub at_us: u64,
-    /// `create secrets default/child-x7k2p`.
+    /// Verb and object, such as `create secrets default/child-x7k2p`.
     pub write: String,
-    /// The user agent of its client.
+    /// The user agent of the client.
     pub client: String,
-    /// Whether this is known to be the manager.
+    /// Whether the client is known to be the manager.
     pub is_managers: bool,
-    /// The kind whose cache was behind, and the watch that feeds it.
+    /// The kind whose cache lagged, and the watch that feeds it.
     pub cache: String,
     pub watch: u64,
-    /// So many versions.
+    /// The number of versions that the cache lagged by.
     pub versions: usize,
-    /// What it had not been shown: `secrets default/child-9fj2w`.
+    /// The object that the cache did not have: `secrets default/child-9fj2w`.
     pub unseen: String,
-    /// `added`, `modified`, `deleted`.
+    /// The missed change: `added`, `modified` or `deleted`.
     pub change: String,
     pub revision: u64,
-    /// How old that was.
+    /// Age of that change.
     pub age_us: u64,
-    /// The client had written it itself.
+    /// Whether the client had written the missed version itself.
     pub was_own: bool,
-    /// How surely it is the one that did harm.
+    /// How probably this write did harm.
     pub weight: Weight,
 }
 
-/// How surely a write was wrong because of what its client could not know.
+/// How probably a write was wrong because of a version that its client did not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Weight {
-    /// Something of another kind was not known.
+    /// The missing version is of another kind.
     Elsewhere,
-    /// Something of the same kind and namespace, which the client had written itself.
+    /// The missing version is of the same kind and namespace, and the client had written it itself.
     Beside,
-    /// The object itself had changed, or one that was made for the same purpose was there.
+    /// The missing version is of the object itself, or of one made for the same purpose.
     Same,
 }
 
-/// What the cache of one kind knows.
+/// The state of the cache of one kind.
 #[derive(Debug, Clone, Copy)]
 struct Cache {
     through: u64,
@@ -93,7 +92,7 @@ enum Moment<'a> {
 }
 
 impl Behind {
-    /// Adds what one control plane saw.
+    /// Adds the traffic of one control plane.
     pub fn add(&mut self, plane: &Plane, manager: &Manager) {
         let wrote: HashMap<u64, Client<'_>> = plane
             .requests
@@ -122,13 +121,13 @@ impl Behind {
         }
     }
 
-    /// What the runs prove, where all of them passed with caches up to `wanted` versions behind.
+    /// The conclusion, if all runs passed with caches up to `wanted` versions behind.
     pub fn proven(&self, wanted: u64, runs: u64) -> String {
         let times: u64 = self.late_by.values().sum();
         let runs = if runs == 1 { "1 run".to_owned() } else { format!("{runs} runs") };
         let Some((most, _)) = self.late_by.last_key_value() else {
             return format!(
-                "whether the suite is safe with a stale cache is not decided: none of its {} writes in {runs} came while a cache was behind",
+                "safety with a stale cache is not decided: none of the suite's {} writes in {runs} came while a cache was behind",
                 self.writes
             );
         };
@@ -147,10 +146,10 @@ impl Behind {
         text
     }
 
-    /// The write that most probably did harm, among those of a stretch of time.
+    /// The write that most probably did harm, within a stretch of time.
     pub fn culprit(&self, from_us: u64, to_us: u64) -> Option<&Suspect> {
         let suspects = self.suspects.iter().filter(|one| (from_us..=to_us).contains(&one.at_us));
-        // Of a client that may be the test itself only what cannot be meant is told.
+        // If the client may be the test itself, only a write that cannot be intended is reported.
         suspects
             .filter(|one| one.weight == Weight::Same || one.is_managers)
             .max_by_key(|one| (one.weight, std::cmp::Reverse(one.at_us)))
@@ -205,12 +204,13 @@ impl Behind {
 }
 
 impl Suspect {
-    /// Which read was behind at which write.
+    /// Names the lagging read and the write that used it.
     pub fn sentence(&self) -> String {
         let versions = if self.versions == 1 { "1 version".to_owned() } else { format!("{} versions", self.versions) };
         let by = if self.was_own { ", by itself" } else { "" };
         format!(
-            "the write `{}` by `{}` was based on a read {versions} behind: its cache of {} had not been shown `{}` ({} at revision {}, {} ms before{by})",
+            "the write `{}` by `{}` was based on a read {versions} behind: its cache of {} did not have `{}` yet ({} at revision {}, {} \
+             ms before{by})",
             self.write,
             self.client,
             self.cache,
@@ -224,7 +224,6 @@ impl Suspect {
 
 struct Walk<'a> {
     caches: BTreeMap<Key<'a>, Cache>,
-    /// By resource, in the order of revisions.
     commits: BTreeMap<&'a str, Vec<&'a CommitLine>>,
     wrote: HashMap<u64, Client<'a>>,
     made: HashMap<u64, &'a CommitLine>,
@@ -240,12 +239,12 @@ impl<'a> Walk<'a> {
             ShownBy::Begun | ShownBy::Snapshot => *cache = Cache { through, watch, alive: true },
             ShownBy::Event => cache.through = cache.through.max(through),
             ShownBy::Left if cache.watch == watch => cache.alive = false,
-            // It resumes, or lists again; or it has another watch by now.
+            // The watch resumes or lists again, or another watch has replaced it.
             ShownBy::Ended | ShownBy::Left => {}
         }
     }
 
-    /// What a cache that knows everything up to `through` has not been shown, the newest first.
+    /// The versions after `through` that a cache has not received, the newest first.
     fn unseen(&self, resource: &str, namespace: Option<&str>, through: u64, now_us: u64) -> Vec<&'a CommitLine> {
         let all = self.commits.get(resource).map(Vec::as_slice).unwrap_or_default();
         let newer = all.iter().rev().take_while(|commit| commit.revision > through);
@@ -255,7 +254,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Everything in the order of time; what was shown in the same moment was known.
+/// All events in the order of time. A version sent in the same moment counts as known.
 fn moments<'a>(plane: &'a Plane, manager: &Manager) -> Vec<Moment<'a>> {
     let writes = plane.requests.iter().filter(|request| {
         matches!(request.method.as_str(), "POST" | "PUT" | "PATCH" | "DELETE")
@@ -270,7 +269,7 @@ fn moments<'a>(plane: &'a Plane, manager: &Manager) -> Vec<Moment<'a>> {
     all.into_iter().map(|(_, _, moment)| moment).collect()
 }
 
-/// How surely a write was wrong because `unseen` was not known; none where it has nothing to do with it.
+/// How probably a write was wrong because `unseen` was not known; `None` if they are not related.
 fn weight(
     write: &RequestLine,
     place: &Place<'_>,
@@ -297,7 +296,7 @@ fn weight(
     })
 }
 
-/// Whether the server named two objects from one prefix.
+/// Whether the server generated both names from one prefix.
 fn are_siblings(one: &str, other: &str) -> bool {
     let prefix = |name: &str| -> Option<String> {
         let at = name.len().checked_sub(GENERATED.0).filter(|at| *at > 0 && name.is_char_boundary(*at))?;

@@ -1,8 +1,8 @@
-//! Loops that wait for nothing, and polls, which wait.
+//! Loops without a pause, as opposed to polls, which pause.
 //!
-//! Owns what tells one from the other. A suite that waits for something asks for it again and again (Gomega: each 10 ms), mostly with the client of
-//! its manager. It waits between two of its questions, and it writes nothing. A controller in a loop does not wait, or it writes. A loop that is
-//! as slow as a poll is not told from one: what is not proven is not said. Pure.
+//! Owns the distinction. A suite that waits for a state asks for it again and again (Gomega: every 10 ms), mostly with
+//! its manager's client. It pauses between two questions and writes nothing. A controller in a loop does not pause, or
+//! it writes. A loop as slow as a poll cannot be separated from one, and is not reported. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,25 +10,25 @@ use mock_envtest::{Manager, RequestLine};
 
 use super::planes::{Place, Plane};
 
-/// So many writes of one object within a second are a loop that waits for nothing.
+/// So many writes of one object within a second are a loop without a pause.
 const HOT_WRITES: usize = 20;
-/// So many equal requests within a second are one too.
+/// So many equal requests within a second are a loop as well.
 const HOT_REQUESTS: usize = 60;
 const SECOND_US: u64 = 1_000_000;
-/// A poll each 10 ms, the shortest time that Gomega and `wait.Poll` are used with, comes a hundred times a second, and a few times more if the
-/// first one was late.
+/// A poll every 10 ms, the shortest interval in use with Gomega and `wait.Poll`, comes a hundred times a second. It
+/// comes a few times more if the first one was late.
 const POLLS: usize = 110;
-/// Rows of a list that are kept.
+/// The most rows of a list.
 const ROWS_MAX: usize = 1000;
 
-/// What came again and again within a second, and how often at most.
+/// Requests that were repeated within a second, and their highest count.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Hot {
     pub loops: BTreeMap<String, usize>,
     pub polls: BTreeMap<String, usize>,
 }
 
-/// The busiest second of something.
+/// The busiest second of one request or object.
 #[derive(Debug, Clone, Copy)]
 struct Busiest {
     times: usize,
@@ -37,7 +37,7 @@ struct Busiest {
 }
 
 impl Hot {
-    /// What of it one control plane saw.
+    /// Adds the repetitions on one control plane.
     pub fn add(&mut self, plane: &Plane, manager: &Manager) {
         let own: BTreeSet<u64> = plane
             .requests
@@ -70,7 +70,7 @@ impl Hot {
     }
 }
 
-/// The same may be seen by several control planes: the most of it stands.
+/// Several control planes may see the same repetition; the highest count stands.
 fn note(rows: &mut BTreeMap<String, usize>, what: String, times: usize) {
     if rows.len() < ROWS_MAX || rows.contains_key(&what) {
         let most = rows.entry(what).or_default();
@@ -78,20 +78,21 @@ fn note(rows: &mut BTreeMap<String, usize>, what: String, times: usize) {
     }
 }
 
-/// Whether a request is the manager's, as far as that is known.
+/// Whether a request is the manager's, as far as known.
 pub(super) fn is_of(manager: &Manager, request: &RequestLine) -> bool {
     manager.agent.as_deref().is_none_or(|agent| request.user_agent.contains(agent))
         && manager.user.as_deref().is_none_or(|user| request.user == user)
 }
 
-/// Whether a request may be part of a loop. Each creation and each deletion that succeeds is of another object: forty of a suite's are no loop.
+/// Whether a request may be part of a loop. Each successful creation or deletion is of another object, so forty of them
+/// are no loop.
 fn counts(request: &RequestLine, manager: &Manager) -> bool {
     let is_anothers =
         matches!(request.method.as_str(), "POST" | "DELETE") && request.status < 400 && !manager.is_known();
     request.path.starts_with("/api") && !request.query.contains("watch=") && !is_anothers && is_of(manager, request)
 }
 
-/// Whether reads that come so often wait for something, or are of another object each time.
+/// Whether these frequent reads are polls, or reads of another object each time.
 fn waits(what: &str, busiest: &Busiest, requests: &[RequestLine]) -> bool {
     if busiest.times <= POLLS {
         return true;
@@ -105,11 +106,11 @@ fn waits(what: &str, busiest: &Busiest, requests: &[RequestLine]) -> bool {
                 (other.plural, other.group, other.namespace) == (place.plural, place.group, place.namespace)
             })
     });
-    // Specs that make and delete an object of one name each read it as often as it changes.
+    // Specs that create and delete an object of one name read it as often as it changes.
     changes.count() * 4 >= busiest.times
 }
 
-/// The busiest second of each thing.
+/// The busiest second of each item.
 fn busiest(things: impl Iterator<Item = (String, u64)>) -> BTreeMap<String, Busiest> {
     let mut times: BTreeMap<String, Vec<u64>> = BTreeMap::new();
     for (thing, at_us) in things {
@@ -163,7 +164,8 @@ mod tests {
         (0..count).map(|number| request(number * us, method, PATH, status)).collect()
     }
 
-    /// Gomega's `Eventually` asks each 10 ms, and a little later each time; a ticker is late once and in time again.
+    /// Gomega's `Eventually` asks every 10 ms, and a little later each time. A ticker is late once and then in time
+    /// again.
     #[test]
     fn a_poll_is_no_loop() {
         let late = (0..400).map(|tick| request(tick * 10_000 + tick % 3 * 4_000, "GET", PATH, 200)).collect();
@@ -180,7 +182,7 @@ mod tests {
         assert!(hot.polls.is_empty());
     }
 
-    /// A write that is refused each time is nobody's poll, however slow.
+    /// A write that is refused each time is no poll, however slow it is.
     #[test]
     fn writes_again_and_again_are_a_loop() {
         for (method, status) in [("PUT", 409), ("PATCH", 200), ("POST", 409)] {
@@ -190,7 +192,7 @@ mod tests {
         assert_eq!(hot(every(2_000, 100, "POST", 201), &Manager::default()), Hot::default(), "a hundred new objects");
     }
 
-    /// Scaffolded specs make, read and delete an object of one name, a hundred times in a second.
+    /// Scaffolded specs create, read and delete an object of one name a hundred times in a second.
     #[test]
     fn specs_of_one_name_are_no_loop() {
         let spec = |number: u64| {
@@ -204,7 +206,7 @@ mod tests {
         assert!(hot.loops.is_empty(), "{hot:?}");
     }
 
-    /// With its name nobody needs to guess: the suite's requests are not the manager's.
+    /// If the manager's name is known, there is nothing to guess: the suite's requests are not the manager's.
     #[test]
     fn a_known_manager_is_looked_at_alone() {
         let manager = Manager { agent: Some("manager".to_owned()), user: None };

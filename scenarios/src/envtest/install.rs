@@ -1,22 +1,22 @@
-//! The programs where test kits look for them.
+//! Links to this program in the folders where test kits look for their programs.
 //!
-//! Owns folders of links to this program, which is what it is called by.
+//! This program acts by the name that it is called by.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use mock_envtest::PROGRAMS;
 
-/// Where links are made.
+/// The place of the links.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Place<'a> {
-    /// In this user's cache, to stay.
+    /// This user's cache, where they stay.
     Cache,
-    /// Here.
+    /// The given folder.
     At(&'a Path),
 }
 
-/// A folder with a link for each program.
+/// Makes a folder with a link for each program.
 pub(crate) fn links(place: Place<'_>) -> Result<PathBuf> {
     let folder = match place {
         Place::Cache => below_home("XDG_CACHE_HOME", ".cache")?.join("longhaul/envtest"),
@@ -26,7 +26,7 @@ pub(crate) fn links(place: Place<'_>) -> Result<PathBuf> {
     std::fs::create_dir_all(&folder).with_context(|| format!("failed to make {}", folder.display()))?;
     for name in PROGRAMS {
         let link = folder.join(name);
-        // Replaced as a whole: a suite may be starting one of them.
+        // The link is replaced atomically, because a suite may be starting it.
         let beside = folder.join(format!(".{name}-{}", std::process::id()));
         let _ = std::fs::remove_file(&beside);
         std::os::unix::fs::symlink(&own, &beside)
@@ -36,7 +36,7 @@ pub(crate) fn links(place: Place<'_>) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// Links in the layouts of setup-envtest and of fabric8's kit.
+/// Makes links in the layouts of setup-envtest and of fabric8's kit.
 pub(crate) fn install(version: &str, bin_dir: Option<&Path>, force: bool) -> Result<Vec<PathBuf>> {
     let store = match bin_dir {
         Some(folder) => folder.to_owned(),
@@ -51,7 +51,7 @@ pub(crate) fn install(version: &str, bin_dir: Option<&Path>, force: bool) -> Res
         let real = PROGRAMS.iter().map(|name| folder.join(name)).find(|file| file.exists() && !file.is_symlink());
         if let Some(real) = real.filter(|_| !force) {
             bail!(
-                "{} is a program of somebody else: write `--force` to replace it, or another `--version`",
+                "{} was not installed by Longhaul: write `--force` to replace it, or another `--version`",
                 real.display()
             );
         }
@@ -59,14 +59,15 @@ pub(crate) fn install(version: &str, bin_dir: Option<&Path>, force: bool) -> Res
     folders.iter().map(|folder| links(Place::At(folder))).collect()
 }
 
-/// Where kits keep the programs of a version, below a folder of theirs; of the mock's own where none is named, or several are.
+/// The folder for the programs of a version, below a kit's folder. If no version, or a pattern, is named, the version
+/// is the mock's own.
 pub(crate) fn layout(folder: &Path, version: &str) -> PathBuf {
     let version = if version.is_empty() || version.contains('*') { mock_kube::VERSION } else { version };
     let version = version.trim_start_matches('v');
     folder.join("k8s").join(format!("{version}-{}-{}", std::env::consts::OS, architecture()))
 }
 
-/// The real kubectl of this user, for everything that a suite does with it.
+/// The user's real kubectl, for all other commands of a suite.
 pub(crate) fn real_kubectl() -> Option<PathBuf> {
     let own = std::env::current_exe().and_then(|own| own.canonicalize()).ok()?;
     let named = std::env::var_os("TEST_ASSET_KUBECTL").map(PathBuf::from);
@@ -75,7 +76,7 @@ pub(crate) fn real_kubectl() -> Option<PathBuf> {
     named.into_iter().chain(assets).chain(on_path).find(|file| file.canonicalize().is_ok_and(|file| file != own))
 }
 
-/// As Go names it.
+/// The architecture in Go's spelling.
 fn architecture() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "amd64",

@@ -1,7 +1,8 @@
-//! What the control planes of a suite left behind, put together.
+//! The records of all control planes of a suite, merged.
 //!
-//! Owns what is notable: refusals, conflicts, watches that were left open, faults without effect, and what of it belongs to which test. What is a
-//! hot loop is in `hot`, and on which state writes were based is in `behind`. It judges nothing but what `--judge` asks.
+//! Owns the notable facts: refusals, conflicts, watches that stayed open, faults without effect, and the test that each
+//! belongs to. Hot loops are found in `hot`; the states that writes were based on are found in `behind`. It judges only
+//! the conditions of `--judge`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -19,12 +20,11 @@ use super::hot::Hot;
 use super::planes::{self, Plane};
 use super::results::{self, Test};
 
-/// Rows of a list that are kept; suites of thousands of tests have more of some.
+/// The most rows of a list; suites of thousands of tests have more of some.
 const ROWS_MAX: usize = 1000;
-/// Stretches of the time line.
+/// Number of equal parts of the time line.
 const STRETCHES: u64 = 120;
 
-/// A suite's ledger.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Ledger {
@@ -32,42 +32,41 @@ pub(super) struct Ledger {
     pub requests: usize,
     pub commits: usize,
     pub hits: usize,
-    /// Faults that began and hit nothing, by name.
+    /// Names of faults that began and had no hits.
     pub without_effect: Vec<String>,
-    /// Requests that were answered with 4xx or 5xx, by what they were: 404 and 409 are counted apart.
+    /// Requests that were answered with 4xx or 5xx, by kind of request. 404 and 409 are counted apart.
     pub refused: BTreeMap<String, u64>,
-    /// Writes that were answered with 409.
     pub conflicts: BTreeMap<String, u64>,
-    /// Objects and requests that came again and again within a second, and how often at most.
+    /// Objects and requests that were repeated within a second, with their highest count.
     pub hot: BTreeMap<String, usize>,
-    /// Reads that came as often, and waited in between: the suite's own.
+    /// Reads that were as frequent but paused in between: the suite's own polls.
     pub polls: BTreeMap<String, usize>,
-    /// On which state writes were based.
+    /// The states that writes were based on.
     pub reads: Behind,
-    /// When the first control plane began, microseconds since 1970.
+    /// Start of the first control plane, in microseconds since 1970.
     pub began_us: u64,
     #[serde(skip)]
     pub stretches: Vec<Stretch>,
-    /// What roles did not allow, by user.
+    /// Requests that roles did not allow, by user.
     pub denied: BTreeMap<String, u64>,
     /// Watches that were open when their control plane ended, by user.
     pub watches_left: BTreeMap<String, u64>,
-    /// The least that everybody needs, as YAML.
+    /// The smallest roles that all users need, as YAML.
     pub roles: BTreeSet<String>,
     pub tests: Vec<Row>,
     pub fault_hits: Vec<HitLine>,
     pub lines_lost: u64,
-    /// Files of the suite that could not be read, and why.
+    /// Result files of the suite that could not be read, with the reason.
     pub unread: Vec<String>,
 }
 
-/// What happened while a test ran.
+/// The events during one test.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Row {
     pub name: String,
     pub failed: bool,
-    /// What it said then.
+    /// The test's message if it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// Microseconds since 1970.
@@ -76,21 +75,20 @@ pub(super) struct Row {
     pub took_ms: u64,
     pub requests: usize,
     pub conflicts: usize,
-    /// Objects that were written.
     pub objects: usize,
-    /// What faults did meanwhile, the first twenty.
+    /// Hits of faults during the test, the first twenty.
     pub hits: Vec<String>,
-    /// All that they did, by fault.
+    /// Number of hits during the test, by fault.
     pub met: BTreeMap<String, u64>,
 }
 
 impl Ledger {
-    /// Reads what the planes of a folder wrote, and what the suite wrote of its tests.
+    /// Reads the planes' files of a folder, and the suite's own results of its tests.
     pub(super) fn read(record: &Path, results: &[PathBuf], faults: &[Fault], manager: &Manager) -> Result<Self> {
         let mut ledger = Self::default();
         let mut tests = Vec::new();
         for file in results {
-            // A suite that did not compile wrote none.
+            // A suite that did not compile wrote no results.
             match std::fs::read_to_string(file) {
                 Ok(text) => tests.extend(results::tests(&text)),
                 Err(error) => {
@@ -146,7 +144,7 @@ impl Ledger {
         self.fault_hits.truncate(ROWS_MAX);
     }
 
-    /// What came when, by equal stretches of time.
+    /// Counts of requests and commits in equal parts of the time line.
     fn stretches(&self, requests: &[RequestLine], commits: &[CommitLine]) -> Vec<Stretch> {
         let times = requests.iter().map(|one| one.at_us).chain(commits.iter().map(|one| one.at_us));
         let last_us = times.max().unwrap_or(self.began_us);
@@ -170,7 +168,7 @@ impl Ledger {
         stretches
     }
 
-    /// A moment, counted from the begin of the first control plane.
+    /// Milliseconds from the start of the first control plane.
     pub(super) fn ms(&self, at_us: u64) -> u64 {
         at_us.saturating_sub(self.began_us) / 1000
     }
@@ -204,7 +202,7 @@ impl Ledger {
         }
     }
 
-    /// What can be compared.
+    /// The counts that a comparison uses.
     pub(super) fn counts(&self) -> Counts {
         Counts {
             planes: self.planes,
@@ -215,11 +213,11 @@ impl Ledger {
         }
     }
 
-    /// Everything in a line.
+    /// The ledger on one line.
     pub(super) fn line(&self) -> String {
         let conflicts: u64 = self.conflicts.values().sum();
         format!(
-            "{} control planes, {} requests, {} commits, {conflicts} conflicts, {} hot loops, {} refused by roles, {} faults hit",
+            "{} control planes, {} requests, {} commits, {conflicts} conflicts, {} hot loops, {} refused by RBAC, {} faults hit",
             self.planes,
             self.requests,
             self.commits,
@@ -229,21 +227,25 @@ impl Ledger {
         )
     }
 
-    /// The first tests that failed, and what was hit meanwhile.
+    /// The first failed tests, with the hits during each.
     pub(super) fn failed(&self) -> Vec<String> {
         let failed = self.tests.iter().filter(|test| test.failed && !test.hits.is_empty());
         failed.take(5).map(|test| format!("{} failed while {}", test.name, test.hits[0])).collect()
     }
 
-    /// What somebody should look at besides, the first of each kind.
+    /// Further facts that deserve a look, the first of each kind.
     pub(super) fn notable(&self) -> Vec<String> {
         let mut notable: Vec<String> = Vec::new();
         if self.planes == 0 {
-            notable.push("no control plane was started: does the suite set paths of its own, or download programs (`DownloadBinaryAssets`)?".to_owned());
+            notable.push(
+                "no control plane was started: does the suite set its own paths, or download programs \
+                          (`DownloadBinaryAssets`)?"
+                    .to_owned(),
+            );
         }
         notable.extend(self.hot.iter().take(3).map(|(what, most)| format!("hot loop: {what}, {most} within a second")));
         notable
-            .extend(self.denied.iter().take(3).map(|(what, times)| format!("refused by roles {times} times: {what}")));
+            .extend(self.denied.iter().take(3).map(|(what, times)| format!("refused by RBAC {times} times: {what}")));
         if !self.without_effect.is_empty() {
             notable.push(format!("faults that hit nothing: {}", self.without_effect.join(", ")));
         }
@@ -257,7 +259,7 @@ impl Ledger {
         notable
     }
 
-    /// The exit code of a suite that passed.
+    /// The exit code for a suite that passed.
     pub(super) fn judged(&self) -> u8 {
         match () {
             () if !self.hot.is_empty() || !self.denied.is_empty() => exit::FAIL,
@@ -266,7 +268,7 @@ impl Ledger {
         }
     }
 
-    /// Writes the ledger beside what it was made of.
+    /// Writes the ledger into the folder of its record.
     pub(super) fn write(&self, record: &Path) -> Result<()> {
         write(record, "ledger.json", &serde_json::to_string_pretty(self)?)?;
         let roles: Vec<&str> = self.roles.iter().map(String::as_str).collect();
@@ -274,13 +276,12 @@ impl Ledger {
     }
 }
 
-/// Writes a file of a record.
 pub(super) fn write(record: &Path, name: &str, text: &str) -> Result<()> {
     let path = record.join(name);
     std::fs::write(&path, text).with_context(|| format!("failed to write {}", path.display()))
 }
 
-/// A path without names: `/api/v1/namespaces/NS/pods/NAME/status`.
+/// A path with placeholders for names: `/api/v1/namespaces/NS/pods/NAME/status`.
 fn template(path: &str) -> String {
     let mut parts: Vec<&str> = path.split('/').collect();
     let start = if parts.get(1) == Some(&"apis") { 4 } else { 3 };

@@ -1,4 +1,4 @@
-//! The ledger as a page: the facts of `reports::suite`, which draws it in the family of the soak's report.
+//! The ledger as a page. `reports::suite` draws its facts in the style of the soak's report.
 
 use anyhow::{Context as _, Result};
 use reports::exit;
@@ -9,10 +9,9 @@ use reports::words::{count, counted};
 use super::ledger::{self, Ledger};
 use super::{OUTPUT, Played, SESSION_FILE, Suite};
 
-/// The page's file.
 pub(super) const FILE: &str = "index.html";
 
-/// Writes the page of a run; `story` is what was found out after it.
+/// Writes the page of a run; `story` has the findings of later repetitions.
 pub(super) fn write(suite: &Suite, played: &Played, story: &[String]) -> Result<()> {
     let page = suite_html(&facts(suite, played, story)).context("failed to make the page")?;
     ledger::write(&played.record, FILE, &page)
@@ -21,7 +20,7 @@ pub(super) fn write(suite: &Suite, played: &Played, story: &[String]) -> Result<
 fn facts(suite: &Suite, played: &Played, story: &[String]) -> Facts {
     let ledger = &played.ledger;
     let took_ms = u64::try_from(played.took.as_millis()).unwrap_or(u64::MAX);
-    // Tests that failed have a card each.
+    // Failed tests have a card each, so the story leaves them out.
     let story = story.iter().cloned().chain(ledger.notable()).collect();
     Facts {
         outcome: outcome(played),
@@ -65,14 +64,14 @@ fn outcome(played: &Played) -> Outcome {
     }
 }
 
-/// What happened.
+/// The result in a sentence.
 fn sentence(played: &Played) -> String {
     let ledger = &played.ledger;
     let failed = ledger.tests.iter().filter(|test| test.failed).count();
     let met = ledger.tests.iter().filter(|test| !test.hits.is_empty()).count();
     let hits = counted(ledger.hits as u64, "fault hit").replace("fault hits", "hits of faults");
     if ledger.planes == 0 {
-        return "the suite started no control plane of ours".to_owned();
+        return "the suite started no control plane of Longhaul".to_owned();
     }
     let what = match (ledger.tests.len(), failed) {
         (0, _) if played.suites == exit::PASS => "the suite passed".to_owned(),
@@ -88,14 +87,14 @@ fn sentence(played: &Played) -> String {
         (all, some) => format!("{} of {} tests failed", count(some as u64), count(all as u64)),
     };
     match (played.is_disturbed, ledger.hits) {
-        (false, _) => format!("{what}, but nothing was disturbed: no fault hit anything"),
+        (false, _) => format!("{what}, but no fault hit anything"),
         (true, 0) => what,
         (true, _) if ledger.tests.is_empty() => format!("{what}, with {hits}"),
         (true, _) => format!("{what}; {hits} came while {} ran", counted(met as u64, "test")),
     }
 }
 
-/// What was drawn or written.
+/// The faults: drawn ones or written ones.
 fn drawn(suite: &Suite) -> String {
     let mut words = Vec::new();
     words.extend(suite.chaos.seed.map(|_| "chaos".to_owned()));
@@ -105,7 +104,7 @@ fn drawn(suite: &Suite) -> String {
     if words.is_empty() { "none".to_owned() } else { words.join(", ") }
 }
 
-/// From the first control plane to what came last.
+/// Time from the first control plane to the last event.
 fn length_ms(ledger: &Ledger) -> Option<u64> {
     let tests = ledger.tests.iter().map(|test| ledger.ms(test.to_us));
     tests.chain(ledger.stretches.iter().map(|stretch| stretch.until_ms)).max()
@@ -126,7 +125,7 @@ fn test(ledger: &Ledger, row: &ledger::Row) -> Test {
     }
 }
 
-/// `event-delayed 14 times, watch-reset once`.
+/// Counts in words, such as `event-delayed 14 times, watch-reset once`.
 fn met(met: &std::collections::BTreeMap<String, u64>) -> String {
     let times = |times: u64| if times == 1 { "once".to_owned() } else { format!("{} times", count(times)) };
     met.iter().map(|(fault, hits)| format!("{fault} {}", times(*hits))).collect::<Vec<_>>().join(", ")
@@ -157,9 +156,9 @@ fn tables(ledger: &Ledger) -> Vec<Table> {
 fn files(played: &Played) -> Vec<(String, &'static str)> {
     let named = [
         ("ledger.json", "everything on this page, for programs"),
-        ("least-roles.yaml", "the least roles of everybody"),
-        (SESSION_FILE, "what the control planes were told"),
-        (OUTPUT, "what the suite said"),
+        ("least-roles.yaml", "the minimal roles of all clients"),
+        (SESSION_FILE, "the requests to the control planes"),
+        (OUTPUT, "the output of the suite"),
     ];
     let there = named.into_iter().filter(|(name, _)| played.record.join(name).exists());
     there.map(|(name, what)| (name.to_owned(), what)).collect()

@@ -1,6 +1,6 @@
-//! What the control planes of a suite wrote, read again.
+//! Reads the files that the control planes of a suite wrote.
 //!
-//! Owns the files of a record, and which of them belong together: a revision means something in its own control plane alone.
+//! Owns the files of a record and their grouping: a revision has a meaning only in its own control plane.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,6 @@ use anyhow::{Context as _, Result};
 use mock_envtest::{CommitLine, HitLine, RequestLine, ShownLine, Summary};
 use serde::de::DeserializeOwned;
 
-/// One control plane.
 #[derive(Debug, Default)]
 pub(super) struct Plane {
     pub summary: Summary,
@@ -46,13 +45,13 @@ fn files(record: &Path, ending: &str) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The lines of a file; the last one of a process that was killed may be cut.
+/// The lines of a file. The last line of a killed process may be cut.
 fn lines<T: DeserializeOwned>(file: &Path) -> Result<Vec<T>> {
     let text = std::fs::read_to_string(file).with_context(|| format!("failed to read {}", file.display()))?;
     Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
 }
 
-/// The object, or the kind, that a path is about.
+/// The object, or the kind, in a request's path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place<'a> {
     /// Empty for the core group.
@@ -63,7 +62,7 @@ pub(super) struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    /// That of `/apis/apps/v1/namespaces/a/deployments/b/status`; none of paths that are about no resource.
+    /// Reads a path such as `/apis/apps/v1/namespaces/a/deployments/b/status`; `None` if it names no resource.
     pub fn of(path: &'a str) -> Option<Self> {
         let mut parts = path.split('/').skip(1);
         let group = match parts.next()? {
@@ -82,13 +81,13 @@ impl<'a> Place<'a> {
         Some(Self { group, plural: rest.first().copied()?, namespace, name: rest.get(1).copied() })
     }
 
-    /// Whether it is of this kind: `deployments.apps`.
+    /// Whether the path is of this resource, such as `deployments.apps`.
     pub fn is_of(&self, resource: &str) -> bool {
         let (plural, group) = resource.split_once('.').unwrap_or((resource, ""));
         plural == self.plural && group == self.group
     }
 
-    /// `deployments.apps`.
+    /// The resource with its group, such as `deployments.apps`.
     pub fn resource(&self) -> String {
         if self.group.is_empty() { self.plural.to_owned() } else { format!("{}.{}", self.plural, self.group) }
     }

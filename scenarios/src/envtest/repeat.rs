@@ -1,6 +1,6 @@
-//! How often a suite is played, and what all of its runs say together.
+//! The repetition of a suite, and the verdict over all of its runs.
 //!
-//! Owns the repetition, the plays of a seed that failed, and the verdict over all of them. A run in which nothing was disturbed says nothing.
+//! Owns the number of runs and the replays of a seed that failed. A run in which nothing was disturbed proves nothing.
 
 use std::time::{Duration, Instant};
 
@@ -14,45 +14,45 @@ use crate::signals::Signals;
 
 /// Default seed.
 const SEED: u64 = 1;
-/// Seeds that are named at the end.
+/// The most seeds named in the summary.
 const SEEDS_SHOWN: usize = 20;
 
 /// How often a suite is run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Repetition {
-    /// So many times at most, each with the next seed.
+    /// The most runs, each with the next seed.
     pub times: u64,
     /// No run begins later than this.
     pub lasts: Option<Duration>,
-    /// Whether it goes on after a run that failed.
+    /// Whether to go on after a failed run.
     pub goes_on: bool,
-    /// So often the first seed that failed is played again.
+    /// How often the first failed seed is played again.
     pub replays: u64,
 }
 
-/// What the runs of a repetition said.
+/// Results of all runs of a repetition.
 #[derive(Debug, Default)]
 struct Runs {
     ran: u64,
     failed: Vec<(u64, u8)>,
-    /// Seeds of runs that passed and in which no fault hit anything.
+    /// Seeds of passed runs in which no fault had hits.
     undisturbed: Vec<u64>,
-    /// `--judge` asked for more than was seen.
+    /// Seeds of passed runs that lack facts for `--judge`.
     undecided: Vec<u64>,
     reads: Behind,
 }
 
-/// How often a seed failed again.
+/// How often a failed seed failed again.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Odds {
     pub again: u64,
     pub plays: u64,
-    /// Whether it failed without faults too.
+    /// Whether it failed without faults too; `None` if that was not tried.
     pub without: Option<bool>,
 }
 
 impl Suite {
-    /// Runs it once a seed; the exit code of the first that failed, and 2 where nothing was disturbed in any.
+    /// Runs the suite once per seed. Returns the exit code of the first failure, or 2 if no run was disturbed.
     pub(crate) async fn repeat(&self, repetition: Repetition) -> Result<u8> {
         let first = self.chaos.seed.or(self.seed).unwrap_or(SEED);
         let mut signals = Signals::listen().context("failed to listen for signals")?;
@@ -63,7 +63,7 @@ impl Suite {
             }
             let played = self.play(seed, How::Told, &mut signals).await?;
             if played.was_ended {
-                // That says nothing of its seed.
+                // An interrupted run proves nothing about its seed.
                 ended = Some(played.code);
                 break;
             }
@@ -79,7 +79,7 @@ impl Suite {
             err!("longhaul: {line}");
         }
         if let Some(failed) = first_failed {
-            // What is not found out of a failure does not take it away.
+            // An error in the analysis of a failure does not hide the failure.
             if self.has_faults()
                 && ended.is_none()
                 && let Err(error) = self.conclude(&failed, repetition.replays, &mut signals).await
@@ -94,11 +94,11 @@ impl Suite {
         Ok(ended.unwrap_or(runs.code()))
     }
 
-    /// Plays a seed that failed again, says how often it failed, and what it shows.
+    /// Replays a failed seed, and prints how often it failed and the likely cause.
     async fn conclude(&self, failed: &Played, replays: u64, signals: &mut Signals) -> Result<()> {
         let seed = failed.seed;
         let mut odds = Odds::default();
-        // Of a failure that only `--judge` saw, the suite's own code says nothing; that of a suite may be any number.
+        // If only `--judge` failed the run, the suite's own code is a pass. A failing suite may exit with any number.
         let has_failed = |played: &Played| played.suites != exit::PASS || played.code == exit::FAIL;
         for number in 1..=replays {
             err!("longhaul: playing seed {seed} again, {number} of {replays}");
@@ -127,7 +127,7 @@ impl Suite {
 }
 
 impl Played {
-    /// Which read was behind at which write, where that made the suite fail.
+    /// The lagging read and the write that used it, if they made the suite fail.
     fn accused(&self, fails_without: bool) -> String {
         if fails_without {
             return "the suite fails without a stale cache as well: make it pass first".to_owned();
@@ -149,24 +149,24 @@ impl Played {
         let name = if times == 0 {
             ""
         } else {
-            "; `--manager-agent` or `--manager-user` tells the manager's writes from the test's"
+            "; `--manager-agent` or `--manager-user` separates the manager's writes from the test's"
         };
         format!(
-            "not safe with a stale cache; which write it was is not known: {times} of {} writes came while a cache was behind{name}",
+            "not safe with a stale cache, but the write is not known: {times} of {} writes came while a cache was behind{name}",
             reads.writes
         )
     }
 }
 
 impl Runs {
-    /// Adds a run, and says whether it failed.
+    /// Adds a run. Returns whether it failed.
     fn add(&mut self, played: &Played) -> bool {
         self.ran += 1;
         self.reads.merge(&played.ledger.reads);
         match played.code {
             exit::PASS if !played.is_disturbed => self.undisturbed.push(played.seed),
             exit::PASS => {}
-            // The suite passed, and what `--judge` wants is not there.
+            // The suite passed, but the facts for `--judge` are not there.
             exit::INCONCLUSIVE if played.suites == exit::PASS => self.undecided.push(played.seed),
             code => self.failed.push((played.seed, code)),
         }
@@ -178,7 +178,7 @@ impl Runs {
         if is_open { exit::INCONCLUSIVE } else { exit::PASS }
     }
 
-    /// What all of them say.
+    /// The summary of all runs.
     fn lines(&self, first: u64, has_faults: bool) -> Vec<String> {
         let mut lines = Vec::new();
         let failed: Vec<u64> = self.failed.iter().map(|(seed, _)| *seed).collect();
@@ -194,11 +194,11 @@ impl Runs {
             lines.push(if undisturbed == self.ran {
                 let runs = if self.ran == 1 { "the run".to_owned() } else { format!("any of {} runs", self.ran) };
                 format!(
-                    "nothing was disturbed in {runs}: that is no verdict (the suite has no caches, or is too short)"
+                    "no fault hit anything in {runs}, so there is no verdict (the suite has no caches, or is too short)"
                 )
             } else {
                 format!(
-                    "nothing was disturbed in {undisturbed} of {} runs, which say nothing: seeds {}",
+                    "no fault hit anything in {undisturbed} of {} runs, which do not count: seeds {}",
                     self.ran,
                     seeds(&self.undisturbed)
                 )
@@ -218,7 +218,7 @@ impl Odds {
             lines.push(format!("failed again in {} of {} plays of seed {seed}", self.again, self.plays));
         }
         match self.without {
-            Some(true) => lines.push("failed without faults as well: no fault made it fail".to_owned()),
+            Some(true) => lines.push("failed without faults as well, so no fault is the reason".to_owned()),
             Some(false) => lines.push("passed without faults".to_owned()),
             None => {}
         }
@@ -236,7 +236,7 @@ fn seeds(seeds: &[u64]) -> String {
 mod tests {
     use super::*;
 
-    /// A run in which nothing was disturbed is not one that passed.
+    /// A run in which nothing was disturbed does not count as passed.
     #[test]
     fn what_was_not_disturbed_is_counted_apart() {
         let runs = |ran, undisturbed: &[u64], failed: &[(u64, u8)]| Runs {
@@ -248,7 +248,7 @@ mod tests {
         let all = runs(3, &[4, 5, 6], &[]);
         assert_eq!((all.code(), all.lines(4, true).len()), (exit::INCONCLUSIVE, 1));
         assert!(
-            all.lines(4, true)[0].starts_with("nothing was disturbed in any of 3 runs"),
+            all.lines(4, true)[0].starts_with("no fault hit anything in any of 3 runs"),
             "{:?}",
             all.lines(4, true)
         );
@@ -256,7 +256,7 @@ mod tests {
         assert_eq!(some.code(), exit::PASS);
         assert_eq!(
             some.lines(4, true),
-            ["2 of 3 runs passed, seeds 4 to 6", "nothing was disturbed in 1 of 3 runs, which say nothing: seeds 5"]
+            ["2 of 3 runs passed, seeds 4 to 6", "no fault hit anything in 1 of 3 runs, which do not count: seeds 5"]
         );
         assert_eq!(runs(1, &[], &[]).lines(4, true), [""; 0]);
         assert_eq!(runs(2, &[], &[(5, 1)]).lines(4, true), ["1 of 2 runs failed: seeds 5"]);

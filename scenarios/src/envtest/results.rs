@@ -1,6 +1,7 @@
-//! What a suite says of its tests: `go test -json`, or JUnit. Pure.
+//! The results of a suite's tests: `go test -json` or JUnit. Pure.
 //!
-//! Owns when each test ran. JUnit knows how long a test took and when its suite began; tests are taken to follow each other.
+//! Owns the time of each test. JUnit states the duration of a test and the start of its suite; tests are assumed to
+//! follow each other.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +10,7 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use serde_json::Value;
 
-/// A test, and when it ran.
+/// A test and its time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Test {
     pub name: String,
@@ -17,16 +18,16 @@ pub(super) struct Test {
     pub from_us: u64,
     pub to_us: u64,
     pub failed: bool,
-    /// What it said when it failed, in a line.
+    /// The message of a failure, on one line.
     pub message: Option<String>,
 }
 
-/// Letters of a message that are kept.
+/// The most letters of a message that are kept.
 const MESSAGE_MAX: usize = 400;
-/// Lines of a failing test of Go that are kept until its end.
+/// The most output lines of a Go test that are kept until it ends.
 const LINES_MAX: usize = 200;
 
-/// The tests of a file, in whichever of the two forms it is.
+/// The tests of a file in either format.
 pub(super) fn tests(text: &str) -> Vec<Test> {
     if text.trim_start().starts_with('<') { of_junit(text) } else { of_go(text) }
 }
@@ -64,13 +65,13 @@ fn of_go(text: &str) -> Vec<Test> {
     tests
 }
 
-/// What a test of Go said, without what Go says of each.
+/// The output of a Go test without the lines that `go test` adds.
 fn of_lines(lines: &[String]) -> Option<String> {
     let own = lines.iter().filter(|line| !line.is_empty() && !line.starts_with("===") && !line.starts_with("---"));
     message(&own.cloned().collect::<Vec<_>>().join(" "))
 }
 
-/// A text as one line of a bounded length.
+/// A text as one line of bounded length.
 fn message(text: &str) -> Option<String> {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let end = line.floor_char_boundary(MESSAGE_MAX);
@@ -84,7 +85,7 @@ fn of_junit(text: &str) -> Vec<Test> {
     for element in text.split('<').skip(1) {
         if element.starts_with("testsuite ") {
             let began = attribute(element, "timestamp").unwrap_or_default();
-            // Ginkgo writes no zone, and means that of the machine.
+            // Ginkgo writes no time zone; its times are local.
             let local = |_| began.parse::<DateTime>()?.to_zoned(TimeZone::system()).map(|zoned| zoned.timestamp());
             let zoned = began.parse::<Timestamp>().or_else(local);
             at_us = zoned.map_or(at_us, micros);
@@ -107,7 +108,7 @@ fn of_junit(text: &str) -> Vec<Test> {
     tests
 }
 
-/// An attribute of an element, with the five entities of XML.
+/// An attribute of an element, with XML's five entities decoded.
 fn attribute(element: &str, name: &str) -> Option<String> {
     let (_, rest) = element.split_once(&format!(" {name}=\""))?;
     let (value, _) = rest.split_once('"')?;

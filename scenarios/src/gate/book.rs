@@ -11,12 +11,11 @@ use reports::render;
 
 use crate::private;
 
-/// What is written when it is judged.
+/// Files that are written after judging.
 const PAGES: [&str; 4] = ["gate.json", "gate.md", "gate.html", junit::FILE];
-/// A record of two long sessions has some hundred kilobytes.
+/// Largest record; two long sessions take some hundred kilobytes.
 const RECORD_BYTES_MAX: u64 = 64 << 20;
 
-/// A record that is being written.
 pub(super) struct Book {
     record: Record,
     file: File,
@@ -24,7 +23,7 @@ pub(super) struct Book {
 }
 
 impl Book {
-    /// Begins the record in this folder, which exists when the builds have been started.
+    /// Begins the record in this folder, which must exist since the builds were started.
     pub(super) fn create(folder: &Path, header: Header) -> Result<Self> {
         let path = folder.join(FILE);
         let file = File::create_new(&path).with_context(|| format!("failed to create {}", path.display()))?;
@@ -33,30 +32,28 @@ impl Book {
         Ok(book)
     }
 
-    /// Adds a line.
     pub(super) fn write(&mut self, line: &Line) -> Result<()> {
         let text = self.record.add(line)?;
         let written = self.file.write_all(text.as_bytes());
         written.with_context(|| format!("failed to write {}; make room and play the gate again", self.path.display()))
     }
 
-    /// What stands in it.
     pub(super) fn record(&self) -> &Record {
         &self.record
     }
 }
 
-/// Makes the folder of a gate, or takes it if it is empty.
+/// Creates the folder of a gate, or accepts an existing empty one.
 pub(crate) fn open(folder: &Path) -> Result<()> {
     private::folder(folder, "--out")
 }
 
-/// Judges the record in this folder.
+/// Judges the record in this folder again.
 pub(crate) fn again(folder: &Path) -> Result<Judgement> {
     Ok(judge(&read(folder)?))
 }
 
-/// The record in this folder, as it stands on the disk.
+/// Reads the record in this folder from the disk.
 fn read(folder: &Path) -> Result<Record> {
     let path = folder.join(FILE);
     let bytes = reports::record::file_of(folder, FILE, RECORD_BYTES_MAX)?;
@@ -65,7 +62,7 @@ fn read(folder: &Path) -> Result<Record> {
     Ok(Record::read(&text)?)
 }
 
-/// Writes the pages, and the Markdown to the summary of a CI job where there is one.
+/// Writes the pages. In a CI job with a summary, it adds the Markdown to that.
 pub(crate) fn conclude(folder: &Path, judgement: &Judgement) -> Result<()> {
     let record = read(folder)?;
     let markdown = render::gate::markdown(judgement);
@@ -79,7 +76,7 @@ pub(crate) fn conclude(folder: &Path, judgement: &Judgement) -> Result<()> {
     Ok(())
 }
 
-/// Adds to the summary of a CI job where there is one, which is a courtesy: failing to write it must not change the verdict.
+/// Adds to the summary of a CI job, if there is one. A failure to write it must not change the verdict.
 pub(super) fn summarize(markdown: &str) {
     let Some(path) = std::env::var_os("GITHUB_STEP_SUMMARY") else { return };
     let open = std::fs::OpenOptions::new().create(true).append(true).open(&path);

@@ -1,7 +1,8 @@
-//! Instructions and allocations by callgrind: each build once more, alone and some fifty times slower, in a world of its own.
+//! Instructions and allocations, counted by callgrind: each build runs once more, alone, some fifty times slower, in an
+//! environment of its own.
 //!
-//! The count is that between two dumps, one after the first reviews (or changes) and one after so many more, so that neither the start nor
-//! the end of the program is in it. What stands in a dump is read by [`profile`].
+//! A count is the difference of two dumps, one after the first reviews (or changes) and one after the counted ones. So
+//! the start and the end of the program are not in it. [`profile`] reads the dumps.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -20,26 +21,26 @@ use crate::scenario::Source;
 
 mod profile;
 
-/// How long both builds may take under callgrind in a session, and with `--quick`.
+/// Longest time under callgrind for both builds in a session; the other limit is for `--quick`.
 pub(super) const THOROUGH: Duration = Duration::from_mins(3);
 pub(super) const QUICK: Duration = Duration::from_mins(1);
-/// Who may take so long counts thoroughly.
+/// From this limit on, the thorough counts are used.
 const IS_THOROUGH: Duration = Duration::from_secs(45);
-/// Reviews before the count: caches are filled and code is read.
+/// Reviews before the count, quick and thorough. They fill caches and load code.
 const WARM: [u64; 2] = [50, 200];
-/// Reviews of the count: what happens once in a while is spread evenly.
+/// Counted reviews, quick and thorough: enough to spread occasional work evenly.
 const COUNTED: [u64; 2] = [150, 500];
-/// Objects of the churn that is counted, and its changes: a few hundred events.
+/// Most objects of the counted churn. Their changes make a few hundred events.
 const POPULATION_MAX: u32 = 50;
 const CHANGES: f64 = 100.0;
 const CHURN: Duration = Duration::from_secs(1);
-/// Rounds of changes: how events come together, and what a controller does besides, differs from one to the next. The ends of three decide, as
-/// those of the other passes.
+/// Rounds of changes. The grouping of events and a controller's other work differ between rounds. The extremes of three
+/// rounds decide, as in the other passes.
 const ROUNDS: usize = 3;
-/// How often it is looked whether all have come.
+/// Interval between two looks whether all events have come.
 const POLL: Duration = Duration::from_millis(50);
 
-/// Whether it is here.
+/// Whether callgrind works here.
 pub(super) async fn works() -> Result<()> {
     for program in ["valgrind", "callgrind_control"] {
         let asked = Command::new(program).arg("--version").output().await;
@@ -53,12 +54,13 @@ pub(super) struct Counting<'a> {
     pub(super) work: &'a Work,
     pub(super) seed: u64,
     pub(super) folder: &'a Path,
-    /// It may take until then.
+    /// Deadline of the count.
     pub(super) until: Instant,
 }
 
 impl Counting<'_> {
-    /// What was counted of the build that these options start, a request and an event; and why a part is missing, if one is.
+    /// Counts the build that these options start. Returns the figures per request and per event, and the reason if a
+    /// part is missing.
     pub(super) async fn count(&self, options: &Options) -> Result<(Vec<(Metric, f64)>, Option<String>)> {
         let thorough = usize::from(self.left() > IS_THOROUGH);
         let slowed = Slowed::write(options, self.folder, self.left())?;
@@ -76,7 +78,7 @@ impl Counting<'_> {
             if self.work.churn.is_some() {
                 match self.events(&stand, &mut dumps).await {
                     Ok(events) => found.extend(events),
-                    // What was counted of requests is none the worse for it.
+                    // The counts of requests stay valid.
                     Err(why) if !found.is_empty() => missing = Some(format!("{why:#}")),
                     Err(why) => return Err(why),
                 }
@@ -89,7 +91,7 @@ impl Counting<'_> {
         counted.map(|()| (found, missing))
     }
 
-    /// Rounds of changes, after one that is not counted.
+    /// Counts rounds of changes, after one uncounted round.
     async fn events(&self, stand: &Testbed<'_>, dumps: &mut Dumps<'_>) -> Result<Vec<(Metric, f64)>> {
         let mut found = Vec::new();
         self.churn(stand, self.seed).await?;
@@ -106,10 +108,10 @@ impl Counting<'_> {
         self.until.saturating_duration_since(Instant::now())
     }
 
-    /// Sends so many reviews, one after the other, and returns how many were answered.
+    /// Sends this many reviews, one after the other, and returns the number of answers.
     async fn fill(&self, stand: &Testbed<'_>, config: &Config, seed: u64, reviews: u64) -> Result<u64> {
         let mut config = config.clone();
-        // The plan's times do not count: only how many there are.
+        // Only the number of the plan's requests counts, not their times.
         config.rate = Rate::per_second(reviews as f64);
         let plan = stand.plan(&config, seed, Duration::from_secs(1)).await?;
         let planned = plan.planned();
@@ -129,16 +131,16 @@ impl Counting<'_> {
         Ok(answered)
     }
 
-    /// Churns for a moment, and returns how many changes that made.
+    /// Churns for a moment and returns the number of changes.
     async fn churn(&self, stand: &Testbed<'_>, seed: u64) -> Result<u64> {
         let how = While { seed, settle: Duration::ZERO, length: CHURN, patience: self.left() };
         let events = tokio::time::timeout(self.left(), stand.events(how));
-        let events = events.await.context("the time was up while it watched under callgrind")??;
+        let events = events.await.context("the time was up during the watch under callgrind")??;
         Ok(events.map_or(0, |events| events.changes))
     }
 }
 
-/// What a profile says of so many requests or events.
+/// Adds the figures of a profile, per request or event.
 fn add(found: &mut Vec<(Metric, f64)>, [instructions, allocations]: [Metric; 2], profile: &Profile, of: u64) {
     if of == 0 || profile.instructions == 0 {
         return;
@@ -149,7 +151,7 @@ fn add(found: &mut Vec<(Metric, f64)>, [instructions, allocations]: [Metric; 2],
     }
 }
 
-/// The same options with callgrind before the program.
+/// The same options with callgrind in front of the program.
 struct Slowed {
     options: Options,
     output: PathBuf,
@@ -167,7 +169,7 @@ impl Slowed {
             (true, Some(program)) => crate::quoted(&std::path::absolute(program)?.display().to_string()),
             _ => String::new(),
         };
-        // A program may be a script that becomes another program; whatever it is then, it has the same number.
+        // A program may be a script that executes another program; its process ID stays the same.
         let text = format!(
             "#!/bin/sh\nexec valgrind --tool=callgrind --trace-children=yes --callgrind-out-file={}.%p {program} \"$@\"\n",
             crate::quoted(&output.display().to_string())
@@ -196,7 +198,7 @@ impl Slowed {
     }
 }
 
-/// The same scenario for somebody slow: few objects, and time to start.
+/// The scenario for a slow subject: few objects, and more time to start.
 fn slow(source: &Source, patience: Duration) -> Source {
     let mut source = source.clone();
     source.scenario.subject.start_timeout = Span(patience);
@@ -208,7 +210,7 @@ fn slow(source: &Source, patience: Duration) -> Source {
     source
 }
 
-/// The dumps of a process, one after the other.
+/// Successive dumps of a process.
 struct Dumps<'a> {
     pid: u32,
     output: &'a Path,
@@ -217,14 +219,14 @@ struct Dumps<'a> {
 }
 
 impl Dumps<'_> {
-    /// Has callgrind write what it has counted since the last dump, and reads that.
+    /// Makes callgrind dump the counts since the last dump, and reads them.
     async fn next(&mut self) -> Result<Profile> {
         self.number += 1;
         let asked = Command::new("callgrind_control").args(["--dump", &self.pid.to_string()]).output().await?;
         let path = PathBuf::from(format!("{}.{}.{}", self.output.display(), self.pid, self.number));
         loop {
             if let Some(profile) = std::fs::read_to_string(&path).ok().as_deref().and_then(Profile::read) {
-                // The gate's folder keeps what was counted, and not what it was counted from: hundreds of kilobytes a dump.
+                // The gate's folder keeps the counts only; a dump has hundreds of kilobytes.
                 let _ = std::fs::remove_file(&path);
                 return Ok(profile);
             }

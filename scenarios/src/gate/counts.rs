@@ -1,4 +1,4 @@
-//! The passes that count exactly, before the slices of a session: they survive a noisy machine.
+//! Counting passes before the slices of a session. Their counts are exact even on a noisy machine.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -17,22 +17,24 @@ use super::work::Work;
 use crate::observer::tree;
 use crate::run::{Options, Testbed};
 
-/// The order of the passes: three of each build, so that chance puts all of one above all of the other in one session of twenty.
+/// The order of the passes, three of each build. Chance puts all of one build above all of the other in one session of
+/// twenty.
 const ORDER: [Side; 6] = [Side::A, Side::B, Side::B, Side::A, Side::A, Side::B];
 
-/// What a session counts, and how.
+/// The inputs of a session's counts.
 pub(super) struct Pass<'a> {
     pub(super) session: u32,
     pub(super) seed: u64,
-    /// Where callgrind writes.
+    /// The folder for callgrind's files.
     pub(super) folder: &'a Path,
     pub(super) work: &'a Work,
-    /// How long each is, and whether callgrind may be asked.
+    /// Length of each pass, and whether callgrind may be used.
     pub(super) besides: Besides,
 }
 
 impl Pass<'_> {
-    /// Counts system calls, instructions and allocations, and writes them into the record; or a note that says what is missing.
+    /// Counts system calls, instructions and allocations, and writes them into the record, or a note about missing
+    /// ones.
     pub(super) async fn count(&self, options: &[Options; 2], stands: &[Testbed<'_>; 2], book: &mut Book) -> Result<()> {
         let folder = tempfile::tempdir().context("failed to make a folder for the pipes of `perf`")?;
         let by_perf = match perf::works(folder.path()).await {
@@ -51,7 +53,7 @@ impl Pass<'_> {
             return self.skipped(
                 book,
                 open,
-                "callgrind was not wanted (--no-callgrind), and the processor does not tell",
+                "callgrind was switched off (--no-callgrind), and the processor does not count them",
             );
         };
         if let Err(why) = self.by_callgrind(options, has_instructions, patience, book).await {
@@ -118,7 +120,7 @@ impl Pass<'_> {
         let is_told = |metric: Metric| matches!(metric, Metric::Instructions | Metric::InstructionsPerEvent);
         let has = |counted: &[(Metric, f64)], metric: Metric| counted.iter().any(|(one, _)| *one == metric);
         for (side, counted, other) in [(Side::A, a, b), (Side::B, b, a)] {
-            // Both or neither: half a comparison is none.
+            // Only both sides together make a comparison.
             let wanted = |metric: Metric| has(other, metric) && !(has_instructions && is_told(metric));
             for (metric, value) in counted.iter().copied().filter(|(metric, _)| wanted(*metric)) {
                 book.write(&Line::Counted(Counted { session: self.session, side, metric, value }))?;
@@ -127,14 +129,13 @@ impl Pass<'_> {
         let allocates =
             |counted: &[(Metric, f64)]| has(counted, Metric::Allocations) || has(counted, Metric::AllocationsPerEvent);
         if !allocates(a) || !allocates(b) {
-            let why =
-                "callgrind saw no call of an allocator that is known; needs a program whose `malloc` has a symbol";
+            let why = "callgrind saw no call of a known allocator; the program needs a symbol for `malloc`";
             self.skipped(book, "allocations", why)?;
         }
         Ok(())
     }
 
-    /// Says once what is not counted.
+    /// Notes once which count is left out.
     fn skipped(&self, book: &mut Book, what: &str, why: &str) -> Result<()> {
         if self.session > 1 {
             return Ok(());

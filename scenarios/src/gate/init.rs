@@ -1,7 +1,7 @@
 //! `longhaul gate init`: workflows for a user's repository.
 //!
-//! Owns two templates, one for GitHub Actions and one for GitLab CI. Nothing that exists is written over. The commands that are compared are
-//! that of the scenario, with the program taken from one checkout or the other.
+//! Owns two templates, one for GitHub Actions and one for GitLab CI. Existing files are never overwritten. The compared
+//! commands are that of the scenario, with the program from one checkout or the other.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use crate::placed;
 use crate::scenario::Source;
 
-/// A workflow: where it lies in a repository, its text, and where the other checkout is in its pipeline.
+/// A workflow: its path in a repository, its text, and the place of the other checkout in its pipeline.
 struct Workflow {
     name: &'static str,
     template: &'static str,
@@ -30,17 +30,16 @@ const WORKFLOWS: [Workflow; 2] = [
     },
 ];
 
-/// What of a project goes into its workflows.
+/// The values of a project in its workflows.
 pub(crate) struct Project {
-    /// The command that builds the program.
     pub(crate) build: String,
-    /// The program, relative to the root of the repository.
+    /// Path of the program from the root of the repository.
     pub(crate) program: String,
-    /// The scenario, likewise.
+    /// Path of the scenario from the root of the repository.
     pub(crate) scenario: String,
 }
 
-/// Writes the workflows below a folder, and returns which.
+/// Writes the workflows below a folder and returns their paths.
 pub(crate) fn write(folder: &Path, project: &Project) -> Result<Vec<PathBuf>> {
     project.check()?;
     let command = project.command(folder)?;
@@ -62,14 +61,14 @@ pub(crate) fn write(folder: &Path, project: &Project) -> Result<Vec<PathBuf>> {
     WORKFLOWS.into_iter().map(write).collect()
 }
 
-/// The words of a command, and which of them is the program.
+/// The arguments of a command, and the index of the program among them.
 struct Command {
     words: Vec<String>,
     program: usize,
 }
 
 impl Project {
-    /// Refuses what would be no single word or line in a workflow.
+    /// Refuses text that would be no single argument or line in a workflow.
     fn check(&self) -> Result<()> {
         for (option, text) in [("--program", &self.program), ("--scenario", &self.scenario)] {
             let plain = |letter: char| letter.is_ascii_alphanumeric() || "./_-".contains(letter);
@@ -88,7 +87,7 @@ impl Project {
         self.program.trim_start_matches("./")
     }
 
-    /// The command of the scenario, with its arguments; the program alone where the scenario is not written yet.
+    /// The command of the scenario with its arguments. If there is no scenario yet, it is the program alone.
     fn command(&self, folder: &Path) -> Result<Command> {
         let path = folder.join(&self.scenario);
         if !path.exists() {
@@ -130,7 +129,7 @@ impl Project {
 }
 
 impl Command {
-    /// The command with another program, for a place between the double quotation marks of a shell. The gate splits it into words again.
+    /// The command with another program, for use inside double quotes in a shell. The gate splits it again.
     fn within(&self, program: &str) -> String {
         let word = |(at, word): (usize, &String)| {
             if at == self.program {
@@ -157,7 +156,7 @@ mod tests {
         Project { build: build.to_owned(), program: program.to_owned(), scenario: "longhaul.yaml".to_owned() }
     }
 
-    /// Both are YAML with the jobs in it, nothing is left open, and nothing is written over.
+    /// Both workflows are YAML with their jobs and without open placeholders, and existing files stay.
     #[test]
     fn workflows_are_written_once() {
         let folder = tempfile::tempdir().unwrap();
@@ -180,7 +179,7 @@ mod tests {
         assert!(error.contains("exists"), "{error}");
     }
 
-    /// What the scenario gives to the program, both builds get, as a shell reads it.
+    /// Both builds get the arguments that the scenario gives, as a shell reads them.
     #[test]
     fn the_arguments_of_the_scenario_are_kept() {
         let folder = tempfile::tempdir().unwrap();

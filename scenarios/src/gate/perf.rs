@@ -1,7 +1,7 @@
-//! What `perf stat` counts of a process tree: system calls, and instructions where the processor's counters can be reached.
+//! Counts of `perf stat` for a process tree: system calls, and instructions if the processor's counters can be used.
 //!
-//! Counting system calls makes each of them slower, so it is done in passes of its own and never in a slice. `perf` says by its control pipe
-//! when it counts, so that a pass begins neither too early nor too late.
+//! Counting makes each system call slower, so it happens in separate passes and never in a slice. `perf` reports on its
+//! control pipe when it counts, so that a pass begins at the right time.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -13,36 +13,35 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::unix::pipe;
 use tokio::process::{Child, Command};
 
-/// How long `perf` may take to begin, and to say what it counted.
+/// Time for `perf` to begin and to report its counts.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Every entry into the kernel.
+/// The event for every entry into the kernel.
 const SYSCALLS: &str = "raw_syscalls:sys_enter";
-/// Those of the program itself.
+/// The event for instructions in user mode.
 const INSTRUCTIONS: &str = "instructions:u";
 
-/// A count under way.
 pub(super) struct Perf {
     child: Child,
     output: std::path::PathBuf,
 }
 
-/// What was counted; none of what this machine does not count.
+/// The counts; `None` for events that this machine cannot count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     pub(super) syscalls: Option<u64>,
     pub(super) instructions: Option<u64>,
 }
 
-/// Whether it works here, by trying. The error says what is missing.
+/// Tries a count. The error names the missing requirement.
 pub(super) async fn works(folder: &Path) -> Result<Counts> {
     let perf = Perf::start(&[std::process::id()], folder).await?;
-    // Something that surely is a system call.
+    // This makes at least one system call.
     tokio::fs::metadata(folder).await?;
     perf.stop().await
 }
 
 impl Perf {
-    /// Counts from now on what these processes and their threads do.
+    /// Begins to count these processes and their threads.
     pub(super) async fn start(pids: &[u32], folder: &Path) -> Result<Self> {
         let [control, answer, output] = ["perf.control", "perf.answer", "perf.csv"].map(|name| folder.join(name));
         for path in [&control, &answer] {
@@ -72,7 +71,6 @@ impl Perf {
         Ok(Self { child, output })
     }
 
-    /// Ends the count.
     pub(super) async fn stop(mut self) -> Result<Counts> {
         let pid = self.child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?)).context("`perf` is gone")?;
         rustix::process::kill_process(pid, Signal::INT).context("`perf` is gone")?;
@@ -82,7 +80,7 @@ impl Perf {
     }
 }
 
-/// The number of an event in what `perf stat -x,` writes; none where it says `<not supported>` or `<not counted>`.
+/// The count of an event in the output of `perf stat -x,`; `None` for `<not supported>` or `<not counted>`.
 fn counted(text: &str, event: &str) -> Option<u64> {
     let line = text.lines().find(|line| line.split(',').nth(2) == Some(event))?;
     line.split(',').next()?.parse().ok()
@@ -106,7 +104,7 @@ mod tests {
         assert_eq!((counted(text, SYSCALLS), counted(text, INSTRUCTIONS)), (Some(1834), None));
     }
 
-    /// A child that makes many calls is counted, where `perf` may.
+    /// If `perf` is allowed, it counts the calls of a busy child.
     #[tokio::test]
     async fn the_calls_of_a_child_are_counted() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,6 +1,6 @@
-//! How long a gate takes, and how many blocks fit into the time that it may take. Pure.
+//! The duration of a gate, and the number of blocks that fit into its time limit. Pure.
 //!
-//! The estimate is what a slow two-core machine needs; the clock itself is looked at between two blocks ([`Plan::has_room`]).
+//! The estimate assumes a slow two-core machine. The real time is checked between two blocks ([`Plan::has_room`]).
 
 use std::time::Duration;
 
@@ -9,44 +9,44 @@ use reports::gate::order::BLOCK;
 
 use super::work::Work;
 
-/// Blocks of fewer have too few pairs to decide.
+/// Fewer blocks have too few pairs to decide.
 pub(super) const BLOCKS_LEAST: u32 = 3;
-/// Both builds started.
+/// Time to start both builds.
 const START: Duration = Duration::from_secs(5);
-/// Plans, threads and the last answers of a slice.
+/// Time for plans, threads and the last answers of a slice.
 const ASIDE: Duration = Duration::from_millis(400);
-/// Objects that are made or deleted in a second, at the least, and what the subject needs to see the last of them.
+/// Lowest rate of objects made or deleted, with the time in which the subject sees the last of them.
 const FILLED_PER_SECOND: f64 = 1000.0;
 const SEEN: Duration = Duration::from_millis(200);
-/// Passes that count are six.
+/// Number of counting passes in a session.
 const PASSES: u32 = 6;
-/// A gate has two sessions at most.
+/// Most sessions of a gate.
 const SESSIONS: u32 = 2;
 
-/// What a session does besides its slices.
+/// Durations of a session's work beside its slices.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Besides {
-    /// How long a build is filled, and watches, until it is warm.
+    /// Time of full load and of churn until a build is warm.
     pub(super) warm: [Duration; 2],
-    /// How long a pass that counts is.
+    /// Length of a counting pass.
     pub(super) pass: Duration,
-    /// How long callgrind may take; none where it is not asked.
+    /// Time limit of callgrind; `None` if it is not used.
     pub(super) callgrind: Option<Duration>,
 }
 
-/// A gate that fits.
+/// A plan that fits the time limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Plan {
-    /// Blocks of a session.
+    /// Blocks per session.
     pub(super) blocks: u32,
-    /// What a session takes.
+    /// Expected time of a session.
     pub(super) session: Duration,
-    /// What a session may take at most.
+    /// Longest time of a session.
     pub(super) share: Duration,
 }
 
 impl Plan {
-    /// As many blocks as wanted, or as many as fit. Those that a person named are refused where they do not.
+    /// Plans the wanted blocks, or as many as fit. If the user set the number and it does not fit, it is refused.
     pub(super) fn fit(work: &Work, besides: Besides, wanted: u32, named: bool, limit: Duration) -> Result<Self> {
         let share = limit / SESSIONS;
         let (once, block) = (once(work, besides), slice(work) * BLOCK);
@@ -70,18 +70,18 @@ impl Plan {
         Ok(Self { blocks, session: once + block * blocks, share })
     }
 
-    /// Whether one more block ends in the time of its session, by how long those before it took.
+    /// Whether one more block fits into the session's time, given the time of the earlier ones.
     pub(super) fn has_room(&self, blocks: u32, elapsed: Duration) -> bool {
         elapsed + elapsed / blocks.max(1) <= self.share
     }
 
-    /// Whether two more slices end in that time.
+    /// Whether two more slices fit into the session's time.
     pub(super) fn has_room_for_pair(&self, slices: usize, elapsed: Duration) -> bool {
         let slices = u32::try_from(slices).unwrap_or(u32::MAX).max(1);
         elapsed + elapsed / slices * 2 <= self.share
     }
 
-    /// How long it takes, in a sentence.
+    /// The duration in a sentence.
     pub(super) fn describe(&self, wanted: u32) -> String {
         let time = |length: Duration| reports::words::millis(crate::clock::millis(length));
         let fewer = if self.blocks < wanted {
@@ -97,7 +97,7 @@ impl Plan {
     }
 }
 
-/// What a session does once.
+/// Time of a session's work beside its slices.
 fn once(work: &Work, besides: Besides) -> Duration {
     let [filled, watches] = besides.warm;
     let reviews = work.reviews.as_ref().map_or(Duration::ZERO, |_| filled * 2 + besides.pass * PASSES);
@@ -105,7 +105,7 @@ fn once(work: &Work, besides: Besides) -> Duration {
     START + reviews + events + besides.callgrind.unwrap_or_default()
 }
 
-/// A slice.
+/// Time of a slice.
 fn slice(work: &Work) -> Duration {
     let reviews =
         work.reviews.as_ref().map_or(Duration::ZERO, |_| work.times.settle + work.times.slice + work.times.rest);
@@ -113,7 +113,7 @@ fn slice(work: &Work) -> Duration {
     reviews + events + ASIDE
 }
 
-/// A while of churn with its fill and its end.
+/// Time of churn with its fill and its end.
 fn churn(work: &Work, length: Duration) -> Duration {
     let population = work.churn.map_or(0, |(population, _)| population);
     length + Duration::from_secs_f64(2.0 * population as f64 / FILLED_PER_SECOND) + SEEN
@@ -138,7 +138,7 @@ mod tests {
         Besides { warm: [Duration::from_millis(1500); 2], pass: Duration::from_millis(1500), callgrind: None };
     const MINUTE: Duration = Duration::from_mins(1);
 
-    /// Pairs are played again as long as the session's share lasts.
+    /// Pairs are repeated as long as the session's share of the time lasts.
     #[test]
     fn a_pair_is_played_again_where_there_is_room() {
         let plan = Plan { blocks: 3, session: MINUTE, share: 2 * MINUTE };

@@ -1,4 +1,4 @@
-//! One slice: load on one build, and what it cost. Reviews first, where some are sent, and then changes of objects, where some are made.
+//! One slice: load on one build, and its cost. Reviews come first if the scenario sends them, then changes of objects.
 
 use std::time::{Duration, Instant};
 
@@ -12,26 +12,28 @@ use super::work::{EVENTS_LEAST, Work};
 use crate::observer::{Strain, Usage};
 use crate::run::{Events, Testbed};
 
-/// Calls under way at the end of a slice may take so long.
+/// Longest time of calls that are under way at the end of a slice.
 pub(super) const DRAIN: Duration = Duration::from_secs(11);
-/// Threads need a moment before they can be on time.
+/// Time that threads need before they can be on time.
 const LEAD: Duration = Duration::from_millis(200);
-/// Of the changes of a slice the control plane takes all but this share, or nobody knows what was compared.
+/// Largest share of a slice's changes that the control plane may refuse. With more, it is unknown which work was
+/// compared.
 const REFUSED_MOST: f64 = 0.01;
 
-/// Where a slice stands in the gate.
+/// The position of a slice in the gate.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     pub(super) session: u32,
     pub(super) block: u32,
     pub(super) number: u32,
     pub(super) side: Side,
-    /// The same for all slices of a block, so that all send the same: pairs, and each build against itself.
+    /// Seed of the payload. It is equal for all slices of a block, so that pairs and slices of the same build are
+    /// comparable.
     pub(super) seed: u64,
 }
 
 impl Place {
-    /// The slice with this number of a session, also when it is played again: its payload is the same.
+    /// The slice with this number in a session. A repetition has the same number and so the same payload.
     pub(super) fn of(seed: u64, session: u32, index: u32, side: Side) -> Self {
         let block = index / BLOCK;
         let seed = seed + u64::from(session) * 10_000 + u64::from(block);
@@ -39,7 +41,6 @@ impl Place {
     }
 }
 
-/// Plays one slice.
 pub(super) async fn play(stand: &Testbed<'_>, work: &Work, place: Place) -> Result<Slice> {
     let mut slice = Slice {
         session: place.session,
@@ -64,14 +65,14 @@ pub(super) async fn play(stand: &Testbed<'_>, work: &Work, place: Place) -> Resu
 }
 
 fn usage(stand: &Testbed<'_>, place: Place) -> Result<Usage> {
-    Usage::read(stand.pid()).with_context(|| format!("{} has no process any more", place.side.letter()))
+    Usage::read(stand.pid()).with_context(|| format!("{} no longer has a process", place.side.letter()))
 }
 
 fn each(total: f64, of: u64) -> Option<f64> {
     (of > 0).then(|| total / of as f64)
 }
 
-/// Sends the reviews of a slice, measured from the end of their settling on.
+/// Sends the reviews of a slice; the measurement begins after they settle.
 async fn reviews(stand: &Testbed<'_>, config: &Config, work: &Work, place: Place, slice: &mut Slice) -> Result<()> {
     let times = work.times;
     let length = times.settle + times.slice;
@@ -114,7 +115,6 @@ async fn reviews(stand: &Testbed<'_>, config: &Config, work: &Work, place: Place
     Ok(())
 }
 
-/// Makes the changes of a slice.
 async fn events(stand: &Testbed<'_>, work: &Work, place: Place, slice: &mut Slice) -> Result<()> {
     let how = work.events(place.seed);
     let idle = usage(stand, place)?;
@@ -148,31 +148,31 @@ async fn events(stand: &Testbed<'_>, work: &Work, place: Place, slice: &mut Slic
     Ok(())
 }
 
-/// What a slice has of its events where there are no reviews.
+/// Sets the figures of a slice that has only events and no reviews.
 fn set_alone(slice: &mut Slice, at_rest: &Usage, pressure: Pressure, lasted: Duration) {
     slice.values.insert(Metric::Memory, at_rest.anon_bytes as f64);
     slice.pressure = pressure;
     slice.lasted_ms = crate::clock::millis(lasted);
 }
 
-/// What the machine did since a look at it.
+/// The machine's pressure since an earlier look.
 fn pressure(since: &Strain) -> Pressure {
     let [cpu, io, steal] = Strain::read().since(since);
     Pressure { cpu, io, steal, lateness_us: 0 }
 }
 
-/// The median in microseconds; none of too few.
+/// The median in microseconds; `None` of too few values.
 fn median(mut lags: Vec<Duration>) -> Option<f64> {
     lags.sort_unstable();
     (lags.len() >= EVENTS_LEAST).then(|| lags[lags.len() / 2].as_nanos() as f64 / 1000.0)
 }
 
-/// Calls that came to an end.
+/// The number of completed calls.
 fn ended(counts: &Counts) -> u64 {
     counts.allowed + counts.denied + counts.errors()
 }
 
-/// Requests without a valid and right answer.
+/// The number of requests without a valid and right answer.
 fn failed(all: &Interval) -> u64 {
     let counts = &all.counts;
     counts.errors() + counts.overflow + counts.abandoned + counts.wrong_verdicts
@@ -182,7 +182,6 @@ fn lateness(all: &Interval) -> u64 {
     if all.lateness.is_empty() { 0 } else { all.lateness.value_at_quantile(0.99) }
 }
 
-/// A slice on one line.
 pub(super) fn line(slice: &Slice, number: usize, of: usize) -> String {
     let shown =
         |metric: Metric| slice.values.get(&metric).map_or_else(|| "-".to_owned(), |value| metric.rule().value(*value));

@@ -1,7 +1,8 @@
-//! `longhaul gate --suite`: does a project's own test-suite fail more often in this checkout than in that one, with the same faults?
+//! `longhaul gate --suite`: whether a project's own test suite fails more often in one checkout than in another, with
+//! the same faults.
 //!
-//! Owns which runs are compared and what is decided. Both checkouts play the same seeds, by turns in the order ABBA. Seeds that fail in one alone
-//! decide, by an exact test of their signs: a seed that fails in both, or in none, says nothing about the change.
+//! Owns the choice of runs and the decision. Both checkouts play the same seeds in the order ABBA. Seeds that fail in
+//! only one of them decide, by an exact sign test: a seed that fails in both or in none says nothing about the change.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -15,35 +16,32 @@ use crate::envtest::{Chaos, Run, Suite};
 use crate::out::{err, out};
 use crate::signals::Signals;
 
-/// Who is right by chance this often at most is called worse.
+/// Largest probability of a false alarm.
 const CHANCE: f64 = 0.05;
-/// With fewer seeds nothing is ever worse: one half to the power of five is the first below [`CHANCE`].
+/// With fewer seeds nothing is ever worse: one half to the power of five is the first value below [`CHANCE`].
 pub(crate) const SEEDS_MIN: u64 = 5;
 
-/// What is compared.
+/// The choices of the command line.
 #[derive(Debug)]
 pub(crate) struct Choice {
-    /// The suite's command, as words.
     pub(crate) command: Vec<String>,
     /// The checkout that B is compared with.
     pub(crate) a: PathBuf,
-    /// What may be worse.
+    /// The checkout that may be worse.
     pub(crate) b: PathBuf,
     pub(crate) seeds: u64,
     pub(crate) first: u64,
     pub(crate) manager: mock_envtest::Manager,
-    /// The folder for the records of all runs and `suite.json` and `suite.md`.
+    /// The folder for the records of all runs, `suite.json` and `suite.md`.
     pub(crate) out: PathBuf,
-    /// Nothing is told of each seed.
+    /// Print no line per seed.
     pub(crate) quiet: bool,
 }
 
-/// Both runs of a seed.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Pair {
     seed: u64,
-    /// The exit code in A.
     a: u8,
     b: u8,
     conflicts: [u64; 2],
@@ -52,7 +50,6 @@ struct Pair {
     hits: [usize; 2],
 }
 
-/// What was decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 enum Verdict {
@@ -63,7 +60,7 @@ enum Verdict {
     Invalid,
 }
 
-/// The whole of it.
+/// The result of a comparison.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Judgement {
@@ -72,7 +69,7 @@ struct Judgement {
     pairs: Vec<Pair>,
 }
 
-/// Plays all seeds and says what became of them; the exit code is that of a gate.
+/// Plays all seeds and prints the results. The exit code is that of a gate.
 pub(crate) async fn play(choice: &Choice) -> Result<u8> {
     for (option, folder) in [("a", &choice.a), ("b", &choice.b)] {
         ensure!(
@@ -87,7 +84,7 @@ pub(crate) async fn play(choice: &Choice) -> Result<u8> {
     for number in 0..choice.seeds {
         let seed = choice.first.wrapping_add(number);
         let mut runs: [Option<Run>; 2] = [None, None];
-        // What the first run warms up is the second's gain: each is first by turns.
+        // The first run warms caches for the second, so the checkouts take turns.
         for side in if number % 2 == 0 { [0, 1] } else { [1, 0] } {
             let run = suites[side].once(seed, &mut signals).await?;
             was_ended |= run.was_ended;
@@ -175,7 +172,7 @@ impl Verdict {
     }
 }
 
-/// Decides. Pure.
+/// Decides from the pairs. Pure.
 fn judge(pairs: Vec<Pair>, was_ended: bool) -> Judgement {
     let count = |which: fn(&Pair) -> bool| pairs.iter().filter(|pair| which(pair)).count();
     let only_a = count(|pair| pair.a != exit::PASS && pair.b == exit::PASS);
@@ -189,11 +186,11 @@ fn judge(pairs: Vec<Pair>, was_ended: bool) -> Judgement {
         (Verdict::Invalid, "it was interrupted".to_owned())
     } else if without > 0 {
         let why = format!(
-            "{without} of {all} seeds asked no control plane of ours for anything: does the suite compile, and start envtest?"
+            "{without} of {all} seeds sent no request to Longhaul's control plane: does the suite compile, and start envtest?"
         );
         (Verdict::Invalid, why)
     } else if only_a == 0 && both == all {
-        (Verdict::Invalid, "the suite fails in both with every seed: make it pass in A first".to_owned())
+        (Verdict::Invalid, "the suite fails in A and in B with every seed: make it pass in A first".to_owned())
     } else {
         let by_chance = |one: usize, other: usize| at_least(one, one + other);
         let said = format!("{only_b} of {all} seeds fail in B alone, {only_a} in A alone, {both} in both");
@@ -203,7 +200,7 @@ fn judge(pairs: Vec<Pair>, was_ended: bool) -> Judgement {
             let why = format!("{said}: by chance in {:.0} % of such gates", 100.0 * by_chance(only_b, only_a));
             (Verdict::CannotSay, why + "; more `--seeds` decide")
         } else if let Some(side) = untouched {
-            let why = "its suite has no caches, is too short, or calls its manager otherwise than `--manager-agent` or `--manager-user` say";
+            let why = "its suite has no caches, is too short, or its manager does not match `--manager-agent` or `--manager-user`";
             (Verdict::CannotSay, format!("{said}, and no fault hit anything in {side}: {why}"))
         } else if only_a > only_b && by_chance(only_a, only_b) <= CHANCE {
             (Verdict::Better, said)
@@ -214,9 +211,9 @@ fn judge(pairs: Vec<Pair>, was_ended: bool) -> Judgement {
     Judgement { verdict, reason, pairs }
 }
 
-/// How often a fair coin shows at least so many of `all`.
+/// The probability that a fair coin shows at least `many` heads in `all` throws.
 fn at_least(many: usize, all: usize) -> f64 {
-    // As often as it shows at most so many of the other side.
+    // This equals the probability of at most `all - many` tails.
     binomial::at_most((all - many) as u64, all as u64, 0.5)
 }
 
@@ -278,7 +275,7 @@ mod tests {
         assert_eq!(judge(vec![pair(1, 0, 0)], true).verdict, Verdict::Invalid);
         let untouched = Pair { hits: [0, 0], ..pair(1, 0, 0) };
         assert_eq!(judge(vec![untouched], false).verdict, Verdict::CannotSay);
-        // Who is spared all faults is not better for it.
+        // A checkout is not better because no fault hit it.
         let spared = (1..6).map(|seed| Pair { hits: [1, 0], ..pair(seed, 1, 0) }).collect();
         let judgement = judge(spared, false);
         assert!(judgement.verdict == Verdict::CannotSay && judgement.reason.contains("in B"), "{judgement:?}");

@@ -1,4 +1,4 @@
-//! What a gate plays: how long the parts of a slice are, and which load it is. Pure.
+//! The work of a gate's slices: the length of their parts, and their load. Pure.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use units::Rate;
 use crate::run::While;
 use crate::scenario::Source;
 
-/// How long the end of the churn of a slice, and the subject after it, may take.
+/// Longest time for the end of a slice's churn and for the subject after it.
 const SETTLE_MAX: Duration = Duration::from_secs(3);
-/// A slice of fewer requests has no median worth comparing.
+/// A slice with fewer requests has no median worth comparing.
 const REQUESTS_LEAST: f64 = 200.0;
-/// A slice of fewer events has none of its lag either.
+/// A slice with fewer events has no lag worth comparing.
 pub(super) const EVENTS_LEAST: usize = 100;
 
-/// How long the parts of a slice take.
+/// The lengths of a slice's parts.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Times {
     pub(super) settle: Duration,
@@ -24,18 +24,18 @@ pub(super) struct Times {
     pub(super) rest: Duration,
 }
 
-/// What every slice of a gate plays.
+/// The work of every slice of a gate.
 #[derive(Debug, Clone)]
 pub(super) struct Work {
-    /// Reviews; none where a controller only watches.
+    /// Reviews; `None` for a controller that only watches.
     pub(super) reviews: Option<Config>,
-    /// Objects that exist at a time, and changes a second; none where nothing is churned.
+    /// Number of objects, and changes per second; `None` if nothing is churned.
     pub(super) churn: Option<(u64, f64)>,
     pub(super) times: Times,
 }
 
 impl Work {
-    /// That of a scenario, whose phases are those of a slice.
+    /// Reads the work from a scenario; its phases are those of a slice.
     pub(super) fn of(source: &Source) -> Result<Self> {
         let (scenario, origin) = (&source.scenario, &source.origin);
         let reviews = scenario.admission.clone();
@@ -51,13 +51,14 @@ impl Work {
         let population = scenario.churn.iter().map(|churn| u64::from(churn.population)).sum();
         ensure!(
             scenario.churn.iter().all(|churn| churn.rate.at().is_some()),
-            "{origin}: both builds of a gate do the same, so `churn.rate` cannot be `auto`: write the rate that a soak of the older one found"
+            "{origin}: `churn.rate` cannot be `auto`, because both builds get the same load: write the rate that a soak of the older \
+             build found"
         );
         let rate: f64 = scenario.churn.iter().map(|churn| churn.rate.most().as_per_second()).sum();
         let churn = (!scenario.churn.is_empty()).then_some((population, rate));
         ensure!(
             reviews.is_some() || churn.is_some(),
-            "{origin}: a gate needs something to do for both builds: `admission` with a `rate` for a webhook, `churn` for a watch controller"
+            "{origin}: a gate needs load for both builds: `admission` with a `rate` for a webhook, `churn` for a watch controller"
         );
         let phases = scenario.phases;
         let times = Times { settle: phases.warm_up.0, slice: phases.steady.0, rest: phases.drain.0 };
@@ -65,7 +66,7 @@ impl Work {
         if work.reviews.is_none() {
             ensure!(
                 work.changes_measured() >= EVENTS_LEAST as f64,
-                "{origin}: a slice would have {:.0} events, and the lag of fewer than {EVENTS_LEAST} says nothing: raise `churn.rate`, or make \
+                "{origin}: a slice would have {:.0} events, but lag needs at least {EVENTS_LEAST}: raise `churn.rate`, or make \
                  `phases.steady` longer",
                 work.changes_measured()
             );
@@ -73,32 +74,33 @@ impl Work {
         Ok(work)
     }
 
-    /// Changes of a slice whose lag is measured.
+    /// Number of changes in a slice whose lag is measured.
     fn changes_measured(&self) -> f64 {
         self.churn.map_or(0.0, |(_, rate)| rate * self.times.slice.as_secs_f64())
     }
 
-    /// The same with so many reviews a second; refused where those are too few to compare.
+    /// The work at this rate of reviews; refused if those are too few to compare.
     pub(super) fn at(mut self, rate: f64, saturation: f64) -> Result<Self> {
         if let Some(reviews) = &mut self.reviews {
             ensure!(
                 rate * self.times.slice.as_secs_f64() >= REQUESTS_LEAST,
-                "a slice would have fewer than {REQUESTS_LEAST} requests: the slower build can take {saturation:.0}/s, and half of that is the \
-                 most; make `phases.steady` of the scenario longer, or play it on a quieter machine"
+                "a slice would have fewer than {REQUESTS_LEAST} requests: a gate sends at most half of the {saturation:.0}/s that the \
+                 slower build can take; make `phases.steady` of the scenario longer, or use a quieter machine"
             );
             reviews.rate = Rate::per_second(rate);
         }
         Ok(self)
     }
 
-    /// The churn of a slice: beside reviews as long as they settle, else as long as it is measured.
+    /// The churn of a slice. Beside reviews it lasts as long as they settle; otherwise it lasts as long as the
+    /// measurement.
     pub(super) fn events(&self, seed: u64) -> While {
         let Times { settle, slice, .. } = self.times;
         let (settle, length) = if self.reviews.is_some() { (Duration::ZERO, settle) } else { (settle, settle + slice) };
         While { seed, settle, length, patience: SETTLE_MAX }
     }
 
-    /// A shorter while of churn, to warm up or to count.
+    /// A shorter churn for warm-up or counting.
     pub(super) fn events_for(seed: u64, length: Duration) -> While {
         While { seed, settle: Duration::ZERO, length, patience: SETTLE_MAX }
     }
@@ -120,7 +122,7 @@ mod tests {
 
     const CHURN: &str = "churn: {resource: packages.longhaul.dev/v1alpha1, population: 50, rate: RATE/s}\n";
 
-    /// Who only watches is churned for as long as a slice is measured, and too few events are refused.
+    /// For a controller that only watches, the churn lasts as long as the measurement, and too few events are refused.
     #[test]
     fn a_controller_that_only_watches_can_be_compared() {
         let watches = work(&CHURN.replace("RATE", "100")).unwrap();

@@ -4,13 +4,12 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-/// A custom resource, by its definition.
+/// A custom resource with its definition.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "they are facts of a definition, each by itself")]
 pub(crate) struct Crd {
     pub(crate) file: PathBuf,
     pub(crate) group: String,
-    /// The stored version.
     pub(crate) version: String,
     pub(crate) plural: String,
     pub(crate) kind: String,
@@ -18,33 +17,32 @@ pub(crate) struct Crd {
     pub(crate) observes: bool,
     /// Whether its conditions have such a field.
     pub(super) has_conditions: bool,
-    /// The schema of its spec.
     pub(super) spec: Value,
-    /// Whether its schema has a type, without which an API server takes no definition.
+    /// Whether its schema has a type; an API server accepts no definition without one.
     pub(super) is_structural: bool,
-    /// Whether its objects are in no namespace.
+    /// Whether its objects have no namespace.
     pub(crate) is_cluster_wide: bool,
-    /// The whole of it.
     pub(crate) definition: Value,
 }
 
 impl Crd {
-    /// As `churn.resource` writes it.
+    /// The resource in the form of `churn.resource`.
     pub(crate) fn resource(&self) -> String {
         format!("{}.{}/{}", self.plural, self.group, self.version)
     }
 
-    /// `group/version`, as objects name it.
+    /// `group/version`, as in an object's `apiVersion`.
     pub(crate) fn api_version(&self) -> String {
         format!("{}/{}", self.group, self.version)
     }
 
-    /// The name of the definition, which is the resource as requests name it.
+    /// The name of the definition, which is the resource name in requests.
     pub(crate) fn name(&self) -> String {
         format!("{}.{}", self.plural, self.group)
     }
 
-    /// Whether all names in it are such as an API server takes. What is none could be anything, in a file and on a terminal.
+    /// Whether an API server would accept all names in it. Any other name could contain anything, in a file and on a
+    /// terminal.
     pub(super) fn is_fine(&self) -> bool {
         let is_name = |text: &str, also: &str| {
             !text.is_empty() && text.len() <= 253 && text.chars().all(|c| c.is_ascii_alphanumeric() || also.contains(c))
@@ -56,18 +54,18 @@ impl Crd {
     }
 }
 
-/// A webhook, by its registration.
+/// A webhook as a manifest registers it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Hook {
     pub(crate) file: PathBuf,
     pub(crate) is_mutating: bool,
     pub(crate) path: String,
-    /// What it is asked about: groups, and resources of them.
+    /// The groups and resources that it reviews.
     pub(super) asked: Vec<(Vec<String>, Vec<String>)>,
 }
 
 impl Hook {
-    /// Whether it is asked about this resource.
+    /// Whether it reviews this resource.
     pub(super) fn is_about(&self, crd: &Crd) -> bool {
         let has = |list: &[String], name: &str| list.iter().any(|one| one == "*" || one == name);
         self.asked.iter().any(|(groups, resources)| {

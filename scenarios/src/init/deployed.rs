@@ -1,26 +1,26 @@
-//! How manifests of a project deploy its program: words, variables, account and namespace of the container, and the objects that it finds there. Pure.
+//! The deployment of a project's program in its manifests: arguments, variables, account and namespace of the
+//! container, and the objects that it finds there. Pure.
 //!
-//! Owns which workload counts as the program's own, and what of it can be said to a process outside a cluster.
+//! Owns the choice of the program's own workload, and of the settings that a process outside a cluster can get.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-/// Workloads of one project.
+/// The most workloads of a project.
 const WORKLOADS_MAX: usize = 100;
-/// Objects beside them that are kept.
+/// The most other objects that are kept.
 const OBJECTS_MAX: usize = 200;
 const WORKLOADS: [&str; 3] = ["Deployment", "StatefulSet", "DaemonSet"];
-/// Objects that a program reads or needs where it runs.
+/// Kinds of objects that a program reads or needs in its cluster.
 const BESIDE: [&str; 4] = ["Namespace", "ConfigMap", "Secret", "ServiceAccount"];
-/// Names by which a controller's container goes.
+/// Usual names of a controller's container.
 const USUAL: [&str; 3] = ["manager", "operator", "controller"];
 
-/// A container of a workload.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Deployed {
     pub(crate) file: PathBuf,
-    /// The workload.
+    /// The name of the workload.
     pub(crate) name: String,
     pub(crate) namespace: Option<String>,
     pub(crate) account: Option<String>,
@@ -31,19 +31,16 @@ pub(crate) struct Deployed {
     /// Where it finds a Secret: path and name.
     pub(crate) secrets: Vec<(String, String)>,
     pub(super) container: String,
-    /// The whole of its Pods, in which it names what it reads.
+    /// The whole spec of its Pods, which names the objects that they read.
     pub(super) spec: String,
 }
 
-/// What a variable of a container has.
+/// The source of a variable's value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Given {
     Value(String),
-    /// `metadata.namespace`.
     Namespace,
-    /// `metadata.name`.
     Name,
-    /// `spec.serviceAccountName`.
     Account,
     /// A key of a `Secret` or `ConfigMap`.
     Key {
@@ -51,11 +48,10 @@ pub(crate) enum Given {
         name: String,
         key: String,
     },
-    /// What only a cluster knows.
+    /// A value that exists only in a cluster.
     Unknown,
 }
 
-/// All that was found.
 #[derive(Debug, Default)]
 pub(crate) struct Workloads {
     all: Vec<Deployed>,
@@ -63,7 +59,7 @@ pub(crate) struct Workloads {
 }
 
 impl Workloads {
-    /// Takes what one object tells.
+    /// Adds the facts of one object.
     pub(super) fn take(&mut self, file: &Path, object: &Value) {
         let kind = object["kind"].as_str().unwrap_or_default();
         if BESIDE.contains(&kind) && self.objects.len() < OBJECTS_MAX && object["metadata"]["name"].is_string() {
@@ -84,7 +80,7 @@ impl Workloads {
         self.all.is_empty()
     }
 
-    /// Puts those of a built kustomization in the place of the plain ones, which have no prefixes and no namespaces.
+    /// Replaces the plain workloads, which have no prefixes and no namespaces, by those of a built kustomization.
     pub(super) fn replace(&mut self, built: Self) {
         if !built.all.is_empty() {
             *self = built;
@@ -98,7 +94,6 @@ impl Workloads {
         }
     }
 
-    /// The container of the program.
     pub(super) fn own(&self, program: &str) -> Option<&Deployed> {
         let rank = |one: &&Deployed| {
             let starts = one.command.first().is_some_and(|word| word.rsplit('/').next() == Some(program));
@@ -138,7 +133,7 @@ impl Workloads {
         plain.or(object["stringData"].get(key)).and_then(Value::as_str).map(str::to_owned)
     }
 
-    /// What a variable has outside a cluster; nothing where only a cluster knows.
+    /// The value of a variable outside a cluster; `None` if it exists only in a cluster.
     pub(super) fn value(&self, of: &Deployed, given: &Given) -> Option<String> {
         match given {
             Given::Value(text) => Some(text.clone()),
@@ -182,7 +177,9 @@ fn secrets(spec: &Value, container: &Value) -> Vec<(String, String)> {
         volume["secret"]["secretName"].as_str().map(str::to_owned)
     };
     let mounts = container["volumeMounts"].as_array().into_iter().flatten().filter(|mount| mount["subPath"].is_null());
-    mounts.filter_map(|mount| Some((mount["mountPath"].as_str()?.to_owned(), secret(mount["name"].as_str()?)?))).collect()
+    mounts
+        .filter_map(|mount| Some((mount["mountPath"].as_str()?.to_owned(), secret(mount["name"].as_str()?)?)))
+        .collect()
 }
 
 fn given(variable: &Value) -> Given {

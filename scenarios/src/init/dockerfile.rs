@@ -1,25 +1,25 @@
-//! How a Dockerfile builds and starts a program: its `go build` line, its `ENTRYPOINT` and `CMD`. Pure.
+//! A program's build and start in a Dockerfile: its `go build` line, its `ENTRYPOINT` and `CMD`. Pure.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::makefile::{self, Built};
 
-/// Arguments of one file, and bytes of a value and of a command: values may name each other, and would grow without end.
+/// Limits of arguments per file, and of bytes per value and command. Values may refer to each other and would otherwise
+/// grow without end.
 const ARGUMENTS_MAX: usize = 100;
 const VALUE_BYTES_MAX: usize = 200;
 const COMMAND_BYTES_MAX: usize = 16 << 10;
 
-/// What a Dockerfile tells.
+/// The findings of a Dockerfile.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Image {
-    /// The program that it builds, where that is said in words that mean the same here.
+    /// The program that it builds, if the command means the same outside the image.
     pub(super) built: Option<Built>,
-    /// What it starts.
+    /// The command that it starts.
     pub(super) command: Vec<String>,
 }
 
-/// Reads the text.
 pub(super) fn read(text: &str) -> Image {
     let joined = text.replace("\\\n", " ");
     let mut values = BTreeMap::new();
@@ -46,10 +46,10 @@ pub(super) fn read(text: &str) -> Image {
     Image { built, command }
 }
 
-/// The command, with the values of arguments in the places of their names; nothing where it becomes too long.
+/// The command with arguments replaced by their values; empty if it becomes too long.
 fn put(command: &str, values: &BTreeMap<String, String>) -> String {
     let mut text = command.to_owned();
-    // A longer name before one that it begins with.
+    // A longer name is replaced before one that is its prefix.
     for (name, value) in values.iter().rev() {
         if text.len() > COMMAND_BYTES_MAX {
             return String::new();
@@ -59,7 +59,8 @@ fn put(command: &str, values: &BTreeMap<String, String>) -> String {
     text
 }
 
-/// The program and the package of `go build`. The image's own paths mean nothing here: of the program only the name stays.
+/// The program and the package of `go build`. The image's own paths mean nothing here, so only the program's name
+/// stays.
 fn go_build(command: &str) -> Option<Built> {
     let words = shlex::split(command)?;
     let start = words.windows(2).position(|pair| pair[0] == "go" && pair[1] == "build")?;
@@ -74,7 +75,7 @@ fn go_build(command: &str) -> Option<Built> {
     Some(Built { program: format!("bin/{name}"), of: of.to_owned() })
 }
 
-/// Whether a word of a command is a package or a file of Go below the project.
+/// Whether an argument is a Go package or file below the project.
 fn is_package(word: &str) -> bool {
     let is_file = Path::new(word).extension().is_some_and(|ending| ending == "go");
     makefile::is_plain(word) && (word == "." || word.contains('/') || is_file)

@@ -1,25 +1,26 @@
-//! The files of a project that are worth reading: a bounded walk that leaves out what others wrote.
+//! The files of a project that are worth reading: a bounded walk that leaves out code of others.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
 
-/// Folders below the project's. `config/crd/bases` of kubebuilder is the third, a chart in a monorepo the fifth; packages of Java lie deeper.
+/// Deepest folder below the project's. `config/crd/bases` of kubebuilder is the third, a chart in a monorepo the fifth;
+/// packages of Java lie deeper.
 const DEPTH: usize = 10;
-/// Files and folders that are looked at.
+/// The most files and folders that are looked at.
 const ENTRIES: usize = 20_000;
-/// Files that are read, sources apart.
+/// The most files that are read, sources apart.
 const FILES: usize = 2_000;
-/// Sources that are read.
+/// The most sources that are read.
 const SOURCES: usize = 2_000;
-/// The CRDs of large operators have two megabytes.
+/// Largest file. The CRDs of large operators have two megabytes.
 const FILE_BYTES: u64 = 8 << 20;
-/// What a person writes in one file.
+/// Largest source; written by hand, they are smaller.
 const SOURCE_BYTES: u64 = 1 << 20;
-/// What is read of all files together.
+/// The most bytes that are read of all files together.
 pub(super) const ALL_BYTES: u64 = 256 << 20;
-/// Folders of dependencies, builds and tests: what is in them is not the project's, or not for its users.
+/// Folders of dependencies, builds and tests: their content is not the project's, or not for its users.
 const SKIPPED: &[&str] = &[
     "node_modules",
     "target",
@@ -38,11 +39,12 @@ const SKIPPED: &[&str] = &[
     "venv",
     "__pycache__",
 ];
-/// Where builds of Java leave the definitions that they make of classes. It lies in folders that are left out otherwise.
+/// Folders in which Java builds put the definitions that they generate from classes. They lie in folders that are
+/// otherwise left out.
 const MADE: &[&str] =
     &["target/classes/META-INF/fabric8", "build/classes/java/main/META-INF/fabric8", "target/kubernetes"];
 
-/// The files worth reading, in the order of their paths, and what had to be left out.
+/// The files worth reading, in the order of their paths, and the reports about skipped parts.
 ///
 /// # Errors
 ///
@@ -62,7 +64,7 @@ pub(super) fn files(root: &Path) -> std::io::Result<(Vec<PathBuf>, Vec<String>)>
                 continue;
             }
         };
-        // One more than are looked at, or a folder of a million names would be kept whole.
+        // One more than the limit, because a folder of a million names must not be held in memory.
         let room = ENTRIES.saturating_sub(seen).saturating_add(1);
         let names = entries.flatten().take(room).map(|entry| (entry.file_name(), entry.file_type()));
         let mut names: Vec<_> = names.collect();
@@ -75,7 +77,7 @@ pub(super) fn files(root: &Path) -> std::io::Result<(Vec<PathBuf>, Vec<String>)>
                 return Ok((found, doubts));
             }
             let (path, name) = (folder.join(&name), name.to_string_lossy().into_owned());
-            // Links are not followed: they could lead anywhere, and in circles.
+            // Links are not followed: they could lead anywhere, even in circles.
             match kind {
                 Ok(kind)
                     if kind.is_dir()
@@ -116,13 +118,14 @@ fn is_telling(path: &Path, name: &str) -> bool {
         || matches!(name, "Dockerfile" | "Containerfile" | "PROJECT" | "Makefile")
 }
 
-/// Whether a file is one in a language that something is read of.
+/// Whether a file is a source in a known language.
 pub(super) fn is_source(path: &Path) -> bool {
     let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
     super::go::Sources::is_telling(&name) || super::rust::is_telling(&name) || super::java::is_telling(&name)
 }
 
-/// A file as text, or why it is none. What is no regular file is not read, whatever it has become since it was listed.
+/// A file as text, or the reason why it cannot be read. Only regular files are read, even if the file changed since it
+/// was listed.
 pub(super) fn text(root: &Path, file: &Path) -> Result<String, String> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let opened = rustix::fs::open(root.join(file), flags, Mode::empty())
@@ -172,7 +175,7 @@ mod tests {
         assert!(doubts.is_empty());
     }
 
-    /// What is listed as a file and has become a link or a pipe since then is not read, and nobody waits for it.
+    /// If a listed file has since become a link or a pipe, it is not read, and no read waits for it.
     #[test]
     fn only_regular_files_are_read() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,6 +1,8 @@
-//! What the sources of a controller-runtime program tell: its flags, what it makes, how it holds objects, where it repeats the generation.
+//! Findings in the sources of a controller-runtime program: its flags, the kinds that it creates, its finalizer, and
+//! where it repeats the generation.
 //!
-//! Owns what counts as told. It reads texts, not meaning: what a program computes at run time is not seen. Pure.
+//! Owns the search. It reads text and does not evaluate code: a value that a program computes at run time is not found.
+//! Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -17,38 +19,39 @@ mod kinds;
 pub(crate) use flags::Flags;
 pub(crate) use kinds::Kind;
 
-/// What all its sources tell together.
+/// The findings of all sources together.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
-    /// The folder of each main package, and the flags that its files define.
+    /// The folders of main packages, with the flags that their files define.
     mains: BTreeMap<PathBuf, Flags>,
     /// The flags that the other files define: large programs have a package for their options.
     others: Flags,
-    /// What `Owns(…)` names, by what `For(…)` of the same controller names; nothing where one of them is not said.
+    /// Kinds in `Owns(…)`, by the kind in `For(…)` of the same controller. Controllers without one of them are left
+    /// out.
     pub(super) owned: BTreeMap<String, BTreeSet<Kind>>,
-    /// What `For(…)` names: there is a controller for it.
+    /// Kinds in `For(…)`: each has a controller.
     pub(super) reconciled: BTreeSet<String>,
-    /// The folders with a package that starts a manager or informers.
+    /// Folders of packages that start a manager or informers.
     controlling: BTreeSet<PathBuf>,
-    /// Constants that are texts.
+    /// String constants.
     constants: BTreeMap<String, String>,
-    /// What `AddFinalizer` is given, as it is written.
+    /// Arguments of `AddFinalizer`, as written.
     finalizers: BTreeSet<String>,
-    /// The types of conditions that are written with the generation, as they are written.
+    /// Types of conditions that are written with the generation, as written.
     conditions: BTreeSet<String>,
-    /// Whether something is assigned to a field `ObservedGeneration`.
+    /// Whether a value is assigned to a field `ObservedGeneration`.
     pub(super) observes: bool,
 }
 
-/// More names than a program of one team has.
+/// The most names; a program of one team has fewer.
 const NAMES_MAX: usize = 10_000;
-/// The longest name that an API server takes: the type of a condition.
+/// The longest name that an API server accepts: the type of a condition.
 const NAME_MAX: usize = 316;
 
-/// How a controller's builder begins and ends.
+/// The start and the end of a controller's builder.
 const BUILDER: &str = "ControllerManagedBy(";
 const ENDS: [&str; 2] = [".Complete(", ".Build("];
-/// Calls of programs that control something.
+/// Calls that only controllers make.
 const CONTROLS: [&str; 7] = [
     "NewManager(",
     "NewSharedInformerFactory",
@@ -58,7 +61,7 @@ const CONTROLS: [&str; 7] = [
     "manager.New(",
     "NewFilteredSharedInformerFactory",
 ];
-/// Folders whose programs are for the project's own people, or for a command line.
+/// Folders whose programs are for the project's developers or for a command line.
 const ASIDE: [&str; 14] = [
     "test",
     "tests",
@@ -75,7 +78,7 @@ const ASIDE: [&str; 14] = [
     "generator",
     "cli",
 ];
-/// Names by which controllers go.
+/// Usual names of controllers.
 const USUAL: [&str; 6] =
     ["manager", "operator", "controller", "controller-manager", "workflow-controller", "controllers"];
 
@@ -90,14 +93,13 @@ static CONDITION: LazyLock<Regex> = LazyLock::new(|| pattern(r"\bCondition\{((?u
 static TYPE: LazyLock<Regex> = LazyLock::new(|| pattern(r#"\bType:\s*("(?u:[^"\\\n]+)"|[\w.]+)"#));
 
 impl Sources {
-    /// Whether a file is one that a person wrote for the program itself.
+    /// Whether a file was written by hand for the program itself.
     pub(super) fn is_telling(name: &str) -> bool {
         Path::new(name).extension().is_some_and(|ending| ending == "go")
             && !name.ends_with("_test.go")
             && !name.starts_with("zz_generated")
     }
 
-    /// Reads one file.
     pub(super) fn take(&mut self, file: &Path, text: &str) {
         let text = code::without_comments(text);
         let flags = Flags::read(&text);
@@ -142,7 +144,7 @@ impl Sources {
         self.observes |= OBSERVES.is_match(&text);
     }
 
-    /// The flags of the program whose main package is in this folder.
+    /// The flags of the program with its main package in this folder.
     pub(super) fn flags(&self, folder: &Path) -> Flags {
         let mut flags = self.mains.get(folder).cloned().unwrap_or_default();
         if !flags.is_known() {
@@ -151,8 +153,8 @@ impl Sources {
         flags
     }
 
-    /// The folders of main packages, the most likely first: those that start a manager themselves, are no tools, have a usual name or that of the
-    /// project, and are near to the top.
+    /// The folders of main packages, the most likely first. Packages that start a manager themselves, are no tools,
+    /// have a usual name or the project's, or lie near the top come first.
     pub(super) fn mains(&self, project: &str) -> Vec<&Path> {
         let rank = |folder: &&Path| {
             let parts: Vec<String> =
@@ -173,28 +175,29 @@ impl Sources {
         folders
     }
 
-    /// Whether a main package, or one below it, controls something.
+    /// Whether a main package, or a package below it, controls something.
     fn controls(&self, main: &Path) -> bool {
         let is_below = |folder: &PathBuf| !main.as_os_str().is_empty() && folder.starts_with(main);
         self.controlling.contains(main) || self.controlling.iter().any(is_below)
     }
 
-    /// The finalizer by which it holds objects, where it is one.
+    /// The finalizer that it holds objects with, if there is exactly one.
     pub(super) fn finalizer(&self) -> Option<String> {
         let names: BTreeSet<&str> = self.finalizers.iter().filter_map(|text| self.value(text)).collect();
         let name = names.first().filter(|_| names.len() == 1)?;
-        // As Kubernetes wants it: with a domain.
+        // Kubernetes requires a domain in a finalizer.
         name.contains(['/', '.']).then(|| (*name).to_owned())
     }
 
-    /// The type of the condition that repeats the generation, where it is one or one is `Ready` or `Available`.
+    /// The type of the condition that repeats the generation, if there is exactly one, or one is `Ready` or
+    /// `Available`.
     pub(super) fn condition(&self) -> Option<String> {
         let types: BTreeSet<&str> = self.conditions.iter().filter_map(|text| self.value(text)).collect();
         let usual = ["Ready", "Available"].into_iter().find(|usual| types.contains(usual));
         usual.or_else(|| types.first().copied().filter(|_| types.len() == 1)).map(str::to_owned)
     }
 
-    /// A text, or that of the constant.
+    /// A literal, or the value of a constant.
     fn value<'a>(&'a self, text: &'a str) -> Option<&'a str> {
         if let Some(quoted) = text.strip_prefix('"') {
             return quoted.strip_suffix('"').filter(|text| text.len() <= NAME_MAX);
@@ -265,7 +268,7 @@ func (r *Reconciler) SetupWithManager(m ctrl.Manager) error {
         assert!(sources.observes);
     }
 
-    /// Each controller owns for its own kind, and for no other.
+    /// Each controller owns kinds for its own resource and for no other.
     #[test]
     fn what_one_controller_owns_is_not_another_ones() {
         let mut sources = Sources::default();
@@ -279,7 +282,7 @@ func (r *Reconciler) SetupWithManager(m ctrl.Manager) error {
         assert_eq!((names("Cluster"), names("Run")), (vec!["Pod".to_owned()], vec!["Cluster".to_owned()]));
     }
 
-    /// Of several programs the one that controls something is built, wherever it is.
+    /// Of several programs, the one that controls something is built, wherever it lies.
     #[test]
     fn the_program_that_controls_comes_first() {
         let mut sources = Sources::default();
@@ -295,7 +298,7 @@ func (r *Reconciler) SetupWithManager(m ctrl.Manager) error {
         assert_eq!(named.mains("kueue")[0], Path::new("cmd/kueue"));
     }
 
-    /// Who holds by two names tells none: which of them is for what is churned nobody can see.
+    /// A program with two finalizers yields none, because it is unclear which of them holds the churned objects.
     #[test]
     fn two_finalizers_are_none() {
         let mut sources = Sources::default();

@@ -1,7 +1,7 @@
-//! What `helm template` makes of a project's chart, where helm is at hand.
+//! The output of `helm template` for a project's chart, if helm is installed.
 //!
-//! Owns which chart is rendered, that nothing is fetched for it, and that nothing outside of the project is read: helm follows links. A chart whose
-//! dependencies are not there is left alone.
+//! Owns the choice of the chart. Nothing is downloaded, and no file outside of the project is read, although helm
+//! follows links. A chart with missing dependencies is left alone.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -11,21 +11,19 @@ use serde_json::Value;
 
 use super::{kustomize, manifests};
 
-/// A chart is rendered from files alone.
+/// Time limit; a chart is rendered from files alone.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Files and folders of a chart that are looked at.
+/// The most files and folders of a chart that are looked at.
 const ENTRIES_MAX: usize = 10_000;
 
-/// What became of it.
+/// The result of rendering.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Charted {
-    /// There is no chart.
     None,
-    /// It was not rendered, and why.
+    /// The chart was not rendered, for this reason.
     Left(String),
-    /// It was rendered.
     Rendered {
-        /// Where it is, relative to the project.
+        /// The path of the chart, relative to the project.
         chart: PathBuf,
         objects: Vec<Value>,
     },
@@ -52,7 +50,7 @@ pub(crate) async fn render(root: &Path, charts: &[PathBuf], helm: Option<&Path>)
     }
 }
 
-/// Whether no link of a chart leads out of the project. Links in a circle have too many entries.
+/// Whether no link of a chart leads out of the project. Links in a circle exceed the limit of entries.
 fn stays_inside(root: &Path, chart: &Path) -> std::io::Result<bool> {
     let whole = root.canonicalize()?;
     let (mut open, mut entries) = (vec![root.join(chart)], 0);

@@ -1,30 +1,31 @@
-//! What a program says of its own flags and commands (`PROGRAM --help`): Go's `flag`, pflag with cobra and klog, Rust's clap, Python's argparse. Pure.
+//! The flags and commands in a program's help text (`PROGRAM --help`): Go's `flag`, pflag with cobra and klog, Rust's
+//! clap, Python's argparse. Pure.
 //!
-//! Owns the reading of such texts. What a flag means is decided in `go/flags.rs`.
+//! Owns the parsing of such texts. `go/flags.rs` decides the meaning of a flag.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// More than any program has.
+/// The most flags of a program.
 const FLAGS_MAX: usize = 1000;
-/// A line of a help that begins with a flag: perhaps a short one, the long one, and the name of its value.
+/// A help line that begins with a flag: perhaps a short one, then the long one, and the name of its value.
 static FLAG: LazyLock<Regex> = LazyLock::new(|| {
     super::pattern(
         r"^\s{1,12}(?:-[A-Za-z0-9],?\s+)?--?([A-Za-z0-9][\w.-]*)(?:[ =\[]?[ =]?<?([A-Za-z][\w.:|/-]*)>?\]?)?(?:\s|$|=)",
     )
 });
-/// The value that a flag has unless it is given, at the end of its description.
+/// The default of a flag, at the end of its description.
 static DEFAULT: LazyLock<Regex> = LazyLock::new(|| super::pattern(r#"[(\[]default:?\s+"?((?u:[^")\]\n]*))"?[)\]]"#));
 /// A command of cobra's list.
 static COMMAND: LazyLock<Regex> =
     LazyLock::new(|| super::pattern(r"^\s{1,8}([a-z][a-z0-9-]*)(?:,\s*[a-z-]+)*\s{2,}(?u:\S)"));
-/// Under which titles programs list their commands.
+/// Titles above the list of commands.
 const COMMANDS: [&str; 4] = ["available commands", "commands", "subcommands", "positional arguments"];
-/// Commands that start nothing that stays.
+/// Commands that start no lasting process.
 const ASIDE: [&str; 9] = ["help", "completion", "version", "init", "install", "uninstall", "crd", "crds", "migrate"];
-/// Commands by which controllers are started, the most telling first.
+/// Commands that start controllers, the most specific first.
 const STARTING: [&str; 14] = [
     "controller",
     "operator",
@@ -42,17 +43,17 @@ const STARTING: [&str; 14] = [
     "leader",
 ];
 
-/// What a help tells.
+/// The content of a help text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Help {
-    /// Flags without their dashes, and what each is unless it is given.
+    /// Flags without their dashes, with their defaults.
     pub(crate) flags: BTreeMap<String, String>,
     /// Commands in the order of the text.
     pub(crate) commands: Vec<String>,
 }
 
 impl Help {
-    /// Reads a text; one that is none has nothing.
+    /// Reads a text; a text that is no help yields nothing.
     pub(crate) fn read(text: &str) -> Self {
         let mut help = Self::default();
         let (mut last, mut lists): (Option<String>, bool) = (None, false);
@@ -81,7 +82,7 @@ impl Help {
         help
     }
 
-    /// The commands by which the program may start what stays, the most likely first.
+    /// The commands that may start the lasting process, the most likely first.
     pub(crate) fn starting(&self) -> Vec<&str> {
         let rank = |command: &str| {
             let exact = STARTING.iter().position(|one| *one == command);

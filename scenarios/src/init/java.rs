@@ -1,4 +1,4 @@
-//! What a Java project tells: how Maven's result is started, and by which finalizer the Java Operator SDK holds objects. Pure.
+//! Findings in a Java project: the start command of Maven's result, and the finalizer of the Java Operator SDK. Pure.
 
 use std::path::Path;
 use std::sync::LazyLock;
@@ -7,27 +7,27 @@ use regex::Regex;
 
 static PACKAGE: LazyLock<Regex> = LazyLock::new(|| super::pattern(r"(?m)^\s*package\s+([\w.]+)\s*;"));
 static MAIN: LazyLock<Regex> = LazyLock::new(|| super::pattern(r"\bstatic\s+void\s+main\s*\("));
-/// `implements Reconciler<Basket>, Cleaner<Basket>`: with that the SDK adds its finalizer.
+/// `implements Reconciler<Basket>, Cleaner<Basket>`: with a cleaner the SDK adds its finalizer.
 static CLEANER: LazyLock<Regex> = LazyLock::new(|| super::pattern(r"\bCleaner<\s*(\w+)\s*>"));
-/// What the annotation of a reconciler names instead of it.
+/// A finalizer in a reconciler's annotation, which replaces the default.
 static NAMED: LazyLock<Regex> = LazyLock::new(|| super::pattern(r#"\bfinalizerName\s*=\s*("(?u:[^"\\\n]+)")?"#));
 static OBSERVES: LazyLock<Regex> =
     LazyLock::new(|| super::pattern(r"\bsetObservedGeneration\(|\bObservedGenerationAwareStatus\b"));
 
-/// What all its sources tell together.
+/// The findings of all sources together.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
-    /// The classes that can be started, by their whole names, and where they are.
+    /// The full names of classes that can be started.
     mains: Vec<String>,
-    /// Kinds for which there is a cleaner.
+    /// Kinds that have a cleaner.
     cleaned: std::collections::BTreeSet<String>,
-    /// What a reconciler names instead of the usual one, and whether one does.
+    /// The finalizer that a reconciler names instead of the default, and whether one does.
     named: Option<String>,
     is_named: bool,
     pub(super) observes: bool,
 }
 
-/// More than one program has.
+/// The most names; one program has fewer.
 const NAMES_MAX: usize = 1_000;
 
 pub(super) fn is_telling(name: &str) -> bool {
@@ -35,7 +35,6 @@ pub(super) fn is_telling(name: &str) -> bool {
 }
 
 impl Sources {
-    /// Reads one file.
     pub(super) fn take(&mut self, file: &Path, text: &str) {
         if MAIN.is_match(text) && self.mains.len() < NAMES_MAX {
             let class = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
@@ -57,22 +56,22 @@ impl Sources {
         self.observes |= OBSERVES.is_match(text);
     }
 
-    /// The class that is started, where there is one alone.
+    /// The class to start, if there is exactly one.
     pub(super) fn main(&self) -> Option<&str> {
         self.mains.first().filter(|_| self.mains.len() == 1).map(String::as_str)
     }
 
-    /// The finalizer of a kind, whose resource has this name (`baskets.example.com`).
+    /// The finalizer of a kind whose resource has this name (`baskets.example.com`).
     pub(super) fn finalizer(&self, kind: &str, resource: &str) -> Option<String> {
         if !self.cleaned.contains(kind) {
             return None;
         }
-        // One that is computed is none here.
+        // A computed name is not found here.
         if self.is_named { self.named.clone() } else { Some(format!("{resource}/finalizer")) }
     }
 }
 
-/// How Maven's result is built and started, by the `pom.xml`.
+/// The build and start commands of Maven's result, from the `pom.xml`.
 pub(super) fn start(pom: &str) -> Option<(&'static str, Vec<String>)> {
     if pom.contains("quarkus-maven-plugin") {
         return Some(("mvn package", words(&["java", "-jar", "target/quarkus-app/quarkus-run.jar"])));
@@ -88,7 +87,7 @@ pub(super) fn start(pom: &str) -> Option<(&'static str, Vec<String>)> {
     Some(("mvn package", words(&["java", "-jar", &format!("target/{name}.jar")])))
 }
 
-/// How its classes are built and started where nothing puts them into one file.
+/// The build and start commands for classes that are not packed into one file.
 pub(super) fn start_class(class: &str) -> (&'static str, Vec<String>) {
     (
         "mvn package dependency:copy-dependencies -DoutputDirectory=target/dependency",

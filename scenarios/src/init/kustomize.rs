@@ -1,7 +1,8 @@
-//! What `kubectl kustomize` makes of a project's `config/`, where kubectl is at hand.
+//! The output of `kubectl kustomize` for a project's `config/`, if kubectl is installed.
 //!
-//! Owns which folder is built, whether that may be done, and whether the result says something that the plain files do not. A kustomization can
-//! name what lies elsewhere, on other machines too, and kustomize would go and get it: such a one is left alone.
+//! Owns the choice of the folder, the permission to build it, and the comparison of the result with the plain files. A
+//! kustomization can refer to resources elsewhere, even on other machines, and kustomize would download them. Such a
+//! kustomization is left alone.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
@@ -13,37 +14,36 @@ use tokio::io::AsyncReadExt as _;
 
 use super::{folder, manifests};
 
-/// The folder that puts all of a project together, then the one with its definitions alone.
+/// The folder that combines all of a project, then the one with its definitions alone.
 const FOLDERS: [&str; 2] = ["config/default", "config/crd"];
 const NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
-/// Folders that one build comes to.
+/// The most folders that one build visits.
 const FOLDERS_MAX: usize = 200;
-/// What a large operator's manifests have, several times.
+/// Largest output, several times that of a large operator's manifests.
 const OUTPUT_MAX: u64 = 16 << 20;
-/// What of a complaint is read.
+/// The most bytes that are read of an error message.
 const COMPLAINT_MAX: u64 = 16 << 10;
-/// A build reads files and nothing else.
+/// Time limit; a build only reads files.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What became of it.
+/// The result of a build.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Kustomized {
     /// There is nothing to build.
     None,
-    /// It was not built, and why.
+    /// The kustomization was not built, for this reason.
     Left(String),
-    /// It was built from this folder.
+    /// The kustomization was built from this folder.
     Built {
-        /// Relative to the project.
+        /// The path of the folder, relative to the project.
         folder: &'static str,
-        /// Its definitions and webhook configurations.
         objects: Vec<Value>,
-        /// All else: what deploys the program, and what lies beside that.
+        /// All other objects: workloads and their surroundings.
         others: Vec<Value>,
     },
 }
 
-/// Where kubectl is: in `PATH`, or beside the programs of a real control plane.
+/// The path of kubectl: in `PATH`, or beside the programs of a real control plane.
 pub(crate) fn kubectl() -> Option<PathBuf> {
     let beside = std::env::var_os("KUBEBUILDER_ASSETS").map(|folder| PathBuf::from(folder).join("kubectl"));
     installer::on_path("kubectl").or_else(|| beside.filter(|path| path.is_file()))
@@ -54,7 +54,7 @@ pub(crate) fn tool() -> Option<PathBuf> {
     kubectl().or_else(|| installer::on_path("kustomize"))
 }
 
-/// Builds what there is to build below `root`.
+/// Builds the kustomization below `root`, if there is one.
 pub(crate) async fn build(root: &Path, kubectl: Option<&Path>) -> Kustomized {
     let has = |folder: &&str| NAMES.iter().any(|name| root.join(folder).join(name).is_file());
     let Some(folder) = FOLDERS.into_iter().find(has) else { return Kustomized::None };
@@ -69,7 +69,7 @@ pub(crate) async fn build(root: &Path, kubectl: Option<&Path>) -> Kustomized {
         return left(why);
     }
     let place = root.join(folder);
-    // `kustomize` itself has another word for it.
+    // The subcommand of `kustomize` itself has another name.
     let is_alone = kubectl.file_name().is_some_and(|name| name == "kustomize");
     let words = [std::ffi::OsStr::new(if is_alone { "build" } else { "kustomize" }), place.as_os_str()];
     let text = match tokio::time::timeout(PATIENCE, printed(kubectl, &words)).await {
@@ -89,11 +89,11 @@ pub(crate) async fn build(root: &Path, kubectl: Option<&Path>) -> Kustomized {
     }
 }
 
-/// What a tool prints that makes objects of files.
+/// The output of a tool that turns files into objects.
 pub(super) async fn printed(tool: &Path, words: &[&std::ffi::OsStr]) -> Result<String, String> {
     let mut command = tokio::process::Command::new(tool);
     command.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // It asks no cluster, and it is not to find one.
+    // It needs no cluster and must not find one.
     command.env("KUBECONFIG", "/dev/null").kill_on_drop(true);
     let mut child = command.spawn().map_err(|error| error.to_string())?;
     let (Some(out), Some(err)) = (child.stdout.take(), child.stderr.take()) else {
@@ -112,7 +112,7 @@ pub(super) async fn printed(tool: &Path, words: &[&std::ffi::OsStr]) -> Result<S
     String::from_utf8(text).map_err(|_| "it prints no UTF-8".to_owned())
 }
 
-/// Whether a kustomization, and all that it leads to, names nothing but files and folders of the project.
+/// Whether a kustomization, with all that it refers to, names only files and folders of the project.
 fn stays_inside(root: &Path, folder: &Path) -> Result<(), String> {
     let mut open = vec![folder.to_owned()];
     let mut seen = BTreeSet::new();
@@ -126,7 +126,7 @@ fn stays_inside(root: &Path, folder: &Path) -> Result<(), String> {
         let Some(name) = NAMES.iter().find(|name| root.join(&folder).join(name).is_file()) else {
             return Err(format!("{} has no kustomization.yaml", folder.display()));
         };
-        // kubebuilder's has a hundred lines of comments in a row, which is more than the parser keeps.
+        // kubebuilder's file has a hundred comment lines in a row, more than the parser's limit.
         let text: String = folder::text(root, &folder.join(name))?
             .lines()
             .filter(|line| !line.trim_start().starts_with('#'))
@@ -159,7 +159,7 @@ fn stays_inside(root: &Path, folder: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// A path without `.` and `..`; nothing where it leaves the project.
+/// A path without `.` and `..`; `None` if it leaves the project.
 fn inside(path: &Path) -> Option<PathBuf> {
     let mut inside = PathBuf::new();
     for part in path.components() {
@@ -177,7 +177,7 @@ fn inside(path: &Path) -> Option<PathBuf> {
     Some(inside)
 }
 
-/// Whether some text of it is an address, wherever it stands. Patches that are written inside have texts of several lines.
+/// Whether any text in it is an address. Inline patches have texts of several lines.
 fn has_address(value: &Value) -> bool {
     match value {
         Value::String(text) => text.contains("://") && !text.contains('\n'),
@@ -187,7 +187,8 @@ fn has_address(value: &Value) -> bool {
     }
 }
 
-/// What of objects matters to a run: schemas, and what webhooks are asked about. Names, labels and where a webhook is reached do not.
+/// The parts of objects that matter to a run: schemas, and the resources of webhooks. Names, labels and the addresses
+/// of webhooks do not matter.
 fn meaning(objects: &[Value]) -> Vec<Value> {
     let mut all: Vec<Value> = objects
         .iter()
@@ -207,19 +208,19 @@ fn meaning(objects: &[Value]) -> Vec<Value> {
     all
 }
 
-/// Whether the built objects say the same as the plain ones.
+/// Whether the built objects mean the same as the plain ones.
 pub(super) fn is_same(built: &[Value], plain: &[Value]) -> bool {
     meaning(built) == meaning(plain)
 }
 
-/// The built objects as a file: several documents, with what they were made by.
+/// The built objects as a file of several documents, with the tool that made them.
 pub(super) fn file(objects: &[Value], folder: &str) -> String {
     let mut text =
-        format!("# Made by `longhaul init` with `kubectl kustomize {folder}`. Make it anew when that changes.\n");
+        format!("# Made by `longhaul init` with `kubectl kustomize {folder}`. Repeat this when that folder changes.\n");
     for object in objects {
         let mut object = object.clone();
         if let Some(spec) = object["spec"].as_object_mut() {
-            // Nobody converts in a run: the stored version is the one that is written.
+            // No conversion webhook runs: objects are written in the stored version.
             spec.remove("conversion");
         }
         text.push_str("---\n");
@@ -228,7 +229,7 @@ pub(super) fn file(objects: &[Value], folder: &str) -> String {
     text
 }
 
-/// Who has read enough closes its end, so that the program is told so and does not wait for ever.
+/// Reads up to a limit, then closes its end, so that the program gets an error and does not wait for ever.
 async fn read(from: impl tokio::io::AsyncRead + Unpin, most: u64) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     from.take(most).read_to_end(&mut bytes).await.map(|_| bytes)
@@ -250,7 +251,7 @@ mod tests {
         folder
     }
 
-    /// A program that stands for kubectl and prints this, with this status.
+    /// A stand-in for kubectl that runs this script.
     fn program(folder: &Path, script: &str) -> PathBuf {
         let path = folder.join("kubectl");
         std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
@@ -280,7 +281,7 @@ mod tests {
         assert!(why.starts_with("config/default: without kubectl"), "{why}");
     }
 
-    /// As kubebuilder writes them, so that people take out what they need.
+    /// kubebuilder writes so many comments for users to uncomment.
     #[test]
     fn a_hundred_comments_in_a_row_are_no_hindrance() {
         let comments = "# - source:\n#     kind: CustomResourceDefinition\n".repeat(99);
@@ -300,7 +301,7 @@ mod tests {
         assert!(why.contains("more than 16777216 bytes"), "{why}");
     }
 
-    /// Nothing is fetched, and nothing that lies outside is read: then kubectl is not even started.
+    /// Nothing is downloaded, and no file outside is read: kubectl is not even started.
     #[tokio::test]
     async fn what_leads_elsewhere_is_left_alone() {
         for (text, said) in [

@@ -1,4 +1,4 @@
-//! In what a project is written, and how its program is built and started, by the files that package managers know.
+//! The language of a project, and the build and start of its program, from the files of package managers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -6,43 +6,42 @@ use std::path::{Path, PathBuf};
 use super::go::{Flags, Kind};
 use super::{Found, java, makefile};
 
-/// What a project's package file tells.
+/// The findings of a project's package file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Language {
-    /// `Go`, `Rust`, …
     pub(crate) name: &'static str,
-    /// The file that told.
+    /// The file with the findings.
     pub(crate) file: PathBuf,
-    /// The library through which it speaks to the API server.
+    /// The library that it uses to talk to the API server.
     pub(crate) framework: Option<Framework>,
-    /// What its sources tell.
+    /// The findings of its sources.
     pub(crate) habits: Habits,
-    /// What must be run once before.
+    /// The command that must run once before.
     pub(crate) build: Option<String>,
-    /// How it is started; empty where nothing tells.
+    /// The start command; empty if no file names one.
     pub(crate) command: Vec<String>,
-    /// Where it is started, if not in the folder of its file.
+    /// The folder to start it in, if it is not the folder of its file.
     pub(crate) place: Option<PathBuf>,
-    /// Other commands that may build it, each with what starts it then.
+    /// Alternative build commands, each with its start command.
     pub(crate) others: Vec<(Option<String>, Vec<String>)>,
 }
 
-/// What the sources of a program tell.
+/// The findings of a program's sources.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Habits {
-    /// The finalizer by which it, or its library for it, holds objects.
+    /// The finalizer that the program or its library adds to objects.
     pub(crate) finalizer: Option<String>,
-    /// Whether it repeats the generation in the status; nothing where nobody could look.
+    /// Whether it repeats the generation in the status; `None` if that could not be found out.
     pub(crate) observes: Option<bool>,
     /// The condition that repeats the generation.
     pub(crate) condition: Option<String>,
-    /// What it makes for others, by the kind of these.
+    /// The kinds that it creates, by the kind of their owner.
     pub(crate) owned: BTreeMap<String, BTreeSet<Kind>>,
-    /// The flags that it has, where these are looked for.
+    /// Its flags, for languages in which they are searched.
     pub(crate) flags: Option<Flags>,
 }
 
-/// Libraries whose habits are known.
+/// Libraries whose behaviour is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Framework {
     ControllerRuntime,
@@ -66,20 +65,20 @@ impl Framework {
 
 /// Handlers for which kopf holds an object until they are done.
 const KOPF_HOLDS: [&str; 3] = ["kopf.on.delete", "kopf.timer", "kopf.daemon"];
-/// By which it does, unless its settings name another.
+/// The finalizer of kopf, unless its settings name another.
 const KOPF_FINALIZER: &str = "kopf.zalando.org/KopfFinalizerMarker";
 
-/// Main packages that are tried one after the other.
+/// The most main packages that are tried.
 const MAINS_MAX: usize = 3;
 
-/// Files from which something can be told.
+/// Whether a file may contain findings.
 pub(super) fn is_telling(name: &str) -> bool {
     matches!(name, "go.mod" | "Cargo.toml" | "package.json" | "pyproject.toml" | "requirements.txt" | "pom.xml")
         || Path::new(name).extension().is_some_and(|ending| ending == "py" || ending == "csproj")
         || name.starts_with("build.gradle")
 }
 
-/// What a file tells; most tell nothing.
+/// The findings of a file; most have none.
 pub(super) fn read(file: &Path, name: &str, text: &str) -> Option<Language> {
     let language = |name, framework, build: Option<&str>, command: &[&str]| {
         let command = command.iter().map(|&word| word.to_owned()).collect();
@@ -149,12 +148,12 @@ pub(super) fn read(file: &Path, name: &str, text: &str) -> Option<Language> {
     }
 }
 
-/// Whether a file of Python is one of a suite.
+/// Whether a Python file belongs to a test suite.
 fn is_test(name: &str) -> bool {
     name == "conftest.py" || name.starts_with("test_") || name.ends_with("_test.py")
 }
 
-/// A program that imports from its own package is started by the name of its module, above that package.
+/// A program that imports from its own package is started by its module name, from the folder above that package.
 fn as_module(found: Language) -> Language {
     let module = found.file.with_extension("");
     let parts: Vec<String> = module.components().map(|part| part.as_os_str().to_string_lossy().into_owned()).collect();
@@ -171,7 +170,7 @@ fn is_operator_sdk(text: &str) -> bool {
 }
 
 impl Language {
-    /// What its own file does not tell: where its main package is, how that is built, and what the sources say.
+    /// Adds findings from other files: the place of the main package, its build, and its sources.
     pub(super) fn complete(&mut self, found: &Found) {
         match self.name {
             "Go" => self.complete_go(found),
@@ -196,7 +195,7 @@ impl Language {
     fn complete_go(&mut self, found: &Found) {
         let base = self.folder().to_owned();
         let mains = found.go.mains(&found.name);
-        // A path that a shell would read as something else is not repeated.
+        // A path with a special meaning to a shell is not used.
         let below = |folder: &&Path| {
             folder
                 .strip_prefix(&base)
@@ -242,7 +241,7 @@ impl Language {
         self.learn(found, &main);
     }
 
-    /// The program that somebody chose.
+    /// Uses the main package that the user chose.
     fn chosen(&mut self, found: &Found, base: &Path, main: &Path) {
         let package = main.strip_prefix(base).unwrap_or(main);
         self.build = Some(format!("go build -o bin/subject ./{}", package.display()));
@@ -250,7 +249,7 @@ impl Language {
         self.learn(found, main);
     }
 
-    /// What the sources tell of a program of controller-runtime.
+    /// Adds the findings in the sources of a controller-runtime program.
     fn learn(&mut self, found: &Found, main: &Path) {
         if self.framework == Some(Framework::ControllerRuntime) {
             self.habits = Habits {
@@ -263,7 +262,7 @@ impl Language {
         }
     }
 
-    /// The folder that it is built in.
+    /// The folder to build it in.
     pub(super) fn folder(&self) -> &Path {
         self.place.as_deref().or(self.file.parent()).unwrap_or(Path::new(""))
     }
@@ -274,8 +273,8 @@ fn plain(path: &Path) -> PathBuf {
     path.components().filter(|part| *part != std::path::Component::CurDir).collect()
 }
 
-/// The program that a `Cargo.toml` makes: of several that which is the one to run, or is called like the package, or else the first. A
-/// workspace has none.
+/// The program of a `Cargo.toml`. Of several it is the default one, or the one named like the package, or else the
+/// first. A workspace has none.
 fn toml_program(text: &str) -> Option<&str> {
     let package = text.split("[package]").nth(1)?;
     let name = toml_value(package, "name")?;
@@ -285,14 +284,14 @@ fn toml_program(text: &str) -> Option<&str> {
     makefile::is_plain(chosen).then_some(chosen)
 }
 
-/// A text in a section that begins here.
+/// A string value in the section that begins here.
 fn toml_value<'a>(section: &'a str, key: &str) -> Option<&'a str> {
     let lines = section.lines().skip(1).take_while(|line| !line.starts_with('['));
     let mut values = lines.filter_map(|line| line.strip_prefix(key)?.trim_start().strip_prefix('='));
     values.next()?.split('"').nth(1)
 }
 
-/// What an image starts, by its Dockerfile: the last `ENTRYPOINT`, then the last `CMD`, in the form of a list.
+/// The start command of an image in its Dockerfile: the last `ENTRYPOINT`, then the last `CMD`, in list form.
 pub(super) fn image_command(text: &str) -> Vec<String> {
     let last = |word: &str| {
         let line = text.lines().rev().find_map(|line| line.trim().strip_prefix(word))?;

@@ -1,24 +1,24 @@
-//! How a Makefile builds a Go program: the line with `go build -o`. Pure.
+//! The build of a Go program in a Makefile: the line with `go build -o`. Pure.
 //!
-//! Owns which words of it are believed: plain ones. What a variable stands for is make's business.
+//! Only plain arguments are accepted; the values of variables are unknown.
 
-/// What is built of what.
+/// A program and its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Built {
-    /// The program, such as `bin/manager`.
+    /// The path of the program, such as `bin/manager`.
     pub(super) program: String,
     /// A file or a package, such as `cmd/main.go` or `./cmd`.
     pub(super) of: String,
 }
 
 impl Built {
-    /// The command that builds it, without what only a release needs.
+    /// The build command without flags that only a release needs.
     pub(super) fn command(&self) -> String {
         format!("go build -o {} {}", self.program, self.of)
     }
 }
 
-/// What the Makefile builds; of several that which is called `manager`, else the first.
+/// The program that the Makefile builds. Of several it is the one named `manager`, or else the first.
 pub(super) fn built(text: &str) -> Option<Built> {
     let joined = text.replace("\\\n", " ");
     let all: Vec<Built> = joined.lines().filter_map(line).collect();
@@ -38,12 +38,12 @@ fn line(line: &str) -> Option<Built> {
     Some(Built { program: program.to_owned(), of: of.to_owned() })
 }
 
-/// `go`, or the variable that people call it.
+/// `go`, or a usual variable for it.
 fn is_go(word: &str) -> bool {
     matches!(word.trim_start_matches(['@', '-']), "go" | "$(GO)" | "${GO}")
 }
 
-/// A path below the project that is nothing to a shell but a path.
+/// A path below the project without any special meaning to a shell.
 pub(super) fn is_plain(word: &str) -> bool {
     let fine = |c: char| c.is_ascii_alphanumeric() || "./_-".contains(c);
     let leaves = word.starts_with('/') || word.split('/').any(|part| part == "..");
@@ -72,7 +72,7 @@ mod tests {
         assert_eq!(of("a:\n\tgo build -o bin/manager\n").as_deref(), Some("go build -o bin/manager ."));
     }
 
-    /// What a shell would do something with, or what lies elsewhere, is not repeated.
+    /// A path with a special meaning to a shell, or outside of the project, is not used.
     #[test]
     fn what_is_not_plain_is_left_out() {
         for text in [

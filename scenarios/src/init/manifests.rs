@@ -1,4 +1,4 @@
-//! What manifests of a project define: custom resources and webhooks.
+//! The custom resources and webhooks that a project's manifests define.
 
 use std::path::Path;
 
@@ -9,19 +9,19 @@ use super::crd::{Crd, Hook};
 use super::sample::{self, Sample};
 use super::yaml;
 
-/// What a file defines.
+/// The content of a file.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Defined {
     pub(super) crds: Vec<Crd>,
     pub(super) hooks: Vec<Hook>,
     pub(super) samples: Vec<Sample>,
-    /// Definitions and webhook configurations as they stand there.
+    /// Definitions and webhook configurations as written.
     pub(super) objects: Vec<Value>,
-    /// Objects of kinds that an API server does not have by itself, wherever they lie: samples, where a kind has no others.
+    /// Objects of custom kinds, wherever they lie. They serve as samples if a kind has no others.
     pub(super) shown: Vec<Sample>,
-    /// Other objects that are shown to users: what samples need.
+    /// Other objects shown to users; samples need them.
     pub(super) companions: Vec<Value>,
-    /// What deploys programs, and what lies beside that.
+    /// Workloads and their surroundings.
     pub(super) deployed: Vec<Value>,
 }
 
@@ -83,21 +83,21 @@ struct Service {
     path: String,
 }
 
-/// Where the generation is repeated, below `schema`.
+/// The pointer to the repeated generation, below `schema`.
 const OBSERVED: &str = "/openAPIV3Schema/properties/status/properties/observedGeneration";
-/// And where conditions repeat it.
+/// The pointer to the generation that conditions repeat.
 const CONDITIONS: &str = "/openAPIV3Schema/properties/status/properties/conditions/items/properties/observedGeneration";
 const SPEC: &str = "/openAPIV3Schema/properties/spec";
-/// Three lines of a terminal.
+/// Longest message: three lines of a terminal.
 const LINE_MAX: usize = 240;
 pub(super) const CRD: &str = "CustomResourceDefinition";
 const MUTATING: &str = "MutatingWebhookConfiguration";
 const VALIDATING: &str = "ValidatingWebhookConfiguration";
 
-/// Why a chart's file is left out.
+/// The reason to leave out a chart's file.
 pub(super) const TEMPLATE: &str = "it is a template: render it, for example with `helm template`, and try again";
 
-/// Whether something else than the schemas of a definition has braces of a template in it: a name, an annotation, a path.
+/// Whether a definition has template braces outside of its schemas: in a name, an annotation or a path.
 fn has_template(value: &Value) -> bool {
     match value {
         Value::String(text) => text.contains("{{"),
@@ -116,13 +116,14 @@ pub(super) fn is_manifest(path: &Path) -> bool {
     !is_other && path.extension().is_some_and(|ending| ending == "yaml" || ending == "yml")
 }
 
-/// Whether a text names one of the kinds outside of its comments: with a kind in quotes, as generators for Java write it, or without.
+/// Whether a text names one of the kinds outside of its comments, with or without quotes. Generators for Java write
+/// quotes.
 fn names_one(text: &str) -> bool {
     let lines = text.lines().filter(|line| !line.trim_start().starts_with('#') && line.contains("kind"));
     lines.into_iter().any(|line| [CRD, MUTATING, VALIDATING].iter().any(|kind| line.contains(kind)))
 }
 
-/// Whether a text is an object of a group that no API server has by itself.
+/// Whether a text is an object of a custom group.
 fn shows(text: &str) -> bool {
     let group = text.lines().find_map(|line| line.strip_prefix("apiVersion:")?.trim().split_once('/'));
     let is_own = |group: &str| group.contains('.') && !group.ends_with(".k8s.io") && !text.contains("{{");
@@ -130,7 +131,7 @@ fn shows(text: &str) -> bool {
         && text.lines().any(|line| line.starts_with("spec:"))
 }
 
-/// Whether a text names a kind that deploys a program or lies beside one.
+/// Whether a text names a kind of workload or of its surroundings.
 fn deploys(text: &str) -> bool {
     let kinds = ["Deployment", "StatefulSet", "DaemonSet", "Namespace", "ConfigMap", "Secret", "ServiceAccount"];
     let lines = text.lines().filter_map(|line| line.strip_prefix("kind:"));
@@ -142,18 +143,18 @@ pub(super) fn is_definition(object: &Value) -> bool {
     [CRD, MUTATING, VALIDATING].iter().any(|kind| object["kind"] == *kind)
 }
 
-/// What a file defines. A file of other things defines nothing, and need not even be YAML (charts are templates).
+/// The definitions of a file. A file without definitions need not even be YAML, because charts are templates.
 ///
 /// # Errors
 ///
-/// A file that names one of the kinds, and cannot be read.
+/// The file names one of the kinds and cannot be parsed.
 pub(super) fn read(file: &Path, text: &str) -> Result<Defined, String> {
     let mut defined = Defined::default();
     let is_sample = sample::is_sample(file);
     for document in documents(text) {
         let is_named = names_one(&document);
         if is_sample && !is_named {
-            // What is shown to people may be anything.
+            // Samples may contain anything.
             let Ok(object) = yaml::object(&document) else { continue };
             match sample::read(file, &object) {
                 Some(sample) => defined.samples.push(sample),
@@ -166,12 +167,13 @@ pub(super) fn read(file: &Path, text: &str) -> Result<Defined, String> {
                 defined.shown.extend(yaml::object(&document).ok().and_then(|object| sample::read(file, &object)));
             }
             if !is_sample && deploys(&document) {
-                // Of a chart's templates helm makes objects.
+                // Helm makes objects of a chart's templates.
                 defined.deployed.extend(yaml::object(&document).ok().filter(|object| !has_template(object)));
             }
             continue;
         }
-        // A description may explain templates: only what is no YAML, or has braces where a name belongs, is one.
+        // A description may explain templates. Only a document that is no YAML, or has braces in place of a name, is a
+        // template.
         let fail = |error: &dyn std::fmt::Display| {
             if document.contains("{{") { TEMPLATE.to_owned() } else { first_line(&error.to_string()) }
         };
@@ -185,7 +187,6 @@ pub(super) fn read(file: &Path, text: &str) -> Result<Defined, String> {
 }
 
 impl Defined {
-    /// One object.
     pub(super) fn take(&mut self, file: &Path, object: Value) -> Result<(), serde_json::Error> {
         if !is_definition(&object) {
             return Ok(());
@@ -212,7 +213,7 @@ impl Defined {
     }
 }
 
-/// Whether a text is the path of an address, and nothing else.
+/// Whether a text is only the path of a URL.
 fn is_path(path: &str) -> bool {
     path.starts_with('/') && path.len() <= 1000 && path.chars().all(|c| c.is_ascii_graphic() && !"'\"\\`".contains(c))
 }
@@ -247,7 +248,7 @@ fn documents(text: &str) -> Vec<String> {
     documents
 }
 
-/// The first line of a message, and not more of it than a terminal shows.
+/// The first line of a message, cut to fit a terminal.
 pub(super) fn first_line(text: &str) -> String {
     yaml::printable(&text.lines().next().unwrap_or_default().chars().take(LINE_MAX).collect::<String>())
 }
@@ -291,7 +292,7 @@ webhooks:
         assert!(hooks[0].is_about(&crds[0]) && !hooks[0].is_about(&Crd { plural: "others".into(), ..crds[0].clone() }));
     }
 
-    /// What a field is for may be a template, and its description says so.
+    /// A field's description may explain a template; that makes no template.
     #[test]
     fn a_description_of_a_template_is_none() {
         let schema = "{openAPIV3Schema: {description: 'such as {{ .cluster.name }}-{{ .random }}', properties: ";
@@ -299,7 +300,7 @@ webhooks:
         assert_eq!(read(Path::new("a.yaml"), &text).unwrap().crds.len(), 1);
     }
 
-    /// A name that no API server takes is no name: it would be a line of its own in the scenario, or worse on a terminal.
+    /// A name that an API server refuses is left out: it could break a line of the scenario or control a terminal.
     #[test]
     fn names_that_are_none_are_left_out() {
         let crd = |kind: &str, group: &str| {

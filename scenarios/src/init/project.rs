@@ -1,19 +1,19 @@
-//! `PROJECT`, in which kubebuilder and operator-sdk keep what they have laid out. Pure.
+//! `PROJECT`, the file in which kubebuilder and operator-sdk record their layout. Pure.
 
 use serde::Deserialize;
 
-/// What it tells.
+/// The content of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Project {
-    /// `go.kubebuilder.io/v4`.
+    /// The layout, such as `go.kubebuilder.io/v4`.
     pub(crate) layout: String,
     /// Whether operator-sdk laid it out.
     pub(crate) is_operator_sdk: bool,
-    /// What the project calls itself.
+    /// The project's own name.
     pub(super) name: Option<String>,
     /// Its kinds that have a controller, as `group/Kind`, in the order of the file.
     pub(super) controlled: Vec<(String, String)>,
-    /// How many of its kinds have an API of their own.
+    /// The number of its kinds that have an API of their own.
     pub(super) apis: usize,
 }
 
@@ -28,7 +28,7 @@ struct File {
     version: serde_json::Value,
 }
 
-/// A list since version 3 of the file; a text before.
+/// A list since version 3 of the file; a string before.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Layout {
@@ -52,12 +52,12 @@ struct Resource {
     kind: String,
 }
 
-/// Where operator-sdk notes what it did.
+/// The key under which operator-sdk records its plugins.
 const OPERATOR_SDK: &str = "sdk.operatorframework.io";
-/// What the second version of the file does not say.
+/// The layout of the second version of the file, which does not state it.
 const OLD: &str = "go.kubebuilder.io/v2";
 
-/// Reads the file; nothing where it is another one of that name.
+/// Reads the file; `None` if another program uses the same file name.
 pub(super) fn read(text: &str) -> Option<Project> {
     let file: File = serde_saphyr::from_str(text).ok()?;
     if file.version.is_null() {
@@ -70,7 +70,7 @@ pub(super) fn read(text: &str) -> Option<Project> {
     let is_operator_sdk = file.plugins.keys().any(|plugin| plugin.contains(OPERATOR_SDK))
         || layouts.iter().any(|one| one.contains(OPERATOR_SDK));
     let full = |resource: &Resource| {
-        // Since version 3 the group and its domain are apart.
+        // Since version 3 the group and its domain are separate.
         let domain = if resource.domain.is_empty() { &file.domain } else { &resource.domain };
         match (resource.group.is_empty(), domain.is_empty()) {
             (true, _) => domain.clone(),
@@ -89,12 +89,12 @@ pub(super) fn read(text: &str) -> Option<Project> {
 }
 
 impl Project {
-    /// The program that laid it out, for people.
+    /// The name of the tool that wrote the file.
     pub(crate) fn tool(&self) -> &'static str {
         if self.is_operator_sdk { "operator-sdk" } else { "kubebuilder" }
     }
 
-    /// Whether its program is one in Go.
+    /// Whether its program is written in Go.
     pub(crate) fn is_go(&self) -> bool {
         self.layout.starts_with("go.")
     }

@@ -1,11 +1,11 @@
-//! What the sources of a kube-rs program tell: the finalizer by which it holds objects, and whether it repeats the generation. Pure.
+//! Findings in the sources of a kube-rs program: its finalizer, and whether it repeats the generation. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// `kube::runtime::finalizer(&api, NAME, object, …)`.
+/// The call `kube::runtime::finalizer(&api, NAME, object, …)`.
 static FINALIZER: LazyLock<Regex> =
     LazyLock::new(|| super::pattern(r#"\bfinalizer\(\s*&[\w.]+\s*,\s*("(?u:[^"\\\n]+)"|&?[\w:.]+)\s*,"#));
 static CONSTANT: LazyLock<Regex> = LazyLock::new(|| {
@@ -16,17 +16,17 @@ static CONSTANT: LazyLock<Regex> = LazyLock::new(|| {
 static OBSERVES: LazyLock<Regex> = LazyLock::new(|| {
     super::pattern(r"\bobserved_generation\s*:|\.observed_generation\s*=(?u:[^=])|\bobservedGeneration\b")
 });
-/// More than one program has.
+/// The most names; one program has fewer.
 const NAMES_MAX: usize = 10_000;
-/// The longest one that an API server takes.
+/// The longest name that an API server accepts.
 const NAME_MAX: usize = 253;
 
-/// What all its sources tell together.
+/// The findings of all sources together.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
     finalizers: BTreeSet<String>,
     constants: BTreeMap<String, String>,
-    /// Whether the generation is written somewhere.
+    /// Whether the program writes the generation.
     pub(super) observes: bool,
 }
 
@@ -35,7 +35,6 @@ pub(super) fn is_telling(name: &str) -> bool {
 }
 
 impl Sources {
-    /// Reads one file.
     pub(super) fn take(&mut self, text: &str) {
         for found in FINALIZER.captures_iter(text) {
             if self.finalizers.len() < NAMES_MAX {
@@ -50,7 +49,7 @@ impl Sources {
         self.observes |= OBSERVES.is_match(text);
     }
 
-    /// The finalizer, where it is one.
+    /// The finalizer, if there is exactly one.
     pub(super) fn finalizer(&self) -> Option<String> {
         let value = |text: &String| {
             if let Some(quoted) = text.strip_prefix('"') {

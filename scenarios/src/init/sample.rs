@@ -1,7 +1,7 @@
-//! A sample of a custom resource as the template of churn: its own values, of which one changes with each write.
+//! A sample of a custom resource as the template of churn: its own values, one of which changes with each write.
 //!
-//! Owns the choice of that one. A webhook of the project lets its own samples in, which nobody can promise of objects that are made from the
-//! schema. Pure.
+//! Owns the choice of that value. A project's webhook accepts the project's own samples; it might refuse objects
+//! generated from the schema. Pure.
 
 use std::path::{Path, PathBuf};
 
@@ -9,19 +9,19 @@ use serde_json::{Value, json};
 
 use super::Crd;
 
-/// Lists are not looked into, and below this everything stays as it is.
+/// Deepest level of a value that may change. Lists are not searched.
 const DEPTH: usize = 4;
-/// A template that nobody would want to read in the middle of a scenario.
+/// Largest template; a longer one would make the scenario unreadable.
 const BYTES_MAX: usize = 16 << 10;
-/// How far a number goes from that of the sample.
+/// How far a number may be from that of the sample.
 const REACH: i64 = 3;
-/// Words in the names of texts that mean something elsewhere: an image, another object, an address.
+/// Parts of field names whose values refer to something: an image, another object, an address.
 const MEANT: &[&str] = &[
     "image", "name", "ref", "class", "url", "uri", "host", "version", "secret", "path", "type", "mode", "policy", "id",
     "key", "schedule", "address",
 ];
 
-/// An object that a project shows its users.
+/// An object that a project shows to its users.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Sample {
     pub(crate) file: PathBuf,
@@ -30,17 +30,17 @@ pub(crate) struct Sample {
     object: Value,
 }
 
-/// What a sample is as a template.
+/// A sample in the form of a template.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Template {
     pub(crate) file: PathBuf,
-    /// With `kind`, without name, namespace and status.
+    /// The object with `kind`, without name, namespace and status.
     pub(crate) object: Value,
-    /// Where the value is that changes; none where nothing could be chosen.
+    /// The path of the changing value; `None` if there is no suitable one.
     pub(crate) varies: Option<String>,
 }
 
-/// Whether a file lies where projects keep their samples.
+/// Whether a file lies in a usual folder of samples.
 pub(super) fn is_sample(file: &Path) -> bool {
     file.parent().into_iter().flat_map(Path::components).any(|part| {
         let part = part.as_os_str();
@@ -48,7 +48,7 @@ pub(super) fn is_sample(file: &Path) -> bool {
     })
 }
 
-/// An object of a file, where it is one and says something.
+/// The sample in a file; `None` if the object is none or has no values.
 pub(super) fn read(file: &Path, object: &Value) -> Option<Sample> {
     let api_version = object["apiVersion"].as_str()?;
     let (group, _) = api_version.split_once('/')?;
@@ -72,13 +72,13 @@ impl Sample {
     }
 }
 
-/// The samples of a kind as templates, of which nothing varies yet.
+/// The samples of a kind as templates without a changing value.
 pub(super) fn plain_templates(samples: &[Sample], crd: &Crd) -> Vec<(PathBuf, Value)> {
     let version = crd.api_version();
     let of = |sample: &&Sample| {
         sample.group == crd.group && sample.kind == crd.kind && sample.object["apiVersion"] == version.as_str()
     };
-    // Nothing of it that the schema knows: an API server keeps nothing of it either.
+    // The schema knows none of its fields, so an API server would drop all of them.
     let is_known = |spec: &serde_json::Map<String, Value>| spec.keys().any(|key| is_in(&crd.spec, key));
     let is_fine = |sample: &&Sample| {
         sample.object.to_string().len() <= BYTES_MAX && sample.object["spec"].as_object().is_some_and(is_known)
@@ -93,7 +93,7 @@ pub(super) fn plain_templates(samples: &[Sample], crd: &Crd) -> Vec<(PathBuf, Va
     samples.iter().filter(of).filter(is_fine).map(template).collect()
 }
 
-/// The places of a spec that may change, the best first, and what stands there then.
+/// The paths of a spec that may change, the best first, with their placeholders.
 pub(super) fn places(spec: &Value, crd: &Crd) -> Vec<(String, String)> {
     let mut places = Vec::new();
     places_in(spec, &crd.spec, "/spec", 0, &mut places);
@@ -101,7 +101,7 @@ pub(super) fn places(spec: &Value, crd: &Crd) -> Vec<(String, String)> {
     places.into_iter().map(|(_, pointer, placeholder)| (pointer, placeholder)).collect()
 }
 
-/// The first sample of a kind, as a template.
+/// The first sample of a kind as a template.
 pub(super) fn template(samples: &[Sample], crd: &Crd) -> Option<Template> {
     let (file, mut object) = plain_templates(samples, crd).into_iter().next()?;
     let varies = places(&object["spec"], crd).into_iter().next().and_then(|(pointer, placeholder)| {
@@ -111,7 +111,7 @@ pub(super) fn template(samples: &[Sample], crd: &Crd) -> Option<Template> {
     Some(Template { file, object, varies })
 }
 
-/// A value of which no text is a placeholder.
+/// A value in which no text is a placeholder.
 fn plain(value: &Value) -> Value {
     match value {
         Value::String(text) => json!(text.replace("${", "$${")),
@@ -121,9 +121,9 @@ fn plain(value: &Value) -> Value {
     }
 }
 
-/// The places that can change, what stands there then, and how much of a guess it is.
+/// Collects the paths that may change, their placeholders, and a rank of how uncertain each is.
 fn places_in(value: &Value, schema: &Value, at: &str, depth: usize, out: &mut Vec<(u32, String, String)>) {
-    // What a rule compares with what was there may have to stay.
+    // A rule that compares with the old value may forbid a change.
     if depth > DEPTH || schema["x-kubernetes-validations"].to_string().contains("oldSelf") {
         return;
     }
@@ -138,12 +138,12 @@ fn places_in(value: &Value, schema: &Value, at: &str, depth: usize, out: &mut Ve
     }
 }
 
-/// Whether the schema knows a field: of others an API server keeps nothing.
+/// Whether the schema knows a field; an API server drops all others.
 fn is_in(schema: &Value, key: &str) -> bool {
     schema["properties"].get(key).is_some() || schema["x-kubernetes-preserve-unknown-fields"] == true
 }
 
-/// The deeper a place, the later: what stands at the top of a spec is what users change.
+/// The deeper a path, the later it comes: users mostly change values at the top of a spec.
 const NUMBER: u32 = 0;
 const TEXT: u32 = 10;
 const TRUTH: u32 = 20;
@@ -173,7 +173,7 @@ fn changed(key: &str, value: &Value, schema: &Value) -> Option<(u32, String)> {
             let is_meant = MEANT.iter().any(|word| lower.contains(word));
             (is_free && is_word && !is_meant).then(|| (TEXT, format!("{text}-${{random 1..9}}")))
         }
-        // Who is paused does nothing, and rightly.
+        // A paused controller rightly does nothing, so such a field must not change.
         Value::Bool(_) if !["paus", "suspend"].iter().any(|word| key.to_lowercase().contains(word)) => {
             Some((TRUTH, "${one of [true, false]}".to_owned()))
         }

@@ -1,7 +1,7 @@
-//! What a program did in half a minute against an empty API server, as findings for the scenario. Pure.
+//! The observation of a program in half a minute against an empty API server, as findings for the scenario. Pure.
 //!
-//! Owns the facts that an observation keeps ([`Ask`], [`Wrote`], [`Open`]) and what follows from them. Nothing here runs or asks anything;
-//! `crate::observe` does.
+//! Owns the observed facts ([`Ask`], [`Wrote`], [`Open`]) and the conclusions from them. Nothing here runs a program or
+//! makes a request; `crate::observe` does.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -18,18 +18,17 @@ pub(crate) use ending::{Mend, mend, next_step, telling};
 #[cfg(test)]
 pub(crate) use reaction::Child;
 pub(crate) use reaction::{By, Change, Reaction, Step, made};
-pub(crate) use requests::{Followed, Refused, follows, lease, refusals, refused_fields};
+pub(crate) use requests::{Followed, Refused, filled, follows, lease, refusals, refused_fields};
 
-/// How a variable of the certificate of a run begins.
+/// The start of a placeholder for the certificate of a run.
 const CERTIFICATE: &str = "${LONGHAUL_TLS_";
 
-/// One request of the program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Ask {
     pub(crate) at_us: u64,
-    /// `list`, `watch`, `get`, `create`, …; empty where it was for no resource.
+    /// `list`, `watch`, `get`, `create`, …; empty for a request to no resource.
     pub(crate) verb: &'static str,
-    /// `baskets.shop.example.com`; the plural alone in the core group.
+    /// Resource and group, such as `baskets.shop.example.com`; the plural alone in the core group.
     pub(crate) resource: String,
     pub(crate) namespace: Option<String>,
     pub(crate) name: Option<String>,
@@ -38,7 +37,7 @@ pub(crate) struct Ask {
     pub(crate) refusal: Option<String>,
 }
 
-/// A version that was written, by anybody.
+/// A version that any client wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Wrote {
     pub(crate) at_us: u64,
@@ -49,67 +48,64 @@ pub(crate) struct Wrote {
     pub(crate) is_new: bool,
 }
 
-/// A port that the program listens at.
+/// A port that the program listens on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Open {
     pub(crate) port: u16,
-    /// Where the harness chose it: the variable.
+    /// The variable of the port, if the harness chose it.
     pub(crate) variable: Option<&'static str>,
-    /// Whether it speaks TLS there.
     pub(crate) is_tls: bool,
-    /// Pages that answered, with their status.
+    /// Paths that answered, with their status.
     pub(crate) pages: Vec<(String, u16)>,
-    /// Whether `go_goroutines` is on its page of metrics.
+    /// Whether its metrics page has `go_goroutines`.
     pub(crate) counts_goroutines: bool,
 }
 
-/// How far it came.
+/// How far the program came.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Came {
-    /// It was not run, and why.
+    /// The program was not run, for this reason.
     NotRun(String),
-    /// It was not built: the command, and its last words.
+    /// The program was not built: the command, and its last lines of output.
     NotBuilt(String, String),
-    /// It ended by itself: its last words.
+    /// The program ended by itself: its last lines of output.
     Ended(String),
-    /// It runs, and asks the API server for nothing.
+    /// The program runs and makes no request to the API server.
     Silent(String),
-    /// It runs and asks.
+    /// The program runs and makes requests.
     Ran,
 }
 
-/// All findings.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Seen {
     pub(crate) came: Came,
-    /// The command that built it.
     pub(crate) built: Option<String>,
-    /// What starts it, as it is written in the scenario.
+    /// The start command in the form of the scenario.
     pub(crate) run: Vec<String>,
     pub(crate) variables: Vec<(String, String)>,
-    /// What had to be changed until it ran, and why.
+    /// Changes that were needed until it ran, with the reasons.
     pub(crate) mended: Vec<String>,
     pub(crate) followed: Vec<Followed>,
     pub(crate) refused: Vec<Refused>,
-    /// Kinds that it asks for and that nothing serves.
+    /// Kinds that it asks for and that the server does not have.
     pub(crate) absent: Vec<String>,
     pub(crate) ports: Vec<Open>,
     /// Namespace and name of its Lease.
     pub(crate) lease: Option<(String, String)>,
-    /// Namespaces that it wants and that nobody had made.
+    /// Namespaces that it uses and that did not exist.
     pub(crate) namespaces: Vec<String>,
-    /// Objects that it reads where it runs.
+    /// Objects that it reads in its cluster.
     pub(crate) objects: Vec<Value>,
     /// Folders that it finds where a kubelet mounts them.
     pub(crate) mounts: BTreeMap<PathBuf, Mount>,
     /// Paths of the project's webhooks that it does not serve.
     pub(crate) unserved: Vec<String>,
-    /// What it did with each kind, the one that it reacts to most first.
+    /// Its reaction to each kind, the strongest first.
     pub(crate) reactions: Vec<Reaction>,
 }
 
 impl Seen {
-    /// Nothing, and why.
+    /// No findings, with the reason.
     pub(crate) fn nothing(came: Came) -> Self {
         Self {
             came,
@@ -139,17 +135,17 @@ impl Seen {
         self.followed.iter().any(|followed| followed.resource == resource)
     }
 
-    /// The kind to be churned: the one that it reacted to most.
+    /// The kind to churn: the one that it reacted to most.
     pub(crate) fn best(&self) -> Option<&Reaction> {
         self.reactions.first().filter(|reaction| reaction.requests > 0)
     }
 
-    /// Whether it speaks TLS where a webhook may be.
+    /// Whether it speaks TLS on a port that may be a webhook's.
     pub(crate) fn serves_reviews(&self) -> bool {
         self.ports.iter().any(|open| open.is_tls && open.variable.is_none_or(|variable| variable == WEBHOOK_PORT))
     }
 
-    /// What has to lie around the program: namespaces that it wants, and objects that it reads there.
+    /// Objects that the program needs: namespaces, and objects that it reads there.
     pub(crate) fn around(&self) -> Vec<Value> {
         let namespace =
             |name: &String| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {}}});
@@ -164,8 +160,8 @@ impl Seen {
         self.namespaces.iter().map(namespace).chain(self.objects.iter().map(object)).collect()
     }
 
-    /// Gives the page of metrics the variable by which a run reads it, and takes that from a port that has no such page: the scenario says
-    /// where the page is.
+    /// Moves the variable for the metrics port to the port that has the metrics page, so that the scenario names the
+    /// right one.
     pub(crate) fn settle(&mut self, has_hooks: bool) {
         let page = self.metrics().and_then(|open| open.variable);
         let mut names: Vec<(&str, &str)> = Vec::new();
@@ -175,29 +171,29 @@ impl Seen {
             None => names.push((METRICS_PORT_NAME, FREE_PORTS[8])),
         }
         if !self.serves_reviews() {
-            // Certificates of a run go with a webhook.
+            // Certificates of a run belong to a webhook.
             let is_certificate = |text: &str| text.contains(CERTIFICATE);
             self.run.retain(|word| !is_certificate(word));
             self.variables.retain(|(_, value)| !is_certificate(value));
         }
-        // A program that was given the certificate of a run is asked at the port of a run.
+        // A program with the certificate of a run is called at the port of a run.
         if !self.serves_reviews() || !has_hooks && !self.is_given_certificate() {
             names.push((WEBHOOK_PORT, FREE_PORTS[7]));
         }
         self.rename(&names);
     }
 
-    /// Whether its words or variables name the certificate of a run.
+    /// Whether its arguments or variables refer to the certificate of a run.
     pub(crate) fn is_given_certificate(&self) -> bool {
         self.run.iter().chain(self.variables.iter().map(|(_, value)| value)).any(|text| text.contains(CERTIFICATE))
     }
 
-    /// Where it did not run, and its source names no page of metrics, the port of that page is any free one.
+    /// If it did not run, and its source names no metrics page, any free port serves as the port of that page.
     pub(crate) fn settle_unseen(&mut self) {
         self.rename(&[(METRICS_PORT_NAME, FREE_PORTS[8])]);
     }
 
-    /// Puts other variables in the places of some.
+    /// Replaces variables by others.
     fn rename(&mut self, names: &[(&str, &str)]) {
         for &(from, to) in names {
             let put = |text: &mut String| *text = text.replace(&format!("${{{from}}}"), &format!("${{{to}}}"));
@@ -210,7 +206,7 @@ impl Seen {
         }
     }
 
-    /// Whether it makes what a kubelet or a controller would have to make ready.
+    /// Whether it creates objects that need a kubelet or a controller to become ready.
     pub(crate) fn makes_workloads(&self) -> bool {
         const WORKLOADS: [&str; 8] = [
             "deployments.apps",
@@ -226,7 +222,7 @@ impl Seen {
         children.into_iter().any(|child| WORKLOADS.contains(&child.resource.as_str()))
     }
 
-    /// The page of metrics that a run can read, with the variable of its port.
+    /// The metrics page that a run can read, with the variable of its port.
     pub(crate) fn metrics(&self) -> Option<&Open> {
         let is_it =
             |open: &&Open| !open.is_tls && open.pages.iter().any(|(page, status)| page == "/metrics" && *status == 200);

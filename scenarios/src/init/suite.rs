@@ -1,23 +1,22 @@
-//! The project's own test-suite, where it starts a control plane of its own. Pure.
+//! The project's own test suite, if it starts a control plane of its own. Pure.
 //!
-//! Owns which kits are known, and by which line of which file they are found.
+//! Owns the known test kits and the lines of files that show them.
 
 use std::path::{Path, PathBuf};
 
 /// A suite that `longhaul envtest` can run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Suite {
-    /// What starts its control planes.
+    /// The kit that starts its control planes.
     pub(crate) kit: &'static str,
-    /// The file that told.
+    /// The file with the finding.
     pub(crate) file: PathBuf,
-    /// How it is run.
     pub(crate) command: &'static str,
-    /// Whether the file names the kit; else only the framework that comes with it.
+    /// Whether the file names the kit; otherwise it names only the framework that comes with the kit.
     is_named: bool,
 }
 
-/// What a file tells; most tell nothing.
+/// The finding in a file; most files have none.
 pub(super) fn read(file: &Path, name: &str, text: &str) -> Option<Suite> {
     let suite = |kit, command, is_named| Some(Suite { kit, file: file.to_owned(), command, is_named });
     let names = |words: &[&str]| words.iter().any(|word| text.contains(word));
@@ -38,7 +37,7 @@ pub(super) fn read(file: &Path, name: &str, text: &str) -> Option<Suite> {
     }
 }
 
-/// The one to run first: nearest to the top, and rather one that is named.
+/// The suite to run first: one that names its kit, and then the nearest to the top.
 pub(super) fn first(suites: &[Suite]) -> Option<&Suite> {
     suites.iter().min_by_key(|suite| (suite.file.components().count(), !suite.is_named, &suite.file))
 }
@@ -47,7 +46,7 @@ fn has_rule(makefile: &str, target: &str) -> bool {
     makefile.lines().any(|line| line.strip_prefix(target).is_some_and(|rest| rest.trim_start().starts_with(':')))
 }
 
-/// `envtest = "0.3"`, or `[dev-dependencies.envtest]`.
+/// Matches `envtest = "0.3"` or `[dev-dependencies.envtest]`.
 fn is_envtest(line: &str) -> bool {
     let line = line.trim();
     line.strip_prefix("envtest").is_some_and(|rest| rest.trim_start().starts_with(['=', '.']))

@@ -1,4 +1,4 @@
-//! Small trees as the tools lay them out, in words of our own, and what is proposed for them.
+//! Tests on small project trees, laid out like those of the real tools, and the scenarios proposed for them.
 
 use super::*;
 use crate::scenario::Source;
@@ -25,7 +25,7 @@ fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
     folder
 }
 
-/// What is written for a tree, which must be a scenario; and what was left out.
+/// The text for a tree, which must be a valid scenario, and the list of skipped parts.
 fn proposed(files: &[(&str, &str)]) -> (String, Vec<String>) {
     let folder = tree(files);
     let found = Found::read(folder.path(), None).unwrap();
@@ -44,7 +44,7 @@ fn has(text: &str, lines: &[&str]) {
     }
 }
 
-/// As kubebuilder 4 does it now: flags for everything.
+/// The layout of kubebuilder 4: flags for everything.
 fn fourth(main: &str) -> Vec<(&'static str, String)> {
     let own = |text: &str| text.to_owned();
     vec![
@@ -101,7 +101,7 @@ fn a_project_of_kubebuilder_4_is_started_with_its_flags() {
     assert_eq!(doubts, Vec::<String>::new());
 }
 
-/// As kubebuilder 3 did it: `main.go` at the top, no flag for certificates and port.
+/// The layout of kubebuilder 3: `main.go` at the top, no flag for certificates and port.
 #[test]
 fn a_project_of_kubebuilder_3_serves_where_it_always_did() {
     let main = "package main\nfunc main() {\n\tflag.StringVar(&a, \"metrics-bind-address\", \":8080\", \"x\")\n\tflag.StringVar(&p, \"health-probe-bind-address\", \
@@ -146,7 +146,7 @@ fn what_make_has_not_made_yet_is_asked_for() {
     );
 }
 
-/// operator-sdk lays out the same, and keeps copies in `bundle/`.
+/// operator-sdk uses the same layout and keeps copies in `bundle/`.
 #[test]
 fn a_project_of_operator_sdk_has_each_kind_once() {
     let mut files = fourth(MAIN);
@@ -220,7 +220,8 @@ fn a_project_of_the_java_operator_sdk_is_started_by_its_class() {
     );
 }
 
-/// The plain files are what changes with the sources, so they are named; a patch that changes rules makes a file of its own.
+/// The plain files follow the sources, so the scenario names them. A patch that changes rules goes to a file of its
+/// own.
 #[test]
 fn a_build_that_says_something_else_is_kept_beside_the_scenario() {
     let files = fourth(MAIN);
@@ -249,7 +250,7 @@ fn a_build_that_says_something_else_is_kept_beside_the_scenario() {
     assert_eq!(found.doubts, ["config/default: without kubectl"]);
 }
 
-/// Whatever is in a stranger's files: what is written is a scenario, or refused with a message, and has no line of theirs.
+/// Foreign files cannot break the text: the result is a scenario or an error message, without a line of theirs.
 #[test]
 fn names_with_lines_in_them_stay_in_their_place() {
     let mut files = fourth(MAIN);
@@ -284,7 +285,7 @@ fn names_are_those_of_scenarios() {
     assert_eq!(named(&"x".repeat(90)).len(), 40);
 }
 
-/// Keys that nothing above them says a word about: neither `seen` nor `check`.
+/// Keys without a comment above them that says `seen` or `check`.
 fn unsaid(text: &str) -> Vec<String> {
     let (mut said, mut unsaid): (Vec<(usize, bool)>, Vec<String>) = (Vec::new(), Vec::new());
     let (mut comment, mut lines) = (false, text.lines().peekable());
@@ -297,14 +298,14 @@ fn unsaid(text: &str) -> Vec<String> {
         } else {
             said.retain(|(above, _)| *above < indent);
             let is_said = comment || said.iter().any(|(_, is_said)| *is_said);
-            // A key without a value of its own is what stands below it.
+            // A key without a value of its own is a section for the keys below it.
             let is_section =
                 bare.ends_with(':') && lines.peek().is_some_and(|next| next.len() - next.trim_start().len() > indent);
             if !is_said && !is_section {
                 unsaid.push(line.to_owned());
             }
             said.push((indent, is_said));
-            // A comment speaks for what follows it until the next one, at its own depth.
+            // A comment applies to all keys up to the next comment at its own depth.
             comment = comment
                 && !is_section
                 && lines.peek().is_some_and(|next| {
@@ -325,7 +326,7 @@ fn every_part_of_a_file_says_seen_or_check() {
     assert_eq!(unsaid(&text), Vec::<String>::new(), "{text}");
 }
 
-/// What was seen of a program that reacts to the second kind of a project, whose webhooks it does not serve.
+/// The observation of a program that reacts to the second kind of a project and does not serve the project's webhooks.
 fn observed() -> Seen {
     use seen::{By, Came, Change, Child, Followed, Open, Reaction, Refused};
     let reaction = Reaction {
@@ -386,7 +387,7 @@ fn observed() -> Seen {
         built: Some("go build -o bin/manager cmd/main.go".to_owned()),
         run: vec!["./bin/manager".to_owned(), "--metrics-bind-address=127.0.0.1:${LONGHAUL_METRICS_PORT}".to_owned()],
         variables: vec![("MODE".to_owned(), "fast".to_owned())],
-        mended: vec!["--x was left out: it does not know it, or not this value of it".to_owned()],
+        mended: vec!["--x was left out: the program does not accept the flag, or not this value".to_owned()],
         followed: vec![Followed { resource: "baskets.shop.example.com".to_owned(), is_watched: true }],
         refused: vec![refused],
         absent: vec!["cert-manager.io/v1".to_owned()],
@@ -398,7 +399,7 @@ fn observed() -> Seen {
     }
 }
 
-/// What a file says after an observation, which must be a scenario.
+/// The text after an observation, which must be a valid scenario.
 fn written(files: &[(&str, &str)], seen: &Seen) -> String {
     let folder = tree(files);
     let mut found = Found::read(folder.path(), None).unwrap();
@@ -427,20 +428,20 @@ fn what_was_seen_is_what_is_written() {
             "# seen: it follows baskets.shop.example.com.\n",
             "# seen: it takes the Lease abc in the namespace shop-system.\n",
             "# check: seen: `create leases.coordination.k8s.io` was refused with 404, 3 times: namespaces",
-            "# check: seen: it asks for cert-manager.io/v1, which nothing serves",
+            "# check: seen: it requests cert-manager.io/v1, which the API server does not have",
             "# check: seen: it serves no reviews, so its webhooks are left out",
             "    - longhaul-objects.yaml\n",
             "    # seen: `go build -o bin/manager cmd/main.go` builds it.",
             "    # seen: --x was left out",
             "    env:\n      MODE: fast\n",
-            "    # check: seen: it listens at 6060 (/healthz), and no flag or variable names that port",
+            "    # check: seen: it listens at 6060 (/healthz), and no flag or variable sets that port",
             "    url: http://127.0.0.1:${LONGHAUL_METRICS_PORT}/metrics\n    series: [go_goroutines]\n",
             "    # seen: 2 pods for one Basket; one that was deleted came back.\n    - {resource: pods/v1, by: owner, perParent: 2, drift: ",
             "  witness: {kind: status}\n",
             "# seen: of all kinds it reacts to this one most: 12 requests, makes 2 pods, ",
             "# seen: /spec/size may change, and it notices.\n",
             "# seen: /spec/name may not change: is immutable.\n",
-            "# check: seen: it looks for secrets `other`, which is nowhere",
+            "# check: seen: it looks for secrets `other`, which does not exist",
             "  with: [longhaul-with.yaml]\n",
             "# seen: with Shelf (shelves.shop.example.com/v1): nothing.\n",
             "restored: true",
@@ -451,7 +452,7 @@ fn what_was_seen_is_what_is_written() {
     assert_eq!(unsaid(&text), Vec::<String>::new(), "{text}");
 }
 
-/// A program misses nothing of a kind that it does not follow, so such a kind shows nothing.
+/// A program can miss nothing of a kind that it does not follow, so such a kind proves nothing.
 #[test]
 fn what_is_churned_is_followed() {
     let mut files = fourth(MAIN);
@@ -471,7 +472,7 @@ fn what_is_churned_is_followed() {
     has(&text, &["churn: {resource: pods/v1, "]);
 }
 
-/// A file with what is known, its last words and the next step.
+/// The file has the known facts, the program's last output and the next step.
 #[test]
 fn what_does_not_run_leaves_its_last_words() {
     let files = fourth(MAIN);
@@ -483,12 +484,51 @@ fn what_does_not_run_leaves_its_last_words() {
     has(
         &text,
         &[
-            "# check: the program ended by itself. Its last words:\n#   one\n#   unable to load in-cluster configuration",
-            "# check: next: it wants a cluster around it",
-            "    # check: it was started with these words.\n    run:\n      - ./bin/manager\n",
+            "# check: the program ended by itself. Its last output:\n#   one\n#   unable to load in-cluster configuration",
+            "# check: next: it needs a cluster around it",
+            "    # check: it was started with these arguments.\n    run:\n      - ./bin/manager\n",
             "  resource: baskets.shop.example.com/v1\n",
         ],
     );
     assert!(!text.contains('\u{1b}'), "{text}");
     assert_eq!(unsaid(&text), Vec::<String>::new(), "{text}");
+}
+
+/// Webhooks that the program does not serve go, and the others of the file get a file of their own.
+#[test]
+fn webhooks_that_are_not_served_are_left_out() {
+    let other = HOOKS.replace("m.example.com", "o.example.com").replace("/mutate-", "/mutate-other-");
+    let entry = other.split("webhooks:\n").nth(1).unwrap();
+    let both = format!("{HOOKS}{entry}");
+    let folder = tree(&[("crd.yaml", CRD), ("config/webhook/manifests.yaml", &both)]);
+    let mut found = Found::read(folder.path(), None).unwrap();
+    assert_eq!(found.hooks.len(), 2);
+    found.leave_out(&[]);
+    assert_eq!((found.hooks.len(), found.made.len()), (2, 0));
+    found.leave_out(&["/mutate-other-shop-example-com-v1-basket".to_owned()]);
+    assert_eq!(found.hooks.len(), 1);
+    assert_eq!(found.hooks[0].file, Path::new(BUILT_HOOKS));
+    let (_, text) = found.made.iter().find(|(name, _)| *name == BUILT_HOOKS).unwrap();
+    assert!(text.contains("m.example.com") && !text.contains("o.example.com"), "{text}");
+    assert!(found.doubts.iter().any(|doubt| doubt.contains("it does not serve /mutate-other-")), "{:?}", found.doubts);
+}
+
+/// Of several programs in one project, each has the manifests beside its own main package.
+#[test]
+fn manifests_beside_the_chosen_main_package_come_first() {
+    let near = CRD.replace("baskets", "boxes").replace("Basket", "Box").replace("basket", "box");
+    let hooks = HOOKS.replace("basket", "box");
+    let folder = tree(&[
+        ("config/crd/bases/a.yaml", CRD),
+        ("config/webhook/manifests.yaml", HOOKS),
+        ("boxes/manager/config/crd/bases/a.yaml", &near),
+        ("boxes/manager/config/webhook/manifests.yaml", &hooks),
+    ]);
+    let kinds = |main: Option<&str>| {
+        let found = Found::read(folder.path(), main.map(Path::new)).unwrap();
+        (found.crds[0].kind.clone(), found.hooks[0].file.clone())
+    };
+    let webhooks = "config/webhook/manifests.yaml";
+    assert_eq!(kinds(Some("./boxes/manager")), ("Box".to_owned(), Path::new("boxes/manager").join(webhooks)));
+    assert_eq!(kinds(None), ("Basket".to_owned(), PathBuf::from(webhooks)));
 }

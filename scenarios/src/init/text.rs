@@ -1,4 +1,4 @@
-//! The scenario that is proposed: YAML with comments that say what to look at.
+//! The proposed scenario: YAML with comments that name the values to check.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -9,11 +9,11 @@ use super::witness::{Proposal, propose};
 use super::yaml::{printable, quoted};
 use super::{BASES, Crd, Found, Framework, Language, OBJECTS, witness};
 
-/// Custom resources that are named beside the first one.
+/// The most other custom resources that are named beside the first one.
 const OTHERS: usize = 10;
-/// Kinds of children that are named: each is followed by a watch of its own.
+/// The most kinds of children that are named: a watch follows each.
 const CHILDREN: usize = 5;
-/// Kinds that a controller makes again as they were when somebody deletes one. A Job or a Pod that is gone may have done its work.
+/// Kinds that a controller creates again after a deletion. A deleted Job or Pod may have finished its work.
 const RESTORED: [&str; 12] = [
     "configmaps/v1",
     "serviceaccounts/v1",
@@ -28,13 +28,14 @@ const RESTORED: [&str; 12] = [
     "rolebindings.rbac.authorization.k8s.io/v1",
     "roles.rbac.authorization.k8s.io/v1",
 ];
-/// Last lines of a program that are repeated, and of each so much.
+/// The most last lines of a program that are quoted, and the most characters of each.
 const WORDS: usize = 6;
 const WORD_CHARS: usize = 200;
-/// Where controller-runtime serves reviews unless it is told otherwise.
+/// Default webhook port of controller-runtime.
 const USUAL_PORT: u16 = 9443;
 
-/// The scenario for what was found and seen. Each part of it says in its comment whether it was `seen`, or is to be looked at (`check`).
+/// The scenario for the findings and the observation. Each part has a comment that says whether it was `seen`, or has
+/// to be checked (`check`).
 pub(crate) fn scenario(found: &Found, seen: &Seen) -> String {
     let mut text = String::new();
     head(&mut text, found, seen);
@@ -51,42 +52,43 @@ pub(crate) fn scenario(found: &Found, seen: &Seen) -> String {
     text
 }
 
-/// Whether it is a controller that client-go's work queue drives.
+/// Whether it is a controller on client-go's work queue.
 fn is_of_controller_runtime(found: &Found) -> bool {
     found.program().and_then(|program| program.framework) == Some(Framework::ControllerRuntime)
         && !is_webhook_only(found)
 }
 
-/// Whether it only answers reviews: it has a webhook, and no resource of its own.
+/// Whether it only answers reviews: it has a webhook and no resource of its own.
 fn is_webhook_only(found: &Found) -> bool {
     !found.hooks.is_empty() && found.crds.is_empty()
 }
 
 macro_rules! line {
     ($text:expr, $($argument:tt)*) => {
-        // Names come from somebody's files: whatever is in one, this stays a line. Writing to a string cannot fail.
+        // Names come from foreign files; whatever a name contains, it stays on this line. Writing to a string cannot
+        // fail.
         let _ = writeln!($text, "{}", printable(&format!($($argument)*)));
     };
 }
 
-// Behind the macro, which they use.
+// These come after the macro, because they use it.
 mod budgets;
 mod load;
 mod observed;
 mod start;
 
-/// What an observation found out about the program itself, and what has to be done where there was none.
+/// The facts about the program itself, and the next step if there was no observation.
 fn told(text: &mut String, found: &Found, seen: &Seen) {
     if let Some(next) = next_step(&seen.came) {
         let (how, words) = match &seen.came {
             Came::Ran => ("", ""),
-            Came::NotRun(_) => ("nothing here was observed", ""),
+            Came::NotRun(_) => ("these lines were not observed", ""),
             Came::NotBuilt(_, words) => {
-                ("the program was not built, so nothing here was observed. The last words", words.as_str())
+                ("the program was not built, so these lines were not observed. Its last output", words.as_str())
             }
-            Came::Ended(words) => ("the program ended by itself. Its last words", words.as_str()),
+            Came::Ended(words) => ("the program ended by itself. Its last output", words.as_str()),
             Came::Silent(words) => {
-                ("the program ran and asked the API server for nothing. Its last words", words.as_str())
+                ("the program ran and sent no request to the API server. Its last output", words.as_str())
             }
         };
         line!(text, "# check: {how}{}", if words.is_empty() { "." } else { ":" });
@@ -117,7 +119,7 @@ fn told(text: &mut String, found: &Found, seen: &Seen) {
     for kind in &seen.absent {
         line!(
             text,
-            "# check: seen: it asks for {kind}, which nothing serves: put the definition into `controlPlane.manifests`."
+            "# check: seen: it requests {kind}, which the API server does not have: put the definition into `controlPlane.manifests`."
         );
     }
 }
@@ -156,7 +158,7 @@ fn control_plane(text: &mut String, found: &Found, seen: &Seen) {
     files.dedup();
     let is_of_bases = !files.is_empty();
     if is_of_bases && found.crds.iter().all(|crd| crd.file.parent() == Some(Path::new(BASES))) {
-        // The folder, so that a kind that comes later is there as well.
+        // The folder is named, so that kinds added later are included.
         files = vec![BASES.to_owned()];
     }
     files.extend(found.made.iter().filter(|(name, _)| *name == OBJECTS).map(|(name, _)| (*name).to_owned()));
@@ -179,30 +181,30 @@ fn control_plane(text: &mut String, found: &Found, seen: &Seen) {
         }
     }
     if makes_workloads {
-        line!(text, "  # seen: it makes workloads; the mock makes them ready, as a kubelet and its controllers do.");
+        line!(text, "  # seen: it creates workloads; the mock makes them ready, as a kubelet and its controllers do.");
         line!(text, "  workloads: {{readyAfter: 200ms}}");
     }
     line!(text, "");
 }
 
-/// Whether it is reviews of pods and deployments that its webhooks answer, as far as anybody can tell. Those of its own kinds are no work for
-/// webhooks of these, and reviews of them no work for theirs.
+/// Whether its webhooks review pods and deployments, as far as known. Webhooks for its own kinds cannot review pods,
+/// and webhooks for pods cannot review its kinds.
 fn is_asked_of_pods(found: &Found) -> bool {
     !found.hooks.is_empty() && found.own_hooks().next().is_none()
 }
 
-/// The flags of the program that is started, where they were looked for.
+/// The flags of the started program, if they were searched.
 fn flags(found: &Found) -> Option<&Flags> {
     found.program().and_then(|program| program.habits.flags.as_ref())
 }
 
-/// What `Owns` names for the kind that is churned: by the controller of that kind, or by one of which nothing tells the kind.
+/// The kinds in `Owns` for the churned kind, from its own controller or from controllers of an unknown kind.
 fn owned_kinds<'f>(found: &Found, program: &'f Language) -> Vec<&'f Kind> {
     let of = found.crd().map(|crd| crd.kind.as_str()).unwrap_or_default();
     [of, ""].into_iter().filter_map(|of| program.habits.owned.get(of)).flatten().collect()
 }
 
-/// What `Owns` names, of which the resource is known.
+/// The kinds in `Owns` whose resource is known.
 fn owned(found: &Found) -> Vec<String> {
     let Some(program) = found.program().filter(|_| found.crd().is_some()) else { return Vec::new() };
     let own = found.crd().map(Crd::resource);
@@ -214,7 +216,7 @@ fn is_restored(resource: &str) -> bool {
     RESTORED.contains(&resource)
 }
 
-/// What a program with these flags is told.
+/// The arguments for a program with these flags.
 pub(super) fn arguments(flags: &Flags, found: &Found, has_webhook: bool) -> Vec<String> {
     let mut words = Vec::new();
     if let Some((address, secure)) = flags.metrics() {
@@ -223,7 +225,7 @@ pub(super) fn arguments(flags: &Flags, found: &Found, has_webhook: bool) -> Vec<
     } else if let Some(port) = flags.metrics_port() {
         words.push(format!("--{port}=${{LONGHAUL_METRICS_PORT}}"));
     }
-    // Any port will do: nobody asks there.
+    // Any port will do: no client connects to it.
     words.extend(flags.probes().map(|flag| format!("--{flag}=127.0.0.1:0")));
     let ports = flags.probe_ports().into_iter().zip(crate::scenario::FREE_PORTS);
     words.extend(ports.map(|(flag, port)| format!("--{flag}=${{{port}}}")));
@@ -249,7 +251,7 @@ fn witness(text: &mut String, proposal: &Proposal) {
     }
     if !proposal.untold.is_empty() {
         let untold: Vec<String> = proposal.untold.iter().map(ToString::to_string).collect();
-        line!(text, "  # It does not tell {}, so no budget below asks for them.", untold.join(", nor "));
+        line!(text, "  # It does not report {}, so no budget below needs them.", untold.join(", nor "));
     }
     line!(text, "  witness: {}", proposal.keys);
 }

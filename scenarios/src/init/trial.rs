@@ -1,4 +1,5 @@
-//! What an observation applies: each kind's sample or objects made from its definition, and what goes with them. Pure.
+//! The objects that an observation applies: a sample of each kind, or objects generated from its definition, and their
+//! companions. Pure.
 
 use std::path::PathBuf;
 
@@ -6,16 +7,16 @@ use serde_json::{Value, json};
 
 use super::{Crd, Found, sample};
 
-/// Other objects that are applied beside those that are looked at.
+/// The most other objects that are applied as companions.
 const COMPANY_MAX: usize = 60;
-/// Fields of a sample that are tried.
+/// The most fields of a sample that are tried.
 const CHANGES_MAX: usize = 8;
 
-/// One kind to be tried.
 #[derive(Debug, Clone)]
 pub(crate) struct Trial {
     pub(crate) crd: Crd,
-    /// Samples first, then templates made from the definition, the most likely first. The API server decides which of them is taken.
+    /// Samples first, then templates generated from the definition, the most likely first. The first one that the API
+    /// server accepts is used.
     pub(crate) templates: Vec<(Option<PathBuf>, Value)>,
 }
 
@@ -32,7 +33,7 @@ impl Found {
         samples.chain(made).collect()
     }
 
-    /// All that samples show: what one of them names may be another.
+    /// All objects in the samples, because one sample may refer to another.
     pub(crate) fn company(&self) -> Vec<Value> {
         let samples = self.samples.iter().map(|sample| sample.object().clone());
         let all = self.companions.iter().map(|(_, object)| object.clone()).chain(samples);
@@ -41,7 +42,7 @@ impl Found {
             .collect()
     }
 
-    /// Those of the company that an object names.
+    /// The companions that an object refers to.
     pub(crate) fn named_by(&self, object: &Value) -> Vec<Value> {
         let spec = object["spec"].to_string();
         let is_named = |other: &Value| {
@@ -53,7 +54,7 @@ impl Found {
     }
 }
 
-/// An object without what only a cluster gives it, and without a namespace.
+/// An object without the fields that a cluster adds, and without a namespace.
 fn bare(mut object: Value) -> Value {
     if let Some(metadata) = object["metadata"].as_object_mut() {
         metadata.retain(|key, _| ["name", "labels", "annotations"].contains(&key.as_str()));
@@ -64,7 +65,7 @@ fn bare(mut object: Value) -> Value {
     object
 }
 
-/// The fields of a template that a write may change, each with the placeholder that stands there then.
+/// The fields of a template that a write may change, each with its placeholder.
 pub(crate) fn changes(template: &Value, crd: &Crd) -> Vec<(String, Value)> {
     let mut made = Vec::new();
     placeholders(&template["spec"], "/spec", &mut made);
@@ -75,7 +76,7 @@ pub(crate) fn changes(template: &Value, crd: &Crd) -> Vec<(String, Value)> {
     made
 }
 
-/// Where a template that was made from a definition varies by itself.
+/// Collects the placeholders of a template that was generated from a definition.
 fn placeholders(value: &Value, at: &str, found: &mut Vec<(String, Value)>) {
     match value {
         Value::Object(parts) => {
@@ -90,7 +91,7 @@ fn placeholders(value: &Value, at: &str, found: &mut Vec<(String, Value)>) {
     }
 }
 
-/// The template of which only what was seen to be taken varies.
+/// The template in which only the accepted changes vary.
 pub(crate) fn varying(template: &Value, at: Option<(&str, &Value)>, fixed: &Value) -> Value {
     let mut object = template.clone();
     let mut made = Vec::new();

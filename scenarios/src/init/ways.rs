@@ -1,4 +1,4 @@
-//! The ways in which a project builds and starts its program, as its own files tell them; and where it is deployed. Pure.
+//! The ways to build and start a program according to the project's own files, and its place in a cluster. Pure.
 
 use std::path::PathBuf;
 
@@ -7,19 +7,19 @@ use serde_json::Value;
 use super::Found;
 use super::deployed::Deployed;
 
-/// One way to build and to start the program.
+/// One way to build and start the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Way {
-    /// The command, where something has to be built.
+    /// The build command, if something has to be built.
     pub(crate) build: Option<String>,
-    /// What starts it.
+    /// The start command.
     pub(crate) program: Vec<String>,
-    /// Where both are run, below the project.
+    /// The folder for both commands, below the project.
     pub(crate) folder: PathBuf,
 }
 
 impl Found {
-    /// All of them, the project's own first.
+    /// All ways, the project's own first.
     pub(crate) fn ways(&self) -> Vec<Way> {
         let Some(language) = self.program() else { return Vec::new() };
         let folder = language.folder().to_owned();
@@ -33,7 +33,7 @@ impl Found {
         ways
     }
 
-    /// The objects that the program reads where it is deployed.
+    /// The objects that the deployed program reads.
     pub(crate) fn beside(&self, program: &[String]) -> Vec<Value> {
         let deployed = self.workloads.own(named(program));
         deployed.map(|deployed| self.workloads.objects(deployed).into_iter().cloned().collect()).unwrap_or_default()
@@ -51,7 +51,7 @@ impl Found {
     }
 }
 
-/// The name of the program's file.
+/// The file name of the program.
 fn named(program: &[String]) -> &str {
     program.first().and_then(|word| word.rsplit('/').next()).unwrap_or_default()
 }

@@ -1,6 +1,6 @@
-//! How the software in a folder proves what it saw, and which budgets that decides.
+//! The witness for the software in a folder, and the budgets that it decides.
 //!
-//! Owns the choice. What a witness tells is asked of the witness itself, so that no budget is proposed that a run could not decide. Pure.
+//! Owns the choice. The witness type itself states its abilities, so that no undecidable budget is proposed. Pure.
 
 use reports::budgets::Events;
 use reports::record::Sight;
@@ -13,55 +13,56 @@ use super::yaml::quoted;
 use super::{Found, Framework, Habits};
 use crate::witness::{About, Preset, Witness};
 
-/// How long an outage may take to be made up for; the usual wait of a client is a minute at most, and of these the most are seconds.
+/// Time to recover from an outage. A client usually waits between some seconds and a minute.
 const HEAL: Span = Span::from_secs(20);
 
-/// A witness, and what has to be said of it.
+/// A witness with its comments.
 pub(super) struct Proposal {
-    /// Its keys, in one line of YAML.
+    /// Its keys on one line of YAML.
     pub(super) keys: String,
-    /// Whether that was observed of the program.
+    /// Whether the program was observed to provide it.
     pub(super) is_seen: bool,
-    /// Why this one, and what to look at.
+    /// The reason for the choice, and the values to check.
     pub(super) comments: Vec<String>,
-    /// Variables without which the subject would not say it.
+    /// Variables that make the subject write the witness's lines.
     pub(super) env: Option<(&'static str, &'static str)>,
-    /// The budgets of events that it decides, in one line of YAML.
+    /// The event budgets that it decides, on one line of YAML.
     pub(super) budgets: String,
-    /// What it does not tell.
+    /// Facts that it cannot observe.
     pub(super) untold: Vec<Sight>,
 }
 
-/// The witness for what was seen, or else for what was found.
+/// The witness for the observation, or else for the findings.
 pub(super) fn propose(found: &Found, best: Option<&Reaction>) -> Proposal {
     best.and_then(by_what_was_seen).unwrap_or_else(|| proposed(found))
 }
 
-/// What it writes into the object itself.
+/// The witness from fields that the program writes into the object itself.
 fn by_what_was_seen(best: &Reaction) -> Option<Proposal> {
     let seen = |keys: &Value, comment: &str| Some(Proposal { is_seen: true, ..proposal(keys, &[comment], None) });
     if best.observes {
         return seen(
             &json!({"kind": "status"}),
-            "It wrote the generation into `status.observedGeneration`: that is the proof.",
+            "It wrote the generation into `status.observedGeneration`, which proves the observation.",
         );
     }
     if let Some(condition) = best.conditions.first() {
         let keys = json!({"kind": "status", "condition": condition});
-        return seen(&keys, "It wrote this condition with the generation that it handled: that is the proof.");
+        return seen(
+            &keys,
+            "It wrote this condition with the generation that it handled, which proves the observation.",
+        );
     }
     match best.finalizers.as_slice() {
         [name] if best.is_gone != Some(false) => {
             let keys = json!({"kind": "finalizer", "name": name});
-            return seen(&keys, "It held the object by this finalizer, and let it go after its deletion.");
+            return seen(&keys, "It added this finalizer to the object, and removed it after the deletion.");
         }
         _ => {}
     }
     let has_children = best.children.iter().any(|child| child.by == By::Owner && !child.varies);
     has_children
-        .then(|| {
-            seen(&json!({"kind": "children"}), "It made children for the object: that is the proof that it saw it.")
-        })
+        .then(|| seen(&json!({"kind": "children"}), "It made children for the object, which proves the observation."))
         .flatten()
 }
 
@@ -78,35 +79,35 @@ fn proposed(found: &Found) -> Proposal {
         .unwrap_or_else(|| by_lines(found, framework))
 }
 
-/// The generation that it repeats in the status, where the definition has room for it and no source says that nobody writes it.
+/// The generation in the status, if the definition has the field and the sources may write it.
 fn by_generation(found: &Found, habits: &Habits) -> Option<Proposal> {
     let crd = found.crd()?;
     if crd.observes && habits.observes != Some(false) {
-        let comment = "Its custom resources have `status.observedGeneration`: what it writes there is the proof.";
+        let comment = "Its custom resources have `status.observedGeneration`: a write there proves the observation.";
         return Some(proposal(&json!({"kind": "status"}), &[comment], None));
     }
     let condition = habits.condition.as_ref().filter(|_| crd.has_conditions)?;
-    let comment = "It writes this condition with the generation that it handled: that is the proof.";
+    let comment = "It writes this condition with the generation that it handled, which proves the observation.";
     Some(proposal(&json!({"kind": "status", "condition": condition}), &[comment], None))
 }
 
-/// The finalizer by which it holds objects.
+/// The finalizer that it holds objects with.
 fn by_finalizer(framework: Option<Framework>, habits: &Habits) -> Option<Proposal> {
     let name = habits.finalizer.as_ref()?;
     let comments: &[&str] = match framework {
         Some(Framework::Kopf) => &[
-            "kopf holds each object by this finalizer, because of a handler of deletions, a timer or a daemon.",
+            "kopf adds this finalizer to each object, because of a handler of deletions, a timer or a daemon.",
             "check: one of them is for this resource.",
         ],
         Some(Framework::JavaOperatorSdk) => {
-            &["With a cleaner the Java Operator SDK holds each object by this finalizer."]
+            &["With a cleaner the Java Operator SDK adds this finalizer to each object."]
         }
-        _ => &["It holds each object by this finalizer, and lets it go when it has tidied up."],
+        _ => &["It adds this finalizer to each object, and removes it after its cleanup."],
     };
     Some(proposal(&json!({"kind": "finalizer", "name": name}), comments, None))
 }
 
-/// The lines of its log.
+/// The witness from lines of its log.
 fn by_lines(found: &Found, framework: Option<Framework>) -> Proposal {
     match framework {
         Some(Framework::Kopf) => preset(
@@ -119,7 +120,7 @@ fn by_lines(found: &Found, framework: Option<Framework>) -> Proposal {
             found,
             Preset::KubeRs,
             &[
-                "Whatever is logged while kube-rs reconciles an object names it.",
+                "Every log line during a reconciliation of kube-rs names the object.",
                 "check: it logs something then, at this level.",
             ],
             Some(("RUST_LOG", "info")),
@@ -129,13 +130,13 @@ fn by_lines(found: &Found, framework: Option<Framework>) -> Proposal {
             let logged: &[&str] = if has_zap {
                 &[
                     "controller-runtime logs each reconciliation at the level that `--zap-log-level=5` above asks for.",
-                    "A line with uid and resourceVersion tells of versions too, by a `pattern`: docs/witnesses.md.",
+                    "A line with uid and resourceVersion also proves versions, by a `pattern`: docs/witnesses.md.",
                 ]
             } else {
                 &[
-                    "What a reconciler logs with `log.FromContext(ctx)` names its object.",
+                    "Log lines of a reconciler from `log.FromContext(ctx)` name the object.",
                     "check: it logs something for each; with the usual flags `--zap-log-level=5` does.",
-                    "A line with uid and resourceVersion tells of versions too, by a `pattern`: docs/witnesses.md.",
+                    "A line with uid and resourceVersion also proves versions, by a `pattern`: docs/witnesses.md.",
                 ]
             };
             preset(found, Preset::ControllerRuntime, logged, None)
@@ -154,13 +155,13 @@ fn by_lines(found: &Found, framework: Option<Framework>) -> Proposal {
     }
 }
 
-/// Whether it is by lines of its log that controller-runtime proves what it saw.
+/// Whether log lines of controller-runtime are the witness.
 pub(super) fn needs_lines(found: &Found) -> bool {
     let habits = found.program().map(|program| program.habits.clone()).unwrap_or_default();
     by_generation(found, &habits).is_none() && habits.finalizer.is_none()
 }
 
-/// The known lines of a library.
+/// The known log lines of a library.
 fn preset(found: &Found, library: Preset, comments: &[&str], env: Option<(&'static str, &'static str)>) -> Proposal {
     let mut keys = json!({"kind": "log", "preset": library});
     if let Some(crd) = found.crd() {
@@ -170,7 +171,7 @@ fn preset(found: &Found, library: Preset, comments: &[&str], env: Option<(&'stat
 }
 
 fn proposal(keys: &Value, comments: &[&str], env: Option<(&'static str, &'static str)>) -> Proposal {
-    // A witness that is not one tells nothing, and `longhaul check` says what is wrong with it.
+    // An invalid witness observes nothing, and `longhaul check` reports the error in it.
     let witness =
         serde_json::from_value::<Witness>(keys.clone()).unwrap_or(Witness::None(crate::witness::Nothing::default()));
     let sees = witness.sees(&About::default());
@@ -185,7 +186,7 @@ fn proposal(keys: &Value, comments: &[&str], env: Option<(&'static str, &'static
     let unseen: Vec<&str> = reports::judge::unseen_by(sees, &all).into_iter().map(|(key, _)| key).collect();
     let is_told = |key: &str| !unseen.contains(&key);
     let heal = HEAL.to_string();
-    // Where versions are told, `missed` says more than `unseen`.
+    // If a witness sees versions, `missed` says more than `unseen`.
     let budgets: Vec<String> =
         [("missed", "0"), ("unseen", "0"), ("ghost", "0"), ("regressed", "0"), ("heal", heal.as_str())]
             .into_iter()
@@ -197,7 +198,7 @@ fn proposal(keys: &Value, comments: &[&str], env: Option<(&'static str, &'static
     Proposal { keys: flow(keys), is_seen: false, comments, env, budgets: format!("{{{}}}", budgets.join(", ")), untold }
 }
 
-/// A mapping of texts in one line, the kind first.
+/// A mapping of strings on one line, with `kind` first.
 fn flow(keys: &Value) -> String {
     let pairs = keys.as_object().into_iter().flatten();
     let mut pairs: Vec<(bool, String)> = pairs
@@ -236,7 +237,8 @@ mod tests {
         Found { languages: vec![language], crds: vec![crd], ..Found::default() }
     }
 
-    /// The generation proves most; where nobody writes it, the condition that has it, then the finalizer.
+    /// The generation proves most. If the program does not write it, the condition with the generation comes next, then
+    /// the finalizer.
     #[test]
     fn what_the_sources_tell_comes_before_the_lines_of_a_library() {
         let mut found = found(Some(Framework::ControllerRuntime), Some("widgets.example.com/hold"), true);
@@ -250,7 +252,7 @@ mod tests {
         assert_eq!(propose(&found, None).keys, "{kind: status}");
     }
 
-    /// What is written beside each witness is what it tells, and nothing that it does not.
+    /// The budgets beside each witness are exactly those that it decides.
     #[test]
     fn the_budgets_are_those_that_the_witness_decides() {
         let marker = Some("kopf.zalando.org/KopfFinalizerMarker");

@@ -1,4 +1,4 @@
-//! The words and variables with which a program is started: what the run says, what its help knows, what its manifests give it. Pure.
+//! The arguments and variables that start a program: from the run, from its help text, and from its manifests. Pure.
 
 use std::sync::LazyLock;
 
@@ -11,14 +11,14 @@ use crate::init::go::Flags;
 use crate::init::help::Help;
 use crate::init::text::arguments;
 
-/// Words of a manifest that are repeated.
+/// The most arguments that are taken from a manifest.
 const WORDS_MAX: usize = 40;
-/// Bytes of such a word: values may name each other, and would grow without end.
+/// Longest such argument, in bytes. Values may refer to each other and would otherwise grow without end.
 const WORD_BYTES_MAX: usize = 4096;
-/// Variables that mean this machine and this run, whatever an image has in them.
+/// Variables that belong to this machine and run, whatever an image sets.
 const OWN: [&str; 3] = ["KUBECONFIG", "PATH", "HOME"];
 
-/// The words, the program first, and its variables.
+/// The arguments, with the program first, and its variables.
 pub(crate) fn words(
     found: &Found,
     program: &[String],
@@ -31,7 +31,7 @@ pub(crate) fn words(
     let flags = Flags::of_help(help);
     let mut run: Vec<String> = program.to_vec();
     run.extend(command.map(str::to_owned));
-    // Whether it serves reviews is seen; a certificate that it does not want is left out again.
+    // It is not known yet whether it serves reviews; an unwanted certificate is removed later.
     let own = arguments(&flags, found, true);
     let known: Vec<String> = own.iter().map(|word| flag_of(word).to_owned()).collect();
     run.extend(own);
@@ -48,7 +48,7 @@ pub(crate) fn words(
     (run, variables)
 }
 
-/// The command of the program that a manifest or an image names, where its help has commands.
+/// The command of the program in a manifest or an image, if its help lists commands.
 pub(crate) fn commands<'h>(found: &Found, program: &str, help: &'h Help) -> Vec<&'h str> {
     let deployed = found.workloads.own(program);
     let words = deployed.into_iter().flat_map(|deployed| deployed.command.iter().skip(1).chain(&deployed.arguments));
@@ -63,7 +63,7 @@ pub(crate) fn commands<'h>(found: &Found, program: &str, help: &'h Help) -> Vec<
     all
 }
 
-/// `${NAME:=default}`, as tools that install manifests put it (envsubst, clusterctl): where nobody sets the name, the default.
+/// `${NAME:=default}`, as in manifests for envsubst or clusterctl: an unset name has the default.
 static DEFAULTED: LazyLock<Regex> =
     LazyLock::new(|| crate::init::pattern(r"\$\{[A-Za-z_][A-Za-z0-9_]*:?[=-]((?u:[^{}]*))\}"));
 
@@ -72,7 +72,8 @@ fn flag_of(word: &str) -> &str {
     word.trim_start_matches('-').split('=').next().unwrap_or_default()
 }
 
-/// The flags of a container, each with its value in one word. What names a file of the image, or what only a cluster knows, is left out.
+/// The flags of a container, each with its value in one argument. Paths of the image and values that exist only in a
+/// cluster are left out.
 fn given(deployed: &Deployed, variables: &[(String, String)]) -> Vec<String> {
     let all: Vec<&String> = deployed.command.iter().skip(1).chain(&deployed.arguments).take(WORDS_MAX).collect();
     let mut words = Vec::new();
@@ -89,7 +90,7 @@ fn given(deployed: &Deployed, variables: &[(String, String)]) -> Vec<String> {
     words
 }
 
-/// `$(NAME)` as Kubernetes puts it; nothing where a name has no value.
+/// An argument with `$(NAME)` replaced as Kubernetes does; `None` if a name has no value.
 fn put(word: &str, variables: &[(String, String)]) -> Option<String> {
     let mut text = word.to_owned();
     for (name, value) in variables.iter().filter(|(_, value)| value.len() <= WORD_BYTES_MAX) {
@@ -101,7 +102,7 @@ fn put(word: &str, variables: &[(String, String)]) -> Option<String> {
     (!text.contains("$(")).then(|| escaped(&DEFAULTED.replace_all(&text, "$1")))
 }
 
-/// A text of which nothing is a variable of the run.
+/// A text in which nothing is read as a variable of the run.
 fn escaped(text: &str) -> String {
     text.replace("${", "$${")
 }
@@ -114,18 +115,18 @@ fn variables(found: &Found, deployed: &Deployed) -> Vec<(String, String)> {
     };
     let mut all: Vec<(String, String)> = Vec::new();
     for (name, value) in deployed.variables.iter().take(WORDS_MAX).filter_map(value) {
-        // One that names another before it, as Kubernetes puts it.
+        // As in Kubernetes, a value may refer to an earlier variable.
         let value = put(&value, &all).unwrap_or_else(|| escaped(&value));
         all.push((name, value));
     }
     all
 }
 
-/// The words of a command, and its variables.
+/// The arguments of a command, and its variables.
 type Words = (Vec<String>, Vec<(String, String)>);
 
-/// The words and variables with a port of the run in the place of each that the program chose itself, where a flag or a variable tells of it.
-/// None where nothing is to be moved.
+/// The arguments and variables with ports of the run in place of the program's own ports, if a flag or a variable sets
+/// them. `None` if there is nothing to replace.
 pub(crate) fn ports_moved(
     run: &[String],
     variables: &[(String, String)],
@@ -154,7 +155,7 @@ pub(crate) fn ports_moved(
     is_moved.then_some((run, variables))
 }
 
-/// What stands before the port of an address, where the text is one with this port: nothing for a port alone.
+/// The part before the port, if the text is an address with this port; empty for a port alone.
 fn address(text: &str, port: u16) -> Option<String> {
     if text == port.to_string() {
         return Some(String::new());
@@ -164,7 +165,7 @@ fn address(text: &str, port: u16) -> Option<String> {
     is_own.then(|| "127.0.0.1:".to_owned())
 }
 
-/// The variable for the port of a flag of this name, that nothing has yet.
+/// An unused variable for the port of a flag with this name.
 fn variable(name: &str, run: &[String], variables: &[(String, String)]) -> &'static str {
     let is_taken = |variable: &str| {
         let written = format!("${{{variable}}}");

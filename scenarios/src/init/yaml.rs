@@ -1,18 +1,18 @@
-//! Writing YAML by hand, with comments between: what comes from a stranger's file is written as the text that it is.
+//! Writes YAML by hand, with comments in between. Text from foreign files is quoted.
 //!
-//! Owns the quoting. Whatever a text holds, it stays in its line and in its place. Pure.
+//! Owns the quoting. Any text stays on its line and in its place. Pure.
 
 use std::fmt::Write as _;
 
 use reports::outside::is_hidden;
 use serde_json::Value;
 
-/// An object of Kubernetes as its tools read it, by YAML 1.1: `0644` is a number of base 8.
+/// A Kubernetes object, read by YAML 1.1 like in Kubernetes' own tools: `0644` is an octal number.
 pub(super) fn object(text: &str) -> Result<Value, serde_saphyr::Error> {
     serde_saphyr::from_str_with_options(text, serde_saphyr::options! { legacy_octal_numbers: true })
 }
 
-/// A scalar of YAML that is read as the text that it is.
+/// A YAML scalar that is read as exactly this string.
 pub(super) fn quoted(text: &str) -> String {
     let is_plain = text.chars().all(|char| char.is_ascii_alphanumeric() || "./_-=".contains(char))
         && text.starts_with(|char: char| char.is_ascii_alphabetic() || char == '.' || char == '/');
@@ -25,21 +25,21 @@ pub(super) fn quoted(text: &str) -> String {
     }
 }
 
-/// What YAML, old or new, reads as something else than a text.
+/// Whether any version of YAML reads the text as something else than a string.
 fn is_word_of_yaml(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
     matches!(lower.as_str(), "y" | "n" | "yes" | "no" | "on" | "off" | "true" | "false" | "null" | ".inf" | ".nan")
         || text.parse::<f64>().is_ok()
 }
 
-/// In double quotes, where YAML knows JSON's escapes.
+/// Text in double quotes, where YAML has JSON's escapes.
 fn escaped(text: &str) -> String {
     let mut out = String::from("\"");
     for char in text.chars() {
         match char {
             '"' | '\\' => out.extend(['\\', char]),
             char if !is_hidden(char) => out.push(char),
-            // YAML has no pairs of surrogates. Writing to a string cannot fail.
+            // YAML has no surrogate pairs. Writing to a string cannot fail.
             char if u32::from(char) > 0xffff => {
                 let _ = write!(out, "\\U{:08x}", u32::from(char));
             }
@@ -52,12 +52,12 @@ fn escaped(text: &str) -> String {
     out
 }
 
-/// A text that is put into a comment or a sentence: one line, and nothing that a terminal would obey.
+/// Text for a comment or a sentence: one line without control characters.
 pub(super) fn printable(text: &str) -> String {
     crate::shown::line(text).into_owned()
 }
 
-/// A value as a block, each line indented so far; an empty mapping or list stands in one line.
+/// A value as a block with this indentation; an empty mapping or list stands on one line.
 pub(super) fn block(value: &Value, indent: usize, out: &mut String) {
     let space = " ".repeat(indent);
     match value {
@@ -103,7 +103,7 @@ mod tests {
 
     use super::*;
 
-    /// Whatever a file holds comes back as it is, and stays in its line.
+    /// Any text is read back unchanged, and stays on its line.
     #[test]
     fn what_is_written_is_read_as_it_was() {
         let value = json!({

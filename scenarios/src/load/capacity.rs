@@ -1,5 +1,5 @@
-//! The highest rate at which a webhook meets its limits: which rate to try next, when to stop, and what a broken limit means.
-//! Pure: it measures nothing.
+//! The search for the highest rate at which a webhook meets its limits: the next rate, the end, and the reading of a
+//! broken limit. Pure: it measures nothing.
 
 use loadgen::admission::{Counts, Interval};
 use reports::judge::{Finding, Verdict};
@@ -10,50 +10,48 @@ use units::{Rate, Span};
 
 use super::limits::{Limits, sent_share};
 
-/// Rates are multiplied by this until a limit breaks, or divided until none does.
+/// Factor between rates: multiplied until a limit breaks, or divided until none does.
 const FACTOR: f64 = 2.0;
-/// The search ends when the broken rate is at most this much above the good one.
+/// The search ends once the broken rate is at most this factor above the good one.
 const PRECISION: f64 = 1.05;
-/// A rate that a longer look does not confirm is lowered by so much.
+/// Factor for a rate that a longer measurement does not confirm.
 const STEP_DOWN: f64 = 0.9;
-/// Looks in all, confirmations apart: from 1/s to 50,000/s by doubling takes 16, the bisection five more.
+/// The most stages, confirmations apart: from 1/s to 50,000/s by doubling takes 16, the bisection five more.
 pub(crate) const STAGES_MAX: u32 = 22;
-/// Confirmations: a rate that is not held three times in a row, lowered each time, is no capacity.
+/// The most confirmations. If three in a row fail, each at a lower rate, there is no capacity.
 pub(crate) const CONFIRMATIONS_MAX: u32 = 3;
-/// A confirmation is so much longer than a stage.
+/// Length of a confirmation, as a multiple of a stage.
 pub(crate) const CONFIRMATION_LONGER: u32 = 3;
-/// A stage at a low rate is lengthened up to so many times, until its percentiles have enough answers.
+/// The most that a stage at a low rate is lengthened, until its percentiles have enough answers.
 pub(crate) const LENGTHENED_MAX: u32 = 6;
-/// Nothing slower than this is looked for.
+/// Lowest rate that is tried.
 const LOWEST: f64 = 1.0;
-/// Where the calls that were under way leave so much of the in-flight limit free, it was not full: the generator was behind.
+/// If the calls under way left this share of the in-flight limit free, it was not full, and the generator was too slow.
 const IN_FLIGHT_BUSY: f64 = 0.8;
 
-/// What to measure next.
+/// The next measurement.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Next {
-    /// A short look at this rate.
+    /// A short measurement at this rate.
     Try(f64),
-    /// A longer look at this rate, which the search has ended at.
+    /// A longer measurement at this rate, where the search ended.
     Confirm(f64),
-    /// Nothing: the end.
+    /// No more measurements.
     End(Outcome),
 }
 
-/// What the search has found, in requests per second.
+/// The result of the search, in requests per second.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Outcome {
-    /// A longer measurement confirmed it.
     Confirmed(f64),
-    /// The limits were met at the highest rate that may be tried, and confirmed there.
+    /// The limits were met and confirmed at the highest allowed rate.
     AtLeast(f64),
-    /// No rate was found at which they are met.
+    /// No rate met the limits.
     None,
-    /// Measurements at the same rates disagree.
+    /// Measurements at equal rates disagree.
     Unconfirmed,
 }
 
-/// The state of a search.
 #[derive(Debug, Clone)]
 pub(crate) struct Search {
     start: f64,
@@ -81,7 +79,6 @@ impl Search {
         }
     }
 
-    /// What to measure next.
     pub(crate) fn next(&self) -> Next {
         if let Some(rate) = self.confirmed {
             return Next::End(if rate >= self.highest { Outcome::AtLeast(rate) } else { Outcome::Confirmed(rate) });
@@ -106,7 +103,7 @@ impl Search {
         }
     }
 
-    /// What became of the measurement that [`Search::next`] asked for.
+    /// Records the result of the measurement that [`Search::next`] asked for.
     pub(crate) fn record(&mut self, met: bool) {
         match self.next() {
             Next::Try(rate) => {
@@ -122,12 +119,12 @@ impl Search {
     }
 }
 
-/// Rates that people can read; below 20/s tenths matter.
+/// Rounded rates; below 20/s tenths matter.
 fn whole(rate: f64) -> f64 {
     if rate < 20.0 { (rate * 10.0).round() / 10.0 } else { rate.round() }
 }
 
-/// Who broke a limit.
+/// The program that broke a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Culprit {
@@ -135,40 +132,38 @@ pub(crate) enum Culprit {
     Generator,
 }
 
-/// One measurement of the search, for people and programs.
+/// One measurement of the search, for the text and the JSON output.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Stage {
     pub(crate) rate_per_second: f64,
     pub(crate) length_ms: u64,
     pub(crate) confirmation: bool,
-    /// SHA-256 over payloads and arrivals of the plan that was sent.
+    /// SHA-256 over payloads and arrivals of the sent plan.
     pub(crate) fingerprint: String,
     pub(crate) met: bool,
-    /// Whether there were too few answers to say.
+    /// Whether there were too few answers to decide.
     pub(crate) undecided: bool,
     pub(crate) sent_share: f64,
     pub(crate) errors: u64,
     pub(crate) p50_us: Option<u64>,
     pub(crate) p99_us: Option<u64>,
     pub(crate) lateness_p99_us: Option<u64>,
-    /// Who broke it; none where the limits were met.
+    /// The program that broke the limit; null if the limits were met.
     pub(crate) culprit: Option<Culprit>,
-    /// What was broken, in a sentence.
+    /// The broken limit, in a sentence.
     pub(crate) why: Option<String>,
 }
 
-/// What was sent in a stage.
+/// The load of a stage.
 pub(crate) struct Tried {
-    /// Requests per second.
     pub(crate) rate: f64,
     pub(crate) length: Span,
     pub(crate) confirmation: bool,
-    /// That of the plan.
+    /// Fingerprint of the plan.
     pub(crate) fingerprint: String,
 }
 
-/// Judges a measurement at a rate.
 pub(crate) fn stage(tried: Tried, total: &Interval, context: &Context<'_>) -> Stage {
     let Tried { rate, length, confirmation, fingerprint } = tried;
     let findings = context.findings(total);
@@ -192,22 +187,23 @@ pub(crate) fn stage(tried: Tried, total: &Interval, context: &Context<'_>) -> St
     }
 }
 
-/// What stages are held against.
+/// The limits of all stages.
 pub(crate) struct Context<'a> {
     pub(crate) limits: &'a Limits,
     pub(crate) max_in_flight: u32,
 }
 
 impl Context<'_> {
-    /// Sending first: it is the condition of every other number.
+    /// The findings, with the sending first: it is the condition of all other numbers.
     pub(crate) fn findings(&self, total: &Interval) -> Vec<Finding> {
         let mut findings = vec![super::limits::sending(total)];
         findings.extend(self.limits.judge(total));
         findings
     }
 
-    /// Whether the generator itself is to blame. It is when requests were dropped although the calls under way (by Little's
-    /// law, rate times service time) left room, or when the answers would have met the limit had they been asked in time.
+    /// Whether the generator itself is to blame. It is if requests were dropped although the calls under way (by
+    /// Little's law, rate times service time) left room. It also is if the answers would have met the limit had the
+    /// requests been sent in time.
     fn culprit(&self, finding: &Finding, rate: f64, total: &Interval) -> Culprit {
         if finding.verdict == Verdict::Invalid {
             let under_way = rate * sent_share(total) * total.service.mean() / 1e6;
@@ -226,15 +222,15 @@ impl Context<'_> {
     }
 }
 
-/// How long a stage at this rate is: long enough for its percentiles to be known, where that is possible.
+/// Length of a stage at this rate: long enough to decide its percentiles, if possible.
 pub(crate) fn length(rate: f64, stage: Span, limits: &Limits) -> Span {
-    // A little more than needed: calls that are cut off have no answer.
+    // A little more than needed, because calls that are cut off have no answer.
     let needed_s = limits.samples_needed() as f64 / rate * 1.05;
     let longest = stage.0 * LENGTHENED_MAX;
     Span(std::time::Duration::from_secs_f64(needed_s.clamp(stage.0.as_secs_f64(), longest.as_secs_f64())))
 }
 
-/// One line a stage.
+/// One line per stage.
 pub(crate) fn line(stage: &Stage) -> String {
     let time = |us: Option<u64>| us.map_or_else(|| "-".to_owned(), words::micros);
     let rate = Rate::per_second(stage.rate_per_second);
@@ -257,7 +253,7 @@ pub(crate) fn line(stage: &Stage) -> String {
     )
 }
 
-/// The heads of the columns of [`line()`].
+/// Headings of the columns of [`line()`].
 pub(crate) fn heads() -> String {
     format!("{:>9} {:>5} {:>8} {:>8} {:>8} {:>7} {:>8}", "rate", "for", "sent", "p50", "p99", "errors", "late p99")
 }
@@ -267,7 +263,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Searches a webhook that meets its limits up to `capacity`; (outcome, stages tried, confirmations).
+    /// Searches a webhook that meets its limits up to `capacity`. Returns (outcome, stages tried, confirmations).
     fn search(start: f64, highest: f64, capacity: f64) -> (Outcome, u32, u32) {
         let mut search = Search::new(start, highest);
         loop {
@@ -279,7 +275,7 @@ mod tests {
     }
 
     proptest! {
-        /// Wherever the search begins, it ends within the precision below the capacity, and within its bounds.
+        /// From any start, the search ends within the precision below the capacity, and within its bounds.
         #[test]
         fn the_capacity_is_found(start in 1.0f64..20_000.0, capacity in 1.0f64..49_000.0) {
             let (outcome, stages, confirmations) = search(start, 50_000.0, capacity);
@@ -313,7 +309,7 @@ mod tests {
         total
     }
 
-    /// A late generator and a slow webhook break the same limit; the report must not blame one for the other.
+    /// A late generator and a slow webhook break the same limit; the report must not confuse them.
     #[test]
     fn the_generator_is_told_from_the_webhook() {
         let limits = Limits { p99: Some(Span::from_millis(20)), ..Limits::default() };

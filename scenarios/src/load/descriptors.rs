@@ -1,14 +1,14 @@
-//! Enough file descriptors for the connections that may be open, or a refusal before anything starts.
+//! File descriptors for all connections, or a refusal before anything starts.
 
 use anyhow::bail;
 use loadgen::admission::{Client, Config};
 
 use crate::descriptors;
 
-/// What the process needs beside connections: its standard streams, log files, event loops, pipes of workers.
+/// Descriptors beside connections: standard streams, log files, event loops, pipes of workers.
 const BESIDES: u64 = 64;
 
-/// Raises the process's own limit as far as it may, and refuses when that does not reach.
+/// Raises the process's own limit as far as allowed. Fails if that is not enough.
 pub(crate) fn provide(config: &Config) -> anyhow::Result<()> {
     let connections = connections(config);
     match descriptors::raise(connections + BESIDES) {
@@ -17,7 +17,7 @@ pub(crate) fn provide(config: &Config) -> anyhow::Result<()> {
     }
 }
 
-/// Connections that may be open at once: over HTTP/1.1 one for each call.
+/// The most connections that may be open at once: over HTTP/1.1 one per call.
 fn connections(config: &Config) -> u64 {
     match config.client {
         Client::Http2 => u64::from(config.connections.unwrap_or(1)) * u64::from(config.threads),
@@ -25,7 +25,7 @@ fn connections(config: &Config) -> u64 {
     }
 }
 
-/// Why there are too few, and what to do. `most` is what this process may have.
+/// The reason for the refusal, and the remedy. `most` is the limit of this process.
 fn refusal(client: Client, connections: u64, most: u64) -> String {
     let (what, flag) = match client {
         Client::Http2 => ("connections", "--connections"),
@@ -58,7 +58,7 @@ mod tests {
         assert_eq!(of(serde_json::json!({"client": "http2", "connections": 3, "threads": 4})), 12);
     }
 
-    /// Nobody is told to write what would be refused.
+    /// The advice never names a value that would be refused.
     #[test]
     fn what_is_advised_is_possible() {
         assert_eq!(

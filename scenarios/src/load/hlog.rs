@@ -1,4 +1,5 @@
-//! The `.hlog` of a measurement: every interval of every histogram, in the standard format, under the tags of run records.
+//! The `.hlog` file of a measurement: every interval of every histogram, in the standard format, under the tags of run
+//! records.
 
 use std::path::Path;
 
@@ -17,7 +18,7 @@ pub(crate) fn tagged(interval: &Interval) -> [(&'static str, &Histogram<u64>); 5
     ]
 }
 
-/// The same, to be filled.
+/// The same histograms, mutable.
 pub(crate) fn tagged_mut(interval: &mut Interval) -> [(&'static str, &mut Histogram<u64>); 5] {
     [
         (tag::RESPONSE_ALLOWED, &mut interval.response_allowed),
@@ -28,7 +29,6 @@ pub(crate) fn tagged_mut(interval: &mut Interval) -> [(&'static str, &mut Histog
     ]
 }
 
-/// The file being written.
 pub(crate) struct Log(HistogramLog);
 
 impl Log {
@@ -37,7 +37,7 @@ impl Log {
         HistogramLog::create(path.to_owned(), &jiff::Timestamp::now().to_string()).map(Self)
     }
 
-    /// Appends an interval. Empty histograms are left out.
+    /// Appends an interval; empty histograms are left out.
     pub(crate) fn append(&mut self, start_ms: u64, end_ms: u64, interval: &Interval) -> Result<(), Error> {
         for (tag, histogram) in tagged(interval).into_iter().filter(|(_, histogram)| !histogram.is_empty()) {
             self.0.append(tag, start_ms, end_ms, histogram)?;

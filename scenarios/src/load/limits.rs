@@ -1,4 +1,4 @@
-//! What a measurement is held against, and what became of it. Pure.
+//! The limits of a measurement, and the findings about them. Pure.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,30 +10,30 @@ use reports::record::{quantile_us, samples_needed};
 use reports::words;
 use units::Span;
 
-/// A run that sends less than this share of its plan was not the planned load.
+/// Smallest share of the plan that must be sent; with less, it was not the planned load.
 pub(crate) const SENT_LEAST: f64 = 0.99;
 
-/// A share of errors from fewer calls is chance.
+/// With fewer calls, a share of errors is chance.
 const ERROR_CALLS_LEAST: u64 = 100;
 
-/// Limits of response time and errors. Each that is not given is not judged.
+/// Limits of response time and errors. A limit that is not given is not judged.
 #[derive(Debug, Clone, Copy, Default, PartialEq, clap::Args)]
 pub(crate) struct Limits {
-    /// Exit 1 when half of the answers take longer, from the planned time on.
+    /// Exit 1 if half of the answers take longer. Times count from the planned time.
     #[arg(long, value_name = "TIME")]
     pub(crate) p50: Option<Span>,
-    /// Exit 1 when more than one answer in a hundred takes longer.
+    /// Exit 1 if more than one answer in a hundred takes longer.
     #[arg(long, value_name = "TIME")]
     pub(crate) p99: Option<Span>,
-    /// Exit 1 when more than one answer in a thousand takes longer.
+    /// Exit 1 if more than one answer in a thousand takes longer.
     #[arg(long, value_name = "TIME")]
     pub(crate) p999: Option<Span>,
-    /// Exit 1 when more than this share of the calls ends without a valid answer, such as `0.1%`.
+    /// Exit 1 if more than this share of the calls ends without a valid answer, such as `0.1%`.
     #[arg(long, value_name = "SHARE")]
     pub(crate) errors: Option<Percent>,
 }
 
-/// A share of a hundred, written `0.1%`.
+/// A percentage, written `0.1%`.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 pub(crate) struct Percent(pub(crate) f64);
 
@@ -56,7 +56,7 @@ impl fmt::Display for Percent {
 }
 
 impl Limits {
-    /// Compares each limit that was given.
+    /// Compares the measurement with each given limit.
     pub(crate) fn judge(&self, total: &Interval) -> Vec<Finding> {
         let response = total.response();
         let mut findings = Vec::new();
@@ -69,7 +69,7 @@ impl Limits {
         findings
     }
 
-    /// In words: `p99 20ms, errors 0.1%`.
+    /// The limits in words, such as `p99 20ms, errors 0.1%`.
     pub(crate) fn describe(&self) -> String {
         let mut parts: Vec<String> = [("p50", self.p50), ("p99", self.p99), ("p99.9", self.p999)]
             .into_iter()
@@ -79,7 +79,7 @@ impl Limits {
         parts.join(", ")
     }
 
-    /// The answers that the strictest limit needs before it may decide.
+    /// The number of answers that the strictest limit needs for a decision.
     pub(crate) fn samples_needed(&self) -> u64 {
         let of = |limit: Option<Span>, parts| limit.map_or(0, |_| samples_needed(parts));
         let errors = self.errors.map_or(0, |_| ERROR_CALLS_LEAST);
@@ -92,7 +92,7 @@ pub(crate) fn sent_share(total: &Interval) -> f64 {
     if total.counts.planned == 0 { 0.0 } else { total.counts.sent as f64 / total.counts.planned as f64 }
 }
 
-/// Whether the generator kept to its plan; the condition of every other number.
+/// Whether the generator kept to its plan; this is the condition of all other numbers.
 pub(crate) fn sending(total: &Interval) -> Finding {
     let share = sent_share(total);
     let enough = share >= SENT_LEAST;
@@ -100,8 +100,8 @@ pub(crate) fn sending(total: &Interval) -> Finding {
         format!("{:.2} % of the planned requests were sent", share * 100.0)
     } else {
         format!(
-            "only {:.2} % of the planned requests were sent, {} found every call that may be in flight under way: lower the \
-             rate, or raise --max-in-flight when the webhook should take more calls at once",
+            "only {:.2} % of the planned requests were sent, {} came while --max-in-flight calls were open: lower the rate, or raise \
+             --max-in-flight if the webhook should take more calls at once",
             share * 100.0,
             words::count(total.counts.overflow)
         )
@@ -117,7 +117,7 @@ pub(crate) fn sending(total: &Interval) -> Finding {
     }
 }
 
-/// Where no call was answered as a webhook answers, there is nothing to hold against a limit: how fast calls fail is no response time.
+/// A finding if no call got an answer of a webhook: the speed of failures is no response time.
 pub(crate) fn answered(total: &Interval) -> Option<Finding> {
     let counts = &total.counts;
     let ended = counts.sent.saturating_sub(counts.abandoned);
@@ -131,14 +131,14 @@ pub(crate) fn answered(total: &Interval) -> Option<Finding> {
         observed: "0".to_owned(),
         limit: "at least 1".to_owned(),
         text: format!(
-            "none of {} ended in a valid answer: these are the times of failures, not of a webhook",
+            "none of {} got a valid answer, so the times are those of failures",
             words::counted(ended, "call")
         ),
         used_pct: None,
     })
 }
 
-/// The worst of the findings, or a pass when there is nothing to say.
+/// The worst of the findings; a pass if there are none.
 pub(crate) fn worst(findings: &[Finding]) -> Verdict {
     findings.iter().map(|finding| finding.verdict).max().unwrap_or(Verdict::Pass)
 }
@@ -222,7 +222,8 @@ mod tests {
         assert!(few[0].1.contains("it needs 10,000 answers, run longer"), "{}", few[0].1);
     }
 
-    /// An error counts as an answer that somebody waited for, so a fast 500 does not hide and a slow one is in the percentile.
+    /// An error counts as an answer that the caller waited for. So a fast 500 is not hidden, and a slow one is in the
+    /// percentile.
     #[test]
     fn errors_are_part_of_the_response_time_and_have_a_limit_of_their_own() {
         let limits = Limits { errors: Some("1%".parse().unwrap()), ..Limits::default() };
@@ -242,7 +243,7 @@ mod tests {
         assert_eq!(sending(&Interval::default()).verdict, Verdict::Invalid, "nothing was sent");
     }
 
-    /// Fast failures are no fast webhook.
+    /// A webhook that only fails fast is not fast.
     #[test]
     fn a_webhook_that_never_answers_rightly_passes_nothing() {
         assert_eq!(answered(&total(0, 10, 1)).unwrap().verdict, Verdict::Inconclusive);

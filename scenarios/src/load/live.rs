@@ -1,4 +1,4 @@
-//! What the live line says while load runs.
+//! The live line during a load.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! One measurement: a plan sent from its start to its end, read every second, ended early by a signal.
+//! One measurement: a plan sent from its start to its end, read every second, and ended early by a signal.
 
 use std::time::{Duration, Instant};
 
@@ -11,54 +11,50 @@ use super::live::line;
 use crate::live::Live;
 use crate::signals::Signals;
 
-/// Threads need a moment before they can be on time.
+/// Time that threads need before they can be on time.
 const LEAD: Duration = Duration::from_millis(200);
-/// How often the load is read: the interval of the live line and of the `.hlog`.
+/// Interval of the readings, which is that of the live line and of the `.hlog`.
 pub(crate) const EVERY: Duration = Duration::from_secs(1);
-/// After the last planned moment everything planned has been handed over; a pacing thread that is this late is stuck.
+/// Time after the last planned moment after which the pacing thread counts as stuck.
 pub(crate) const PACING_LIMIT: Duration = Duration::from_mins(1);
-/// Beyond the calls' own timeout: what the machine may need to notice it.
+/// Time beyond the calls' own timeout in which the machine notices it.
 const DRAIN_GRACE: Duration = Duration::from_secs(1);
-/// Who interrupts does not want to wait for the longest timeout.
+/// Drain time after an interrupt, shorter than the longest timeout.
 pub(crate) const DRAIN_INTERRUPTED: Duration = Duration::from_secs(2);
 
-/// What is said when it is.
+/// The message for a stuck pacing thread.
 pub(crate) const STUCK: &str = "the pacing thread has stopped before the plan was over";
 
-/// Who looks on while load runs.
+/// The observers of a running load.
 pub(crate) struct Watch {
     pub(crate) live: Live,
     pub(crate) log: Option<Log>,
-    /// Why the log ends before the measurement does, if it does.
+    /// The reason if the log ended before the measurement.
     pub(crate) log_ended: Option<String>,
     pub(crate) signals: Signals,
-    /// The time on the axis of the log at which this measurement begins; more than 0 when there was one before.
+    /// Start of this measurement on the time axis of the log; above 0 if an earlier one precedes it.
     pub(crate) log_offset: Duration,
 }
 
-/// How a measurement ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Ended {
-    /// All was planned, sent or counted.
+    /// Everything planned was sent or counted.
     Whole,
-    /// A signal came.
     Interrupted(&'static str),
-    /// The generator itself failed.
     Broken(String),
-    /// A worker was taken away by what it ran on: what the others sent is right, and less than was planned.
+    /// A worker was taken away by its platform. The numbers of the others are right, and less than the plan was sent.
     Lost(String),
 }
 
-/// What was measured.
 #[derive(Debug)]
 pub(crate) struct Measured {
     pub(crate) total: Interval,
-    /// From the first planned moment to the end of planning.
+    /// Time from the first planned moment to the end of planning.
     pub(crate) lasted: Duration,
     pub(crate) ended: Ended,
 }
 
-/// Sends the plan. Errors are of the kind that can only come before anything was sent.
+/// Sends the plan. An error means that nothing was sent.
 pub(crate) async fn measure(job: &Job, plan: Plan, watch: &mut Watch) -> Result<Measured> {
     let (whole, length) = (plan.planned(), plan.length());
     let begin = Instant::now() + LEAD;
@@ -66,7 +62,7 @@ pub(crate) async fn measure(job: &Job, plan: Plan, watch: &mut Watch) -> Result<
     let mut run = Run::new(begin, length);
     let ended = loop {
         let next = begin + EVERY * (run.ticks() + 1);
-        // Nobody waits a whole second for a plan that is over in half of one.
+        // A plan of half a second must not take a whole second.
         let next =
             if begin + length > Instant::now() { next.min(begin + length) } else { next.min(Instant::now() + EVERY) };
         tokio::select! {
@@ -91,18 +87,18 @@ pub(crate) async fn measure(job: &Job, plan: Plan, watch: &mut Watch) -> Result<
     Ok(Measured { total: run.total, lasted, ended })
 }
 
-/// How long calls that are under way may take when nothing more is planned.
+/// Time for calls that are under way when nothing more is planned.
 pub(crate) fn drain(job: &Job, whole: bool) -> Duration {
     if whole { job.config.timeout.0 + DRAIN_GRACE } else { DRAIN_INTERRUPTED }
 }
 
-/// Who asks again, or while only the last calls are waited for, does not want to wait at all.
+/// A second interrupt, or one while only the last calls are awaited, ends the process at once.
 pub(crate) fn abort() -> ! {
     crate::out::err!("longhaul: stopped at once, without a result");
     std::process::exit(reports::exit::ABORTED.into())
 }
 
-/// The state of a measurement between two readings.
+/// State of a measurement between two readings.
 pub(crate) struct Run {
     begin: Instant,
     length: Duration,
@@ -124,7 +120,7 @@ impl Run {
         self.tell_at(newest, span, watch);
     }
 
-    /// Adds an interval that lay between these milliseconds, and shows it to everybody who looks on.
+    /// Adds an interval between these milliseconds, and shows it to all observers.
     pub(crate) fn tell_at(&mut self, newest: &Interval, (start_ms, end_ms): (u64, u64), watch: &mut Watch) {
         self.total.add(newest);
         self.told_ms = end_ms;
@@ -135,7 +131,7 @@ impl Run {
 }
 
 impl Watch {
-    /// A log that cannot be written further, as on a full disk, does not end the measurement, which may have taken hours.
+    /// If the log cannot be written any further, as on a full disk, the measurement goes on: it may have taken hours.
     fn write(&mut self, start_ms: u64, end_ms: u64, newest: &Interval) {
         let Some(log) = &mut self.log else { return };
         let offset_ms = millis(self.log_offset);
@@ -148,7 +144,6 @@ impl Watch {
     }
 }
 
-/// An error with its causes.
 pub(super) fn chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |cause| cause.source());
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))

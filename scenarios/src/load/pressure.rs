@@ -1,7 +1,7 @@
-//! How busy the machine was while load was sent: then latencies are not the webhook's alone.
+//! The load on the machine while requests were sent: on a busy machine, latencies are not the webhook's alone.
 //!
-//! Owns the reading before and after, and from when on it is worth a word. It changes no verdict: generator and webhook may stand on the
-//! same machine and press it themselves.
+//! Owns the readings before and after, and the thresholds for a note. It changes no verdict: generator and webhook may
+//! run on the same machine and load it themselves.
 
 use std::time::{Duration, Instant};
 
@@ -9,21 +9,21 @@ use procfs::{Current as _, CurrentSI as _};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Share of the time in which some task waited for a processor from which on it is said, as in a soak.
+/// Threshold for a note: share of the time in which some task waited for a processor, as in a soak.
 const BUSY_PCT: f64 = 50.0;
-/// Share of the processors' time that other guests of the host took from which on it is said.
+/// Threshold for a note: share of the processors' time that other guests of the host took.
 const STOLEN_PCT: f64 = 5.0;
 
-/// A reading of the kernel's sums.
+/// A reading of the kernel's totals.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reading {
     at: Instant,
-    /// Microseconds in which some task waited for a processor, since boot.
+    /// Microseconds since boot in which some task waited for a processor.
     waited_us: Option<u64>,
     steal_ms: Option<u64>,
 }
 
-/// What the machine was like between two readings. A field is none where the kernel does not say.
+/// The load on the machine between two readings. A field is null if the kernel does not provide it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Pressure {
@@ -34,7 +34,6 @@ pub(crate) struct Pressure {
 }
 
 impl Reading {
-    /// Now.
     pub(crate) fn now() -> Self {
         Self {
             at: Instant::now(),
@@ -43,7 +42,7 @@ impl Reading {
         }
     }
 
-    /// What happened since.
+    /// The difference from this reading to now.
     pub(crate) fn since(&self) -> Pressure {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         Self::now().after(self, cores)
@@ -64,15 +63,15 @@ impl Reading {
 }
 
 impl Pressure {
-    /// What has to be said of it, if anything.
+    /// The note about a busy machine, if it is one.
     pub(crate) fn note(&self) -> Option<String> {
         let waited = self.cpu_waited_pct.filter(|pct| *pct > BUSY_PCT);
         let stolen = self.stolen_pct.filter(|pct| *pct > STOLEN_PCT);
-        let waited = waited.map(|pct| format!("{pct:.0} % of the time something waited for a processor"));
-        let stolen = stolen.map(|pct| format!("other guests of its host took {pct:.0} % of the processors"));
+        let waited = waited.map(|pct| format!("{pct:.0} % of the time tasks waited for a processor"));
+        let stolen = stolen.map(|pct| format!("other guests of the host took {pct:.0} % of the processors"));
         let parts: Vec<String> = waited.into_iter().chain(stolen).collect();
         (!parts.is_empty())
-            .then(|| format!("the machine was busy: {}. The times are not the webhook's alone", parts.join(", and ")))
+            .then(|| format!("the machine was busy: {}. The times include waits for the machine", parts.join(", and ")))
     }
 }
 
@@ -84,7 +83,7 @@ mod tests {
         Reading { at, waited_us: Some(waited_us), steal_ms: Some(steal_ms) }
     }
 
-    /// A busy machine is told, a quiet one is not, and where the kernel says nothing there is nothing to say.
+    /// There is a note about a busy machine. There is none about a quiet one, nor if the kernel provides no figures.
     #[test]
     fn a_busy_machine_is_told() {
         let begin = Instant::now();
@@ -93,10 +92,10 @@ mod tests {
         let quiet = reading(end, 2_000_000, 600).after(&before, 2);
         assert_eq!((quiet.cpu_waited_pct, quiet.stolen_pct, quiet.note()), (Some(10.0), Some(0.5), None));
         let busy = reading(end, 7_000_000, 500).after(&before, 2);
-        let text = "the machine was busy: 60 % of the time something waited for a processor. The times are not the webhook's alone";
+        let text = "the machine was busy: 60 % of the time tasks waited for a processor. The times include waits for the machine";
         assert_eq!(busy.note().as_deref(), Some(text));
         let stolen = reading(end, 1_000_000, 2500).after(&before, 2);
-        assert!(stolen.note().is_some_and(|note| note.contains("other guests of its host took 10 %")));
+        assert!(stolen.note().is_some_and(|note| note.contains("other guests of the host took 10 %")));
         let unknown = Reading { waited_us: None, steal_ms: None, ..before };
         assert_eq!(reading(end, 9_000_000, 0).after(&unknown, 2), Pressure::default());
         assert_eq!(Pressure::default().note(), None);

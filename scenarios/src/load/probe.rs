@@ -1,6 +1,6 @@
-//! One request before the clock starts: is there a webhook at all, and if not, what must its user do?
+//! One request before the clock starts: finds out whether there is a webhook, and the remedy if there is none.
 //!
-//! Owns its own plain connection, step by step, because a pooled client only says that something failed. It measures
+//! Owns a plain connection, step by step, because a pooled client reports only that something failed. It measures
 //! nothing.
 
 use std::io;
@@ -24,16 +24,16 @@ use tokio_rustls::rustls::{self, AlertDescription, CertificateError, ClientConfi
 use super::Webhook;
 use super::measure::chain;
 
-/// Somebody waits before a terminal; a webhook that needs longer to accept a connection is not up yet.
+/// Time limit of a step: a webhook that takes longer to accept a connection is not up yet.
 const STEP_LIMIT: Duration = Duration::from_secs(5);
 /// The longest timeout that a webhook configuration may have.
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
-/// An answer of a webhook is a patch of at most 1.5 MiB; a probe only needs to know its kind.
+/// Largest answer. A webhook answers with a patch of at most 1.5 MiB; a probe only needs to know its kind.
 const BODY_BYTES_MAX: usize = 4 << 20;
-/// So much of a foreign answer is quoted.
+/// The most characters quoted of a foreign answer.
 const QUOTED_CHARS: usize = 200;
 
-/// Why load at this target would be pointless. The text says what to do.
+/// The reason why load on this target would be pointless. The text names the remedy.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Problem(String);
@@ -42,7 +42,7 @@ fn problem<T>(text: impl Into<String>) -> Result<T, Problem> {
     Err(Problem(text.into()))
 }
 
-/// Where a URL points.
+/// The target of a URL.
 struct Place {
     host: String,
     port: u16,
@@ -56,7 +56,7 @@ impl Place {
     }
 }
 
-/// Sends one review and looks at the answer as far as to know that a webhook is there. `body` is a review with this uid.
+/// Sends one review and checks that the answer comes from a webhook. `body` is a review with this uid.
 pub(crate) async fn probe(to: &Webhook, client: Client, body: Bytes) -> Result<(), Problem> {
     let place = place(&to.url).await?;
     let config = client_config(to, client)?;
@@ -66,7 +66,7 @@ pub(crate) async fn probe(to: &Webhook, client: Client, body: Bytes) -> Result<(
         let agreed = stream.get_ref().1.alpn_protocol() == Some(b"h2");
         let text =
             "the server does not offer HTTP/2 (ALPN h2): leave `--client http2` out, as kube-apiserver speaks HTTP/1.1";
-        // What an HTTP/2 server says to the review is seen by the load itself.
+        // The load itself shows how an HTTP/2 server answers the review.
         return if agreed { Ok(()) } else { problem(text) };
     }
     let answer = ask(&place, stream, body.clone()).await?;
@@ -75,7 +75,7 @@ pub(crate) async fn probe(to: &Webhook, client: Client, body: Bytes) -> Result<(
 
 async fn place(url: &str) -> Result<Place, Problem> {
     let parsed = url.parse();
-    // What is shown of it.
+    // This is the form that is shown.
     let url = units::masked(url);
     let uri: Uri = match parsed {
         Ok(uri) => uri,
@@ -188,7 +188,7 @@ async fn handshake(
     }
 }
 
-/// What a failed handshake means to the user of this program.
+/// The meaning of a failed handshake for the user of this program.
 fn explain(error: &io::Error, place: &Place, name: &str) -> String {
     let at = place.at();
     let Some(error) = tls_error(error) else {
@@ -241,8 +241,8 @@ fn certificate(error: &CertificateError, at: &str, name: &str) -> String {
              certificate is its own CA. `{fetch}` shows what the server presents"
         ),
         CertificateError::BadSignature => format!(
-            "the certificate of {at} is not signed by the CA in --ca, although that has the right name: it was made anew, or \
-             the server presents an older certificate; give the CA that signed it. `{fetch}` shows what the server presents"
+            "the certificate of {at} is not signed by the CA in --ca, although that has the right name: the CA was replaced, or the \
+             server presents an older certificate; give the CA that signed it. `{fetch}` shows what the server presents"
         ),
         CertificateError::NotValidForNameContext { presented, .. } => {
             let names: Vec<&str> = presented.iter().map(|name| bare(name)).collect();
@@ -261,7 +261,7 @@ fn certificate(error: &CertificateError, at: &str, name: &str) -> String {
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
             format!("the certificate of {at} is not valid yet ({error}): compare the clocks of both machines")
         }
-        // What webpki says of a server certificate that is marked as CA. Where it is the one that --ca names, it is believed.
+        // This is webpki's error for a server certificate marked as CA. If --ca names that certificate, it is trusted.
         CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => format!(
             "the certificate of {at} is marked as a CA (basicConstraints CA:TRUE) and is not the one in --ca: give that one \
              with --ca, or issue a server certificate (with openssl: -addext basicConstraints=critical,CA:FALSE)"
@@ -270,7 +270,7 @@ fn certificate(error: &CertificateError, at: &str, name: &str) -> String {
     }
 }
 
-/// The TLS library spells names as `DnsName("webhook.shop.svc")`.
+/// The TLS library writes names as `DnsName("webhook.shop.svc")`.
 fn bare(name: &str) -> &str {
     let inner = name.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')')).unwrap_or(name);
     inner.trim_matches('"')
@@ -317,7 +317,7 @@ async fn ask(place: &Place, stream: TlsStream<TcpStream>, body: Bytes) -> Result
         tokio::pin!(respond);
         tokio::select! {
             answer = &mut respond => answer,
-            // The exchange on a connection that broke is only told that; the connection knows why.
+            // The exchange on a broken connection only knows that it broke; the connection knows the reason.
             end = connection => respond.await.map_err(|plain| end.err().map_or(plain, |error| broken(&error))),
         }
     };
@@ -330,7 +330,7 @@ async fn ask(place: &Place, stream: TlsStream<TcpStream>, body: Bytes) -> Result
     }
 }
 
-/// Why the body of an answer could not be read, and what to do.
+/// The reason why the body of an answer could not be read, and the remedy.
 fn unread(place: &Place, error: &(dyn std::error::Error + 'static)) -> String {
     let (path, at) = (&place.path, place.at());
     if error.is::<LengthLimitError>() {
@@ -395,13 +395,13 @@ fn judge(place: &Place, answer: &Answer, asked: &[u8]) -> Result<(), Problem> {
 
 fn quote(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(&body[..body.len().min(4 * QUOTED_CHARS)]);
-    // Whatever a server writes, it does not command the terminal.
+    // Text of a server must not control the terminal.
     let text = text.replace(|c: char| c.is_control() && !c.is_whitespace(), "\u{fffd}");
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if line.is_empty() { "no body".to_owned() } else { line.chars().take(QUOTED_CHARS).collect() }
 }
 
-/// Whether a server answers a TLS greeting with TLS, whatever it then says about certificates.
+/// Whether a server answers a TLS greeting with TLS, even if certificates are refused later.
 async fn speaks_tls(host: &str, port: u16) -> bool {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let Ok(builder) = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions() else {

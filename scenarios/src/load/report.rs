@@ -13,67 +13,67 @@ use super::pressure::Pressure;
 /// The version of this format.
 pub(crate) const SCHEMA: &str = "longhaul-load/v1";
 
-/// What was asked for, what was measured, and what became of the limits.
+/// The request, the measurement, and the findings about the limits.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Report {
     pub(crate) schema: &'static str,
     pub(crate) url: String,
-    /// How the requests were spread over time, in words.
+    /// The distribution of the requests over time, in words.
     pub(crate) schedule: String,
     pub(crate) client: String,
     pub(crate) seed: u64,
     /// SHA-256 over payloads and arrivals: equal fingerprints mean equal load.
     pub(crate) fingerprint: String,
-    /// Processes that sent.
+    /// Number of sending processes.
     pub(crate) workers: usize,
-    /// From the first planned moment to the end of planning.
+    /// Time from the first planned moment to the end of planning.
     pub(crate) lasted_ms: u64,
     pub(crate) numbers: Numbers,
-    /// What the machine of the generator was like meanwhile.
+    /// The load on the generator's machine during the measurement.
     pub(crate) machine: Pressure,
     pub(crate) verdict: Verdict,
     pub(crate) exit_code: u8,
     pub(crate) findings: Vec<Finding>,
 }
 
-/// Counts and distributions. All times in microseconds.
+/// Counts and distributions. All times are in microseconds.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Numbers {
-    /// What became of how many requests. Nothing is known of a webhook here, so no verdict is ever wrong.
+    /// Number of requests by outcome. The right answers of this webhook are not known, so no verdict counts as wrong.
     #[serde(flatten)]
     pub(crate) counts: Counts,
     /// `sent / planned`; below 0.99 the run is invalid.
     pub(crate) sent_share: f64,
-    /// From the planned moment to the end of the answer or the failure, all outcomes.
+    /// Time from the planned moment to the end of the answer or the failure, for all outcomes.
     pub(crate) response: Option<Quantiles>,
     pub(crate) response_allowed: Option<Quantiles>,
     pub(crate) response_denied: Option<Quantiles>,
     pub(crate) response_error: Option<Quantiles>,
-    /// From the real start of the call to its end.
+    /// Time from the real start of the call to its end.
     pub(crate) service: Option<Quantiles>,
-    /// From the planned moment to the real start: the generator's own fault.
+    /// Time from the planned moment to the real start: the generator's own delay.
     pub(crate) lateness: Option<Quantiles>,
-    /// The slowest calls with where their time went, slowest first.
+    /// The slowest calls with the parts of their time, slowest first.
     pub(crate) slowest: Vec<Slowest>,
     /// Up to five error texts.
     pub(crate) examples: Vec<String>,
 }
 
-/// A slow call. All times in microseconds.
+/// A slow call. All times are in microseconds.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Slowest {
     pub(crate) label: String,
     pub(crate) outcome: &'static str,
     pub(crate) response_us: u64,
-    /// Until a connection was there for it.
+    /// Time until a connection was available for the call.
     pub(crate) queue_us: u64,
-    /// Its own TCP and TLS handshakes, where it needed new ones.
+    /// Time of its own TCP and TLS handshakes, if it needed new ones.
     pub(crate) connect_us: u64,
     pub(crate) tls_us: u64,
-    /// From the request to the first byte of the answer.
+    /// Time from the request to the first byte of the answer.
     pub(crate) wait_us: u64,
     pub(crate) body_us: u64,
 }
@@ -112,7 +112,8 @@ impl Numbers {
     }
 }
 
-/// Everything that was found about a measurement: its own validity first, then the limits. `log_ended`: why its log is not whole.
+/// All findings about a measurement: its own validity first, then the limits. `log_ended` is the reason for an
+/// incomplete log.
 pub(crate) fn findings(measured: &Measured, limits: &limits::Limits, log_ended: Option<&str>) -> Vec<Finding> {
     let finding = |budget: &str, verdict, text: String| Finding {
         judge: "validity".to_owned(),
@@ -127,17 +128,17 @@ pub(crate) fn findings(measured: &Measured, limits: &limits::Limits, log_ended: 
     let mut findings = match &measured.ended {
         Ended::Whole => Vec::new(),
         Ended::Interrupted(signal) => {
-            invalid(format!("{signal} ended the run early: the numbers are those of what was sent until then"))
+            invalid(format!("{signal} ended the run early: the numbers cover the requests until then"))
         }
         Ended::Broken(why) => invalid(why.clone()),
         Ended::Lost(why) => {
-            let text = format!("{why}: the numbers are those of what the others sent, less than was planned");
+            let text = format!("{why}: the numbers cover only the requests of the other workers, fewer than planned");
             vec![finding("run.whole", Verdict::Inconclusive, text)]
         }
     };
-    // Not invalid, which would hide a limit that is broken.
+    // This is not "invalid", which would hide a broken limit.
     let incomplete =
-        |why: &str| finding("run.log", Verdict::Inconclusive, format!("{why}; the numbers here are whole"));
+        |why: &str| finding("run.log", Verdict::Inconclusive, format!("{why}; the numbers here are complete"));
     findings.extend(log_ended.map(incomplete));
     findings.push(limits::sending(&measured.total));
     findings.extend(limits::answered(&measured.total));
@@ -150,7 +151,7 @@ mod tests {
     use super::*;
     use crate::load::schema::is_checked_in;
 
-    /// `longhaul load --json`.
+    /// The schema of `longhaul load --json`.
     #[test]
     fn the_checked_in_schema_is_current() {
         is_checked_in::<Report>("load");

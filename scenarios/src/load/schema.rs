@@ -1,10 +1,11 @@
-//! The checked-in schemas of what these commands print as JSON.
+//! The checked-in schemas of the commands' JSON output.
 
 use std::path::Path;
 
 use schemars::JsonSchema;
 
-/// The schema in `scenarios/schemas/` is the one that the type gives; `LONGHAUL_UPDATE_SCHEMAS=1` writes it anew.
+/// Checks that the schema in `scenarios/schemas/` is equal to the one that the type generates;
+/// `LONGHAUL_UPDATE_SCHEMAS=1` rewrites it.
 pub(crate) fn is_checked_in<T: JsonSchema>(name: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas").join(format!("{name}.schema.json"));
     let current = serde_json::to_string_pretty(&schemars::schema_for!(T)).unwrap() + "\n";

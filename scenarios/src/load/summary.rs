@@ -1,4 +1,4 @@
-//! The result of a measurement for people: one screen of text, 80 columns wide but for what others have written. Pure.
+//! The result of a measurement as one screen of text, 80 columns wide except for foreign text. Pure.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use reports::words;
 
 use super::report::{Numbers, Report};
 
-/// More of them say the same again.
+/// The most slow calls shown; more of them repeat the picture.
 const SLOWEST_SHOWN: usize = 5;
 
 /// The whole summary. Ends with a line feed.
@@ -18,7 +18,7 @@ pub(crate) fn summary(report: &Report) -> String {
     text += &table(&report.numbers);
     text += &slowest(&report.numbers);
     if !report.numbers.examples.is_empty() {
-        text += "\nexamples of what went wrong\n";
+        text += "\nexamples of errors\n";
         for example in &report.numbers.examples {
             // Writing to a String cannot fail.
             let _ = writeln!(text, "  {example}");
@@ -36,7 +36,7 @@ pub(crate) fn summary(report: &Report) -> String {
     text
 }
 
-/// Who was sent, and what came back.
+/// The numbers of requests and of their outcomes.
 pub(crate) fn counts(numbers: &Numbers) -> String {
     let counts = &numbers.counts;
     let mut text = String::new();
@@ -46,10 +46,10 @@ pub(crate) fn counts(numbers: &Numbers) -> String {
     row("planned", counts.planned, String::new());
     row("sent", counts.sent, format!("   {:.2} %", numbers.sent_share * 100.0));
     if counts.overflow > 0 {
-        row("not sent", counts.overflow, "   all calls that may be in flight were under way".to_owned());
+        row("not sent", counts.overflow, "   --max-in-flight calls were open".to_owned());
     }
     if counts.sent_again > 0 {
-        row("sent again", counts.sent_again, "   the server had not looked at them".to_owned());
+        row("sent again", counts.sent_again, "   the server had not processed them".to_owned());
     }
     row("allowed", counts.allowed, String::new());
     row("denied", counts.denied, String::new());
@@ -68,7 +68,7 @@ pub(crate) fn counts(numbers: &Numbers) -> String {
     text
 }
 
-/// The distributions.
+/// The table of distributions.
 fn table(numbers: &Numbers) -> String {
     let mut text = format!(
         "{:14} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}\n",
@@ -87,11 +87,11 @@ fn table(numbers: &Numbers) -> String {
             text += &row(name, quantiles);
         }
     }
-    text + "response time counts from the planned moment, service time from the real start\n\
+    text + "response time counts from the planned time, service time from the real start\n\
             of a call; a percentile needs 100 samples beyond it\n"
 }
 
-/// Where the time of the slowest calls went.
+/// The parts of the slowest calls' time.
 fn slowest(numbers: &Numbers) -> String {
     if numbers.slowest.is_empty() {
         return String::new();
@@ -131,7 +131,7 @@ fn row(name: &str, quantiles: &Quantiles) -> String {
     )
 }
 
-/// Whether more than one outcome occurred, so that their split says something.
+/// Whether more than one outcome occurred, so that their split is informative.
 fn several(numbers: &Numbers) -> bool {
     let parts = [&numbers.response_allowed, &numbers.response_denied, &numbers.response_error];
     parts.into_iter().flatten().count() > 1
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
     use crate::load::pressure::Pressure;
 
-    /// On the narrowest of usual terminals no row is broken, after an hour at a high rate.
+    /// In 80 columns no row is broken, even after an hour at a high rate.
     #[test]
     fn tables_fit_into_eighty_columns() {
         let many = 9_000_000;
@@ -179,11 +179,11 @@ mod tests {
             findings: Vec::new(),
         };
         let text = summary(&report);
-        assert!(text.contains("\nnote          the machine was busy: 87 % of the time something"), "{text}");
+        assert!(text.contains("\nnote          the machine was busy: 87 % of the time tasks"), "{text}");
         let text =
             text.lines().filter(|line| !line.starts_with("note ")).fold(String::new(), |all, line| all + line + "\n");
         assert!(text.contains("\n  Pod CREATE shop/cart, denied\n"), "{text}");
-        assert!(text.contains("\nsent again      9,000,000   the server had not looked at them\n"), "{text}");
+        assert!(text.contains("\nsent again      9,000,000   the server had not processed them\n"), "{text}");
         for line in text.lines() {
             assert!(line.chars().count() <= 80, "{} columns: {line}\n{text}", line.chars().count());
         }

@@ -1,8 +1,9 @@
 //! Load by several processes: each sends its share of one plan, and their histograms are added.
 //!
-//! Owns where workers come from ([`gather`]), the coordinator ([`coordinate`]), the worker ([`worker`]) and what they say to each
-//! other over stdin and stdout ([`protocol`], described in `docs/worker-protocol.md`); [`job`] starts them as Pods, [`beside`] lets them send while a run goes on. A measurement in which a worker died, lagged or talked
-//! nonsense is broken as a whole: nobody could say what its numbers mean.
+//! Owns the start of workers ([`gather`]), the coordinator ([`coordinate`]), the worker ([`worker`]) and their messages
+//! over stdin and stdout ([`protocol`], described in `docs/worker-protocol.md`). [`job`] starts workers as Pods;
+//! [`beside`] lets them send during a run. If a worker died, lagged or sent nonsense, the whole measurement is broken,
+//! because its numbers have no meaning.
 
 mod beside;
 pub(crate) mod clock;
@@ -19,5 +20,5 @@ pub(crate) use beside::{Assigned, Beside, Gone};
 pub(crate) use coordinate::measure;
 pub(crate) use gather::Workers;
 
-/// As scenarios have it.
+/// The limit of scenario files.
 pub(crate) const WORKERS_MAX: u32 = loadgen::admission::HIGHEST_WORKERS;

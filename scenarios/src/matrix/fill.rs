@@ -1,4 +1,4 @@
-//! Filling the table: which cells are wanted, and running those that are not known yet.
+//! Fills the table: chooses the cells and runs those that are not known yet.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -15,22 +15,20 @@ use crate::clients::{self, Column, Missing};
 use crate::out::out;
 use crate::scenario::Need;
 
-/// A cell may take as long as the slowest scenario, with its start and its end, beside what `--drain` adds. More means that
-/// the run hangs.
+/// Time limit of a cell: the slowest scenario with its start and its end, without the time that `--drain` adds. A
+/// longer run hangs.
 const CELL_TIMEOUT: Duration = Duration::from_mins(20);
-/// The file that an interrupted run goes on from.
+/// The file that `--resume` continues from.
 const FILE: &str = "matrix.json";
 
-/// What is wanted.
 #[derive(Debug, Clone)]
 pub struct Choice {
     /// Names of columns; empty for all.
     pub clients: Vec<String>,
     /// Names of rows, or their numbers in the catalogue; empty for all.
     pub rows: Vec<String>,
-    /// How long a client gets after the last write, where the row gives less.
+    /// Time for a client after the last write, if the row gives less.
     pub drain: Option<Span>,
-    /// Whether every client keeps its own clocks.
     pub own_clocks: bool,
     /// How many times faster the clients' clocks run.
     pub clock_rate: u32,
@@ -38,48 +36,34 @@ pub struct Choice {
     pub jobs: usize,
     /// The folder of the table and of the run records.
     pub out: PathBuf,
-    /// Whether cells that are in the folder's table stay as they are.
+    /// Whether existing cells of the folder's table are kept.
     pub resume: bool,
 }
 
-/// Why there is no table.
+/// The reason why there is no table.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A name that nobody has.
     #[error("there is no {what} `{name}`{suggestion}; `cargo xtask matrix --list` names all")]
     Unknown {
-        /// `client` or `row`.
+        /// Either `client` or `row`.
         what: &'static str,
-        /// What was asked for.
         name: String,
-        /// What is near.
+        /// A similar name.
         suggestion: String,
     },
-    /// A folder of a client is wrong.
+    /// A client's folder is wrong.
     #[error(transparent)]
     Folder(#[from] clients::FolderError),
     /// The table of an earlier run cannot be used.
-    #[error("failed to go on from {path}: {why}; leave out --resume to begin anew")]
-    Resume {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// A file of the table.
+    #[error("failed to resume from {path}: {why}; leave out --resume to start over")]
+    Resume { path: PathBuf, why: String },
     #[error("failed to write {path}: {source}")]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// The page.
+    Write { path: PathBuf, source: std::io::Error },
     #[error("failed to render the table: {0}")]
     Render(#[from] askama::Error),
 }
 
-/// What `longhaul soak bugs/NAME --json` says; the keys that are of use here.
+/// The output of `longhaul soak bugs/NAME --json`; only the keys that are needed here.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Answer {
@@ -96,7 +80,7 @@ struct Answer {
     record: PathBuf,
 }
 
-/// The empty table of a choice, or the one that an earlier run left behind.
+/// The empty table of a choice, or the one that an earlier run left.
 pub fn table_for(choice: &Choice, bugs: Vec<RowHead>) -> Result<(Table, Vec<Column>), Error> {
     let columns = chosen_columns(&choice.clients)?;
     let rows = chosen_rows(&choice.rows, bugs)?;
@@ -113,7 +97,7 @@ pub fn table_for(choice: &Choice, bugs: Vec<RowHead>) -> Result<(Table, Vec<Colu
         _ => Default::default(),
     };
     let heads: Vec<ColumnHead> = columns.iter().map(column_head).collect();
-    // What was measured with another length or other clocks is another measurement.
+    // A cell with another length or other clocks is another measurement.
     let same = |row: &&RowHead| before.contains(row);
     let known = |cell: &Cell| {
         heads.iter().any(|head| head.id == cell.column) && rows.iter().filter(same).any(|row| row.id == cell.row)
@@ -126,8 +110,8 @@ pub fn table_for(choice: &Choice, bugs: Vec<RowHead>) -> Result<(Table, Vec<Colu
     Ok((Table { format, date: today(), longhaul, own_clocks, clock_rate, columns: heads, rows, cells }, columns))
 }
 
-/// Runs every cell that the table lacks; the table is written after each. When `stop` is cancelled the runs under way are ended
-/// in order, and their cells stay empty.
+/// Runs every cell that the table lacks, and writes the table after each. If `stop` is cancelled, the current runs are
+/// ended in order, and their cells stay empty.
 pub async fn fill(
     table: &mut Table,
     columns: Vec<Column>,
@@ -141,7 +125,7 @@ pub async fn fill(
         if rows.is_empty() {
             continue;
         }
-        // Before any clock runs, and one after the other: two installations at once gain nothing.
+        // Installed one after the other before any clock runs: two installations at once would not be faster.
         let Some(command) = stop.run_until_cancelled(column.command()).await else { return Ok(()) };
         if let Err(needs) = &command {
             out!("{}: skipped: needs {}", column.id(), needs.to_string().lines().next().unwrap_or_default());
@@ -162,7 +146,7 @@ pub async fn fill(
             running.spawn(async move { cell(&row, &column.0, &column.1, &choice, &stop).await });
         }
         let Some(ended) = running.join_next().await else { return Ok(()) };
-        // A cell does not panic; one that did would be run again by --resume, as one that was interrupted is.
+        // A cell's task does not panic. If one did, --resume would run it again like an interrupted one.
         let Ok(Some(cell)) = ended else { continue };
         done += 1;
         let time = cell.time().map(|time| format!(" ({time})")).unwrap_or_default();
@@ -173,7 +157,7 @@ pub async fn fill(
     }
 }
 
-/// Writes the table in all its forms; the JSON in one step, because another run may go on from it.
+/// Writes the table in all formats. The JSON is written atomically, because another run may continue from it.
 pub(super) fn write(table: &Table, folder: &Path) -> Result<(), Error> {
     let file = |name: &str| folder.join(name);
     let problem = |path: &Path| {
@@ -192,7 +176,7 @@ pub(super) fn write(table: &Table, folder: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// One client in one scenario, by the same command that a person would use; nothing when it was interrupted.
+/// One client in one scenario, by the command that a user would type. `None` if it was interrupted.
 async fn cell(
     row: &RowHead,
     column: &Column,
@@ -244,7 +228,7 @@ async fn cell(
     if !command.is_empty() {
         let clocks = [("LONGHAUL_SILENCE_S", row.silence_s), ("LONGHAUL_RELIST_S", row.relist_s)];
         let clocks = clocks.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", value?)));
-        // The clients' own commands begin with `env` too; one after the other is fine.
+        // The clients' own commands begin with `env` as well; two in a row are fine.
         arguments.extend(["--".to_owned(), "env".to_owned()].into_iter().chain(clocks));
         arguments.extend(command.iter().cloned());
     }
@@ -270,7 +254,7 @@ fn answer(output: &std::process::Output) -> Result<Answer, String> {
 fn outcome(answer: &Answer) -> Outcome {
     match answer.verdict.as_str() {
         "pass" => Outcome::Passed,
-        // A budget that has no word of its own is still broken.
+        // A broken budget without a word of its own still counts.
         "fail" if answer.words.is_empty() => Outcome::Failed { words: vec!["failed".to_owned()] },
         "fail" => Outcome::Failed { words: answer.words.clone() },
         _ if !answer.lacks.is_empty() => Outcome::NotApplicable { lacks: answer.lacks.clone() },
@@ -281,7 +265,7 @@ fn outcome(answer: &Answer) -> Outcome {
     }
 }
 
-/// The findings of a run; nothing where there are none to read.
+/// The findings of a run; empty if they cannot be read.
 fn findings(record: &Path) -> Vec<serde_json::Value> {
     let bytes = std::fs::read(record.join("verdict.json")).unwrap_or_default();
     let mut verdict: serde_json::Value = serde_json::from_slice(&bytes).unwrap_or_default();
@@ -291,7 +275,7 @@ fn findings(record: &Path) -> Vec<serde_json::Value> {
     }
 }
 
-/// A run that was not played to its end for other reasons than the client's silence: a fault that was not hit in it says nothing.
+/// Whether a run ended early for another reason than a silent client. A fault without hits in it says nothing.
 fn broke_off(record: &Path) -> bool {
     findings(record).iter().any(|finding| {
         finding["budget"] == "validity.completed"
@@ -300,7 +284,7 @@ fn broke_off(record: &Path) -> bool {
     })
 }
 
-/// Whether all that the judges hold against a run is that nothing came through the witness.
+/// Whether the only complaint of the judges is that the witness received nothing.
 fn only_silence(record: &Path) -> bool {
     let findings = findings(record);
     let unmet = |finding: &&serde_json::Value| {
@@ -338,7 +322,7 @@ fn chosen_columns(names: &[String]) -> Result<Vec<Column>, Error> {
             None => return Err(unknown("client", name, &ids)),
         }
     }
-    // Ours in their own order, whatever the order of names; those of folders behind them.
+    // Our columns come in their own order, whatever the order of the names; those of folders come after them.
     chosen.sort_by_key(|column| ids.iter().position(|id| *id == column.id()).unwrap_or(usize::MAX));
     chosen.dedup_by(|a, b| a.id() == b.id());
     Ok(chosen)

@@ -1,4 +1,4 @@
-//! The table for people: Markdown and a page that works offline. Both show the same cells in the same words.
+//! The table as Markdown and as a page that works offline. Both show the same cells in the same wording.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -7,7 +7,7 @@ use askama::Template;
 
 use super::table::{Cell, ColumnHead, Outcome, RowHead, Table};
 
-/// Stands where nothing was run.
+/// Shown in a cell without a run.
 const NOTHING: &str = "–";
 /// Added if clients kept their own clocks; without it the page lists the shortened clocks of each client.
 const OWN_CLOCKS: &str = " Every client kept its own limits for silence and between lists: where the list of clocks \
@@ -28,7 +28,6 @@ fn clocks(table: &Table) -> String {
     text
 }
 
-/// The table as Markdown.
 pub fn markdown(table: &Table) -> String {
     let mut lines = vec![introduction(table), String::new()];
     let heads: Vec<String> = table.columns.iter().map(|column| escape(&head(column))).collect();
@@ -52,7 +51,7 @@ pub fn markdown(table: &Table) -> String {
     lines.join("\n") + "\n"
 }
 
-/// How long the run is: what a client does later is not in the table.
+/// Length of the run: later actions of a client are not in the table.
 fn length(row: &RowHead) -> String {
     reports::words::millis(row.length_ms)
 }
@@ -78,12 +77,12 @@ fn head(column: &ColumnHead) -> String {
 fn line(cell: Option<&Cell>) -> String {
     let Some(cell) = cell else { return NOTHING.to_owned() };
     let time = cell.time().map(|time| format!(" ({time})")).unwrap_or_default();
-    // The whole output of a failed installation is no text for a cell.
+    // A cell shows only the first line; the output of a failed installation is long.
     let text = cell.outcome.text();
     format!("{}{time}", text.lines().next().unwrap_or_default())
 }
 
-/// Outside text inside a Markdown table.
+/// Escapes outside text for a Markdown table.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -96,7 +95,7 @@ fn escape(text: &str) -> String {
     escaped
 }
 
-/// One column of each client: its clocks are the same in all.
+/// One column of each client, because its clocks are the same in all.
 fn distinct(table: &Table) -> Vec<&ColumnHead> {
     let mut found: Vec<&ColumnHead> = Vec::new();
     for column in &table.columns {
@@ -114,7 +113,7 @@ struct Page<'a> {
     rows: Vec<Row<'a>>,
     clocks: Vec<&'a ColumnHead>,
     own_clocks: String,
-    /// What a cell can be chosen by.
+    /// The values by which cells can be filtered.
     outcomes: Vec<String>,
 }
 
@@ -127,13 +126,13 @@ struct Row<'a> {
 struct Shown {
     class: &'static str,
     text: String,
-    /// What it can be chosen by, with `|` between.
+    /// The values by which this cell can be filtered, separated by `|`.
     words: String,
     time: String,
     hover: String,
 }
 
-/// The table as a page that fetches nothing.
+/// The table as a page that loads nothing.
 pub fn html(table: &Table) -> Result<String, askama::Error> {
     let shown = |row: &RowHead, column: &ColumnHead| match table.cell(&row.id, &column.id) {
         None => Shown {
@@ -162,7 +161,7 @@ pub fn html(table: &Table) -> Result<String, askama::Error> {
     Page { table, rows: table.rows.iter().map(row).collect(), clocks: distinct(table), own_clocks, outcomes }.render()
 }
 
-/// What a reader looks for: of a failure each promise that was broken, of the rest their name without what belongs to the cell alone.
+/// The filter values of an outcome: each broken promise of a failure; otherwise its name without details of the cell.
 fn words(outcome: &Outcome) -> Vec<String> {
     match outcome {
         Outcome::Failed { words } => {

@@ -1,18 +1,16 @@
-//! The table: rows are documented bugs, columns are clients. It is also the file that an interrupted run goes on from.
+//! The table: rows are documented bugs, columns are clients. An interrupted run continues from its file.
 
 use serde::{Deserialize, Serialize};
 
 use crate::scenario::Need;
 
-/// Rows, columns and what was seen where they cross.
+/// Rows, columns and the outcomes of their cells.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Table {
-    /// The version of this file's format.
     pub format: u32,
     /// The day of the newest cell, such as `2026-11-21`.
     pub date: String,
-    /// The version of `longhaul`.
     pub longhaul: String,
     /// Whether every client kept its own limits for silence and between lists.
     #[serde(default)]
@@ -20,11 +18,9 @@ pub struct Table {
     /// How many times faster the clients' clocks ran; all times are of those clocks.
     #[serde(default = "one")]
     pub clock_rate: u32,
-    /// The clients.
     pub columns: Vec<ColumnHead>,
-    /// The bugs.
     pub rows: Vec<RowHead>,
-    /// What was seen, in the order in which it was seen.
+    /// Outcomes, in the order of the runs.
     pub cells: Vec<Cell>,
 }
 
@@ -36,41 +32,39 @@ fn one() -> u32 {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct ColumnHead {
-    /// Its name on the command line.
+    /// The name on the command line.
     pub id: String,
-    /// As its registry calls it.
+    /// The client's name in its package registry.
     pub client: String,
-    /// The exact version.
     pub version: String,
-    /// Which of the client's ways to watch is used.
+    /// The client's way to watch that is used.
     pub mode: String,
-    /// The only HTTP version that it was offered, if it was.
+    /// The only HTTP version that it was offered; `None` for both.
     pub http: Option<u8>,
-    /// Which of its clocks ran faster than by default.
+    /// The clocks that ran faster than by default.
     pub clocks: String,
 }
 
-/// A documented bug.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct RowHead {
-    /// Its name on the command line: the scenario.
+    /// The name on the command line, which is that of the scenario.
     pub id: String,
-    /// Its row in the catalogue.
+    /// The row in the catalogue.
     pub row: String,
     /// The question that the scenario asks.
     pub question: String,
-    /// Where it is documented.
+    /// Links to its documentation.
     pub reference: Vec<String>,
-    /// How long a run takes, from the start of the warm-up to the end of the drain.
+    /// Length of a run, from the start of the warm-up to the end of the drain.
     pub length_ms: u64,
-    /// How long a watch may be silent, in seconds: the row's wish to every client that has an option for it.
+    /// Longest silence of a watch in seconds, set for every client that has an option for it.
     #[serde(default)]
     pub silence_s: Option<u64>,
-    /// How often a client lists beside its watch, in seconds: as above.
+    /// Interval between lists beside the watch in seconds, set for every client that has an option for it.
     #[serde(default)]
     pub relist_s: Option<u64>,
-    /// The versions of HTTP in which it exists; all when it is empty.
+    /// The HTTP versions in which the bug exists; empty for all.
     #[serde(default)]
     pub http: Vec<u8>,
 }
@@ -80,61 +74,60 @@ pub struct RowHead {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Cell {
-    /// The scenario.
+    /// The `id` of the row.
     pub row: String,
-    /// The client.
+    /// The `id` of the column.
     pub column: String,
-    /// What the run says.
     pub outcome: Outcome,
-    /// From the first hit of the fault to the client's next request for the resource.
+    /// Time from the first hit of the fault to the client's next request for the resource.
     pub noticed_ms: Option<u64>,
-    /// From the first hit of the fault to the first observation of a version that was committed after it.
+    /// Time from the first hit of the fault to the first observation of a version committed after it.
     pub observed_ms: Option<u64>,
-    /// Why, in the words of the run.
+    /// The reason, quoted from the run.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// What repeats it.
+    /// The command that repeats the run.
     pub command: String,
 }
 
-/// What became of a cell.
+/// The outcome of a cell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "kebab-case")]
 pub enum Outcome {
-    /// The fault was hit and every budget was kept.
+    /// The fault had hits and every budget was kept.
     Passed,
-    /// The fault was hit and these promises were broken.
+    /// The fault had hits and these promises were broken.
     Failed {
-        /// The words of the verdict.
+        /// Short names of the broken promises.
         words: Vec<String>,
     },
     /// The client never sent a request that these faults could hit.
     NotHit {
-        /// Their names.
+        /// Names of the faults.
         #[serde(default)]
         faults: Vec<String>,
     },
-    /// The fault was hit and the client reported nothing at all, from beginning to end. The judges do not call that missed,
-    /// because a broken witness looks the same; the adapter's own test shows that its witness works.
+    /// The fault had hits and the client reported nothing at all, from beginning to end. The judges do not call that
+    /// missed, because a broken witness looks the same; the adapter's own test shows that its witness works.
     SawNothing,
-    /// The bug is one of another version of HTTP than the client speaks.
+    /// The bug exists only in an HTTP version that the client does not speak.
     OtherHttp,
-    /// The bug is one of clients that do more than this one.
+    /// The bug exists only in clients with more abilities.
     NotApplicable {
-        /// What it does not do.
+        /// Abilities that the client lacks.
         lacks: Vec<Need>,
     },
     /// The run could not decide.
     Inconclusive,
     /// The client could not be installed or started here.
     Skipped {
-        /// What is missing.
+        /// The missing requirement.
         needs: String,
     },
 }
 
 impl Outcome {
-    /// What stands in the cell, without the time.
+    /// The text of the cell, without the time.
     pub fn text(&self) -> String {
         match self {
             Self::Passed => "passed".to_owned(),
@@ -148,14 +141,15 @@ impl Outcome {
         }
     }
 
-    /// Whether the cell need not be run again by `--resume`: what could not be decided, or was not there, is tried again.
+    /// Whether `--resume` keeps the cell. Undecided and skipped cells are run again.
     pub fn is_final(&self) -> bool {
         !matches!(self, Self::Inconclusive | Self::Skipped { .. })
     }
 }
 
 impl Cell {
-    /// How soon the client noticed: the verdict's own promise is what it observed, its request is the next best fact.
+    /// How soon the client noticed: its first observation is the promise of the verdict, and its next request is the
+    /// second-best fact.
     pub fn time(&self) -> Option<String> {
         let decided = matches!(self.outcome, Outcome::Passed | Outcome::Failed { .. });
         let request = self.noticed_ms.map(|ms| format!("asks after {}", reports::words::millis(ms)));
@@ -166,15 +160,15 @@ impl Cell {
 }
 
 impl Table {
-    /// The format that this program writes and reads.
+    /// The version of the file's format that this program writes and reads.
     pub const FORMAT: u32 = 1;
 
-    /// What was seen there, if anything was.
+    /// The cell, if it was run.
     pub fn cell(&self, row: &str, column: &str) -> Option<&Cell> {
         self.cells.iter().find(|cell| cell.row == row && cell.column == column)
     }
 
-    /// Enters a cell; an older one of the same place goes.
+    /// Adds a cell, or replaces the old one.
     pub fn enter(&mut self, cell: Cell) {
         self.cells.retain(|old| (&old.row, &old.column) != (&cell.row, &cell.column));
         self.cells.push(cell);

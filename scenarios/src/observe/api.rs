@@ -1,4 +1,4 @@
-//! What an observation itself asks of the pretend API server: objects made, read, changed and deleted.
+//! The observer's own requests to the mock API server: objects created, read, changed and deleted.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -12,16 +12,16 @@ use crate::run::Api as Plain;
 const MERGE: &str = "application/merge-patch+json";
 const JSON: &str = "application/json";
 
-/// A client that may do everything.
+/// A client with all rights.
 pub(super) struct Api {
     url: String,
     ca_pem: String,
     token: String,
-    /// Plural, and whether it is in namespaces, by `apiVersion` and kind.
+    /// Plural, and whether it is namespaced, by `apiVersion` and kind.
     kinds: Mutex<HashMap<(String, String), (String, bool)>>,
 }
 
-/// What was answered: the object, or the server's words against it.
+/// The answer: the object, or the server's message if it refused.
 pub(super) type Answer = std::result::Result<Value, String>;
 
 impl Api {
@@ -29,7 +29,7 @@ impl Api {
         Self { url, ca_pem, token, kinds: Mutex::default() }
     }
 
-    /// Makes an object, in this namespace where it is of one; or only rehearses that.
+    /// Creates an object, in this namespace if its kind is namespaced. With `is_dry` it is only a dry run.
     pub(super) async fn create(&self, object: &Value, namespace: Option<&str>, is_dry: bool) -> Result<Answer> {
         let Some((path, is_namespaced)) = self.collection(object, namespace).await? else {
             let text = |key: &str| object[key].as_str().unwrap_or_default().to_owned();
@@ -46,7 +46,7 @@ impl Api {
         self.ask(Method::POST, &format!("{path}{dry}"), object.to_string(), JSON).await
     }
 
-    /// The same client for whoever follows objects.
+    /// The same client, to follow objects.
     pub(super) fn churn(&self) -> loadgen::churn::Api {
         let (url, ca_pem, token) = (self.url.clone(), self.ca_pem.clone(), self.token.clone());
         loadgen::churn::Api { url, ca_pem, token, mark: None }
@@ -77,14 +77,14 @@ impl Api {
         self.ask(Method::DELETE, path, String::new(), JSON).await
     }
 
-    /// Where an object is.
+    /// The path of an object; `None` if the server does not have its kind.
     pub(super) async fn path(&self, object: &Value) -> Result<Option<String>> {
         let namespace = object["metadata"]["namespace"].as_str();
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         Ok(self.collection(object, namespace).await?.map(|(path, _)| format!("{path}/{name}")))
     }
 
-    /// Where objects of a resource (`plural.group`) are, by discovery of the group.
+    /// The path of an object of a resource (`plural.group`), found by discovery of the group.
     pub(super) async fn path_of(&self, resource: &str, namespace: Option<&str>, name: &str) -> Result<Option<String>> {
         let root = match resource.split_once('.') {
             None => "/api/v1".to_owned(),
@@ -132,7 +132,7 @@ impl Api {
         if status.is_success() {
             return Ok(Ok(read.with_context(|| format!("{path} answers {status} without an object"))?));
         }
-        // A group that nothing serves is refused in plain words.
+        // The server refuses an unknown group in plain text.
         let told = read.ok().and_then(|answer| answer["message"].as_str().map(str::to_owned));
         Ok(Err(told.unwrap_or_else(|| format!("it is refused: {status}"))))
     }

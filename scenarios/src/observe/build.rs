@@ -1,4 +1,4 @@
-//! The project's own build, one way after the other until one leaves a program.
+//! The project's own build: tries one way after the other until one produces a program.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -8,11 +8,11 @@ use crate::init::Way;
 use crate::keeper::Folder;
 use crate::subject::{self, Launch, Log};
 
-/// A large operator without a cache takes minutes.
+/// Time limit; a large operator without a cache takes minutes.
 const BUILD_MAX: Duration = Duration::from_mins(20);
 const POLL: Duration = Duration::from_millis(50);
 
-/// The first way whose build succeeds and leaves its program; or the last command with its last words.
+/// The first way whose build succeeds and produces its program, or the last command with its last output.
 pub(super) async fn first_that_builds<'w>(
     ways: &'w [Way],
     folder: &Path,
@@ -47,7 +47,7 @@ fn launch(program: &str, arguments: &[String], place: &Path) -> Launch {
         name: None,
         program: PathBuf::from(program),
         arguments: arguments.to_vec(),
-        // Some builds run tests, which are not to find a cluster.
+        // Some builds run tests, which must not find a cluster.
         environment: vec![("KUBECONFIG".to_owned(), "/dev/null".to_owned())],
         directory: Some(place.to_owned()),
         awaited: None,
@@ -56,7 +56,7 @@ fn launch(program: &str, arguments: &[String], place: &Path) -> Launch {
     }
 }
 
-/// Runs a command to its end, in a group of its own that the keeper knows; an error has its last words.
+/// Runs a command to its end, in its own process group that the keeper knows. An error has its last output.
 async fn run(command: &str, place: &Path) -> Result<(), String> {
     let words = shlex::split(command).filter(|words| !words.is_empty());
     let (program, arguments) = words.as_ref().and_then(|words| words.split_first()).ok_or("it is no command")?;

@@ -2,6 +2,8 @@
 //!
 //! An object that the project's own webhooks deny is no object to churn, so they are asked about every template, as in a run.
 
+use std::time::Duration;
+
 use anyhow::Result;
 use base64::Engine as _;
 use serde_json::{Value, json};
@@ -10,6 +12,11 @@ use super::world::World;
 use crate::init::Found;
 use crate::init::seen::Seen;
 use crate::scenario::WEBHOOK_PORT;
+
+/// How long an answer about nothing may take.
+const ANSWER_MAX: Duration = Duration::from_secs(2);
+/// Paths that are asked; a large project has twenty for each of its programs.
+const PATHS_MAX: usize = 100;
 
 /// Registers the webhooks that the program serves with the certificate of the run. Returns the paths that it does not serve.
 pub(super) async fn register(found: &Found, world: &World, seen: &Seen) -> Result<Vec<String>> {
@@ -20,9 +27,12 @@ pub(super) async fn register(found: &Found, world: &World, seen: &Seen) -> Resul
     let mut paths: Vec<&str> = found.hooks.iter().map(|hook| hook.path.as_str()).collect();
     paths.sort_unstable();
     paths.dedup();
+    paths.truncate(PATHS_MAX);
     let (mut served, mut unserved) = (Vec::new(), Vec::new());
+    let question = question();
     for path in paths {
-        match world.api.review(&url, path, &question()).await {
+        let asked = tokio::time::timeout(ANSWER_MAX, world.api.review(&url, path, &question));
+        match asked.await.unwrap_or_default() {
             // Without an answer its certificate is another one: the API server of the run could not call it either.
             Some(404) | None => unserved.push(path.to_owned()),
             Some(_) => served.push(path),

@@ -1,4 +1,4 @@
-//! What a program does with each kind of the project: an object is made, changed and deleted, one kind after the other.
+//! The observation of each kind of the project: an object is created, changed and deleted, one kind after the other.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
@@ -10,28 +10,29 @@ use crate::init::seen::{Change, Followed, Reaction, Step, made, refused_fields};
 use crate::init::{Found, Trial, changes, varying};
 use anyhow::Result;
 
-/// Where samples are made.
+/// The namespace of the samples.
 const NAMESPACE: &str = "observed";
-/// Kinds that are tried.
+/// The most kinds that are tried.
 const KINDS_MAX: usize = 12;
 /// Templates of a kind that are rehearsed.
 const TEMPLATES_MAX: usize = 80;
 /// Children that are looked at.
 const MADE_MAX: usize = 60;
-/// Fields that are really changed.
+/// The most fields that are really changed.
 const CHANGED_MAX: usize = 3;
-/// How long all kinds may take together.
+/// Time limit for all kinds together.
 const ALL_MAX: Duration = Duration::from_secs(45);
-/// How long one may take, and how long a program is quiet when it is done.
+/// Time limit for one kind, and the quiet time after which a program counts as done.
+const COMPANY_TIME_MAX: Duration = Duration::from_secs(15);
 const ONE_MAX: Duration = Duration::from_secs(5);
 const QUIET: Duration = Duration::from_millis(900);
-/// How long a change may go unnoticed.
+/// Time after which a change counts as unnoticed.
 const NOTICE: Duration = Duration::from_millis(1200);
-/// How long a deletion may take.
+/// Time limit of a deletion.
 const GONE_MAX: Duration = Duration::from_secs(3);
 const POLL: Duration = Duration::from_millis(100);
 
-/// Tries the kinds that the program follows. The one that it reacts to most is changed and deleted as well.
+/// Tries the kinds that the program follows. The one with the strongest reaction is changed and deleted as well.
 pub(super) async fn steps(
     found: &Found,
     world: &mut World,
@@ -42,14 +43,15 @@ pub(super) async fn steps(
     let is_followed = |trial: &Trial| followed.iter().any(|one| one.resource == trial.crd.name());
     let trials: Vec<Trial> = found.trials().into_iter().filter(is_followed).take(KINDS_MAX).collect();
     let _ = world.api.create(&named("Namespace", NAMESPACE), None, false).await?;
-    let others = company(found, world).await?;
+    let began = Instant::now();
+    let others = company(found, world, began).await?;
     program.rest(world, NOTICE, ONE_MAX, QUIET).await;
-    let (began, mut steps) = (Instant::now(), Vec::new());
+    let mut steps = Vec::new();
     for (number, trial) in trials.iter().enumerate() {
         if is_over(began, ALL_MAX) || program.ended().await.is_some() {
             break;
         }
-        let mut step = made_of(found, world, trial, number).await?;
+        let mut step = made_of(found, world, trial, number, began).await?;
         step.others.clone_from(&others);
         if step.refused.is_none() {
             step.began_us = began_us(&step, world);
@@ -75,10 +77,14 @@ pub(super) async fn steps(
     Ok(steps)
 }
 
-/// Makes all that samples show, and returns the names of what was taken.
-async fn company(found: &Found, world: &World) -> Result<Vec<String>> {
+/// Creates all objects of the samples. Returns the names of the accepted ones.
+async fn company(found: &Found, world: &World, began: Instant) -> Result<Vec<String>> {
     let mut names = Vec::new();
     for object in found.company() {
+        // A webhook may take ten seconds for each.
+        if is_over(began, COMPANY_TIME_MAX) {
+            break;
+        }
         if world.api.create(&object, Some(NAMESPACE), false).await?.is_ok() {
             names.extend(object["metadata"]["name"].as_str().map(str::to_owned));
         }
@@ -86,8 +92,8 @@ async fn company(found: &Found, world: &World) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Makes an object of the first template that the API server takes.
-async fn made_of(found: &Found, world: &World, trial: &Trial, number: usize) -> Result<Step> {
+/// Creates an object from the first template that the API server accepts.
+async fn made_of(found: &Found, world: &World, trial: &Trial, number: usize, began: Instant) -> Result<Step> {
     let crd = &trial.crd;
     let mut step = Step {
         kind: crd.kind.clone(),
@@ -103,6 +109,9 @@ async fn made_of(found: &Found, world: &World, trial: &Trial, number: usize) -> 
     while let Some((from, template)) = templates.pop_front().filter(|_| tried.len() < TEMPLATES_MAX) {
         if !tried.insert(template.to_string()) {
             continue;
+        }
+        if is_over(began, ALL_MAX) {
+            break;
         }
         let object = loadgen::churn::example(&template, &crd.api_version(), &step.namespace, &step.name);
         let answer = match &object {
@@ -130,7 +139,8 @@ async fn made_of(found: &Found, world: &World, trial: &Trial, number: usize) -> 
                 }
                 // Of what somebody wrote no field is replaced by a guess.
                 let fields = if from.is_none() && why != last { refused_fields(&why) } else { Vec::new() };
-                let others = |field: &String| loadgen::churn::alternatives(&crd.definition, &crd.version, &template, field);
+                let others =
+                    |field: &String| loadgen::churn::alternatives(&crd.definition, &crd.version, &template, field);
                 let others: Vec<_> = fields.iter().flat_map(others).map(|template| (None, template)).collect();
                 for other in others.into_iter().rev() {
                     templates.push_front(other);
@@ -142,13 +152,14 @@ async fn made_of(found: &Found, world: &World, trial: &Trial, number: usize) -> 
     Ok(step)
 }
 
-/// The moment at which the object was made, by the server's own clock: the program may have asked before the answer was read.
+/// The moment when the object was created, by the server's own clock: the program may have reacted before the answer
+/// was read.
 fn began_us(step: &Step, world: &World) -> u64 {
     let it = world.wrote.iter().rev().find(|one| one.uid == step.uid);
     it.map_or_else(|| world.now_us().saturating_sub(100_000), |one| one.at_us)
 }
 
-/// What became of the object, and what was made beside it.
+/// Records the object's state and the objects created beside it.
 async fn look(world: &mut World, step: &mut Step) -> Result<()> {
     step.ended_us = world.now_us();
     if let Some(path) = world.api.path(&step.after).await?
@@ -170,7 +181,7 @@ async fn look(world: &mut World, step: &mut Step) -> Result<()> {
     Ok(())
 }
 
-/// Changes one field after the other: all are rehearsed, the first ones that are taken are written.
+/// Changes one field after the other: each is tried in a dry run, and the first accepted ones are written.
 async fn change(world: &mut World, program: &mut Program, crd: &crate::init::Crd, step: &mut Step) -> Result<()> {
     let Some(path) = world.api.path(&step.after).await? else { return Ok(()) };
     let (mut changed, began_us) = (0, world.now_us());
@@ -221,7 +232,7 @@ async fn change(world: &mut World, program: &mut Program, crd: &crate::init::Crd
     Ok(())
 }
 
-/// Whether the status repeats the generation after this change and two more; none where it has none.
+/// Whether the status repeats the generation after this change and two more; `None` if the status has no generation.
 async fn repeats(
     world: &mut World,
     program: &mut Program,
@@ -254,8 +265,8 @@ async fn repeats(
     Ok(is_repeated)
 }
 
-/// How many children there are after a change: those of before that are still there, and those made since. What other kinds' objects had made for
-/// them in between is not counted.
+/// Counts the children after a change: earlier ones that still exist, and new ones. Children created in between for
+/// objects of other kinds do not count.
 async fn count_again(world: &World, step: &mut Step, changed_us: u64) -> Result<()> {
     let since = Step { began_us: changed_us, ended_us: world.now_us(), ..step.clone() };
     let before = made(step, &world.wrote).into_iter().take(MADE_MAX);
@@ -269,7 +280,8 @@ async fn count_again(world: &World, step: &mut Step, changed_us: u64) -> Result<
     Ok(())
 }
 
-/// Deletes one child of each kind, and sees whether it comes back. Nothing is noted where it is not gone, or where another name takes its place.
+/// Deletes one child of each kind and records whether it is created again. If it is not gone, or a child with another
+/// name replaces it, nothing is recorded.
 async fn restore(world: &mut World, program: &mut Program, step: &mut Step) -> Result<()> {
     let mut tried: Vec<String> = Vec::new();
     for (resource, object) in step.made.clone() {
@@ -297,7 +309,7 @@ async fn restore(world: &mut World, program: &mut Program, step: &mut Step) -> R
     Ok(())
 }
 
-/// Deletes the object, and waits until it is gone.
+/// Deletes the object and waits until it is gone.
 async fn delete(world: &mut World, program: &mut Program, step: &mut Step) -> Result<()> {
     let Some(path) = world.api.path(&step.after).await? else { return Ok(()) };
     let _ = world.api.delete(&path).await?;

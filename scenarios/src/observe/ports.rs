@@ -1,4 +1,4 @@
-//! The ports that a program listens at, and the pages that answer there.
+//! The ports that a program listens on, and the paths that answer there.
 
 use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
@@ -13,14 +13,14 @@ use super::world::{World, local, variable_of};
 use crate::init::seen::Open;
 use crate::observer;
 
-/// Pages that programs have.
+/// Usual paths of metrics and probes.
 const PAGES: [&str; 5] = ["/metrics", "/healthz", "/readyz", "/livez", "/health"];
-/// More ports than a controller opens.
+/// The most ports; a controller opens fewer.
 const PORTS_MAX: usize = 12;
 const ANSWER_MAX: Duration = Duration::from_secs(2);
-/// What is read of a page.
+/// The most bytes that are read of a page.
 const BYTES_MAX: u64 = 2 << 20;
-/// What a server of Go answers to plain HTTP where it speaks TLS.
+/// The answer of a Go server with TLS to plain HTTP.
 const TLS: &str = "HTTP request to an HTTPS server";
 
 /// Every port of the program's processes.
@@ -51,7 +51,7 @@ pub(super) async fn open(program: &Program, world: &World) -> Vec<Open> {
     all
 }
 
-/// The ports at which a process and what it started listen.
+/// The ports that a process and its descendants listen on.
 fn listening(root: u32) -> BTreeSet<u16> {
     let pids = observer::tree(root);
     let mut inodes = HashSet::new();
@@ -66,7 +66,7 @@ fn listening(root: u32) -> BTreeSet<u16> {
     listed.map(|entry| entry.local_address.port()).collect()
 }
 
-/// The answer to a plain `GET`, head and body; none where nothing comes.
+/// The answer to a plain `GET`, head and body; `None` without an answer.
 async fn get(port: u16, page: &str) -> Option<String> {
     let ask = async {
         let mut stream = TcpStream::connect(local(port)).await.ok()?;

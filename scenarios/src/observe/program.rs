@@ -1,4 +1,4 @@
-//! The program of an observation: what its help says, its start, its rest and its end.
+//! The program under observation: its help text, its start, its rest and its end.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -8,24 +8,23 @@ use anyhow::Result;
 use tokio::io::AsyncReadExt as _;
 
 use super::world::World;
-use crate::mounted::Mounted;
+use crate::run::Mounted;
 use crate::subject::{Launch, Log, Running};
 
-/// How often facts are taken. A thousand requests come between two at the most.
+/// Interval of readings. At most a thousand requests come in between.
 const POLL: Duration = Duration::from_millis(50);
-/// A help is printed at once; a program that takes a flag for nothing starts instead.
+/// Time limit of `--help`; a program that ignores the flag starts instead.
 const HELP_MAX: Duration = Duration::from_secs(10);
 const HELP_BYTES: u64 = 1 << 20;
-/// How long it may take to end in order.
+/// Time limit of an orderly end.
 const STOP_MAX: Duration = Duration::from_secs(5);
 
-/// A program that runs.
 pub(super) struct Program {
     running: Running,
 }
 
 impl Program {
-    /// Starts it with these words and variables, in which the names of the run stand for their values.
+    /// Starts it with these arguments and variables, whose placeholders are replaced by the values of the run.
     pub(super) fn start(place: &Path, run: &[String], variables: &[(String, String)], world: &World) -> Result<Self> {
         let mut given = world.given().clone();
         let own: Vec<(String, String)> =
@@ -45,6 +44,7 @@ impl Program {
             clock: None,
             mounts: world.mounted().map(Mounted::mounts),
         };
+        launch.check()?;
         Ok(Self { running: launch.start(Log::create(world.folder(), None)?)? })
     }
 
@@ -52,8 +52,8 @@ impl Program {
         self.running.pid()
     }
 
-    /// Takes facts until it has asked for something and then for nothing for a while, or until it ended: it has `first` for its first request, and
-    /// `most` from there on. False where it never asked.
+    /// Reads facts until the program has made a request and then none for the time `quiet`, or until it ended. It has
+    /// `first` for its first request and `most` after that. Returns false if it made none.
     pub(super) async fn rest(&mut self, world: &mut World, first: Duration, most: Duration, quiet: Duration) -> bool {
         let began = Instant::now();
         let (mut asked, mut last) = (None, began);
@@ -71,13 +71,12 @@ impl Program {
         }
     }
 
-    /// Its last words, where it has ended by itself.
+    /// Its last output, if it has ended by itself.
     pub(super) async fn ended(&mut self) -> Option<String> {
         self.running.exited()?;
         Some(self.running.last_words().await)
     }
 
-    /// The last lines that it wrote.
     pub(super) async fn words(&mut self) -> String {
         self.running.last_words().await
     }
@@ -87,7 +86,7 @@ impl Program {
     }
 }
 
-/// What `--help` prints, perhaps of a command; nothing where the program does not end then.
+/// The output of `--help`, with a command if given. Empty if the program does not end.
 pub(super) async fn help(place: &Path, program: &[String], command: Option<&str>, world: &World) -> String {
     let Some((first, rest)) = program.split_first() else { return String::new() };
     let at = if first.contains('/') { place.join(first) } else { PathBuf::from(first) };
@@ -99,7 +98,7 @@ pub(super) async fn help(place: &Path, program: &[String], command: Option<&str>
     let (mut text, mut also) = (Vec::new(), Vec::new());
     let (mut out, mut err) = (out.take(HELP_BYTES), err.take(HELP_BYTES));
     let both = async { tokio::join!(out.read_to_end(&mut text), err.read_to_end(&mut also)) };
-    // A program that starts instead is ended; its words are no help.
+    // A program that starts instead is ended; its output is no help.
     let is_done = tokio::time::timeout(HELP_MAX, both).await.is_ok();
     if let Some(group) = child.id().and_then(|pid| rustix::process::Pid::from_raw(pid.cast_signed())) {
         let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);

@@ -1,4 +1,4 @@
-//! The pretend API server of an observation, what lies there, and what was asked of it.
+//! The mock API server of an observation, its objects, and the requests to it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -13,20 +13,20 @@ use super::api::Api;
 use crate::init::Found;
 use crate::init::seen::{Ask, Wrote};
 use crate::keeper::Folder;
-use crate::mounted::Mounted;
+use crate::run::Mounted;
 use crate::run::free_port;
 use crate::scenario::{self, Given, Mount};
 
-/// The user of the program.
 const SUBJECT: &str = "subject";
 const HARNESS: &str = "harness";
-/// Requests and versions that are kept: a program that asks a thousand times a second is known after a minute.
+/// The most requests and versions that are kept: a program that makes a thousand requests a second is known after a
+/// minute.
 const FACTS_MAX: usize = 100_000;
-/// Commits that are read at once.
+/// The most commits that are read at once.
 const BATCH: usize = 4096;
-/// Namespaces that are made because the program wants them.
+/// The most namespaces that are created because the program uses them.
 const NAMESPACES_MAX: usize = 10;
-/// Where controller-runtime looks for its certificate below `$TMPDIR`.
+/// The folder below `$TMPDIR` where controller-runtime looks for its certificate.
 const USUAL: &str = "k8s-webhook-server";
 
 /// The server, and the facts so far.
@@ -39,7 +39,7 @@ pub(super) struct World {
     given: Given,
     pub(super) asks: Vec<Ask>,
     pub(super) wrote: Vec<Wrote>,
-    /// What was read before.
+    /// Reads that were made before.
     read: BTreeSet<(&'static str, String)>,
     namespaces: Vec<String>,
     mounted: Option<Mounted>,
@@ -48,7 +48,7 @@ pub(super) struct World {
 }
 
 impl World {
-    /// Starts it, with the definitions of the project.
+    /// Starts it with the definitions of the project.
     pub(super) async fn start(found: &Found) -> Result<Self> {
         let folder = Folder::make()?;
         let authority = mock_pki::Authority::generate("longhaul")?;
@@ -70,10 +70,10 @@ impl World {
         for crd in found.trials().into_iter().map(|trial| trial.crd) {
             let mut definition = crd.definition;
             if let Some(spec) = definition["spec"].as_object_mut() {
-                // Nobody converts here.
+                // There is no conversion webhook.
                 spec.remove("conversion");
             }
-            // Where the server refuses one, the first request for its kind shows that.
+            // If the server refuses one, the first request for its kind shows that.
             let _ = api.create(&definition, None, false).await?;
         }
         let tail = server.tail();
@@ -93,12 +93,12 @@ impl World {
         })
     }
 
-    /// Makes what lies around the program where it is deployed: its namespace, its account, the objects that it reads.
+    /// Creates the surroundings of the deployed program: its namespace, its account, and the objects that it reads.
     pub(super) async fn furnish(&mut self, found: &Found, objects: &[Value], program: &[String]) -> Result<()> {
         let (namespace, account) = found.place_of(program);
         let namespace = namespace.unwrap_or_else(|| "default".to_owned());
         if namespace != "default" {
-            // Where this is refused, the requests of the program show that.
+            // If this is refused, the program's requests show that.
             let _ = self.api.create(&named("Namespace", &namespace), None, false).await?;
             self.namespaces.push(namespace.clone());
         }
@@ -111,7 +111,7 @@ impl World {
         Ok(())
     }
 
-    /// Makes an empty object of the core group where the program looked for such.
+    /// Creates an empty object of the core group that the program looked for.
     pub(super) async fn give(&mut self, kind: &str, name: &str) -> Result<Value> {
         self.take().await;
         let resource = format!("{}s", kind.to_ascii_lowercase());
@@ -128,11 +128,11 @@ impl World {
     }
 
     /// Gives the program, from its next start on, folders where a kubelet mounts them.
-    pub(super) fn mount(&mut self, wanted: &BTreeMap<PathBuf, Mount>) -> Result<()> {
+    pub(super) async fn mount(&mut self, wanted: &BTreeMap<PathBuf, Mount>) -> Result<()> {
         let kubeconfig = self.server.kubeconfig(SUBJECT).context("the server does not know the program's user")?;
         self.mountings += 1;
         let folder = self.folder.path().join(format!("mounts-{}", self.mountings));
-        self.mounted = Some(Mounted::open(wanted, &folder, self.api.churn(), &kubeconfig)?);
+        self.mounted = Some(Mounted::open(wanted, &folder, self.api.churn(), &kubeconfig).await?);
         Ok(())
     }
 
@@ -141,12 +141,12 @@ impl World {
         self.mounted.as_ref()
     }
 
-    /// What the program finds in its environment.
+    /// The environment of the program.
     pub(super) fn given(&self) -> &Given {
         &self.given
     }
 
-    /// Where its output goes.
+    /// The folder of its output.
     pub(super) fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -155,18 +155,18 @@ impl World {
         u64::try_from(self.epoch.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
 
-    /// Takes what was asked and written meanwhile, and makes a namespace that was missed. Returns how many requests for work were new.
+    /// Reads new requests and commits, and creates a missing namespace. Returns the number of new requests for work.
     pub(super) async fn take(&mut self) -> usize {
         let (facts, _) = self.server.take_requests(SUBJECT);
         let mut fresh = 0;
         for fact in facts {
-            // Its watch was counted when it began.
+            // The watch was counted when it began.
             if fact.ended.is_some() && fact.about.watch.is_some() && fact.asked().verb == "watch" {
                 continue;
             }
             let ask = ask(&fact);
             let is_reading = matches!(ask.verb, "list" | "watch" | "get");
-            // A program that polls asks the same again and again, and is at rest all the same.
+            // A program that polls repeats its requests and still counts as being at rest.
             let is_new = self.read.len() < FACTS_MAX && self.read.insert((ask.verb, ask.path.clone()));
             fresh += usize::from(!is_aside(&ask) && (is_new || !is_reading));
             if self.asks.len() < FACTS_MAX {
@@ -185,7 +185,7 @@ impl World {
     }
 
     async fn make_missed_namespaces(&mut self) {
-        // A kind that nothing serves is answered with 404 as well.
+        // A missing kind is answered with 404 as well.
         let is_missed = |ask: &&Ask| {
             ask.verb == "create"
                 && ask.status == 404
@@ -201,12 +201,12 @@ impl World {
         }
     }
 
-    /// Namespaces that a run has to make as well.
+    /// Namespaces that a run has to create as well.
     pub(super) fn made_namespaces(&self) -> Vec<String> {
         self.namespaces.clone()
     }
 
-    /// What an earlier start asked is not what this one asks.
+    /// Forgets the requests of an earlier start.
     pub(super) fn forget(&mut self) {
         let _ = self.server.take_requests(SUBJECT);
         self.asks.clear();
@@ -218,7 +218,7 @@ impl World {
     }
 }
 
-/// Requests by which a program keeps itself alive, or looks around.
+/// Whether a request only renews a lease, writes an event, or discovers the API.
 fn is_aside(ask: &Ask) -> bool {
     ask.verb.is_empty() || ask.resource == "leases.coordination.k8s.io" || ask.resource.starts_with("events")
 }
@@ -249,12 +249,12 @@ fn wrote(entry: mock_kube::Entry) -> Wrote {
     }
 }
 
-/// An object of the core group with nothing but its name.
+/// An object of the core group with a name and no content.
 pub(super) fn named(kind: &str, name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name}})
 }
 
-/// The same variables as in a run: kubeconfig, certificates, ports.
+/// The variables of a run: kubeconfig, certificates, ports.
 fn given(server: &mock_kube::Server, authority: &mock_pki::Authority, folder: &Path) -> Result<Given> {
     let mut given = Given::default();
     let kubeconfig = server.kubeconfig(SUBJECT).context("the server does not know the program's user")?;
@@ -282,7 +282,7 @@ fn write(folder: &Path, name: &str, text: &str) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// The variable that has this port as its value.
+/// The variable with this port as its value.
 pub(super) fn variable_of(given: &Given, port: u16) -> Option<&'static str> {
     let value = port.to_string();
     let names = [scenario::METRICS_PORT_NAME, scenario::WEBHOOK_PORT].into_iter().chain(scenario::FREE_PORTS);
@@ -290,7 +290,7 @@ pub(super) fn variable_of(given: &Given, port: u16) -> Option<&'static str> {
     names.into_iter().find(has)
 }
 
-/// Loopback, with a port.
+/// The loopback address with this port.
 pub(super) fn local(port: u16) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, port))
 }

@@ -1,23 +1,23 @@
 //! The memory cgroup of the subject, of either version.
 //!
-//! Only where it is not that of the harness: numbers of both together say nothing of either.
+//! Only a cgroup that does not contain the harness counts: the sum of both says nothing about either.
 
 use std::path::{Path, PathBuf};
 
 use procfs::process::Process as Proc;
 use reports::record::Cgroup;
 
-/// Where systems mount the hierarchies.
+/// Usual mount points of the hierarchies.
 const UNIFIED: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
 const MEMORY: &str = "/sys/fs/cgroup/memory";
 
-/// What the kernel says of the cgroup of a process; none where it has none of its own, or it is gone.
+/// The memory figures of a process's cgroup; `None` if it has none of its own, or is gone.
 pub(super) fn of(pid: i32) -> Option<Cgroup> {
     let (theirs, ours) = (places(pid)?, places(i32::try_from(std::process::id()).ok()?)?);
     theirs.into_iter().filter(|place| !ours.contains(place)).find_map(|(version, folder)| read(version, &folder))
 }
 
-/// The folders in which its memory may be accounted for.
+/// The folders that may account for its memory.
 fn places(pid: i32) -> Option<Vec<(u8, PathBuf)>> {
     let groups = Proc::new(pid).ok()?.cgroups().ok()?;
     let mut places = Vec::new();
@@ -32,7 +32,7 @@ fn places(pid: i32) -> Option<Vec<(u8, PathBuf)>> {
     Some(places)
 }
 
-/// Reads one folder; none where the version is not mounted there.
+/// Reads one folder; `None` if the version is not mounted there.
 fn read(version: u8, folder: &Path) -> Option<Cgroup> {
     let text = |name: &str| std::fs::read_to_string(folder.join(name)).ok();
     let (current, anon, file, events) = match version {
@@ -49,7 +49,7 @@ fn read(version: u8, folder: &Path) -> Option<Cgroup> {
     })
 }
 
-/// The number behind a word at the beginning of a line.
+/// The number after a name at the beginning of a line.
 fn field(text: &str, name: &str) -> Option<u64> {
     let lines = text.lines().filter_map(|line| line.split_once(' '));
     lines.filter(|(word, _)| *word == name).find_map(|(_, number)| number.trim().parse().ok())
@@ -67,7 +67,7 @@ mod tests {
         folder
     }
 
-    /// As Linux 6.1 writes them.
+    /// The texts are those of Linux 6.1.
     #[test]
     fn both_versions_are_read() {
         let two = folder(&[
@@ -87,7 +87,7 @@ mod tests {
         assert_eq!(read(2, one.path()), None);
     }
 
-    /// A child is in the cgroup of the harness, unless somebody moves it.
+    /// A child is in the cgroup of the harness, unless it is moved.
     #[test]
     fn a_cgroup_that_is_shared_is_not_told() {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(found, None);
     }
 
-    /// A real one, where this test may make it.
+    /// A real cgroup, if this test may create one.
     #[test]
     fn a_cgroup_of_its_own_is_told() {
         let made =

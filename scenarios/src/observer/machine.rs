@@ -1,4 +1,4 @@
-//! How hard the machine is pressed (pressure stall information, steal time, load), and whether it slept or its clock was set.
+//! The load on the machine (pressure stall information, steal time, load), suspends, and changes of its clock.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -6,14 +6,14 @@ use procfs::{Current, CurrentSI};
 use reports::record::MachineRow;
 use rustix::time::{ClockId, clock_gettime};
 
-/// What the clocks of a machine said at one moment.
+/// The clocks of a machine at one moment.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Clocks {
-    /// Stands still while the machine is suspended.
+    /// A clock that stops while the machine is suspended.
     awake: Duration,
-    /// Goes on.
+    /// A clock that never stops.
     boot: Duration,
-    /// Goes on too, and may be set.
+    /// A clock that never stops and may be set.
     wall: Duration,
 }
 
@@ -24,7 +24,7 @@ impl Clocks {
         Self { awake: at(ClockId::Monotonic), boot: at(ClockId::Boottime), wall }
     }
 
-    /// How long the machine was suspended until `now`, and how far its wall clock was set, in milliseconds.
+    /// Time that the machine was suspended until `now`, and the change of its wall clock, in milliseconds.
     fn until(&self, now: &Self) -> (u64, i64) {
         let passed = |at: fn(&Self) -> Duration| signed_ms(at(now)) - signed_ms(at(self));
         let (awake, boot, wall) = (passed(|clocks| clocks.awake), passed(|clocks| clocks.boot), passed(|c| c.wall));
@@ -36,7 +36,7 @@ fn signed_ms(at: Duration) -> i64 {
     i64::try_from(at.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// Whatever of it this kernel offers; `start` is what the clocks said when sampling began.
+/// The figures that this kernel provides; `start` has the clocks at the begin of sampling.
 pub(super) fn row(start: &Clocks) -> MachineRow {
     let (suspended_ms, clock_set_ms) = start.until(&Clocks::read());
     let total = procfs::KernelStats::current().ok().map(|stats| stats.total);
@@ -53,18 +53,18 @@ pub(super) fn row(start: &Clocks) -> MachineRow {
     }
 }
 
-/// What ran; guests are part of what users' programs had.
+/// Time in which processes ran. Guests are part of the user time.
 fn busy_ms(total: &procfs::CpuTime) -> u64 {
     let interrupts = total.irq_ms().unwrap_or(0) + total.softirq_ms().unwrap_or(0);
     total.user_ms() + total.nice_ms() + total.system_ms() + interrupts
 }
 
-/// The kernel tells two decimals; a single-precision number would be written with fifteen.
+/// The kernel writes two decimals; a single-precision number would be printed with fifteen.
 fn hundredths(value: f32) -> f64 {
     (f64::from(value) * 100.0).round() / 100.0
 }
 
-/// How long something waited until one moment, for the pressure between two.
+/// Waiting times up to one moment. The difference of two readings gives the pressure.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Strain {
     at: Instant,
@@ -74,7 +74,7 @@ pub(crate) struct Strain {
 }
 
 impl Strain {
-    /// Reads what this kernel offers.
+    /// Reads the figures that this kernel provides.
     pub(crate) fn read() -> Self {
         Self {
             at: Instant::now(),
@@ -84,7 +84,8 @@ impl Strain {
         }
     }
 
-    /// The shares of the time since an earlier reading in which something waited for a processor, for the disk, and that others had.
+    /// Shares of the time since an earlier reading: waiting for a processor, waiting for the disk, and stolen by other
+    /// guests.
     pub(crate) fn since(&self, before: &Self) -> [Option<f64>; 3] {
         let passed_us = self.at.duration_since(before.at).as_micros().max(1) as f64;
         let share = |now: Option<u64>, then: Option<u64>, all_us: f64| {
@@ -103,7 +104,7 @@ impl Strain {
 mod tests {
     use super::*;
 
-    /// Shares are of the time between the readings.
+    /// The shares refer to the time between the readings.
     #[test]
     fn strain_is_a_share_of_the_time_between() {
         let now = Instant::now();

@@ -1,4 +1,4 @@
-//! What a process tree uses, from `/proc`.
+//! Resource usage of a process tree, from `/proc`.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -6,16 +6,16 @@ use std::time::{Duration, Instant};
 use procfs::process::{FDTarget, Process as Proc};
 use reports::record::{Fds, Process};
 
-/// A subject with more processes than this is sampled only in part.
+/// The most processes that are sampled; of a larger subject only a part is.
 const PROCESSES_MAX: usize = 512;
 
-/// What these processes use together, and how long reading their proportional sets took; `None` when all of them are gone.
+/// Total usage of these processes, and the time to read their proportional sets. `None` if all of them are gone.
 pub(super) fn tree(pids: &[i32], with_rollup: bool, starts: u32) -> Option<(Process, Duration)> {
     let mut total = Process { starts, ..Process::default() };
     let mut pss = with_rollup.then_some(0u64);
     let (mut seen, mut took) = (0, Duration::ZERO);
     for pid in pids {
-        // A process that ends while it is read is simply not there.
+        // A process that ends while it is read does not count.
         if let Some((one, cost)) = one(*pid, with_rollup) {
             seen += 1;
             took += cost;
@@ -27,7 +27,7 @@ pub(super) fn tree(pids: &[i32], with_rollup: bool, starts: u32) -> Option<(Proc
     (seen > 0).then_some((total, took))
 }
 
-/// The harness itself, without its children: they are the subject.
+/// The harness itself, without its children, which are the subject.
 pub(super) fn own() -> Option<Process> {
     let me = i32::try_from(std::process::id()).ok()?;
     one(me, false).map(|(process, _)| process)
@@ -45,7 +45,7 @@ fn add(total: &mut Process, one: &Process) {
     total.fds.other += one.fds.other;
 }
 
-/// These and all processes below them, each once, parents first.
+/// These processes and all their descendants, each once, parents first.
 pub(super) fn descendants(roots: &[i32]) -> Vec<i32> {
     let mut children: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
     for process in procfs::process::all_processes().into_iter().flatten().flatten() {
@@ -125,7 +125,7 @@ mod tests {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let (own, child_id) = (std::process::id().cast_signed(), child.id().cast_signed());
         let below = descendants(&[own]);
-        // These two alone: other tests of this process start and end children meanwhile.
+        // Only these two processes count: other tests of this process start and end children meanwhile.
         let (tree, _) = tree(&[own, child_id], true, 1).unwrap();
         child.kill().unwrap();
         child.wait().unwrap();

@@ -6,7 +6,7 @@ use procfs::net::TcpState;
 use procfs::process::{FDTarget, Process as Proc};
 use reports::record::Sockets;
 
-/// Counts the sockets of these processes as the network namespace of the first one lists them; none where it is gone.
+/// Counts the sockets of these processes in the network namespace of the first one; `None` if that is gone.
 pub(super) fn of(pids: &[i32]) -> Option<Sockets> {
     let mut inodes = HashSet::new();
     for process in pids.iter().filter_map(|pid| Proc::new(*pid).ok()) {
@@ -37,7 +37,7 @@ mod tests {
 
     use super::*;
 
-    /// Both ends are in this process: one has closed, the other has not.
+    /// Both ends are in this process: one is closed, the other is not.
     #[test]
     fn a_connection_that_only_the_peer_has_closed_waits() {
         let me = [std::process::id().cast_signed()];

@@ -1,4 +1,4 @@
-//! What a process tree has used up to one moment, as exactly as the kernel tells: for two builds that are compared.
+//! Usage of a process tree up to one moment, as exactly as the kernel reports it, for comparing two builds.
 
 use std::collections::BTreeMap;
 
@@ -6,29 +6,27 @@ use procfs::process::Process;
 
 use super::process::descendants;
 
-/// Ticks that two readings may differ by without anything having run: user and system time are rounded each.
+/// The most that two readings may differ without any work: user and system time are rounded separately.
 const TICKS_ROUNDED_NS: u64 = 40_000_000;
 
-/// One reading of a tree.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Usage {
-    /// Time on a processor, in nanoseconds, of each thread that lives.
+    /// Processor time of each living thread, in nanoseconds.
     threads: BTreeMap<(i32, i32), u64>,
-    /// The same of the whole tree in the kernel's ticks, with those that have ended.
+    /// Processor time of the whole tree in the kernel's ticks, including ended threads.
     ticks_ns: u64,
-    /// Anonymous memory.
     pub(crate) anon_bytes: u64,
-    /// Calls of read and write on files and pipes; sockets are counted only where a program uses `read` and `write` on them.
+    /// Calls of read and write on files and pipes. Sockets count only if the program uses `read` and `write` on them.
     file_calls: u64,
 }
 
 impl Usage {
-    /// Reads the tree below `root`; none when it is gone.
+    /// Reads the tree below `root`; `None` if it is gone.
     pub(crate) fn read(root: u32) -> Option<Self> {
         let mut usage = Self::default();
         let mut seen = 0;
         for pid in descendants(&[i32::try_from(root).ok()?]) {
-            // A process that ends while it is read is simply not there.
+            // A process that ends while it is read does not count.
             seen += u32::from(usage.add(pid).is_some());
         }
         (seen > 0).then_some(usage)
@@ -52,8 +50,8 @@ impl Usage {
         Some(())
     }
 
-    /// Nanoseconds on a processor since an earlier reading. Threads that ended in between are missed, unless the ticks show that those were
-    /// many: then the ticks, which are rounded, count.
+    /// Nanoseconds on a processor since an earlier reading. Threads that ended in between are missed. If the ticks show
+    /// that these used much time, the rounded ticks count instead.
     pub(crate) fn cpu_ns_since(&self, before: &Self) -> u64 {
         let since =
             |(thread, now): (&(i32, i32), &u64)| now - (*now).min(before.threads.get(thread).copied().unwrap_or(0));
@@ -75,7 +73,7 @@ mod tests {
 
     use super::*;
 
-    /// Two tenths of a second of work and a hundred calls are seen, and not much else.
+    /// Two tenths of a second of work and a hundred calls are counted, and not much else.
     #[test]
     fn work_and_calls_of_a_child_are_counted() {
         let script = "read go; i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; echo done; read go";

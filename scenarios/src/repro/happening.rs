@@ -1,4 +1,4 @@
-//! The single things that happened in a run, in order of time, as the record has them. Pure.
+//! The single events of a run from its record, in order of time. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,49 +7,49 @@ use reports::ledger::Outcome;
 use reports::record::{AnomalyRow, CommitEvent, EndedBy, Events, FaultEvent, FaultRow, Record, RequestRow, Verb};
 use reports::words::millis;
 
-/// An observation that comes so soon after its commit is no news of its own.
+/// An observation that follows its commit within this time is no separate event.
 const PROMPT_MS: u64 = 1000;
-/// The clock of commits may be so much ahead of that of observations on a real control plane.
+/// On a real control plane, the most that the clock of commits may be ahead of that of observations.
 const SKEW_MS: u64 = 250;
-/// Writes that are so far apart are two steps of a scenario.
+/// Writes with at least this distance are two steps of a scenario.
 const APART_MS: u64 = 700;
 const COMMITTED: &str = "committed";
 
-/// Something that happened.
+/// One event in a run.
 #[derive(Debug)]
 pub(super) struct Happening {
     pub(super) t_ms: u64,
-    /// Neighbours of the same sort are told in one line.
+    /// Consecutive events of the same sort are merged into one line.
     pub(super) sort: String,
-    /// What it is about, in a few words.
+    /// The object of the event, in a few words.
     pub(super) what: String,
 }
 
 impl Happening {
-    /// Whether it is told in one line with the one before it. Writes that are apart are told apart; of what a client does again
-    /// and again one line is enough.
+    /// Whether it is merged into the line of the event before it. Writes with a distance stay apart; repetitions of a
+    /// client share one line.
     pub(super) fn continues(&self, before: &Self) -> bool {
         let apart = self.sort.starts_with(COMMITTED) && self.t_ms.saturating_sub(before.t_ms) > APART_MS;
         self.sort == before.sort && !apart
     }
 }
 
-/// What became of one committed version.
+/// The fate of one committed version.
 enum Settled {
     Seen {
         late_ms: Option<u64>,
     },
     Superseded,
-    /// Whether it was seen the witness cannot tell.
+    /// The witness cannot observe it.
     Untold,
     Never,
 }
 
-/// Everything that a story tells, in order.
+/// All events of a story, in order.
 pub(super) fn happenings(record: &Record, events: &Events) -> Vec<Happening> {
     let mut all: Vec<(u64, u8, Happening)> = Vec::new();
     let mut add = |rank: u8, happening: Happening| all.push((happening.t_ms, rank, happening));
-    // Everything before the warm-up has the time 0: there the first objects come before the client that lists them.
+    // All events before the warm-up have the time 0. There the first objects come before the client that lists them.
     let rank = |t_ms: u64, rank: u8| if t_ms == 0 { 0 } else { rank };
     for (commit, settled) in outcomes(events, &untold(record)) {
         add(rank(commit.t_ms, 4), committed(commit, &settled));
@@ -62,7 +62,7 @@ pub(super) fn happenings(record: &Record, events: &Events) -> Vec<Happening> {
     let end_ms = end_ms(record);
     for row in record.requests.rows.iter().filter(|row| is_told(record, row)) {
         add(2, asked(row));
-        // The end of the run ends every watch, which is no news.
+        // The end of the run ends every watch, so that is no event.
         if let (Some(ended_ms), Verb::Watch, true) = (row.ended_ms, row.verb, row.succeeded())
             && ended_ms < end_ms
         {
@@ -78,26 +78,27 @@ pub(super) fn happenings(record: &Record, events: &Events) -> Vec<Happening> {
     all.into_iter().map(|(_, _, happening)| happening).collect()
 }
 
-/// When the drain phase was over, or the run if that was earlier: afterwards the subject is stopped.
+/// The end of the drain phase, or of the run if that was earlier. Afterwards the subject is stopped.
 pub(super) fn end_ms(record: &Record) -> u64 {
     let phases = &record.manifest.phases;
     let planned_ms = phases.warm_up_ms + phases.steady_ms + phases.drain_ms;
     record.end.as_ref().map_or(planned_ms, |end| end.ended_ms.min(planned_ms))
 }
 
-/// Lists and watches of what is judged, and whatever was refused. What else a controller writes and reads is its own business.
+/// Whether a request belongs in the story: lists and watches of judged resources, and refused requests. Other requests
+/// of a controller do not.
 fn is_told(record: &Record, row: &RequestRow) -> bool {
     let judged = record.manifest.judged.contains(&row.resource);
     row.verb != Verb::Other && ((judged && row.follows()) || !row.succeeded())
 }
 
-/// Versions of which the witness could not tell whether they were seen, by uid and revision.
+/// Versions that the witness cannot observe, by uid and revision.
 fn untold(record: &Record) -> BTreeSet<(&str, &str)> {
     let rows = record.anomalies.iter().filter(|row| row.outcome == Outcome::Unobservable);
     rows.map(|row| (row.uid.as_str(), row.revision.as_str())).collect()
 }
 
-/// Every commit with what became of it.
+/// Every commit with its fate.
 fn outcomes<'a>(events: &'a Events, untold: &BTreeSet<(&str, &str)>) -> Vec<(&'a CommitEvent, Settled)> {
     let mut seen: BTreeMap<(&str, &str), Vec<u64>> = BTreeMap::new();
     let mut gone: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
@@ -107,15 +108,15 @@ fn outcomes<'a>(events: &'a Events, untold: &BTreeSet<(&str, &str)>) -> Vec<(&'a
             gone.entry(observation.uid.as_str()).or_default().push(observation.t_ms);
         }
     }
-    // From the end, so that of every version it is known whether a later one of its object was seen.
+    // From the end, so that for every version it is known whether a later one of its object was seen.
     let mut later: BTreeSet<&str> = BTreeSet::new();
     let mut outcomes: Vec<(&CommitEvent, Settled)> = Vec::with_capacity(events.commits.len());
     for event in events.commits.iter().rev() {
         let CommitEvent { t_ms: committed_ms, commit } = event;
         let uid = commit.uid.as_str();
-        // A revision that was handed out before, or that is committed again by a restore, had been seen before.
+        // A revision that was used before, or that a restore commits again, had been seen before.
         let exact = seen.get(&(uid, commit.revision.as_str())).into_iter().flatten().copied();
-        // Told twice it was seen the first time.
+        // Of two observations the first counts.
         let in_time = |t_ms: &u64| t_ms + SKEW_MS >= *committed_ms;
         let exact = exact.filter(in_time).min();
         let gone = gone.get(uid).into_iter().flatten().copied().filter(in_time).min();
@@ -150,8 +151,8 @@ fn committed(CommitEvent { t_ms, commit }: &CommitEvent, settled: &Settled) -> H
         Settled::Seen { late_ms: Some(ms) } => {
             ("committed and seen late".to_owned(), format!("{what}, only after {}", millis(*ms)))
         }
-        Settled::Superseded => ("committed, of which the client saw a later version".to_owned(), what),
-        Settled::Untold => ("committed, and the witness does not tell whether it was seen".to_owned(), what),
+        Settled::Superseded => ("committed; the client saw a later version".to_owned(), what),
+        Settled::Untold => ("committed; the witness does not show whether it was seen".to_owned(), what),
         Settled::Never => ("committed and NEVER SEEN".to_owned(), what),
     };
     Happening { t_ms: *t_ms, sort, what }
@@ -212,7 +213,7 @@ fn ended(row: &RequestRow, ended_ms: u64) -> Happening {
     Happening { t_ms: ended_ms, sort: format!("the watch is ended by {by}"), what }
 }
 
-/// What the client reported that no healthy one would, or not often.
+/// A report of the client that a healthy client would never make, or rarely.
 fn believed(row: &AnomalyRow) -> Option<Happening> {
     let wrong = [Outcome::Regressed, Outcome::Phantom, Outcome::Resurrected, Outcome::Duplicate, Outcome::IdentitySwap];
     if !wrong.contains(&row.outcome) {
@@ -226,9 +227,9 @@ fn believed(row: &AnomalyRow) -> Option<Happening> {
     let name = if row.name.is_empty() { &row.uid } else { &row.name };
     Some(Happening {
         t_ms: row.observed_ms.unwrap_or(row.t_ms),
-        // Telling something twice is legal, and after a restore the only safe thing to do.
+        // Repeated reports are legal, and after a restore they are the only safe reaction.
         sort: match row.outcome {
-            Outcome::Duplicate => "the client tells again what it had told".to_owned(),
+            Outcome::Duplicate => "the client reports a version again".to_owned(),
             outcome => format!("the client is WRONG ({})", outcome.words()),
         },
         what: format!("{name} {change} ({})", row.revision),
@@ -263,7 +264,7 @@ mod tests {
         outcomes(&events, &untold).iter().map(|(commit, settled)| committed(commit, settled).sort).collect()
     }
 
-    /// A deletion that is told twice was seen when it was told first, and one told before it happened was not seen by that.
+    /// If a deletion is reported twice, the first report counts. A report before the deletion does not count.
     #[test]
     fn a_deletion_that_is_told_twice_was_seen_the_first_time() {
         assert_eq!(deleted_at_4_s(&[4010, 9000], &[]), ["committed and seen"]);
@@ -271,10 +272,10 @@ mod tests {
         assert_eq!(deleted_at_4_s(&[1000], &[]), ["committed and NEVER SEEN"]);
     }
 
-    /// A witness such as `status` carries no deletions: that is no accusation.
+    /// A witness such as `status` carries no deletions, so none counts as missed.
     #[test]
     fn what_the_witness_cannot_tell_was_not_missed() {
-        let untold = "committed, and the witness does not tell whether it was seen";
+        let untold = "committed; the witness does not show whether it was seen";
         assert_eq!(deleted_at_4_s(&[], &[("u", "17")]), [untold]);
         assert_eq!(deleted_at_4_s(&[], &[("u", "16")]), ["committed and NEVER SEEN"]);
     }

@@ -5,17 +5,17 @@ use std::collections::BTreeSet;
 use facts::Change;
 use reports::record::{Events, FaultEvent, Record};
 
-/// The times from the first hit of any fault, in milliseconds.
+/// Times from the first hit of any fault, in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Notice {
-    /// To the client's next list or watch of what is judged.
+    /// Time to the client's next list or watch of a judged resource.
     pub(super) asked_ms: Option<u64>,
-    /// To the first observation of a version that was committed after the hit.
+    /// Time to the first observation of a version committed after the hit.
     pub(super) observed_ms: Option<u64>,
 }
 
 impl Notice {
-    /// None when no fault was hit.
+    /// `None` if no fault had hits.
     pub(super) fn of(record: &Record, events: &Events) -> Option<Self> {
         let hits = record.faults.iter().filter(|row| row.event == FaultEvent::Hit);
         let hit_ms = hits.map(|row| row.t_ms).min()?;
@@ -35,7 +35,7 @@ impl Notice {
             .map(|event| event.commit.uid.as_str())
             .collect();
         let proves = |seen: &&facts::Observation| {
-            // A client that relists knows a deletion without its revision.
+            // A client that relists learns of a deletion without its revision.
             later.contains(&(seen.uid.as_str(), seen.revision.as_str()))
                 || (seen.change == Change::Deleted && gone.contains(seen.uid.as_str()))
         };

@@ -1,5 +1,5 @@
-//! The story of a run: what was committed, what the fault did, what the client asked next, what it saw and what it never saw.
-//! Pure: a function of the record, one line for each step.
+//! The story of a run: commits, effects of the fault, the client's next requests, and the versions that it saw or
+//! missed. Pure: a function of the record, one line per step.
 
 use std::collections::BTreeMap;
 
@@ -8,9 +8,9 @@ use reports::words::{counted, millis};
 
 use super::happening::{Happening, end_ms, happenings};
 
-/// Examples that a line names.
+/// The most examples that a line names.
 const EXAMPLES_MAX: usize = 3;
-/// Lines of a story: two screens. Of a longer one the beginning and the end are told.
+/// Most lines of a story: two screens. A longer one has only its beginning and its end.
 const FIRST_LINES: usize = 40;
 const LAST_LINES: usize = 15;
 
@@ -38,7 +38,7 @@ pub(crate) fn story(record: &Record, events: &Events) -> Vec<String> {
     lines
 }
 
-/// One line of happenings of the same sort.
+/// One line for events of the same sort.
 fn line(group: &[Happening]) -> String {
     let Some((first, last)) = group.first().zip(group.last()) else { return String::new() };
     let mut what: Vec<&str> = group.iter().take(EXAMPLES_MAX).map(|one| one.what.as_str()).collect();
@@ -57,7 +57,7 @@ fn line(group: &[Happening]) -> String {
     format!("{:>8}  {}{colon}{what}{times}", at(first.t_ms), first.sort)
 }
 
-/// What the client was doing when the run was over.
+/// The state of the client at the end of the run.
 fn ending(record: &Record) -> Option<String> {
     let end_ms = end_ms(record);
     if !record.requests.told {
@@ -70,7 +70,7 @@ fn ending(record: &Record) -> Option<String> {
     let text = match (open, last_ms) {
         (0, None) => format!("the end: the client has never listed or watched {}{}", wanted(record), instead(record)),
         (0, Some(last_ms)) => {
-            format!("the end: the client has asked for nothing for {}", millis(end_ms.saturating_sub(last_ms)))
+            format!("the end: the client has sent no request for {}", millis(end_ms.saturating_sub(last_ms)))
         }
         (open, _) => {
             let silent_ms = follows
@@ -86,13 +86,13 @@ fn ending(record: &Record) -> Option<String> {
     Some(format!("{:>8}  {text}", at(end_ms)))
 }
 
-/// What was expected to be followed.
+/// The resources that the client should have followed.
 fn wanted(record: &Record) -> String {
     let judged: Vec<&str> = record.manifest.judged.iter().map(String::as_str).collect();
     if judged.is_empty() { "anything".to_owned() } else { judged.join(" or ") }
 }
 
-/// What was followed instead: watches are told before lists.
+/// The resources that it followed instead; watches come before lists.
 fn instead(record: &Record) -> String {
     let mut asked: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for row in record.requests.rows.iter().filter(|row| row.follows() && !row.resource.is_empty()) {

@@ -1,4 +1,4 @@
-//! What a client is told by the scenario that is pointed at it.
+//! Tests of the settings that a client gets from the scenario that is pointed at it.
 
 use super::*;
 

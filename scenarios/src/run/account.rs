@@ -1,6 +1,6 @@
-//! Who the subject is at the control plane, and what it may do there.
+//! The subject's identity at the control plane, and its rights.
 //!
-//! Owns the account, and applying and awaiting its roles. Whose token it has, the control plane knows.
+//! Owns the account, and applies its roles and waits for them. The control plane issues the token.
 
 use std::time::{Duration, Instant};
 
@@ -11,33 +11,32 @@ use serde_json::{Value, json};
 use super::install::Api;
 use crate::scenario::{Rbac, Scenario};
 
-/// Superusers, as in a real cluster.
+/// The group of superusers, as in a real cluster.
 pub(super) const MASTERS: &str = "system:masters";
-/// The name of a subject that may do everything.
+/// The user name of a subject with all rights.
 const ADMIN: &str = "subject";
-/// The service account of a command with rights of its own.
+/// The service account of a command with its own rights.
 const OWN_ACCOUNT: &str = "longhaul-subject";
-/// kube-apiserver reads roles from a cache of its own, which is hardly ever a second behind.
+/// Time limit: kube-apiserver reads roles from a cache, which hardly ever lags by a second.
 const DEADLINE: Duration = Duration::from_secs(15);
 const POLL: Duration = Duration::from_millis(50);
 
-/// The subject's account.
 #[derive(Debug, Clone)]
 pub(super) struct Account {
-    /// As the control plane names it.
+    /// The user name at the control plane.
     pub(super) user: String,
     pub(super) groups: Vec<String>,
-    /// What makes the account and its rights; empty for an administrator.
+    /// The objects that create the account and its rights; empty for an administrator.
     objects: Vec<Value>,
 }
 
 impl Account {
-    /// The account that a scenario's subject has.
+    /// The account of a scenario's subject.
     pub(super) fn of(scenario: &Scenario) -> Result<Self> {
         let subject = &scenario.subject;
         let none = Rbac::default();
         if let Some(user) = subject.kind().user() {
-            // Its own manifests give it its rights.
+            // Its own manifests grant its rights.
             return Ok(Self { user, groups: Vec::new(), objects: Vec::new() });
         }
         match (subject.kind().is_service(), &subject.rbac) {
@@ -57,7 +56,7 @@ impl Account {
             (false, Some(rbac)) => {
                 let (namespace, _) = kind::manifests::ALL_ROLES_ACCOUNT;
                 let mut objects = kind::manifests::all_roles().context("failed to read the service's roles")?;
-                // The cluster roles may be named; the service's own accounts and bindings are none of a command's business.
+                // A command may name the cluster roles; it does not get the service's own accounts and bindings.
                 objects.retain(|object| object["kind"] == "Namespace" || object["kind"] == "ClusterRole");
                 objects.push(json!({
                     "apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": OWN_ACCOUNT, "namespace": namespace}
@@ -84,18 +83,18 @@ impl Account {
                 "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}]
             }));
         }
-        // As the API server names the bearer of such an account's token (Kubernetes documentation, "Service account tokens").
+        // The API server's user name for the token of such an account (Kubernetes documentation, "Service account
+        // tokens").
         let user = format!("system:serviceaccount:{namespace}:{name}");
         let groups = vec!["system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{namespace}")];
         Self { user, groups, objects }
     }
 
-    /// Whether its rights are limited.
     pub(super) fn is_limited(&self) -> bool {
         !self.objects.is_empty()
     }
 
-    /// Makes the account and its roles, and waits until the control plane goes by them.
+    /// Creates the account and its roles, and waits until they are in force.
     pub(super) async fn apply(&self, api: &Api<'_>) -> Result<()> {
         for object in &self.objects {
             let path = collection(object)?;
@@ -111,7 +110,7 @@ impl Account {
         Ok(())
     }
 
-    /// One right of each cluster role that is bound to it.
+    /// One right of each cluster role that is bound to the account.
     fn first_rights(&self) -> Vec<Value> {
         let bindings = self.objects.iter().filter(|object| object["kind"] == "ClusterRoleBinding");
         let roles = bindings.filter_map(|binding| {
@@ -152,7 +151,7 @@ impl Account {
     }
 }
 
-/// Where objects of this kind are created.
+/// The path for creating objects of this kind.
 fn collection(object: &Value) -> Result<String> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let (version, kind) = (text(&object["apiVersion"]), text(&object["kind"]));

@@ -1,6 +1,6 @@
-//! A receiver of alerts, which the subject is told of and which answers at once; and perhaps one beside it that is not well.
+//! A receiver of alerts that the subject uses and that answers at once, and optionally a second one that misbehaves.
 //!
-//! Owns their sockets and the section of the service's configuration. What an alert proves is decided by [`account`].
+//! Owns their sockets and the section of the service's configuration. [`account`] decides what an alert proves.
 
 mod account;
 
@@ -28,21 +28,20 @@ use self::account::Account;
 use crate::accept::accept;
 use crate::scenario::{Alerts, Beside};
 
-/// What the subject is to send: nothing but which review it was.
+/// The template of an alert: only the ID of its review.
 pub(super) const TEMPLATE: &str = r#"{"request": "{{ request_id }}"}"#;
-/// A body is that template, filled in.
+/// Largest body: that template, filled in.
 const BODY_BYTES_MAX: usize = 64 << 10;
-/// More connections wait for others to end.
+/// The most connections; further ones wait.
 const CONNECTIONS_MAX: usize = 64;
-/// Whoever sends nothing for so long is let go.
+/// A connection without a request for this long is closed.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
-/// What a receiver that is not well may cost: one attempt after another, each that long.
+/// Timeout for the misbehaving receiver: each attempt may take that long.
 const BESIDE_TIMEOUT: &str = "2s";
-/// Where what was admitted is told, and what was refused.
+/// The paths for alerts about admitted and refused reviews.
 const ADMITTED: &str = "/admitted";
 const REFUSED: &str = "/refused";
 
-/// The receivers of a run.
 pub(super) struct Receiver {
     address: SocketAddr,
     beside: Option<SocketAddr>,
@@ -50,7 +49,7 @@ pub(super) struct Receiver {
     _listens: JoinSet<()>,
 }
 
-/// What was answered and what was received.
+/// Answered reviews and received alerts.
 #[derive(Debug, Default)]
 struct Received(Mutex<Account>);
 
@@ -60,7 +59,7 @@ struct Alert {
 }
 
 impl Receiver {
-    /// Listens on free ports, where the scenario has receivers.
+    /// Listens on free ports, if the scenario has receivers.
     pub(super) async fn open(alerts: Option<&Alerts>, machine: Ipv4Addr) -> Result<Option<Self>> {
         let Some(alerts) = alerts else { return Ok(None) };
         let bind = || async { TcpListener::bind((machine, 0)).await.context("failed to listen for alerts") };
@@ -86,7 +85,7 @@ impl Receiver {
         Ok(Some(Self { address, beside, received, _listens: listens }))
     }
 
-    /// The section `alerts` of the service's configuration; `template` is the file with [`TEMPLATE`].
+    /// The section `alerting` of the service's configuration; `template` is the file with [`TEMPLATE`].
     pub(super) fn section(&self, template: &Path) -> Value {
         let stream = |path: &str| {
             let name = path.trim_start_matches('/');
@@ -106,12 +105,12 @@ impl Receiver {
         json!({"cluster": "longhaul", "admit": stream(ADMITTED), "reject": stream(REFUSED)})
     }
 
-    /// Who is to be told of the answers to the load.
+    /// The observer of the load's answers.
     pub(super) fn answers(&self) -> Arc<dyn Answers> {
         Arc::clone(&self.received) as _
     }
 
-    /// What became of alerts since the last row; at the end what is still open is decided.
+    /// The results for alerts since the last row. The last call decides the open ones.
     pub(super) fn take(&self, last: bool) -> AlertsRow {
         let mut account = self.received.0.lock();
         account.settle(if last { None } else { Some(Instant::now()) });
@@ -125,7 +124,7 @@ impl Answers for Received {
     }
 }
 
-/// Serves connections, each request by `answer`.
+/// Serves connections; `answer` handles each request.
 async fn receive<F>(listener: TcpListener, answer: impl Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static)
 where
     F: Future<Output = StatusCode> + Send + 'static,
@@ -149,7 +148,7 @@ where
     accept(listener, CONNECTIONS_MAX, serve).await;
 }
 
-/// Enters an alert. What is no alert is refused, and so will be missing.
+/// Records an alert. A request that is no alert is refused, so the alert will be missing.
 async fn take(request: Request<Incoming>, received: Arc<Received>) -> StatusCode {
     let admitted = match request.uri().path() {
         ADMITTED => true,

@@ -1,16 +1,17 @@
-//! What faults did to versions on their way to the subject: gave them back after a while, or kept them.
+//! The effect of faults on versions on their way to the subject: delayed, or lost.
 //!
-//! Owns which faults were active when, as far as they were hit, and the two rules of it. Pure: what happened on the wire is told, and the
-//! ledger decides what follows ([`reports::ledger`] has the rules).
+//! Owns the active times of faults that had hits, and the two rules for them. Pure: the traffic is an argument, and the
+//! ledger decides the consequences ([`reports::ledger`] has the rules).
 
 use mock_faults::{Family, Fault, Name};
 use mock_kube::Sending;
 use reports::record::is_unsure;
 
-/// Times of faults that are remembered; the oldest that is over is forgotten first. Drawn faults of a hundred hours are six thousand.
+/// The most active times that are remembered; the oldest ended one is forgotten first. Random faults of a hundred hours
+/// are six thousand.
 const SPANS_MAX: usize = 1024;
 
-/// The faults of a scenario, and when they were active.
+/// The faults of a scenario, and their active times.
 pub(super) struct Arrivals<'a> {
     faults: &'a [Fault],
     spans: Vec<Span>,
@@ -29,7 +30,7 @@ impl<'a> Arrivals<'a> {
         Self { faults, spans: Vec::new(), gives_back: faults.iter().any(gives_back) }
     }
 
-    /// A fault begins.
+    /// Records that a fault begins.
     pub(super) fn began(&mut self, index: usize, now_ms: u64) {
         if !self.faults.get(index).is_some_and(disturbs_events) {
             return;
@@ -41,12 +42,12 @@ impl<'a> Arrivals<'a> {
         self.spans.push(Span { index, from_ms: now_ms, to_ms: None, hit: false });
     }
 
-    /// It had an effect.
+    /// Records that a fault had an effect.
     pub(super) fn hit(&mut self, index: usize) {
         self.spans.iter_mut().rev().find(|span| span.index == index).into_iter().for_each(|span| span.hit = true);
     }
 
-    /// It ended.
+    /// Records that a fault ended.
     pub(super) fn ended(&mut self, index: usize, now_ms: u64) {
         let open = self.spans.iter_mut().rev().find(|span| span.index == index && span.to_ms.is_none());
         if let Some(span) = open {
@@ -54,13 +55,14 @@ impl<'a> Arrivals<'a> {
         }
     }
 
-    /// Whether there is anything to look for when something is observed, or, with `ends`, when an object is gone.
+    /// Whether an observation, or with `ends` the end of an object, needs a look at the traffic.
     pub(super) fn matter(&self, ends: bool) -> bool {
         !self.spans.is_empty() && (ends || self.gives_back)
     }
 
-    /// Whether a version that was overdue by now may never have come to the subject: what was not sent to it under any fault, what was sent
-    /// only under one that loses what is sent. Once a fault has been over for a deadline, it was for the subject to ask.
+    /// Whether an overdue version may never have reached the subject. Under any fault, that is a version that was not
+    /// sent; under a fault that loses data, also one that was sent. Once a fault has been over for a deadline, the
+    /// subject should have asked.
     pub(super) fn kept(&self, resource: &str, is_sent: bool, now_ms: u64, deadline_ms: u64) -> bool {
         self.spans.iter().filter(|span| span.hit && span.from_ms <= now_ms).any(|span| {
             let lately = span.to_ms.is_none_or(|to_ms| to_ms.saturating_add(deadline_ms) >= now_ms);
@@ -70,8 +72,8 @@ impl<'a> Arrivals<'a> {
     }
 }
 
-/// When a version came that was kept back on a watch and then sent on the same one, which is nothing that the subject did; none where
-/// it came on another watch, or never, or was not kept back.
+/// The time when a delayed version was sent on the same watch, which needs no action of the subject. `None` if it came
+/// on another watch, or never, or was not delayed.
 pub(super) fn given_back(sendings: &[Sending]) -> Option<u64> {
     let first = sendings.iter().position(|sending| sending.withheld_by.is_none())?;
     let kept = sendings[..first].iter().any(|sending| sending.watch == sendings[first].watch);
@@ -83,13 +85,14 @@ pub(super) fn is_sent(sendings: &[Sending]) -> bool {
     sendings.iter().any(|sending| sending.withheld_by.is_none())
 }
 
-/// Whether a fault sends by itself what it has kept back.
+/// Whether a fault sends delayed versions by itself.
 fn gives_back(fault: &Fault) -> bool {
     fault.name == Name::EventDelayed
         || (fault.name == Name::SilentWatch && fault.keys::<mock_faults::SilentWatchKeys>().heals == Some(true))
 }
 
-/// A fault of one resource, named as `packages` or `packages.longhaul.dev`, does nothing to others.
+/// Whether a fault affects a resource. A fault with a resource, such as `packages` or `packages.longhaul.dev`, affects
+/// no other.
 fn concerns(fault: &Fault, resource: &str) -> bool {
     let Some(named) = fault.resource.as_deref() else { return true };
     resource == named || resource.strip_prefix(named).is_some_and(|rest| rest.starts_with('.'))
@@ -119,8 +122,8 @@ mod tests {
         Sending { revision: 7, watch, at_us, withheld_by: withheld.then_some(FaultId(0)) }
     }
 
-    /// Only what the control plane sent by itself on the watch on which it had kept it is the fault's delay: whoever had to open another
-    /// watch might have done so sooner.
+    /// Only a version that was sent on the watch that delayed it counts as delayed by the fault. A subject that had to
+    /// open another watch might have done so sooner.
     #[test]
     fn what_is_given_back_on_the_same_watch_came_then() {
         let (kept, sent) = (|watch| sending(watch, 1, true), |watch, at_us| sending(watch, at_us, false));
@@ -148,7 +151,7 @@ mod tests {
         arrivals.ended(0, 9000);
         assert!(kept(&arrivals, "packages.longhaul.dev", false, 14_000));
         assert!(!kept(&arrivals, "packages.longhaul.dev", false, 14_001), "it was for the subject to ask");
-        // Under a fault that loses what is sent, being sent proves nothing.
+        // Under a fault that loses data, a sent version proves nothing.
         arrivals.began(1, 20_000);
         arrivals.hit(1);
         assert!(kept(&arrivals, "packages.longhaul.dev", true, 21_000));

@@ -1,6 +1,6 @@
-//! A subject that runs already: what it is told of the run, and what is taken back at the end.
+//! A subject that runs already: the settings that it gets for the run, and their removal at the end.
 //!
-//! Owns the kubeconfig that is written for it. Its process is only looked at.
+//! Owns the kubeconfig that is written for it. Its process is only observed.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -14,18 +14,18 @@ use crate::keeper;
 use crate::out::err;
 use crate::subject::{Attached, Launch, Log, Processes};
 
-/// Who the subject is, just before it is started.
+/// The kind of subject, just before its start.
 pub(super) enum Who {
-    /// What is started.
+    /// Processes to start.
     Started(Vec<Launch>),
-    /// What runs already, the file that was written for it, what else it is to know, and its Pods if they are named.
+    /// A running process, the file written for it, its further settings, and its Pods if they are named.
     Attached(Attached, Option<Handed>, Vec<(String, String)>, Option<Box<Watched>>),
-    /// What is deployed.
+    /// Deployments to apply.
     Deployed(Box<Deployed>),
 }
 
 impl Who {
-    /// Starts it, or tells how it is to be started.
+    /// Starts it, or prints how to start it.
     pub(super) async fn enter(self, log: &Log) -> Result<(Processes, Option<Handed>)> {
         match self {
             Self::Deployed(deployed) => {
@@ -43,14 +43,14 @@ impl Who {
     }
 }
 
-/// A file with a token, where the user wanted it. Gone with its owner.
+/// A file with a token, at the path that the user chose. Dropping it removes the file.
 #[derive(Debug)]
 pub(super) struct Handed {
     path: PathBuf,
 }
 
 impl Handed {
-    /// Whether it could be written there. What is there already is somebody's.
+    /// Whether it could be written there. An existing file is never overwritten.
     pub(super) fn check(path: &Path) -> Result<()> {
         let shown = path.display();
         anyhow::ensure!(
@@ -65,14 +65,13 @@ impl Handed {
         Ok(())
     }
 
-    /// Writes it.
     pub(super) fn write(path: &Path, text: &str) -> Result<Self> {
         Self::check(path)?;
         let path = std::path::absolute(path).with_context(|| format!("failed to resolve {}", path.display()))?;
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
         let mut file = file.with_context(|| format!("`kubeconfig`: failed to write {}", path.display()))?;
         let handed = Self { path };
-        // Where the keeper is gone, a harness that ends in order still removes it.
+        // If the keeper is gone, a harness that ends in order still removes the file.
         let _ = keeper::tell(&keeper::Order::File(handed.path.clone()));
         file.write_all(text.as_bytes()).with_context(|| format!("failed to write {}", handed.path.display()))?;
         Ok(handed)
@@ -94,7 +93,8 @@ impl Drop for Handed {
     }
 }
 
-/// What somebody who starts the subject by hand has to know, one line each. Said however quiet the run is: without it nothing comes of it.
+/// Prints the settings for a user who starts the subject by hand, one per line. They are printed even in quiet mode,
+/// because the run is useless without them.
 fn tell(environment: &[(String, String)]) {
     err!("longhaul: the subject is not started: it runs already, or you start it now. It is given");
     for (name, value) in environment.iter().filter(|(_, value)| !value.is_empty()) {

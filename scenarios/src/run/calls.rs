@@ -1,7 +1,7 @@
-//! Where the service offers its API over Deployments in a run, with certificates of that run, and who calls there.
+//! The service's API over Deployments in a run: its address, its certificates, and its callers.
 //!
-//! The certificates are those that the service itself makes for development: good ones, and every kind that has to be refused. Owns the
-//! section of its configuration.
+//! The service itself makes the certificates, as for development: good ones, and every kind that has to be refused.
+//! This module owns the section of its configuration.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -16,9 +16,9 @@ use super::Options;
 use super::ports::free_port;
 use super::world::World;
 
-/// Who has to be refused: what `certs dev` calls its certificates.
+/// Callers that have to be refused, by the names of their certificates in `certs dev`.
 const INTRUDERS: [&str; 5] = ["revoked", "expired", "early", "other", "wrong-purpose"];
-/// Far above every rate of a scenario: limits are no part of what is judged.
+/// A rate far above that of any scenario, because rate limits are not judged.
 const RATE: u64 = 1_000_000;
 
 /// The API's address and the folder with its certificates.
@@ -29,7 +29,7 @@ pub(super) struct Door {
 }
 
 impl Door {
-    /// Makes the certificates, where the scenario calls.
+    /// Makes the certificates, if the scenario has calls.
     pub(super) fn make(options: &Options, world: &World) -> Result<Option<Self>> {
         if options.source.scenario.api.is_none() {
             return Ok(None);
@@ -56,7 +56,7 @@ impl Door {
         })
     }
 
-    /// Who calls, and who tries to.
+    /// The authorized callers and the intruders.
     pub(super) fn target(&self) -> Result<Target> {
         let intruders = INTRUDERS
             .into_iter()
@@ -71,7 +71,7 @@ impl Door {
     }
 }
 
-/// The calls of a scenario, and where they go.
+/// The calls of a scenario, and their target.
 pub(super) fn plan(options: &Options, door: Option<&Door>) -> Result<Option<(Plan, Target)>> {
     let scenario = &options.source.scenario;
     let (Some(config), Some(door)) = (&scenario.api, door) else { return Ok(None) };
@@ -79,14 +79,14 @@ pub(super) fn plan(options: &Options, door: Option<&Door>) -> Result<Option<(Pla
     Ok(Some((plan, door.target()?)))
 }
 
-/// Makes the Deployments that are called for: before the subject starts, whose first list has to find them.
+/// Creates the called Deployments. This comes before the start of the subject, whose first list has to find them.
 pub(super) async fn filled(planned: Option<(Plan, Target)>, world: &World) -> Result<Option<(Filled, Target)>> {
     let Some((plan, target)) = planned else { return Ok(None) };
     let filled = Load::fill(plan, &world.api()).await.context("failed to make what is called for")?;
     Ok(Some((filled, target)))
 }
 
-/// The row of an interval.
+/// The record's row for an interval.
 pub(super) fn row(interval: loadgen::calls::Interval) -> CallsRow {
     let counts = interval.counts;
     CallsRow {

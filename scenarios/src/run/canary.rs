@@ -1,7 +1,8 @@
-//! Canaries: one write before and one after each fault that show that the path is healthy; for faults of the registry one pull.
+//! Canaries: one write before and one after each fault show that the path is healthy; for faults of the registry it is
+//! a pull.
 //!
-//! A canary is healthy when the control plane took the write and shows it to the harness itself. Whether the subject saw
-//! it is the ledger's business; the row only tells how long it took, so that a reader sees when the subject was back.
+//! A canary is healthy if the control plane accepted the write and shows it to the harness itself. The ledger decides
+//! whether the subject saw it. The row only has the delay, so that a reader sees when the subject was back.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -14,16 +15,16 @@ use tokio::time::Instant;
 
 use super::ready::http_ready;
 
-/// A write that takes longer than this shows that the control plane is not healthy.
+/// A slower write shows that the control plane is not healthy.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a canary waits for the subject. Longer than every clock of a careful client (see `missed-events.md` 2.2).
+/// Time that a canary waits for the subject, longer than every clock of a careful client (see `missed-events.md` 2.2).
 const SEEN_TIMEOUT_MS: u64 = 60_000;
-/// A pull that takes longer than this shows that the registry is not healthy.
+/// A slower pull shows that the registry is not healthy.
 const PULL_TIMEOUT: Duration = Duration::from_secs(5);
-/// Canaries under way at once: two for each fault of a scenario with a few at the same time.
+/// The most canaries under way at once: two for each fault of a scenario with a few at the same time.
 const UNDER_WAY_MAX: usize = 64;
 
-/// Which canary of which fault.
+/// The fault of a canary, and its side.
 #[derive(Debug, Clone)]
 pub(super) struct Which {
     pub(super) id: String,
@@ -40,10 +41,9 @@ struct Waiting {
     written_ms: u64,
 }
 
-/// Uid and revision of a canary that was written, or why it was not.
+/// Uid and revision of a written canary, or the reason why it was not written.
 type Written = Result<(Uid, Revision), String>;
 
-/// The canaries of a run.
 #[derive(Default)]
 pub(super) struct Canaries {
     writes: JoinSet<(Which, Written)>,
@@ -52,7 +52,7 @@ pub(super) struct Canaries {
 }
 
 impl Canaries {
-    /// Writes one. Without churn there is no object to write, which is no failure of the path.
+    /// Writes a canary. Without churn there is no object to write, which is no failure of the path.
     pub(super) fn write(&mut self, which: Which, canaries: Option<churn::Canaries>) {
         let Some(canaries) = canaries else { return };
         if self.writes.len() + self.waiting.len() >= UNDER_WAY_MAX {
@@ -68,7 +68,7 @@ impl Canaries {
         });
     }
 
-    /// Pulls the manifest at `path` from the registry's own door.
+    /// Pulls the manifest at `path` from the registry's address without faults and limits.
     pub(super) fn pull(&mut self, which: Which, door: SocketAddr, path: String) {
         if self.pulls.len() >= UNDER_WAY_MAX {
             return;
@@ -84,7 +84,7 @@ impl Canaries {
         });
     }
 
-    /// The rows of canaries that are decided. `seen` tells when the subject proved a version (in ms), if it did.
+    /// The rows of decided canaries. `seen` returns when the subject proved a version (in ms), if it did.
     pub(super) fn decided(
         &mut self,
         now_ms: u64,
@@ -117,12 +117,12 @@ impl Canaries {
         rows
     }
 
-    /// Whether a canary that was written after fault `id` still waits for the subject.
+    /// Whether a canary that was written after its fault still waits for the subject.
     pub(super) fn waits_after(&self) -> bool {
         !self.writes.is_empty() || self.waiting.iter().any(|canary| canary.which.event == FaultEvent::CanaryAfter)
     }
 
-    /// The rows of canaries that the end of the run leaves undecided: written, but not seen.
+    /// The rows of canaries that are undecided at the end of the run: written, but not seen.
     pub(super) fn close(&mut self, now_ms: u64) -> Vec<FaultRow> {
         let unseen = |canary: Waiting| {
             row(canary.which, now_ms, true, "the subject had not seen it by the end of the run".to_owned())

@@ -1,4 +1,5 @@
-//! What a witness makes of commits, and claims that wait until what they are about is known. Pure; nothing of the ledger or the record.
+//! A witness's reading of commits, and claims that wait until their object is known. Pure; it does not touch the ledger
+//! or the record.
 
 use std::collections::VecDeque;
 
@@ -7,12 +8,12 @@ use facts::Observation;
 use super::feed::Entry;
 use crate::witness::{Claim, Commits, Counts, Reading, Resolved};
 
-/// How long a claim may come before what it is about is known: two watches of a real control plane are not so far apart.
+/// Time that a claim may come before its object is known. Two watches of a real control plane differ by less.
 const WAITS_MS: u64 = 2000;
-/// Claims that may wait. They are mostly about objects of others, which nothing will ever be known of.
+/// The most claims that wait. Most of them are about foreign objects that never become known.
 const WAITING_MAX: usize = 16_384;
 
-/// A witness that reads commits, if the subject's does, and the claims that it could not resolve yet.
+/// A witness that reads commits, if the subject has one, and its unresolved claims.
 pub(super) struct Claims {
     witness: Option<Box<dyn Commits>>,
     waiting: VecDeque<Claim>,
@@ -23,7 +24,7 @@ impl Claims {
         Self { witness, waiting: VecDeque::new() }
     }
 
-    /// What a commit is for the ledger, and what it proves to have been seen. They are shown in their order.
+    /// The meaning of a commit for the ledger, and the observation that it proves. Commits must come in their order.
     pub(super) fn read(&mut self, entry: &Entry, t_ms: u64) -> (Counts, Option<Observation>) {
         let all = || Reading { counts: Counts::Version, proves: None };
         let reading = self.witness.as_mut().map(|witness| witness.read(&entry.commit, entry.progress));
@@ -37,7 +38,8 @@ impl Claims {
         (counts, proves.map(observation))
     }
 
-    /// Resolves a claim, now or later. What is committed is known `at_hand`, or may come after it.
+    /// Resolves a claim, now or later. If commits are `at_hand` they are known; otherwise they may come after the
+    /// claim.
     pub(super) fn claimed(&mut self, claim: Claim, at_hand: bool) -> Option<Observation> {
         match self.witness.as_mut()?.resolve(&claim, at_hand) {
             Resolved::Proves(observation) => Some(observation),
@@ -51,7 +53,7 @@ impl Claims {
         }
     }
 
-    /// Looks again at what waited, in its order; with `end` for the last time.
+    /// Resolves waiting claims, in their order; with `end` for the last time.
     pub(super) fn look_again(&mut self, end: bool, now_ms: u64, at_hand: bool) -> Vec<Observation> {
         let waiting = std::mem::take(&mut self.waiting);
         let look = |claim: Claim| {

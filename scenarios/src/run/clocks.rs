@@ -1,6 +1,6 @@
 //! Faults of the clocks of a subject's processes.
 //!
-//! Owns which process has which line, and the hits. How a clock changes is in `mocks/clock`.
+//! Owns the clock line of each process, and the hits. `mocks/clock` changes the clocks.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,6 @@ use units::Span;
 
 use crate::subject::ClockLine;
 
-/// The clocks of all processes.
 #[derive(Debug)]
 pub(super) struct Clocks {
     epoch: Instant,
@@ -24,11 +23,11 @@ pub(super) struct Clocks {
 
 #[derive(Debug, Default)]
 struct State {
-    /// By the name of a process, where there are several.
+    /// Clock lines by process name; the key is `None` for a single process.
     lines: BTreeMap<Option<String>, Arc<ClockLine>>,
     hits: BTreeMap<FaultId, u64>,
     fresh: Vec<Hit>,
-    /// Those that drift: of which process each fault is.
+    /// Active drifts: the process of each fault.
     drifting: BTreeMap<FaultId, Option<String>>,
 }
 
@@ -37,22 +36,22 @@ impl Clocks {
         Self { epoch, state: Mutex::default(), struck: Notify::new() }
     }
 
-    /// Whether one of these faults is about a clock.
+    /// Whether one of these faults changes a clock.
     pub(super) fn are_needed(faults: &[Fault]) -> bool {
         faults.iter().any(|fault| fault.name.row().family == Family::Clock)
     }
 
-    /// The line of a process: the same for all that are started one after the other.
+    /// The clock line of a process. It stays the same when the process is restarted.
     pub(super) fn line(&self, process: Option<&str>) -> Arc<ClockLine> {
         Arc::clone(self.state.lock().lines.entry(process.map(str::to_owned)).or_default())
     }
 
-    /// Returns when a clock was changed since it returned last.
+    /// Returns once a clock was changed since the last return.
     pub(super) async fn struck(&self) {
         self.struck.notified().await;
     }
 
-    /// Tells the processes that are meant, and counts those that were there.
+    /// Changes the clocks of the processes and counts those that were running.
     fn tell(&self, id: FaultId, process: Option<&str>, shift: Shift, what: Option<&str>) {
         let mut state = self.state.lock();
         let lines = state.lines.iter().map(|(name, line)| (name.clone(), Arc::clone(line)));
@@ -60,7 +59,7 @@ impl Clocks {
         for (name, line) in lines {
             let whose = name.map_or_else(|| "the subject".to_owned(), |name| format!("`{name}`"));
             let there = line.tell(shift).unwrap_or_else(|why| {
-                // A fault without a hit makes the run inconclusive; this is why.
+                // A fault without a hit makes the run inconclusive; this message is the reason.
                 crate::out::err!("longhaul: the clock of {whose} was not changed: {}", crate::shown::text(&why));
                 0
             });
@@ -80,7 +79,7 @@ impl Player for Clocks {
         let (shift, what) = if fault.name == Name::ClockDrift {
             let ppm = fault.keys::<DriftKeys>().ppm();
             self.state.lock().drifting.insert(id, process.clone());
-            (Shift::Drift { ppm }, format!("goes {ppm} millionths too fast from now on"))
+            (Shift::Drift { ppm }, format!("runs {ppm} ppm too fast from now on"))
         } else {
             jump(&fault.keys::<JumpKeys>())
         };

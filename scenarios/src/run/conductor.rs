@@ -1,9 +1,9 @@
-//! The run itself: one task that owns the record and the ledger, and does what is due.
+//! The task of the run: it owns the record and the ledger, and performs all due actions.
 //!
-//! Everything that happens comes in through one `select!`: commits, observations, samples, signals, a tick. So the
-//! record has one writer, the ledger sees one order, and there is no lock. Long work (filling the population, stopping
-//! load, stopping the subject) is awaited beside the same loop, because commits and observations go on meanwhile. What is done
-//! about faults is in `faults`, what ends a run in `ending`.
+//! All events come in through one `select!`: commits, observations, samples, signals, a tick. So the record has one
+//! writer, the ledger sees one order, and there is no lock. Long work (filling the population, stopping load, stopping
+//! the subject) is awaited beside the same loop, because commits and observations go on meanwhile. `faults` handles
+//! faults, `ending` the end of a run.
 
 mod crashes;
 mod ending;
@@ -25,6 +25,7 @@ use self::unasked::Unasked;
 use super::alerts::Receiver;
 use super::arrival::disturbs_events;
 use super::attach::Handed;
+use super::attacks::Attacks;
 use super::canary::Canaries;
 use super::crashes::Crashes;
 use super::drift::{self, Drifts};
@@ -58,10 +59,11 @@ use crate::signals::Signals;
 use crate::subject::{Exit, Log, Processes};
 use crate::witness::{Open, Reported, Reporter};
 
-/// How exactly phases and faults keep their times. Lags are measured from facts' own times, not from this. Where something
-/// waits for a hit the hit itself wakes, because a client that does not pause reconnects within a few milliseconds.
+/// Precision of phases and faults. Lags do not depend on it: they are measured from the times of the facts. A phase or
+/// fault that waits for a hit is woken by the hit itself, because a client without pauses reconnects within a few
+/// milliseconds.
 const TICK: Duration = Duration::from_millis(20);
-/// Observations that are entered at a time.
+/// The most observations that are entered at a time.
 const OBSERVATIONS_MAX: usize = 1024;
 
 /// The state of a run.
@@ -74,63 +76,63 @@ pub(super) struct Conductor<'a> {
     signals: Option<Signals>,
     clock: Clock,
     stage: Option<Stage<'a>>,
-    /// The drain, once it has gone to its end.
+    /// The drain, once it has come to its end.
     drained: Option<Drained>,
     told: Told,
-    /// Until the subject has asked for something that is churned.
+    /// Present until the subject has made a request for a churned resource.
     unasked: Option<Unasked>,
     requests: Requests,
-    /// What the oracle of the load is told.
+    /// The truth for the oracle of the load.
     truth: Option<Arc<Truth>>,
     growth: Growth,
-    /// The disk was full when the last row was written.
+    /// Whether the disk was full when the last row was written.
     full: bool,
-    /// What the harness did not see of a real control plane.
+    /// The times in which the harness did not see a real control plane.
     holes: Vec<Hole>,
 }
 
-/// What exists while subject and load run.
+/// State that exists while subject and load run.
 struct Stage<'a> {
     events: Events<'a>,
     reported: Reported,
     observer: Observer,
-    /// Reads the subject's own metrics, where it has any.
+    /// Reads the subject's own metrics, if it has any.
     scraper: Option<Scraper>,
     subject: Processes,
     crashes: Crashes,
-    /// The kubeconfig of a subject that runs already, where it was wanted.
+    /// The kubeconfig for a subject that runs already, if it was requested.
     _handed: Option<Handed>,
-    /// Where processes that follow write to.
+    /// The log for later processes.
     log: Log,
     upkeep: Upkeep<'a>,
     drifts: Drifts,
-    /// Counts children, where the scenario names some.
+    /// Counts children, if the scenario names some.
     siblings: Option<Siblings>,
-    /// Looks at what the subject writes in the drain, or says why not.
+    /// Observes the subject's writes in the drain, or has the reason why it does not.
     quiet: Option<Result<Quiet, String>>,
     load: Load,
-    /// Who is told of decisions.
+    /// The receiver of alerts.
     receiver: Option<Arc<Receiver>>,
-    /// Where the subject keeps verdicts.
+    /// The cache in which the subject keeps verdicts.
     redis: Option<Redis>,
-    /// What is done to its validators.
+    /// The validators, with changes to them.
     validators: Validators,
     moves: Moves,
-    /// Finds out how often the churn may write, where the scenario does not say.
+    /// Finds the rate of the churn, if the scenario does not set it.
     pacing: Option<Pacing>,
     timeline: Timeline,
     canaries: Canaries,
     active: Vec<usize>,
     /// Commits that were known when the first fault began.
     commits_before_fault: Option<u64>,
-    /// Commits since then count as faulted, until the canary after the fault was seen.
+    /// Whether commits count as faulted: from then until the canary after the fault was seen.
     faulted: bool,
     intervals: Intervals,
     interval_due_ms: u64,
     phase: Phase,
     warm_up_lag: WarmUpLag,
     rss_bytes: Option<u64>,
-    /// Keeps the HTTP witness listening, and the channel open for a witness that nothing else holds.
+    /// Keeps the HTTP witness listening, and the channel open for a witness without another owner.
     _witness: (Reporter, Open),
 }
 
@@ -140,13 +142,11 @@ struct WarmUpLag {
     worst_p99_us: Option<u64>,
 }
 
-/// Why the loop returned.
+/// The reason why the loop returned.
 enum Halt {
-    /// A signal.
     Signal(&'static str),
-    /// The subject exited by itself.
     SubjectExited(Exit),
-    /// The subject asks for nothing that is churned, in words.
+    /// The subject makes no request for a churned resource, in words.
     NeverAsked(String),
     /// A Pod that sends load was taken away.
     LoadLost(String),
@@ -196,12 +196,11 @@ impl<'a> Conductor<'a> {
         }
     }
 
-    /// The run's time.
     pub(super) fn now_ms(&self) -> u64 {
         self.clock.now_ms()
     }
 
-    /// Starts the subject, runs all phases, stops everything, and says how it ended.
+    /// Starts the subject, runs all phases, stops everything, and returns the end reason.
     pub(super) async fn conduct(&mut self, subject: SubjectPlan<'a>, mut load: LoadPlan) -> EndReason {
         self.clock = subject.clock.clone();
         self.truth = load.admission.as_ref().and_then(|(plan, _)| plan.truth());
@@ -222,7 +221,7 @@ impl<'a> Conductor<'a> {
         reason
     }
 
-    /// Starts the subject and everything that watches it.
+    /// Starts the subject and everything that observes it.
     async fn enter(&mut self, plan: SubjectPlan<'a>, load: Load) -> Result<Ready> {
         let mut timeline = Timeline::new(&self.scenario.faults).map_err(|(_, error)| error)?;
         let armed = timeline.armed_before();
@@ -287,7 +286,7 @@ impl<'a> Conductor<'a> {
         Ok(plan.ready)
     }
 
-    /// Ready, fill, warm-up, steady, drain.
+    /// Runs the phases: ready, fill, warm-up, steady, drain.
     async fn phases(&mut self, ready: &Ready, load: LoadPlan) -> Result<Drained, Halt> {
         for (index, fault) in self.scenario.faults.iter().enumerate() {
             let row = self.fault_row(index, FaultEvent::Planned, 0, Some(describe(fault)));
@@ -296,7 +295,7 @@ impl<'a> Conductor<'a> {
         let drifts = self.stage()?.drifts.planned();
         let redis = self.stage()?.redis.iter().flat_map(Redis::planned).collect::<Vec<_>>();
         let redis = redis.into_iter().chain(self.stage()?.validators.planned()).collect::<Vec<_>>();
-        let moves = self.stage()?.moves.planned();
+        let moves = self.stage()?.moves.planned().into_iter().chain(Attacks::planned(self.scenario));
         for row in self.stage()?.upkeep.planned().into_iter().chain(drifts).chain(redis).chain(moves) {
             self.writer.fault(&row)?;
         }
@@ -307,7 +306,7 @@ impl<'a> Conductor<'a> {
         let started = Instant::now();
         let deadline = started + self.scenario.subject.start_timeout.0;
         let plane = &self.world.plane;
-        // Where no audit log tells who asks a subject without a webhook is ready when it runs.
+        // If no audit log shows requests, a subject without a webhook is ready when it runs.
         let mut told = self.told.clone();
         let asked = move || told.asked(plane);
         self.beside(wait_until_ready(ready.clone(), deadline, asked)).await??;
@@ -316,12 +315,12 @@ impl<'a> Conductor<'a> {
             let readable = scraper.readable(deadline);
             let read = self.beside(readable).await?;
             read.map_err(|why| {
-                anyhow::anyhow!("its own metrics cannot be read: {why}; mend `metrics` in `subject` of the scenario")
+                anyhow::anyhow!("its own metrics cannot be read: {why}; correct `metrics` in `subject` of the scenario")
             })?;
         }
         self.begin_siblings().await?;
         let api = self.world.api();
-        // Before it is made, so that it is removed again whatever interrupts what follows.
+        // This is registered before it is made, so that an interruption removes it again.
         self.stage()?.load.will_unregister(load.registration.clone());
         let (load, begin) = self.beside(Box::pin(Load::start(load, api))).await??;
         self.clock.start(begin);
@@ -333,12 +332,12 @@ impl<'a> Conductor<'a> {
         self.until(begin + phases.loaded()).await?;
         self.end_faults()?;
         let world = self.world;
-        // What was changed is put back, and counts, before anything else ends.
+        // Changes are undone, and count, before anything else ends.
         self.beside(world.troubles.settled()).await?;
         self.faults()?;
         self.end_drifts().await?;
         let stage = self.stage()?;
-        // A row that came due while load stops would have none of it, and the row after that everything in no time.
+        // A row that is due while load stops would have no load, and the next row would have all of it at once.
         stage.interval_due_ms = u64::MAX;
         let mut load = std::mem::take(&mut stage.load);
         let load = self
@@ -353,14 +352,14 @@ impl<'a> Conductor<'a> {
         let drained_at = Instant::now() + phases.drain.0;
         self.begin_quiet().await?;
         self.until(drained_at).await?;
-        // What the subject holds open is read once more before it is stopped.
+        // The subject's open resources are read once more before it is stopped.
         self.interval(false)?;
         self.last_objects(from_ms).await?;
         self.last_look().await?;
         let drained = Drained { from_ms, to_ms: self.clock.now_ms() };
         let unsure = "the harness cannot vouch for what the control plane stored";
         self.stage()?.load.confirm().await.context(unsure)?;
-        // What was watched until then is read before it is compared.
+        // Watched events are read before they are compared.
         self.interval(false)?;
         let Self { stage, writer, holes, .. } = self;
         let Some(stage) = stage.as_mut() else { return Ok(drained) };
@@ -375,12 +374,11 @@ impl<'a> Conductor<'a> {
         self.stage.as_mut().context("the stage is empty")
     }
 
-    /// Runs until `end`.
     async fn until(&mut self, end: Instant) -> Result<(), Halt> {
         self.beside(tokio::time::sleep_until(end.into())).await
     }
 
-    /// Runs until `work` is done, and returns its result.
+    /// Runs until `work` is done and returns its result.
     async fn beside<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Halt> {
         let mut work = std::pin::pin!(work);
         let mut tick = tokio::time::interval(TICK);
@@ -418,7 +416,7 @@ impl<'a> Conductor<'a> {
         }
     }
 
-    /// What is due every few milliseconds.
+    /// Performs actions that are due every few milliseconds.
     async fn tick(&mut self) -> Result<(), Halt> {
         let now_ms = self.clock.now_ms();
         self.processes(now_ms).await?;
@@ -436,7 +434,8 @@ impl<'a> Conductor<'a> {
             Some(Gone::Broken(why)) => return Err(Halt::Broken(anyhow::anyhow!(why))),
             None => {}
         }
-        // Also before the clock runs: a subject that is busy with the first population asks more than the control plane remembers.
+        // This runs before the clock as well: a subject that is busy with the first population makes more requests than
+        // the control plane remembers.
         self.requests.write(&self.world.plane, &self.clock, &mut self.writer)?;
         let writer = &mut self.writer;
         let Some(stage) = self.stage.as_mut() else { return Ok(()) };
@@ -457,7 +456,7 @@ impl<'a> Conductor<'a> {
         Ok(())
     }
 
-    /// Restarts and other certificates that are due.
+    /// Performs due restarts and changes of certificates.
     async fn keep_up(&mut self, now_ms: u64) -> Result<(), Halt> {
         let Some(stage) = self.stage.as_mut() else { return Ok(()) };
         let before = stage.subject.pids();
@@ -473,13 +472,14 @@ impl<'a> Conductor<'a> {
         let drifted = stage.drifts.tick(now_ms)?;
         let redis = stage.redis.as_mut().and_then(|redis| redis.tick(now_ms));
         let moved = stage.moves.tick(now_ms, self.world)?;
-        for row in rows.into_iter().chain(drifted).chain(redis).chain(moved) {
+        let attacked = stage.load.attacks().map(|attacks| attacks.tick(now_ms)).unwrap_or_default();
+        for row in rows.into_iter().chain(drifted).chain(redis).chain(moved).chain(attacked) {
             self.writer.fault(&row)?;
         }
         Ok(())
     }
 
-    /// Waits for what the harness is doing to children while load runs.
+    /// Waits for the harness's changes to children while load runs.
     async fn end_drifts(&mut self) -> Result<(), Halt> {
         let (mut drifts, now_ms) = (std::mem::take(&mut self.stage()?.drifts), self.clock.now_ms());
         let rows = self.beside(tokio::time::timeout(drift::FINISH_MAX, drifts.settle(now_ms))).await?;
@@ -511,7 +511,7 @@ impl<'a> Conductor<'a> {
         self.interval_until(self.clock.now_ms(), last)
     }
 
-    /// Closes a row that ended at `end_ms`: what the harness did since then is no part of it.
+    /// Closes a row that ended at `end_ms`: later work of the harness is no part of it.
     fn interval_until(&mut self, end_ms: u64, last: bool) -> Result<(), Halt> {
         let scenario = self.scenario;
         let told = self.told.take(&self.world.plane);
@@ -534,14 +534,14 @@ impl<'a> Conductor<'a> {
         Ok(())
     }
 
-    /// Says when the disk is full, and when it is not any more.
+    /// Prints when the disk is full, and when it has room again.
     fn tell_room(&mut self) {
         let full = self.writer.rows_waiting() > 0;
         if full != std::mem::replace(&mut self.full, full) {
             self.live.say(if full {
-                "the disk is full: rows of the record wait in memory, and are lost if there is no room soon"
+                "the disk is full: rows of the record wait in memory, and will be lost unless space is freed soon"
             } else {
-                "there is room on the disk again"
+                "the disk has free space again"
             });
         }
     }
@@ -581,7 +581,7 @@ impl<'a> Conductor<'a> {
     }
 }
 
-/// The next reading of the subject's own metrics; none, and never, where there is nothing to read.
+/// The next reading of the subject's own metrics. It never completes if there is nothing to read.
 async fn metrics(scraper: &mut Option<Scraper>) -> Option<MetricsRow> {
     match scraper {
         Some(scraper) => scraper.rows.recv().await,
@@ -589,7 +589,7 @@ async fn metrics(scraper: &mut Option<Scraper>) -> Option<MetricsRow> {
     }
 }
 
-/// Whether something begins after the hit of a fault.
+/// Whether a phase or fault begins after the hit of a fault.
 fn waits_for_hits(scenario: &Scenario) -> bool {
     let steps = scenario.script.iter().flat_map(|script| &script.steps);
     scenario.faults.iter().any(|fault| fault.when.is_some()) || steps.into_iter().any(|step| step.when.is_some())

@@ -1,6 +1,7 @@
-//! Crashes of the subject's processes, and when each is started again.
+//! Crashes of the subject's processes, and the times of their restarts.
 //!
-//! Owns the back-off of each process and the rows. The numbers are in `scenario/restart_policy.rs`; the processes are the conductor's.
+//! Owns the back-off of each process and the rows. The numbers are in `scenario/restart_policy.rs`; the conductor owns
+//! the processes.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -11,27 +12,26 @@ use crate::clock::millis;
 use crate::scenario::{Delays, Restart, Scenario};
 use crate::subject::{Crash, Exit};
 
-/// All crashes of a run.
 pub(super) struct Crashes {
     policy: Option<Restart>,
     delays: Delays,
     back_offs: BTreeMap<usize, BackOff>,
     total: u64,
-    /// The last one, if it got no row of its own.
+    /// The last crash, if it has no row of its own.
     untold: Option<CrashRow>,
 }
 
-/// What is to be done about a crash.
+/// The reaction to a crash.
 #[derive(Debug)]
 pub(super) struct Restarting {
-    /// When the process is to be started again.
+    /// The time of the restart.
     pub(super) due: Instant,
     wait: Duration,
     in_a_row: u64,
 }
 
-/// The back-off of one process, as a kubelet keeps it: the first restart comes at once, the next ones after ever longer times since the
-/// crash, and who ran for long enough is a first one again.
+/// The back-off of one process, as in a kubelet. The first restart comes at once, the next ones after ever longer times
+/// since the crash. After a long enough run the back-off begins again.
 #[derive(Debug, Default)]
 struct BackOff {
     next: Duration,
@@ -39,7 +39,7 @@ struct BackOff {
 }
 
 impl BackOff {
-    /// It crashed after it had run for so long. Returns how long to wait.
+    /// Records a crash after a run of this length. Returns the time to wait.
     fn crashed(&mut self, ran: Duration, delays: Delays) -> Duration {
         if self.in_a_row == 0 || ran > delays.reset_after {
             *self = Self { next: delays.initial, in_a_row: 1 };
@@ -63,7 +63,7 @@ impl Crashes {
         }
     }
 
-    /// A process ended; none where nothing starts it again.
+    /// Records the end of a process; `None` if nothing restarts it.
     pub(super) fn after(&mut self, exit: &Exit, now: Instant) -> Option<Restarting> {
         let status = exit.status?;
         self.policy.filter(|policy| policy.follows(status.success()))?;
@@ -72,7 +72,7 @@ impl Crashes {
         Some(Restarting { due: now + wait, wait, in_a_row: back_off.in_a_row })
     }
 
-    /// The row of a crash, and whether it is to be written now.
+    /// The row of a crash, and whether to write it now.
     pub(super) fn row(
         &mut self,
         t_ms: u64,
@@ -96,7 +96,7 @@ impl Crashes {
         (row, is_told)
     }
 
-    /// The row of a container that the kubelet started again, and whether it is to be written now.
+    /// The row of a container that the kubelet restarted, and whether to write it now.
     pub(super) fn of_container(&mut self, t_ms: u64, crash: Crash) -> (CrashRow, bool) {
         self.total += 1;
         let row = CrashRow {
@@ -120,7 +120,7 @@ impl Crashes {
     }
 }
 
-/// A crash in words, for whoever looks on.
+/// A crash in words, for the terminal.
 pub(super) fn told(row: &CrashRow) -> String {
     let who = row.process.as_ref().map_or_else(|| "the subject".to_owned(), |name| format!("`{name}`"));
     let (status, ran) = (&row.status, reports::words::millis(row.ran_ms));
@@ -143,7 +143,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// The waits of a kubelet, in seconds.
+    /// A kubelet's waiting times, in seconds.
     #[test]
     fn the_back_off_is_that_of_a_kubelet() {
         let delays = crate::scenario::BackOff::default().delays(1);
@@ -175,7 +175,7 @@ mod tests {
         assert!(crashes("always").after(&theirs, now).is_none(), "nobody knows how to start it");
     }
 
-    /// One process that crashes does not make another one wait.
+    /// A crash of one process does not delay another one.
     #[test]
     fn each_process_has_its_own_back_off() {
         let (mut crashes, now) = (crashes("always"), Instant::now());
@@ -184,7 +184,7 @@ mod tests {
         assert_eq!(waits, [0, 10, 0, 20]);
     }
 
-    /// Of very many only some have rows, and the last always.
+    /// Of very many crashes only some have rows, and the last always has one.
     #[test]
     fn rows_are_bounded_and_the_last_is_told() {
         let (mut crashes, now) = (crashes("always"), Instant::now());

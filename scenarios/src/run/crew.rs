@@ -1,6 +1,7 @@
-//! Workers that send the admission load of a run: Pods of one Job where the control plane has nodes, else processes of this machine.
+//! Workers that send the admission load of a run: Pods of one Job if the control plane has nodes, otherwise processes
+//! of this machine.
 //!
-//! Owns where they come from, and what they are told of the load. They are there before the subject is, so that what is missing is said before
+//! Owns their start and their jobs. They start before the subject, so that a missing requirement is reported before
 //! anything starts.
 
 use std::path::PathBuf;
@@ -17,19 +18,19 @@ use crate::load::workers::{Assigned, Workers};
 use crate::load::{self, Webhook};
 use crate::scenario::{ControlPlaneKind, Scenario};
 
-/// What a run takes beside its load: until the subject is ready, its drain, and the end of everything.
+/// Time of a run beside its load: the start of the subject, its drain, and the end of everything.
 const BESIDES: Duration = Duration::from_mins(20);
 
-/// Workers who wait for their shares.
+/// Workers that wait for their shares.
 pub(super) struct Crew {
     workers: Workers,
     seed: u64,
     length: Duration,
-    /// Those of the registry, where it is known what is right for each.
+    /// Images of the registry, if the right answer for each is known.
     images: Option<Vec<Image>>,
 }
 
-/// What workers in Pods would lack: said before a cluster is brought up for them.
+/// Requirements that workers in Pods lack, reported before a cluster is started for them.
 pub(super) fn check(scenario: &Scenario) -> Result<()> {
     let wanted = scenario.admission.as_ref().and_then(|config| config.workers.as_ref());
     let kind = scenario.control_plane.kind;
@@ -44,12 +45,12 @@ pub(super) fn check(scenario: &Scenario) -> Result<()> {
     Ok(())
 }
 
-/// Who starts the Job.
+/// The program that starts the Job.
 fn kubectl() -> Result<PathBuf> {
     crate::init::kubectl().ok_or(kind::guest::Error::NoKubectl).context("`workers` in Pods are started by kubectl")
 }
 
-/// Who they are, in words.
+/// The workers in words.
 pub(super) fn planned(scenario: &Scenario) -> Option<String> {
     let wanted = scenario.admission.as_ref()?.workers.as_ref()?;
     let place = if scenario.control_plane.kind.has_nodes() { "Pods of one Job" } else { "processes of this machine" };
@@ -57,7 +58,7 @@ pub(super) fn planned(scenario: &Scenario) -> Option<String> {
 }
 
 impl Crew {
-    /// Starts them, if the scenario has any.
+    /// Starts the workers, if the scenario has any.
     pub(super) async fn open(scenario: &Scenario, world: &World) -> Result<Option<Self>> {
         let Some(wanted) = scenario.admission.as_ref().and_then(|config| config.workers.as_ref()) else {
             return Ok(None);
@@ -72,7 +73,7 @@ impl Crew {
         Ok(Some(Self { workers, seed: scenario.seed, length: scenario.phases.loaded(), images }))
     }
 
-    /// Gives them their shares of the plan.
+    /// Gives the workers their shares of the plan.
     pub(super) async fn assign(self, plan: &Plan, target: &Target) -> Result<Assigned> {
         let Self { workers, seed, length, images } = self;
         let Target { url, server_name, ca_pem, .. } = target.clone();
@@ -83,7 +84,7 @@ impl Crew {
     }
 }
 
-/// As Pods of the cluster that the subject has.
+/// Starts them as Pods of the subject's cluster.
 async fn pods(scenario: &Scenario, world: &World, nodes: Nodes<'_>, wanted: &admission::Workers) -> Result<Workers> {
     let kubectl = kubectl()?;
     let kubeconfig = world.plane.kubeconfig_of(HARNESS).context("the control plane does not know the harness")?;

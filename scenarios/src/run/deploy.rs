@@ -1,7 +1,7 @@
-//! A subject in Pods: images loaded, manifests applied, its Deployments last, and then followed.
+//! A subject in Pods: loads images, applies manifests, applies its Deployments last, and then follows its Pods.
 //!
-//! Owns the order. What is applied is the scenario's ([`Planned`]); the node it is applied to goes with the run, and with it all of
-//! the subject.
+//! Owns the order. The scenario defines the applied objects ([`Planned`]); their node ends with the run, and all of the
+//! subject with it.
 
 mod follow;
 mod logs;
@@ -26,27 +26,27 @@ use crate::subject::{Log, Pods};
 
 pub(super) use rollout::{Pod, Rollout};
 
-/// Where Pods tell what they saw, and the variable in which each finds its own name.
+/// The variables with the witness URL for Pods, and with each Pod's own name.
 const WITNESS: &str = "LONGHAUL_WITNESS_URL";
 const POD: &str = "LONGHAUL_POD";
-/// What the name of a Service gets that leads to the same Pods from outside.
+/// Suffix of the Service that exposes the same Pods to the outside.
 const DOOR: &str = "-longhaul";
 
-/// A subject that is to be deployed: everything is there but its Deployments.
+/// A subject to deploy: everything is there but its Deployments.
 pub(super) struct Deployed {
     cluster: Cluster,
     deployments: Vec<Manifest>,
     pub(super) pods: Pods,
     pub(super) rollout: Arc<Rollout>,
-    /// Where its webhook is reached from this machine.
+    /// The address of its webhook from this machine.
     pub(super) webhook: Option<SocketAddr>,
-    /// Where its pages are.
+    /// The address of its metrics and health pages.
     pub(super) pages: Option<SocketAddr>,
-    /// The Secret of its serving certificate, where the run makes it: namespace and name.
+    /// The Secret of its serving certificate, if the run makes it: namespace and name.
     pub(super) secret: Option<(String, String)>,
 }
 
-/// The cluster that it is in, for everybody who looks.
+/// The subject's cluster, for all observers.
 #[derive(Debug, Clone)]
 pub(super) struct Cluster {
     api: churn::Api,
@@ -66,12 +66,11 @@ impl Cluster {
         Ok((status, serde_json::from_slice(&answer).unwrap_or_default()))
     }
 
-    /// With the label of the run, where everything has to have one.
+    /// The object with the label of the run, if there is one.
     pub(super) fn marked(&self, object: &Value) -> Value {
         Api::from(&self.api).marked(object)
     }
 
-    /// An object or a list.
     pub(super) async fn get(&self, path: &str) -> Result<Value> {
         let (status, answer) = self.ask(Method::GET, path, String::new(), install::JSON).await?;
         anyhow::ensure!(status.is_success(), "GET {path} answers {}: {}", status.as_u16(), answer["message"]);
@@ -80,7 +79,7 @@ impl Cluster {
 }
 
 impl Deployed {
-    /// Loads the images and applies everything but the Deployments, whose Pods are given these variables.
+    /// Loads the images and applies everything but the Deployments. Their Pods get these variables.
     pub(super) async fn prepare(
         planned: Planned,
         nodes: Nodes<'_>,
@@ -120,16 +119,16 @@ impl Deployed {
     }
 }
 
-/// Pods that were there before the run. They are looked at and nothing else.
+/// Pods that existed before the run. They are only observed.
 pub(super) struct Watched {
     cluster: Cluster,
     rollout: Arc<Rollout>,
-    /// Their containers' restarts when they were found: those are not of this run.
+    /// Earlier restarts of their containers, which do not belong to this run.
     before: follow::Restarts,
 }
 
 impl Watched {
-    /// Finds them; without any a run would look at nothing.
+    /// Finds the Pods. It fails without any, because the run would observe nothing.
     pub(super) async fn find(of: &PodsOf, nodes: Nodes<'_>, api: churn::Api) -> Result<Self> {
         let cluster = Cluster { api, pods: nodes.pods() };
         let rollout = Arc::new(Rollout::of_pods(cluster.clone(), of));
@@ -143,7 +142,7 @@ impl Watched {
         Ok(Self { cluster, rollout, before })
     }
 
-    /// From now on they are followed.
+    /// Begins to follow them.
     pub(super) fn enter(self, log: &Log) -> (Pods, AbortOnDropHandle<()>) {
         let pods = Pods::default();
         let follows = follow::follow(self.cluster, self.rollout, self.before, pods.clone(), log.clone());
@@ -151,7 +150,7 @@ impl Watched {
     }
 }
 
-/// The bytes of an image, and how it is called.
+/// The bytes of an image, and its name.
 fn archive(image: DeploymentImage) -> Result<(String, Vec<u8>)> {
     match image {
         DeploymentImage::Archive(path) if path.is_dir() => {
@@ -172,16 +171,17 @@ fn archive(image: DeploymentImage) -> Result<(String, Vec<u8>)> {
     }
 }
 
-/// Gives variables to all containers, where the manifest does not say them itself, and lets its Pods run on the node, which is for them alone.
+/// Adds variables to all containers unless the manifest sets them, and allows its Pods on the node that is reserved for
+/// them.
 fn give(deployment: &mut Value, variables: &[(String, String)]) {
     let containers = deployment.pointer_mut("/spec/template/spec/containers").and_then(Value::as_array_mut);
     for container in containers.into_iter().flatten() {
         let mut given = container["env"].as_array().cloned().unwrap_or_default();
-        // What stands in `$(…)` is replaced by the kubelet, when it was named before.
+        // The kubelet replaces `$(…)` if the name was defined earlier.
         given.push(json!({"name": POD, "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}));
         for (name, value) in variables {
             if given.iter().all(|one| one["name"] != name.as_str()) {
-                // Several Pods that tell of the same objects are told apart.
+                // The path separates several Pods that report the same objects.
                 let value = if name == WITNESS { format!("{value}/$({POD})") } else { value.clone() };
                 given.push(json!({"name": name, "value": value}));
             }
@@ -194,8 +194,8 @@ fn give(deployment: &mut Value, variables: &[(String, String)]) {
     pod["tolerations"] = Value::Array(tolerated);
 }
 
-/// Where a Service is reached from this machine: at its own address where this machine is joined to the cluster, else at a port that every
-/// node opens for it.
+/// The address of a Service from this machine: its own address if this machine is joined to the cluster, otherwise a
+/// port that every node opens for it.
 async fn address(cluster: &Cluster, port: Option<&ServicePort>, reach: Reach) -> Result<Option<SocketAddr>> {
     let Some(ServicePort { namespace, name, port }) = port else { return Ok(None) };
     let service = cluster.get(&format!("/api/v1/namespaces/{namespace}/services/{name}")).await?;

@@ -1,10 +1,12 @@
-//! Drift: the harness deletes or edits children of the subject, while load runs or after it, as somebody with kubectl would.
+//! Drift: the harness deletes or edits children of the subject, during the load or after it, as a user with kubectl
+//! would.
 //!
-//! Owns when each deed is due, which children it takes, the rows that prove it, and what becomes of the children until somebody else writes
-//! their parents. Whether all is right in the end is seen in the end state.
+//! Owns the time of each change, the choice of children, the rows that prove it, and the observation of the children
+//! until their parents are written. The end state shows whether everything is right in the end.
 //!
-//! A child proves something only as long as nobody writes its parent: whoever follows nothing but the parents restores the child then as well.
-//! So a deed takes children whose parents the plan of the churn leaves alone for a while, and looks whether they are restored within it.
+//! A child proves something only as long as its parent is not written: a subject that only follows parents restores the
+//! child at the next write as well. So a change takes children whose parents the churn leaves alone for a while, and
+//! checks whether they are restored in that time.
 
 mod aftermath;
 
@@ -28,38 +30,38 @@ use super::install;
 use crate::clock::{Clock, millis};
 use crate::scenario::{Children, Drift, Scenario};
 
-/// Children of one deed: each is a request of its own.
+/// The most children of one change; each is a separate request.
 const CHILDREN_MAX: usize = 1000;
-/// The last deed may take so long after load has ended.
+/// Time limit of the last change after load has ended.
 pub(super) const FINISH_MAX: Duration = Duration::from_secs(30);
-/// A parent that the churn writes sooner than this after a deed is written too soon: the least deadline of events.
+/// A parent that the churn writes within this time after a change is written too soon: the least deadline of events.
 const ALONE_FOR: Duration = Duration::from_secs(5);
-/// So far ahead the plan of the churn is looked at. Longer than this nobody waits for a restoration.
+/// How far ahead the plan of the churn is searched. A restoration is not awaited longer than this.
 const AHEAD: Duration = Duration::from_mins(5);
 
-/// The deeds of a run.
+/// The changes of a run.
 #[derive(Default)]
 pub(super) struct Drifts {
     plan: Option<Plan>,
-    /// Deeds that were begun.
+    /// Number of changes that were begun.
     begun: usize,
     under_way: JoinSet<Result<Done>>,
-    /// Children that are looked after.
+    /// Children under observation.
     watched: JoinSet<Drifted>,
-    /// Children that were deleted or edited.
+    /// Number of children that were deleted or edited.
     hits: u64,
     drifted: Drifted,
-    /// When the load ended; none while it runs.
+    /// Time when the load ended; `None` while it runs.
     loaded_ms: Option<u64>,
 }
 
-/// What every deed needs.
+/// The inputs of every change.
 #[derive(Clone)]
 struct Plan {
-    /// All deeds, by kind of children, in the order in which they are due.
+    /// All changes, by kind of children, in the order of their times.
     drifts: Vec<(usize, Drift)>,
     kinds: Vec<Children>,
-    /// Name and path of the parents.
+    /// Name and path of the parents' collection.
     resource: String,
     path: String,
     seed: u64,
@@ -68,16 +70,15 @@ struct Plan {
     writers: Writers,
 }
 
-/// Who writes parents, as far as it is planned.
+/// The planned writes of parents.
 #[derive(Clone, Default)]
 struct Writers {
     churn: Vec<loadgen::churn::Plan>,
-    /// When the steps of a script are due, which may be of any object; none of one that waits for a hit.
+    /// Times of the steps of a script, which may write any object; `None` for a step that waits for a hit.
     script: Vec<Option<Duration>>,
     loaded: Duration,
 }
 
-/// A deed that was done.
 struct Done {
     hits: u64,
     drifted: Drifted,
@@ -97,20 +98,20 @@ impl Drifts {
         Self { plan: plan(), ..Self::default() }
     }
 
-    /// The row that says what is planned.
+    /// The row with the plan.
     pub(super) fn planned(&self) -> Option<FaultRow> {
         let plan = self.plan.as_ref()?;
         let all: Vec<String> = plan.drifts.iter().map(|(_, drift)| drift.describe()).collect();
         Some(row(0, FaultEvent::Planned, 0, Some(all.join(", "))))
     }
 
-    /// How long after the load the last deed is due; none where no deed waits for the end of the load.
+    /// Time of the last change after the load; `None` if no change waits for the end of the load.
     pub(super) fn last_after_load(&self) -> Option<Duration> {
         let drifts = self.plan.iter().flat_map(|plan| &plan.drifts);
         drifts.filter_map(|(_, drift)| drift.after_load).map(|after| after.0).max()
     }
 
-    /// Begins what is due at `now_ms`, and tells what was done.
+    /// Begins the changes that are due at `now_ms`, and returns the rows of finished ones.
     pub(super) fn tick(&mut self, now_ms: u64) -> Result<Vec<FaultRow>> {
         let Some(plan) = &self.plan else { return Ok(Vec::new()) };
         let mut rows = Vec::new();
@@ -135,12 +136,12 @@ impl Drifts {
         }
     }
 
-    /// Nothing more is written by the load: what waits for that is due from now on.
+    /// The load has ended: changes that wait for this are due from now on.
     pub(super) fn load_ended(&mut self, now_ms: u64) {
         self.loaded_ms = Some(now_ms);
     }
 
-    /// Waits for the deeds that are under way. The times of the rows are `now_ms`.
+    /// Waits for the changes that are under way. The times of the rows are `now_ms`.
     pub(super) async fn settle(&mut self, now_ms: u64) -> Result<Vec<FaultRow>> {
         let mut rows = self.tick(now_ms)?;
         while let Some(done) = self.under_way.join_next().await {
@@ -149,11 +150,11 @@ impl Drifts {
         Ok(rows)
     }
 
-    /// The run is over: waits for everything, and says what became of the children. None where nothing was planned.
+    /// The run is over: waits for everything, and returns the fate of the children. `None` if nothing was planned.
     pub(super) async fn finish(&mut self, now_ms: u64) -> Result<(Vec<FaultRow>, Option<Drifted>)> {
         let mut rows = self.settle(now_ms).await?;
         while let Some(watched) = self.watched.join_next().await {
-            self.drifted = add(self.drifted, watched.context("what became of the children was not seen")?);
+            self.drifted = add(self.drifted, watched.context("the children were not observed after the drift")?);
         }
         let planned = self.plan.take().is_some();
         rows.extend(planned.then(|| row(now_ms, FaultEvent::Ended, self.hits, None)));
@@ -161,7 +162,7 @@ impl Drifts {
     }
 
     fn done(&mut self, now_ms: u64, done: Result<Result<Done>, tokio::task::JoinError>) -> Result<FaultRow> {
-        let done = done.context("a drift broke")?.context("the harness could not make the children drift")?;
+        let done = done.context("a drift broke")?.context("the harness could not delete or edit the children")?;
         self.hits += done.hits;
         self.drifted = add(self.drifted, done.drifted);
         if let Some(aftermath) = done.aftermath {
@@ -175,23 +176,23 @@ impl Drifts {
 impl Writers {
     fn of(scenario: &Scenario, resource: &str) -> Self {
         let loaded = scenario.phases.loaded();
-        // The run has planned the same already, so it can be planned.
+        // The run has made the same plan already, so it cannot fail.
         let churn = loadgen::churn::Plan::all(&scenario.churn, scenario.seed, loaded).unwrap_or_default();
         let churn = churn.into_iter().filter(|plan| plan.resource_name() == resource).collect();
         let steps = scenario.script.iter().flat_map(|script| &script.steps);
         Self { churn, script: steps.map(|step| step.at.map(|at| at.0)).collect(), loaded }
     }
 
-    /// When each of these objects is written next at or after `now`; none where nobody will.
+    /// The time of each object's next write at or after `now`; `None` if there is none.
     fn next_writes(&self, of: &BTreeSet<(String, String)>, now: Duration) -> BTreeMap<(String, String), Duration> {
         let mut next = BTreeMap::new();
         if now >= self.loaded {
             return next;
         }
         let until = now.saturating_add(AHEAD);
-        // The steps of a script are few, and whoever has one is taken to have the next.
+        // A script has few steps, and each is assumed to write the object.
         let step = self.script.iter().map(|at| at.unwrap_or(now)).filter(|at| *at >= now).min();
-        // Whose next write is beyond what was looked at may still have one.
+        // An object whose next write is beyond the search may still have one.
         let beyond = (until < self.loaded).then_some(until);
         if let Some(at) = step.into_iter().chain(beyond).min() {
             next.extend(of.iter().map(|place| (place.clone(), at)));
@@ -204,14 +205,14 @@ impl Writers {
 }
 
 impl Plan {
-    /// Does deed number `index` to children of a kind. After the load nobody writes parents any more.
+    /// Makes change number `index` to children of a kind. After the load, parents are not written any more.
     async fn act(self, index: usize, kind: usize, drift: Drift, after_load: bool) -> Result<Done> {
         let keys = self.kinds.get(kind).context("no such kind of children")?.clone();
         let collection = loadgen::churn::collection_path(&keys.resource).context("no resource")?;
         let parents = list(&self.api, &self.path, false).await?;
         let known = Known::of(&self.resource, &parents);
         let children = list(&self.api, &collection, true).await?;
-        // Who is going takes its children along.
+        // A parent that is being deleted takes its children along.
         let places: BTreeMap<&str, (String, String)> = parents
             .iter()
             .filter(|item| item.object.pointer("/metadata/deletionTimestamp").is_none_or(Value::is_null))
@@ -256,7 +257,7 @@ impl Plan {
         Ok(done)
     }
 
-    /// Whether the child was still there to be changed.
+    /// Whether the child still existed and was changed.
     async fn change(&self, path: &str, drift: &Drift) -> Result<bool> {
         let asked = install::Api::from(&self.api);
         let (status, answer) = match &drift.edit {
@@ -267,7 +268,7 @@ impl Plan {
             None => asked.ask(Method::DELETE, path, String::new()).await?,
         };
         match status.as_u16() {
-            // It went with its parent meanwhile.
+            // It disappeared with its parent meanwhile.
             404 => Ok(false),
             _ if status.is_success() => Ok(true),
             _ => bail!("{path}: HTTP {status}: {}", String::from_utf8_lossy(&answer[..answer.len().min(200)])),
@@ -275,8 +276,9 @@ impl Plan {
     }
 }
 
-/// A share of the children, the same for the same seed and the same children: of parents that nobody writes any more first, then of those that
-/// are left alone for a while. Each comes with the uid of its parent and the time when that is written next.
+/// A share of the children, the same for the same seed and the same children. Children of parents without further
+/// writes come first, then those of parents that are left alone for a while. Each comes with the uid of its parent and
+/// the time of the parent's next write.
 fn chosen(
     children: Vec<(String, Item)>,
     written: impl Fn(&str) -> Option<Duration>,

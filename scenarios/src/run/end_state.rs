@@ -1,8 +1,8 @@
-//! The end state: after the drain, the subject's own idea of the world beside a fresh list of the control plane.
+//! The end state: after the drain, the subject's own state is compared with a fresh list of the control plane.
 //!
-//! Owns what is read, in which order, and how often. Where the idea comes from: the subject's page, else the children that it keeps, else
-//! what it told last. A source that cannot be read is not replaced by a lesser one: then nothing is known. Whether the facts are good
-//! is for the judge.
+//! Owns the readings: their sources, their order, and their number. The subject's state comes from its page, else from
+//! the children that it keeps, else from its last observations. If a source cannot be read, no lesser one replaces it,
+//! and the state is unknown. The judge decides whether the facts are good.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -25,48 +25,49 @@ use compare::Believed;
 use list::{Item, list};
 use page::{Page, Read};
 
-/// For so long both are read again where they differ: the last writes may still be under way. The drain was the time to catch up.
+/// Time in which both are read again while they differ, because the last writes may still be under way. The drain was
+/// the time to catch up.
 pub(super) const SETTLE_MAX: Duration = Duration::from_secs(5);
-/// Between two readings.
+/// Pause between two readings.
 pub(super) const PAUSE: Duration = Duration::from_millis(250);
-/// What all objects of the churn carry.
+/// The label of all objects of the churn.
 const CHURN_LABEL: &str = "longhaul.dev/churn";
 
-/// What is to be compared at the end of this run.
+/// The comparisons at the end of this run.
 pub(super) struct Reader {
-    /// What is churned: name and path of each resource. Children are of the first.
+    /// The churned resources: name and path of each. Children belong to the first one.
     resources: Vec<(String, String)>,
     source: IdeaSource,
     page: Option<Page>,
     children: Vec<Children>,
-    /// The generation that the subject repeats in an object.
+    /// The pointer to the generation that the subject repeats in an object.
     pointer: Option<String>,
-    /// Why what the witness told is no idea of the world.
+    /// The reason why the witness's observations do not give a whole state.
     partial: Option<String>,
     emptied: bool,
-    /// Whether somebody takes children whose owner is gone.
+    /// Whether a garbage collector removes children of deleted owners.
     is_collected: bool,
     api: Api,
     clock: Clock,
 }
 
-/// What was read of the world and of the subject, and when.
+/// One reading of the control plane and of the subject, with its time.
 pub(super) struct Reading {
     items: Vec<Item>,
-    /// How many of them are of the first resource.
+    /// How many of the objects are of the first resource.
     first: usize,
-    /// Whether nothing was written between two lists.
+    /// Whether nothing was written between the two lists.
     still: bool,
     listed_ms: u64,
     read_ms: u64,
-    /// None where the subject was not asked.
+    /// The subject's state; `None` if the subject was not asked.
     idea: Option<Result<Read, String>>,
-    /// By kind.
+    /// Children by kind, with the time of the reading.
     children: Vec<Result<(Vec<Item>, u64), String>>,
 }
 
 impl Reader {
-    /// None where no budget asks for the end state. `health` is where the service has its pages.
+    /// `None` if no budget needs the end state. `health` is the address of the service's pages.
     pub(super) fn of(scenario: &Scenario, health: Option<SocketAddr>, api: Api, clock: Clock) -> Option<Self> {
         let budget = scenario.budgets.events.as_ref()?;
         if budget.converged != Some(true) && budget.restored != Some(true) {
@@ -98,7 +99,7 @@ impl Reader {
             pointer: subject.witness.generation(),
             partial: (scenario.sees() != Sees::ALL).then(|| {
                 format!(
-                    "the witness `{}` does not tell of all that it keeps; name a page in `world`",
+                    "the witness `{}` does not report all objects that the subject keeps; name a page in `world`",
                     subject.witness.name()
                 )
             }),
@@ -110,9 +111,9 @@ impl Reader {
         })
     }
 
-    /// Reads everything once. An error is one of the control plane: then nothing is known of anybody.
+    /// Reads everything once. An error comes from the control plane: then the end state is unknown.
     pub(super) async fn read(&self) -> anyhow::Result<Reading> {
-        // The children need what their parents want, and generations stand in the objects.
+        // Children are compared with the specs of their parents, and generations stand in the objects.
         let whole = !self.children.is_empty() || self.pointer.is_some();
         let (before, _) = self.list(whole).await?;
         let idea = match &self.page {
@@ -134,7 +135,7 @@ impl Reader {
         Ok(Reading { items, first, still, listed_ms: self.clock.now_ms(), read_ms, idea, children })
     }
 
-    /// All objects of all resources, and how many are of the first.
+    /// All objects of all resources, and the number of those of the first.
     async fn list(&self, whole: bool) -> anyhow::Result<(Vec<Item>, usize)> {
         let (mut items, mut first) = (Vec::new(), 0);
         for (at, (_, path)) in self.resources.iter().enumerate() {
@@ -146,12 +147,11 @@ impl Reader {
         Ok((items, first))
     }
 
-    /// The names of the resources.
     fn resource(&self) -> String {
         self.resources.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(" and ")
     }
 
-    /// The checksum first: it is cheap and mostly enough. A checksum is of one resource.
+    /// Reads the checksum first, which is cheap and mostly enough. A checksum covers one resource.
     async fn ask(&self, page: &Page, listed: &[Item]) -> Result<Read, String> {
         let [(resource, _)] = &self.resources[..] else { return self.ask_for_all(page).await };
         let sum = page.checksum(resource).await?;
@@ -161,7 +161,7 @@ impl Reader {
             return Ok(Read::Checksum(listed.len() as u64, told.clone()));
         }
         match (page.objects(resource).await?, sum) {
-            // The page names only the first many: the checksum alone is about all of them.
+            // The page names only the first objects; the checksum covers all of them.
             (Read::Objects(named), Some(Read::Checksum(all, told))) if (named.len() as u64) < all => {
                 Ok(Read::Checksum(all, told))
             }
@@ -170,7 +170,7 @@ impl Reader {
     }
 
     async fn ask_for_all(&self, page: &Page) -> Result<Read, String> {
-        // A line without its resource is read as one of each.
+        // A line without a resource applies to every resource.
         let mut all = std::collections::BTreeMap::new();
         for (resource, _) in &self.resources {
             if let Read::Objects(objects) = page.objects(resource).await? {
@@ -180,7 +180,7 @@ impl Reader {
         Ok(Read::Objects(all.into_values().collect()))
     }
 
-    /// Compares what was read; `told` is what the witness told of every object.
+    /// Compares a reading with the witness's observations of every object (`told`).
     pub(super) fn compare(&self, reading: &Reading, told: Vec<Known>, readings: u32) -> EndState {
         let Reading { items, listed_ms, read_ms, .. } = reading;
         let mut children = self.children(reading).into_iter();
@@ -234,7 +234,7 @@ impl Reader {
         self.resources.iter().any(|(name, _)| name == resource)
     }
 
-    /// Each kind of children beside what it should be.
+    /// Compares each kind of children with the expected ones.
     fn children(&self, reading: &Reading) -> Vec<ChildrenState> {
         let compared = |(keys, read): (&Children, &Result<(Vec<Item>, u64), String>)| match read {
             Ok((items, listed_ms)) => {
@@ -250,18 +250,18 @@ impl Reader {
     }
 }
 
-/// What the churn writes first, or else the script: its name and its path.
+/// The first resource of the churn, or else of the script: its name and its path.
 pub(super) fn churned(scenario: &Scenario) -> Option<(String, String)> {
     all_churned(scenario).into_iter().next()
 }
 
-/// The same as scenarios spell it.
+/// All these resources in the spelling of scenarios.
 pub(super) fn all_spelled(scenario: &Scenario) -> Vec<String> {
     let script = scenario.script.iter().map(|script| &script.resource).filter(|_| scenario.churn.is_empty());
     scenario.churn.iter().map(|churn| &churn.resource).chain(script).cloned().collect()
 }
 
-/// All that the churn writes, or else what the script writes.
+/// All resources of the churn, or else of the script.
 pub(super) fn all_churned(scenario: &Scenario) -> Vec<(String, String)> {
     let mut all: Vec<(String, String)> = Vec::new();
     for spelled in all_spelled(scenario) {
@@ -275,7 +275,7 @@ pub(super) fn all_churned(scenario: &Scenario) -> Vec<(String, String)> {
     all
 }
 
-/// Whether there is nothing to wait for any more.
+/// Whether there is nothing left to wait for.
 pub(super) fn is_settled(state: &EndState) -> bool {
     let left = state.left.as_ref().is_some_and(|left| left.objects > 0);
     let children = state.all_children().all(|children| children.unread.is_none() && children.problems() == 0);
@@ -284,7 +284,7 @@ pub(super) fn is_settled(state: &EndState) -> bool {
 
 fn take(state: &mut EndState, items: &[Item], read: &Read) {
     match read {
-        // Whoever reads only the checksum found it equal to that of the list before.
+        // If only the checksum was read, it was equal to that of the list before.
         Read::Checksum(objects, sum) => {
             state.believed = Some(*objects);
             state.agrees = Some(*sum == page::checksum(items));
@@ -306,7 +306,7 @@ fn believed(told: Known) -> Believed {
     }
 }
 
-/// What the churn made and is still there.
+/// The objects of the churn that still exist.
 fn left(items: &[Item]) -> Left {
     let churned = |item: &&Item| item.object["metadata"]["labels"].get(CHURN_LABEL).is_some_and(Value::is_string);
     let all: Vec<&Item> = items.iter().filter(churned).collect();

@@ -1,4 +1,4 @@
-//! Commits and observations on their way into the ledger, and the ledger's findings on their way into the record.
+//! Passes commits and observations into the ledger, and the ledger's findings into the record.
 
 use anyhow::{Result, bail};
 use facts::{Change, Commit, Observation, Order, Revision, Uid};
@@ -16,23 +16,23 @@ use super::plane::Plane;
 use crate::clock::Clock;
 use crate::witness::{Commits, Counts, Statement};
 
-/// Commits that are taken from the control plane at a time.
+/// The most commits that are taken from the control plane at a time.
 const BATCH_MAX: usize = 1024;
-/// Deadline D until the warm-up has shown what is usual (`events.md`: at least 5 s).
+/// Deadline D until the warm-up has shown the usual lag (`events.md`: at least 5 s).
 pub(super) const DEADLINE_MIN_MS: u64 = 5000;
-/// D is so many times the unfaulted p99 of the warm-up.
+/// D as a multiple of the unfaulted p99 of the warm-up.
 const DEADLINE_FACTOR: u64 = 3;
 
-/// A drain that went to its end: what was written before it and is not proven by now will not be.
+/// A complete drain: a version written before it and not proven by now will not be proven.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Drained {
-    /// From then on nobody but the subject wrote.
+    /// From this time on only the subject wrote.
     pub(super) from_ms: u64,
-    /// Until then its witness was read.
+    /// Up to this time its witness was read.
     pub(super) to_ms: u64,
 }
 
-/// The ledger with what feeds it.
+/// The ledger with its inputs.
 pub(super) struct Events<'a> {
     plane: &'a Plane,
     feed: Feed,
@@ -42,7 +42,7 @@ pub(super) struct Events<'a> {
     faults: &'a [Fault],
     deadline_fixed: bool,
     deadline_ms: u64,
-    /// The order of commits is that of their revisions.
+    /// Whether the order of commits is that of their revisions.
     ordered: bool,
     dossiers: Dossiers,
     arrivals: Arrivals<'a>,
@@ -87,7 +87,7 @@ impl<'a> Events<'a> {
         self.enter(&batch, writer)
     }
 
-    /// Enters what is committed already, so that no observation is looked at before its commit.
+    /// Enters existing commits, so that no observation is processed before its commit.
     fn catch_up(&mut self, writer: &mut Writer) -> Result<()> {
         while let Some(batch) = self.feed.ready(BATCH_MAX)? {
             self.enter(&batch, writer)?;
@@ -99,7 +99,8 @@ impl<'a> Events<'a> {
         for entry in batch {
             let t_ms = self.clock.at_ms(entry.at);
             let (counts, proves) = self.claims.read(entry, t_ms);
-            // What the end of an object proves of its versions comes before the end: after it there is nothing left to prove.
+            // Versions that the end of an object proves are entered before the end: after it there is nothing left to
+            // prove.
             let (before, after) = match proves {
                 Some(seen) if entry.commit.change == Change::Deleted && seen.change != Change::Deleted => {
                     (Some(seen), None)
@@ -126,7 +127,7 @@ impl<'a> Events<'a> {
             Counts::No => return Ok(()),
             Counts::Version if *restored => self.ledger.restore(t_ms, commit),
             Counts::Version => self.ledger.commit(t_ms, commit),
-            // What is to be seen of a deletion that somebody holds up is that it was asked for.
+            // If a deletion is held up, the subject has to see the request for it.
             Counts::Leaving => self.ledger.commit(t_ms, &Commit { change: Change::Deleted, ..commit.clone() }),
             Counts::Untold => self.ledger.commit_untold(t_ms, commit),
         }
@@ -136,12 +137,12 @@ impl<'a> Events<'a> {
         Ok(())
     }
 
-    /// What churn wrote by its own account, for the audit of a real control plane.
+    /// Writes that the churn reports, for the audit of a real control plane.
     pub(super) fn wrote(&mut self, writes: Option<Writes>) {
         self.feed.wrote(writes);
     }
 
-    /// Waits for the audit's last word before the run is closed, and says what it did not see.
+    /// Waits for the audit's last report before the run is closed, and returns the gaps in it.
     pub(super) async fn confirm(&mut self, writer: &mut Writer) -> Result<Vec<Hole>> {
         let mut unseen = self.feed.confirm().await?;
         self.catch_up(writer)?;
@@ -156,7 +157,7 @@ impl<'a> Events<'a> {
         Ok(unseen.into_iter().map(hole).collect())
     }
 
-    /// Enters what the subject proved, after everything that was committed before.
+    /// Enters observations, after all earlier commits.
     pub(super) fn observed(&mut self, statements: &mut Vec<Statement>, writer: &mut Writer) -> Result<()> {
         self.catch_up(writer)?;
         for statement in statements.drain(..) {
@@ -185,8 +186,8 @@ impl<'a> Events<'a> {
         self.ledger.observe(observation);
     }
 
-    /// Before something is decided of an object's overdue versions: tells the ledger what faults did to them on their way. With `ends` the
-    /// object is gone, and what of it was kept from the subject until then nobody can have seen.
+    /// Before overdue versions of an object are decided: reports to the ledger how faults affected their delivery. With
+    /// `ends` the object is gone, so versions that were held back until then cannot have been seen.
     fn look_for(&mut self, uid: &Uid, now_ms: u64, ends: bool) {
         if !self.arrivals.matter(ends) {
             return;
@@ -209,24 +210,25 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// What disturbs the subject's events, and when: a fault of the scenario by its number.
+    /// The faults of the scenario, by number, that disturb the subject's events, and their times.
     pub(super) fn arrivals(&mut self) -> &mut Arrivals<'a> {
         &mut self.arrivals
     }
 
-    /// What the subject believes in, as far as its witness reported, of everything that was committed until now.
+    /// The subject's state after all commits until now, as far as its witness reported it.
     pub(super) fn believed(&mut self, writer: &mut Writer) -> Result<Vec<ledger::Known>> {
         self.catch_up(writer)?;
         Ok(self.ledger.believed())
     }
 
-    /// What waits for the subject at `to_ms`, and waited already at `from_ms`.
+    /// Versions that wait for the subject at `to_ms` and waited already at `from_ms`.
     pub(super) fn backlogs(&mut self, from_ms: u64, to_ms: u64, writer: &mut Writer) -> Result<Vec<Backlog>> {
         self.catch_up(writer)?;
         Ok(self.ledger.backlogs(from_ms, to_ms))
     }
 
-    /// Lets time pass and writes what the ledger decided; with `end` when nothing more can come. `asked` is what the subject asked.
+    /// Lets time pass and writes the ledger's decisions. `end` means that nothing more can come. `asked` has the
+    /// subject's requests.
     pub(super) fn settle(&mut self, end: Option<Drained>, asked: &Requested, writer: &mut Writer) -> Result<()> {
         self.catch_up(writer)?;
         for observation in self.claims.look_again(end.is_some(), self.clock.now_ms(), self.feed.is_at_hand()) {
@@ -234,7 +236,7 @@ impl<'a> Events<'a> {
         }
         if let Some(mock) = self.plane.mock() {
             let gaps = mock.server.gaps(self.plane.subject());
-            // Gaps are told in revisions, which are no order where they are handed out twice: then they excuse nothing.
+            // Gaps are given in revisions. If revisions are used twice, they are no order, and gaps excuse nothing.
             for gap in gaps.into_iter().filter(|_| self.ordered) {
                 let [after, through] = [gap.after, gap.through].map(Order::of_numbered);
                 self.ledger.gap(&gap.resource, after, through);
@@ -248,7 +250,7 @@ impl<'a> Events<'a> {
         if self.ledger.contradictions() > 0 {
             bail!("the control plane's commits contradict each other: its order cannot be trusted");
         }
-        // What the end of the run did to watches is no part of any story.
+        // The end of watches at the end of the run is no part of any story.
         let until_ms = end.map_or(now_ms, |drained| drained.to_ms);
         let sources = Sources { plane: self.plane, clock: &self.clock, faults: self.faults, ordered: self.ordered };
         self.dossiers.overdue(self.ledger.take_overdue(), until_ms, asked, sources);
@@ -261,7 +263,7 @@ impl<'a> Events<'a> {
         Ok(())
     }
 
-    /// The warm-up is over: from its lag follows the deadline, unless the scenario names one.
+    /// Ends the warm-up: its lag gives the deadline, unless the scenario sets one.
     pub(super) fn end_warm_up(&mut self, p99_us: Option<u64>) {
         if self.deadline_fixed {
             return;
@@ -271,7 +273,7 @@ impl<'a> Events<'a> {
         self.ledger.set_deadline(self.deadline_ms);
     }
 
-    /// Commits made from now on are (or are not) under a fault.
+    /// From now on commits count as made under a fault, or not.
     pub(super) fn faulted(&mut self, on: bool) {
         self.ledger.faulted(on);
     }
@@ -280,12 +282,12 @@ impl<'a> Events<'a> {
         &mut self.ledger
     }
 
-    /// When a canary was seen: the lag of that version in milliseconds.
+    /// The lag of a canary's version in milliseconds, once it was seen.
     pub(super) fn resolved(&self, uid: &Uid, revision: &Revision) -> Option<u64> {
         self.ledger.resolved(uid, revision)
     }
 
-    /// Versions that wait for their observation.
+    /// Number of versions that wait for their observation.
     pub(super) fn pending(&self) -> u64 {
         self.ledger.pending()
     }

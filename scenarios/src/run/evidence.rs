@@ -1,8 +1,8 @@
-//! What is known of an anomaly's object, gathered when there is something to know.
+//! The facts about an anomaly's object, gathered while they are available.
 //!
-//! Owns the bounded memory of what was written and reported ([`Histories`]), of what was asked ([`Follows`]) and of what the subject wrote
-//! ([`Efforts`]), and what was gathered of versions that became overdue: until they are decided, which may be at the end, the control plane
-//! has forgotten their stream. It concludes nothing; that is `reports::causes`.
+//! Owns the bounded memory of writes and reports ([`Histories`]), of lists and watches ([`Follows`]) and of the
+//! subject's writes ([`Efforts`]). It also keeps the facts about overdue versions until these are decided: at the end
+//! of the run the control plane has forgotten their stream. It draws no conclusions; `reports::causes` does.
 
 mod efforts;
 mod follows;
@@ -25,17 +25,18 @@ use crate::clock::Clock;
 
 /// Stream lines shown before and after an anomaly's own.
 const WIRE_LINES: usize = 3;
-/// Overdue versions of which something is kept, of about 5 KiB each; later ones are looked into when they are decided.
+/// The most overdue versions with stored facts, of about 5 KiB each; later ones are looked into when they are decided.
 const KEPT_MAX: usize = 512;
-/// Looking into one version reads all that is kept of the wire, which takes up to a tenth of a second. While the run goes on it may take
-/// this share of its time, …
+/// Share of the run's time that lookups may take. Looking into one version reads all stored traffic, which takes up to
+/// a tenth of a second.
 const SHARE_MAX: f64 = 0.02;
-/// … and this much at the beginning, …
+/// Time for lookups that is available from the beginning on.
 const FIRST_MAX: Duration = Duration::from_millis(500);
-/// … and at the end this much more. Of the versions that are left over the row itself is known, with when it was written and observed.
+/// Further time for lookups at the end of the run. Without time for a lookup only the row itself is known, with the
+/// times of the version's write and observation.
 const END_MAX: Duration = Duration::from_secs(5);
 
-/// What the subject asked lately.
+/// The subject's latest requests.
 #[derive(Debug, Default)]
 pub(super) struct Requested {
     follows: Follows,
@@ -43,25 +44,26 @@ pub(super) struct Requested {
 }
 
 impl Requested {
-    /// Notes a request that was answered or ended.
+    /// Records a request that was answered or ended.
     pub(super) fn note(&mut self, row: &RequestRow) {
         self.follows.note(row);
         self.efforts.note(row);
     }
 }
 
-/// Where facts about the wire come from.
+/// The sources of facts about the traffic.
 #[derive(Clone, Copy)]
 pub(super) struct Sources<'a> {
     pub(super) plane: &'a Plane,
     pub(super) clock: &'a Clock,
     pub(super) faults: &'a [Fault],
-    /// The order of commits is that of their revisions; where it is not, the wire tells nothing of one version.
+    /// Whether the order of commits is that of their revisions. If not, the traffic says nothing about a single
+    /// version.
     pub(super) ordered: bool,
 }
 
 impl Sources<'_> {
-    /// What happened on the wire to versions of one resource, oldest first; nothing where the control plane does not tell.
+    /// The traffic of versions of one resource, oldest first; empty if the control plane does not record it.
     pub(super) fn sendings(&self, resource: &str, versions: &[CommitEvent]) -> Vec<Sending> {
         let (Some(mock), true) = (self.plane.mock(), self.ordered) else { return Vec::new() };
         let mut revisions: Vec<u64> = versions.iter().filter_map(|event| event.commit.revision.number()).collect();
@@ -71,22 +73,22 @@ impl Sources<'_> {
         mock.server.sendings(self.plane.subject(), resource, &revisions, since_us)
     }
 
-    /// A time of the mock as the run tells it.
+    /// A time of the mock in the run's time.
     pub(super) fn at_ms(&self, at_us: u64) -> u64 {
         self.plane.mock().map_or(0, |mock| self.clock.at_ms(mock.epoch + Duration::from_micros(at_us)))
     }
 }
 
-/// What was gathered of overdue versions, and of the histories of all objects what is new.
+/// Facts about overdue versions, and new parts of all objects' histories.
 #[derive(Default)]
 pub(super) struct Dossiers {
     histories: Histories,
     kept: HashMap<(Uid, Revision), Dossier>,
-    /// What looking into versions took so far.
+    /// Time that looking into versions took so far.
     spent: Duration,
 }
 
-/// What is known of one version.
+/// The facts about one version.
 #[derive(Default)]
 struct Dossier {
     delivery: Option<String>,
@@ -94,14 +96,14 @@ struct Dossier {
     evidence: Evidence,
 }
 
-/// The version that is asked about.
+/// The version in question.
 struct About<'a> {
     resource: &'a str,
     namespace: &'a str,
     name: &'a str,
     uid: &'a str,
     revision: &'a str,
-    /// When its story begins.
+    /// The time when its story begins.
     from_ms: u64,
     until_ms: u64,
 }
@@ -115,7 +117,7 @@ impl Dossiers {
         self.histories.reported(observation);
     }
 
-    /// Versions became overdue: what is known of them is kept until they are decided.
+    /// Stores the facts about versions that became overdue, until they are decided.
     pub(super) fn overdue(&mut self, overdue: Vec<CommitEvent>, now_ms: u64, asked: &Requested, from: Sources<'_>) {
         for CommitEvent { t_ms, commit } in overdue {
             if self.kept.len() >= KEPT_MAX || !self.may_look(now_ms, false) {
@@ -135,7 +137,7 @@ impl Dossiers {
         }
     }
 
-    /// Adds to an anomaly what is known of it; of so many that time is over only what was gathered before, if anything.
+    /// Adds the known facts to an anomaly. If the time for lookups is used up, only stored facts are added.
     pub(super) fn fill(
         &mut self,
         row: &mut AnomalyRow,
@@ -170,7 +172,7 @@ impl Dossiers {
         (row.delivery, row.wire, row.evidence) = (dossier.delivery, dossier.wire, Some(dossier.evidence));
     }
 
-    /// Whether there is time left: the harness must not stand still because there is so much to tell.
+    /// Whether there is time left for lookups, so that many anomalies cannot stop the harness.
     fn may_look(&self, now_ms: u64, end: bool) -> bool {
         let share = Duration::from_millis(now_ms).mul_f64(SHARE_MAX);
         self.spent < FIRST_MAX + share + if end { END_MAX } else { Duration::ZERO }
@@ -214,7 +216,7 @@ impl Dossiers {
 }
 
 impl Dossier {
-    /// What was known before: the lines of then are those round the moment, and what was forgotten since is in it.
+    /// Adds earlier facts. Their lines surround the moment, and they contain facts that were forgotten since.
     fn add(&mut self, before: Self) {
         if !before.wire.is_empty() {
             self.wire = before.wire;
@@ -232,11 +234,11 @@ impl Dossier {
     }
 }
 
-/// Whether a step that was read later makes another one needless: it is the same, or the same watch of which more is known now.
+/// Whether a later step replaces an earlier one: it is the same, or the same watch with more facts.
 fn tells_of(later: &Step, step: &Step) -> bool {
     match (later, step) {
         (Step::Watched { watch: Some(one), .. }, Step::Watched { watch: Some(other), .. }) => one == other,
-        // The same writes, of which there were fewer then.
+        // The same writes, when there were fewer of them.
         (
             Step::Wrote { t_ms: last_ms, verb: one, object: of, status: came_to, message: why, .. },
             Step::Wrote { t_ms, verb, object, status, message, .. },
@@ -247,7 +249,7 @@ fn tells_of(later: &Step, step: &Step) -> bool {
 
 const NOT_SENT: &str = "not sent on any watch";
 
-/// The last thing that happened to a version on the wire, for people; being sent beats being withheld.
+/// The last event of a version's delivery, in words; "sent" takes precedence over "withheld".
 fn delivery(steps: &[Step], revision: &str) -> String {
     let sent = steps.iter().rev().find_map(|step| match step {
         Step::Sent { t_ms, revision: of, watch } if of == revision => {
@@ -274,7 +276,7 @@ fn step(sending: Sending, t_ms: u64, faults: &[Fault]) -> Step {
         Some(id) => {
             let place = id.0 as usize;
             let fault = match faults.get(place).map(|fault| fault.name) {
-                // Which one it was has to be said only where there are several.
+                // The number is only needed if several faults have this name.
                 Some(name) if faults.iter().filter(|fault| fault.name == name).count() > 1 => {
                     format!("{} ({} of the scenario)", name.as_str(), place + 1)
                 }
@@ -286,7 +288,7 @@ fn step(sending: Sending, t_ms: u64, faults: &[Fault]) -> Step {
     }
 }
 
-/// The versions that the steps speak of and the one that is asked about, ascending.
+/// The revisions in the steps and the one in question, ascending.
 fn revisions(steps: &[Step], own: &str) -> Vec<u64> {
     let of = |step: &Step| match step {
         Step::Committed { revision, .. } | Step::Reported { revision, .. } => revision.parse().ok(),
@@ -298,13 +300,13 @@ fn revisions(steps: &[Step], own: &str) -> Vec<u64> {
     revisions
 }
 
-/// Before the first of the steps nothing of them was sent. What is at zero may have been long before.
+/// Nothing of the versions was sent before the first step. A step at zero may be much older.
 fn since_us(mock: &Mock, clock: &Clock, steps: &[Step]) -> u64 {
     let first_ms = steps.iter().filter(|step| matches!(step, Step::Committed { .. })).map(Step::t_ms).min();
     first_ms.filter(|t_ms| *t_ms > 0).map_or(0, |t_ms| epoch_us(mock, clock, t_ms))
 }
 
-/// A time of the run as the mock tells it.
+/// A time of the run in the mock's time.
 fn epoch_us(mock: &Mock, clock: &Clock, t_ms: u64) -> u64 {
     let since = |instant: Instant| instant.saturating_duration_since(mock.epoch).as_micros();
     clock.instant(t_ms).map_or(0, |instant| u64::try_from(since(instant)).unwrap_or(u64::MAX))

@@ -1,23 +1,23 @@
-//! Writes of the subject that fail again and again, by object, where the control plane tells who asked for what.
+//! The subject's repeatedly failing writes, by object, if the control plane records requests.
 //!
-//! Whoever was refused many times in a row waits long before the next try, and is not to be taken for one who gave up. Bounded: of more objects than
-//! are remembered the later ones are not known.
+//! A client that was refused many times in a row waits long before the next try, and must not count as one that gave
+//! up. Bounded: beyond the limit, further objects are not recorded.
 
 use std::collections::BTreeMap;
 
 use reports::record::{Refusals, RequestRow, Verb};
 
-/// Objects that are remembered, of about 150 bytes each. One whose write succeeds is forgotten.
+/// The most objects that are remembered, of about 150 bytes each. An object is forgotten when a write of it succeeds.
 const OBJECTS_MAX: usize = 10_000;
 
-/// What was refused since the last success, by namespace, name and resource.
+/// Refusals since the last success, by namespace, name and resource.
 #[derive(Debug, Default)]
 pub(super) struct Failing {
     rows: BTreeMap<(String, String, String), Refusals>,
 }
 
 impl Failing {
-    /// Takes a request of the subject. One that creates by a generated name, or in a collection, names no object.
+    /// Records a request of the subject. A request with a generated name, or for a collection, names no object.
     pub(super) fn note(&mut self, row: &RequestRow) {
         if !matches!(row.verb, Verb::Update | Verb::Patch) || row.name.is_empty() {
             return;
@@ -33,8 +33,8 @@ impl Failing {
         }
     }
 
-    /// Of an object whose last write was refused. What of other kinds has its name is counted with it, because the controller that failed at a child
-    /// waits as long as if it had failed at the parent.
+    /// The refusals of an object whose last write was refused. Objects of other kinds with its name count as well: a
+    /// controller that failed at a child waits as long as after a failure at the parent.
     pub(super) fn of(&self, resource: &str, namespace: &str, name: &str) -> Option<Refusals> {
         let key = |resource: &str| (namespace.to_owned(), name.to_owned(), resource.to_owned());
         let own = self.rows.get(&key(resource))?;

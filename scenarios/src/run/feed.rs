@@ -1,7 +1,7 @@
-//! Commits in order, whoever tells them: the mock's own log, or the harness's audit of a real control plane.
+//! Commits in order, from the mock's own log or from the harness's audit of a real control plane.
 //!
-//! The audit is a second opinion on what churn wrote. Where it has holes, or the two disagree, the harness must not blame the subject: what rests on
-//! the commits is not decided.
+//! The audit is a second account of the churn's writes. If it has gaps, or the two disagree, the harness must not blame
+//! the subject: verdicts that depend on the commits are undecided.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -16,20 +16,18 @@ pub(super) use super::entry::Entry;
 use super::plane::Plane;
 use super::restored::Past;
 
-/// What is not known of the commits: since when, until when, and why.
+/// Unknown commits: from when, until when, and the reason.
 #[derive(Debug, Clone)]
 pub(super) struct Unseen {
     pub(super) between: Option<(Instant, Instant)>,
     pub(super) why: String,
 }
 
-/// A cursor over the commits of the resources that are judged.
+/// A cursor over the commits of the judged resources.
 pub(super) enum Feed {
-    /// Nothing is written: nothing is promised.
+    /// Nothing is written, so nothing is promised.
     None,
-    /// The mock's own log.
     Tail(Box<Tailed>),
-    /// A watch of our own.
     Audit(Box<Audited>),
 }
 
@@ -37,7 +35,7 @@ pub(super) struct Tailed {
     tail: mock_kube::Tail,
     epoch: Instant,
     resources: BTreeSet<String>,
-    /// Only where the store may go back in time.
+    /// Present only if the store may go back in time.
     past: Option<Past>,
 }
 
@@ -47,8 +45,8 @@ pub(super) struct Audited {
 }
 
 impl Feed {
-    /// Begins to follow what is judged (names and spellings), before anything of it is written. Of a real control plane only
-    /// the first resource is followed.
+    /// Begins to follow the judged resources (names and spellings), before anything of them is written. On a real
+    /// control plane only the first resource is followed.
     pub(super) async fn follow(
         plane: &Plane,
         api: churn::Api,
@@ -68,7 +66,7 @@ impl Feed {
         Ok(Self::Audit(Box::new(Audited { audit, agreement: Agreement::default() })))
     }
 
-    /// Waits for commits. Cancel-safe.
+    /// Waits for commits. Cancel safe.
     pub(super) async fn next(&mut self, max: usize) -> Result<Vec<Entry>> {
         match self {
             Self::None => std::future::pending().await,
@@ -83,21 +81,21 @@ impl Feed {
         }
     }
 
-    /// What is there already. `None` when nothing is left to read.
+    /// Commits that are there already. `None` when nothing is left to read.
     pub(super) fn ready(&mut self, max: usize) -> Result<Option<Vec<Entry>>> {
         match self {
             Self::None => Ok(None),
             Self::Tail(tailed) => tailed.ready(max),
             Self::Audit(audited) => match audited.audit.try_batch(max) {
                 Ok(batch) => Ok((!batch.is_empty()).then(|| audited.seen(batch))),
-                // The run is being closed and everything was read.
+                // The run is being closed, and everything was read.
                 Err(audit::Error::Finished) => Ok(None),
                 Err(error) => Err(error.into()),
             },
         }
     }
 
-    /// What churn wrote by its own account.
+    /// Writes that the churn reports.
     pub(super) fn wrote(&mut self, writes: Option<Writes>) {
         if let (Self::Audit(audited), Some(writes)) = (self, writes) {
             audited.agreement.writes(writes);
@@ -105,7 +103,7 @@ impl Feed {
         }
     }
 
-    /// The last word of the audit: a final list, and what it does not know.
+    /// The last report of the audit: a final list, and its gaps.
     pub(super) async fn confirm(&mut self) -> Result<Vec<Unseen>> {
         let Self::Audit(audited) = self else { return Ok(Vec::new()) };
         let report = audited.audit.finish().await.context("the audit of the control plane failed")?;
@@ -123,7 +121,7 @@ impl Feed {
         Ok(unseen)
     }
 
-    /// After everything was read: whether every write of churn was shown.
+    /// After everything was read: the gap, if a write of the churn was not seen.
     pub(super) fn agreed(&mut self) -> Option<Unseen> {
         let Self::Audit(audited) = self else { return None };
         let outcome = std::mem::take(&mut audited.agreement).finish();
@@ -136,12 +134,12 @@ impl Feed {
         })
     }
 
-    /// Whether whatever is committed is known at once.
+    /// Whether every commit is known at once.
     pub(super) fn is_at_hand(&self) -> bool {
         !matches!(self, Self::Audit(_))
     }
 
-    /// Whether revisions are numbers in the order of commits, by our own knowledge.
+    /// Whether the harness itself knows that revisions are numbers in the order of commits.
     pub(super) fn is_numeric(&self) -> bool {
         matches!(self, Self::Tail(tailed) if tailed.past.is_none())
     }
@@ -149,7 +147,7 @@ impl Feed {
 
 impl Tailed {
     fn ready(&mut self, max: usize) -> Result<Option<Vec<Entry>>> {
-        // Before looking: then nothing from before a restore can still be unread when nothing is left.
+        // This comes before reading: once nothing is left, nothing from before a restore can still be unread.
         let rewinds = if self.past.is_some() { self.tail.rewinds() } else { Vec::new() };
         let batch = self.tail.try_batch(max).context("the harness fell behind the control plane's commits")?;
         if !batch.is_empty() {
@@ -187,7 +185,7 @@ impl Audited {
 
 fn told(entry: mock_kube::Entry, epoch: Instant) -> Entry {
     let at = epoch + Duration::from_micros(entry.at_us);
-    // A mock that never goes back numbers its commits by their revisions, and its gaps are told in those.
+    // A mock that never goes back orders its commits by their revisions, and its gaps are given in those.
     let commit = Commit { order: Order::of_numbered(entry.revision), ..entry.commit };
     Entry { at, commit, progress: entry.progress, restored: false }
 }

@@ -1,4 +1,4 @@
-//! Which field manager owns a field, by `metadata.managedFields`. Pure.
+//! The field manager that owns a field, by `metadata.managedFields`. Pure.
 
 use serde_json::Value;
 
@@ -12,7 +12,6 @@ const OF_KUBERNETES: [&str; 6] = [
     "cloud-controller-manager",
 ];
 
-/// A field manager.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::run) struct FieldManager {
     name: String,
@@ -25,14 +24,14 @@ impl FieldManager {
         OF_KUBERNETES.contains(&self.name.as_str())
     }
 
-    /// `manager (status)`.
+    /// The name with the subresource, such as `manager (status)`.
     pub(in crate::run) fn shown(&self) -> String {
         if self.subresource.is_empty() { self.name.clone() } else { format!("{} ({})", self.name, self.subresource) }
     }
 }
 
-/// Who owns what stands at a JSON pointer: the manager whose fields reach deepest on the way to it, of several the one who wrote last. What lies
-/// inside a list is owned with the list as far as this is concerned: its keys are not looked up.
+/// The owner of the value at a JSON pointer: the manager whose fields reach deepest on the way to it; of several, the
+/// last writer. A value inside a list counts as owned with the list, because its keys are not resolved.
 pub(in crate::run) fn owner(object: &Value, pointer: &str) -> Option<FieldManager> {
     let entries = object["metadata"]["managedFields"].as_array()?;
     let text = |entry: &Value, key: &str| entry[key].as_str().unwrap_or_default().to_owned();
@@ -41,7 +40,7 @@ pub(in crate::run) fn owner(object: &Value, pointer: &str) -> Option<FieldManage
     (!manager.name.is_empty()).then_some(manager)
 }
 
-/// Who owns an entry of a list of texts, such as a finalizer.
+/// The owner of an entry in a list of strings, such as a finalizer.
 pub(in crate::run) fn owner_of_value(object: &Value, pointer: &str, value: &str) -> Option<FieldManager> {
     let entries = object["metadata"]["managedFields"].as_array()?;
     let key = format!("v:{}", Value::from(value));
@@ -55,7 +54,7 @@ pub(in crate::run) fn owner_of_value(object: &Value, pointer: &str, value: &str)
     Some(FieldManager { name: text("manager"), subresource: text("subresource") })
 }
 
-/// How many words of the pointer are among the fields.
+/// Number of segments of the pointer that are among the fields.
 fn depth(fields: &Value, pointer: &str) -> usize {
     let mut at = Some(fields);
     let words = pointer.split('/').skip(1).map(|word| word.replace("~1", "/").replace("~0", "~"));

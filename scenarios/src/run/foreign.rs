@@ -1,9 +1,10 @@
-//! Objects that the subject did not make, and what it did to them all the same: it made one again that others had deleted, or deleted one that
-//! nobody else wanted gone.
+//! Changes of the subject to objects that it did not create: it recreated one that others had deleted, or deleted one
+//! whose deletion nothing else had requested.
 //!
-//! Owns who made an object, where the control plane tells who asked for what: a creation is the subject's if an answer to it says so, and anybody
-//! else's otherwise. It reads the commits by a cursor of its own, before the requests of the same moment. Bounded: of more objects than are
-//! remembered the later ones are not looked after, and of those that are gone the newest are known. Whether a deed is too much says a judge.
+//! Owns the question which client created an object, if the control plane records requests: a creation is the subject's
+//! if an answer to the subject says so, and foreign otherwise. It reads the commits by a separate cursor, before the
+//! requests of the same moment. Bounded: beyond the limit, further objects are not tracked, and of deleted objects only
+//! the newest are known. A judge decides whether there are too many such changes.
 
 mod memory;
 
@@ -17,7 +18,7 @@ use reports::record::{self, DEEDS_MAX, Deed, Read, RequestRow, Verb};
 use self::memory::{Gone, Key, Memory};
 use crate::scenario::Scenario;
 
-/// What the controllers of played workloads make for their owners: the maker of these is no witness of whose they are.
+/// Kinds that the mock's workload controllers create for owners. Their creator says nothing about their ownership.
 const MADE_BY_CONTROLLERS: [&str; 5] = [
     "pods",
     "replicasets.apps",
@@ -26,22 +27,22 @@ const MADE_BY_CONTROLLERS: [&str; 5] = [
     "endpointslices.discovery.k8s.io",
 ];
 
-/// What the subject did to objects of others, of all resources that are judged or churned.
+/// The subject's changes to foreign objects, for all judged or churned resources.
 pub(super) struct Foreign {
     resources: BTreeSet<String>,
     memory: Memory,
     found: record::Foreign,
 }
 
-/// A request of the subject: its row, and what the row does not have.
+/// A request of the subject: its row, and facts that the row lacks.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Request<'a> {
     pub(super) row: &'a RequestRow,
     pub(super) path: &'a str,
-    /// When it arrived and when it was over, in microseconds of the control plane.
+    /// Times of arrival and end, in microseconds of the control plane.
     pub(super) at_us: u64,
     pub(super) ended_us: u64,
-    /// Nothing is stored by it.
+    /// Whether it is a dry run, which stores nothing.
     pub(super) is_rehearsal: bool,
 }
 
@@ -53,16 +54,16 @@ impl<'a> Request<'a> {
     }
 }
 
-/// What the subject was sent of an object on watches.
+/// Deliveries of an object's versions to the subject on watches.
 pub(super) trait Wire {
-    /// When it was sent any of these versions last before a time, and which.
+    /// The time and the revision of the last delivery of any of these versions before a time.
     fn sent(&self, resource: &str, revisions: &[u64], before_us: u64) -> Option<(u64, u64)>;
-    /// A time of the control plane as the run tells it.
+    /// A time of the control plane in the run's time.
     fn at_ms(&self, at_us: u64) -> u64;
 }
 
 impl Foreign {
-    /// Nothing seen yet. None where the subject watches nothing, or nothing is written.
+    /// An empty state. `None` if the subject watches nothing, or nothing is written.
     pub(super) fn of(scenario: &Scenario) -> Option<Self> {
         let resources = scenario.judged().into_iter().map(|(name, _)| name);
         let mut resources: BTreeSet<String> =
@@ -78,12 +79,12 @@ impl Foreign {
         Self { resources, memory: Memory::default(), found }
     }
 
-    /// From now on some events are not known, and with them who made which object.
+    /// From now on some events are unknown, and with them the creators of objects.
     pub(super) fn lost(&mut self, why: String) {
         self.found.unread.get_or_insert(why);
     }
 
-    /// Takes a commit.
+    /// Records a commit; commits come before the requests of the same moment.
     pub(super) fn commit(&mut self, entry: &Entry) {
         let commit = &entry.commit;
         if !self.resources.contains(&*commit.resource) {
@@ -100,7 +101,7 @@ impl Foreign {
         }
     }
 
-    /// Takes a request of the subject that is over, after the commits of its time.
+    /// Records a finished request of the subject, after the commits of its time.
     pub(super) fn request(&mut self, request: Request<'_>, wire: &impl Wire) {
         let row = request.row;
         if !self.resources.contains(&row.resource) {
@@ -109,9 +110,10 @@ impl Foreign {
         match row.verb {
             Verb::Get if !row.name.is_empty() => self.memory.got(key(row), row.ended_ms.unwrap_or(row.t_ms), row),
             Verb::List => self.memory.listed(row),
-            // A creation is answered 201. A write that changes nothing answers 200 with the version that is there, which may be another's first one.
+            // A creation is answered with 201. A write without a change is answered with 200 and the stored version,
+            // which may be another client's first one.
             Verb::Create | Verb::Update | Verb::Patch if row.status == 201 => self.wrote(request, wire),
-            // It may have been done all the same.
+            // It may have succeeded all the same.
             Verb::Create | Verb::Update | Verb::Patch if row.status == 0 || row.status >= 500 => {
                 self.memory.may_be_own(&row.resource, &row.namespace, (request.at_us, request.ended_us));
             }
@@ -120,21 +122,21 @@ impl Foreign {
         }
     }
 
-    /// What was seen, once.
+    /// The result; returned once.
     pub(super) fn take(&mut self) -> record::Foreign {
         std::mem::take(&mut self.found)
     }
 
-    /// A write of the subject: if it made an object, that is its own from now on.
+    /// A write of the subject: an object that it created is its own from now on.
     fn wrote(&mut self, request: Request<'_>, wire: &impl Wire) {
         let Some((key, made_us)) = request.row.last_revision.and_then(|revision| self.memory.made(revision)) else {
             return;
         };
         if self.memory.is_full() {
-            self.lost("the subject has made more objects of what is judged than are remembered".to_owned());
+            self.lost("the subject made more objects of the judged kinds than the harness remembers".to_owned());
         }
         match self.memory.own(&key, made_us) {
-            // It was gone again before its maker was known.
+            // It was deleted again before its creator was known.
             Some(gone) if gone.at_us > made_us => self.found.gone -= u64::from(gone.is_foreign),
             Some(gone) if gone.is_foreign && self.found.unread.is_none() => {
                 self.found.made_again += 1;
@@ -148,7 +150,8 @@ impl Foreign {
         }
     }
 
-    /// A deletion by the subject: if nobody else had asked for it before, and the object is not its own, that is a deed.
+    /// A deletion by the subject counts if nothing else had requested it before, and the object is not the subject's
+    /// own.
     fn deleted(&mut self, request: Request<'_>, wire: &impl Wire) {
         let key = key(request.row);
         if self.found.unread.is_some() || !self.memory.takes(&key, request.at_us) {
@@ -166,7 +169,7 @@ impl Foreign {
         self.memory.taken(&key);
     }
 
-    /// What the subject had read of an object, the newest last.
+    /// The subject's reads of an object, the newest last.
     fn read(&self, key: &Key, gone: Option<&Gone>, before_us: u64, wire: &impl Wire) -> Vec<Read> {
         let mut read = self.memory.read(key, gone);
         let versions = self.memory.versions(key, gone);

@@ -1,7 +1,7 @@
-//! One address in front of the processes of a subject, as a Service is in front of Pods: each new connection goes to the next
-//! process, and stays there.
+//! One address in front of the processes of a subject, like a Service in front of Pods: each new connection goes to the
+//! next process and stays there.
 //!
-//! Owns the connections that it passes on. TLS passes untouched. It must not know why processes come and go.
+//! Owns the forwarded connections. TLS passes unchanged. It must not know why processes come and go.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, JoinSet};
 
-/// Connections at once: far more than a load generator opens; more wait in the listen queue.
+/// The most connections at once, far more than a load generator opens; further ones wait in the listen queue.
 const CONNECTIONS_MAX: usize = 4096;
 
-/// The address. Dropping it ends its connections.
+/// The open address. Dropping it ends its connections.
 pub(super) struct Front {
     address: SocketAddr,
     endpoints: Arc<Mutex<Endpoints>>,
@@ -29,7 +29,7 @@ struct Endpoints {
 }
 
 impl Front {
-    /// Listens on a free port of an address of this machine; what comes before there is an endpoint is closed.
+    /// Listens on a free port of an address of this machine. Connections without an endpoint are closed.
     pub(super) async fn open(at: Ipv4Addr) -> Result<Self> {
         let listener = TcpListener::bind((at, 0)).await;
         let listener = listener.context("failed to listen in front of the subject")?;
@@ -43,12 +43,12 @@ impl Front {
         self.address
     }
 
-    /// New connections may come here from now on.
+    /// From now on new connections may go to this endpoint.
     pub(super) fn add(&self, endpoint: SocketAddr) {
         self.endpoints.lock().behind.push(endpoint);
     }
 
-    /// No new connection comes here any more; those that are open stay.
+    /// From now on no new connection goes to this endpoint; open ones stay.
     pub(super) fn remove(&self, endpoint: SocketAddr) {
         self.endpoints.lock().behind.retain(|behind| *behind != endpoint);
     }
@@ -82,7 +82,8 @@ async fn accept(listener: TcpListener, endpoints: Arc<Mutex<Endpoints>>) {
     }
 }
 
-/// Passes bytes on until both sides have closed. Where nobody listens the client is reset, as a node does it.
+/// Forwards bytes until both sides have closed. If the endpoint does not listen, the client's connection is reset, as a
+/// node does it.
 async fn pass(mut near: TcpStream, endpoint: SocketAddr) {
     let Ok(mut far) = TcpStream::connect(endpoint).await else {
         let _ = near.set_zero_linger();

@@ -1,18 +1,17 @@
-//! What the live line says of growth: what each budget would be judged to be, and when it will be decided.
+//! The part of the live line about growth: the expected verdict of each budget, and the time of its decision.
 
 use reports::judge::{Interim, SoFar, Verdict};
 use reports::record::{Interval, Manifest, MetricsRow, Phase, Sample};
 use reports::words::millis;
 
-/// How often it is asked anew. It takes milliseconds, and nothing of it changes from one second to the next.
+/// Interval of the estimates. One takes milliseconds, and it hardly changes within a second.
 const EVERY_MS: u64 = 30_000;
 
-/// Follows growth through a run.
 pub(super) struct Growth {
     so_far: Option<SoFar>,
-    /// The length of the steady phase, in seconds.
+    /// Length of the steady phase, in seconds.
     steady_s: f64,
-    /// When the steady phase began.
+    /// Time when the steady phase began.
     began_ms: Option<u64>,
     due_ms: u64,
     text: String,
@@ -49,7 +48,7 @@ impl Growth {
         self.text = texts.join(", ");
     }
 
-    /// For the live line; empty before there is anything to say.
+    /// Text for the live line; empty before the first estimate.
     pub(super) fn text(&self) -> &str {
         &self.text
     }

@@ -1,8 +1,8 @@
-//! What hangs in its deletion after the drain: a list of what is churned and of the subject's children, and of each object that should be gone what
-//! holds it.
+//! Objects with a hanging deletion after the drain. It lists the churned objects and the subject's children, and
+//! reports the blockers of each object that should be gone.
 //!
-//! Owns what is read, and whose each finalizer is. The harness's own (`churn.finalizers`) are no matter of the subject's; whether one of the
-//! subject's hangs too long is for the judge.
+//! Owns the readings and the owners of finalizers. The harness's own finalizers (`churn.finalizers`) do not concern the
+//! subject. The judge decides whether one of the subject's hangs too long.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -18,21 +18,21 @@ use super::field_managers;
 use crate::clock::{Clock, millis};
 use crate::scenario::Scenario;
 
-/// The finalizers that Kubernetes puts on and takes off by itself.
+/// Finalizers that Kubernetes itself adds and removes.
 const OF_KUBERNETES: [&str; 3] = ["foregroundDeletion", "orphan", "kubernetes"];
-/// So begin those of its other parts, such as `kubernetes.io/pvc-protection`.
+/// Prefixes of further finalizers of Kubernetes, such as `kubernetes.io/pvc-protection`.
 const OF_ITS_PARTS: [&str; 2] = ["kubernetes.io/", "batch.kubernetes.io/"];
 
-/// Whose finalizers are known before the run.
+/// The finalizers whose owners are known before the run.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Owners {
-    /// Of the harness, which takes them off.
+    /// Finalizers of the harness, which removes them.
     harness: BTreeSet<String>,
-    /// Of the scenario's templates.
+    /// Finalizers in the scenario's templates.
     templates: BTreeSet<String>,
 }
 
-/// Reads it. None where nothing is churned, or the subject only answers reviews.
+/// Reads the objects. `None` if nothing is churned, or the subject only answers reviews.
 pub(super) async fn read(scenario: &Scenario, api: &Api, clock: &Clock, failing: &Failing) -> Option<Hanging> {
     let mut resources = all_churned(scenario);
     if resources.is_empty() || scenario.subject.watches_nothing() {
@@ -79,7 +79,7 @@ impl Owners {
         }
     }
 
-    /// Adds what holds objects that should be gone.
+    /// Adds the blockers of objects that should be gone.
     fn sort(&self, resource: &str, items: &[Item], now: SystemTime, failing: &Failing, hanging: &mut Hanging) {
         hanging.objects += items.len() as u64;
         for item in items {
@@ -113,7 +113,7 @@ impl Owners {
     }
 }
 
-/// How long ago that was. None of it of a time to come, such as a Pod's with its grace.
+/// Time since then. `None` for a time in the future, such as that of a Pod within its grace period.
 fn since(asked: &str, now: SystemTime) -> Option<Duration> {
     let asked: jiff::Timestamp = asked.parse().ok()?;
     let at = UNIX_EPOCH.checked_add(Duration::from_millis(u64::try_from(asked.as_millisecond()).ok()?))?;

@@ -1,4 +1,5 @@
-//! Requests of the harness that prepare a control plane; and installing a CRD into a real one, until it is served.
+//! Requests of the harness that prepare a control plane, and the installation of a CRD into a real one until it is
+//! served.
 
 use std::time::{Duration, Instant};
 
@@ -10,15 +11,14 @@ use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use tokio_rustls::TlsConnector;
 
-/// kube-apiserver needs a second or two to serve a new resource.
+/// Time limit; kube-apiserver needs a second or two to serve a new resource.
 const DEADLINE: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(100);
-/// Its controllers react within a second; on a busy machine within two.
+/// Quiet time of a definition. The API server's controllers react within a second; on a busy machine within two.
 pub(super) const QUIET: Duration = Duration::from_secs(3);
-/// A page of a list with whole objects of 64 KiB.
+/// Largest answer: a page of a list with whole objects of 64 KiB.
 const ANSWER_BYTES_MAX: usize = 32 << 20;
 
-/// What the API speaks.
 pub(super) const JSON: &str = "application/json";
 
 /// Creates a `CustomResourceDefinition` and waits until its resource can be listed.
@@ -31,7 +31,7 @@ pub(super) async fn crd(api: &Api<'_>, crd: &Value) -> Result<()> {
     served(api, &[crd], QUIET).await
 }
 
-/// Waits until the resources of definitions can be listed, and nothing has been written into the definitions for a while.
+/// Waits until the resources of definitions can be listed, and the definitions have not changed for a while.
 pub(super) async fn served(api: &Api<'_>, crds: &[&Value], quiet: Duration) -> Result<()> {
     let mut waiting: Vec<(&Value, Quiet)> = crds.iter().map(|crd| (*crd, Quiet::default())).collect();
     let deadline = Instant::now() + DEADLINE + quiet;
@@ -63,8 +63,8 @@ pub(super) async fn served(api: &Api<'_>, crds: &[&Value], quiet: Duration) -> R
     Ok(())
 }
 
-/// Whether a new definition has come to rest. kube-apiserver goes on writing conditions into it after it serves the first
-/// list, and each time it ends the watches of the resource and forgets its history.
+/// Whether a new definition has come to rest. kube-apiserver goes on writing conditions into it after it serves the
+/// first list. Each time it ends the watches of the resource and forgets its history.
 #[derive(Default)]
 struct Quiet {
     version: String,
@@ -86,12 +86,12 @@ impl Quiet {
     }
 }
 
-/// A control plane, and who asks it.
+/// A control plane with a client identity.
 pub(crate) struct Api<'a> {
     pub(crate) url: &'a str,
     pub(crate) ca_pem: &'a str,
     pub(crate) token: &'a str,
-    /// A label, key and value, that everything made here has, where what was made is found again by one.
+    /// A label, key and value, of all created objects, for control planes on which objects are found again by one.
     pub(crate) mark: Option<(&'a str, &'a str)>,
 }
 
@@ -103,7 +103,6 @@ impl<'a> From<&'a loadgen::churn::Api> for Api<'a> {
 }
 
 impl Api<'_> {
-    /// Creates an object.
     pub(super) async fn create(&self, collection: &str, object: &Value) -> Result<(StatusCode, Bytes)> {
         self.ask(Method::POST, collection, self.marked(object).to_string()).await
     }
@@ -117,17 +116,17 @@ impl Api<'_> {
         object
     }
 
-    /// Whether an object that is there is none of ours, so that nothing of it may be changed.
+    /// Whether an existing object is not ours, so that it must not be changed.
     pub(super) fn is_foreign(&self, there: &Value) -> bool {
         self.mark.is_some_and(|(key, value)| there["metadata"]["labels"][key] != value)
     }
 
-    /// One request on a connection of its own: there are a handful in a run.
+    /// One request on a separate connection: there are a handful in a run.
     pub(super) async fn ask(&self, method: Method, path: &str, body: String) -> Result<(StatusCode, Bytes)> {
         self.ask_as(method, path, body, JSON, JSON).await
     }
 
-    /// The same with other media types, of the answer and of what is sent.
+    /// The same with other media types for answer and body.
     pub(crate) async fn ask_as(
         &self,
         method: Method,

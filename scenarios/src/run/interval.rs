@@ -1,4 +1,4 @@
-//! One row every five seconds: what happened since the last one.
+//! One row every five seconds: the events since the last one.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::witness::Tally;
 /// Length of an interval.
 pub(super) const EVERY: Duration = Duration::from_secs(5);
 
-/// What the previous row had counted up to.
+/// The counts of the previous row.
 #[derive(Default)]
 pub(super) struct Intervals {
     start_ms: u64,
@@ -24,28 +24,28 @@ pub(super) struct Intervals {
     traffic: mock_kube::Traffic,
     registry: mock_registry::Requests,
     requests_all: u64,
-    /// The newest rows' figures for the live line.
+    /// The latest rows' figures for the live line.
     pub(super) latest_p99_us: Option<u64>,
     pub(super) requests: u64,
     pub(super) wrong: u64,
 }
 
-/// What a row is about.
+/// The inputs of a row.
 pub(super) struct Now {
     pub(super) end_ms: u64,
     pub(super) phase: Phase,
     pub(super) last: bool,
     pub(super) faults: Vec<String>,
-    /// What became of alerts since the last row.
+    /// Results for alerts since the last row.
     pub(super) alerts: Option<AlertsRow>,
-    /// What the control plane tells of the subject.
+    /// The control plane's facts about the subject.
     pub(super) told: told::Row,
-    /// Lists and watches of what is judged since the last row; none when not each of them was seen.
+    /// Lists and watches of judged resources since the last row; `None` if some of them were not recorded.
     pub(super) follows: Option<u64>,
 }
 
 impl Intervals {
-    /// Writes the row and the histograms of the time since the previous one, and returns it.
+    /// Writes the row and the histograms of the time since the previous one, and returns the row.
     pub(super) fn write(
         &mut self,
         mut now: Now,
@@ -56,7 +56,7 @@ impl Intervals {
         writer: &mut Writer,
     ) -> Result<Interval> {
         let start_ms = self.start_ms;
-        // No moment lies in a row without length: what was measured in it would be of the next phase.
+        // A row always has a length: otherwise its measurements would belong to the next phase.
         now.end_ms = now.end_ms.max(start_ms + 1);
         let reading = load.read(writer, start_ms, now.end_ms)?;
         events.wrote(load.writes());
@@ -102,7 +102,7 @@ impl Intervals {
         Ok(row)
     }
 
-    /// What came through the witness since the last row.
+    /// The witness's observations since the last row.
     fn witness(&mut self, tally: &Tally) -> WitnessRow {
         let (lines, malformed) = (tally.lines(), tally.malformed());
         let row = WitnessRow {

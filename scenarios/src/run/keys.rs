@@ -1,8 +1,8 @@
-//! Whose signatures count in a run: the keys of the seeded images, what the service is told of them, and what is right by them.
+//! The keys of the seeded images, the service's policy for them, and the right verdict on each image.
 //!
-//! Owns the policy that signed images are judged by: `release` and `second` are trusted, one of them is enough, and in the folder `two`
-//! both must have signed; in the folder `keyless` neither counts, but somebody whom an authority vouches for. When keys change,
-//! `successor` takes the place of `second` in its file, and the next time the other way round.
+//! Owns the policy for signed images: `release` and `second` are trusted, and one of them is enough. In the folder
+//! `two` both must have signed. In the folder `keyless` neither counts; a signer certified by an authority does. When
+//! keys change, `successor` takes the place of `second` in its file, and the next time the other way round.
 
 use std::path::{Path, PathBuf};
 
@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 
 const RELEASE: &str = "release.pub";
 const SECOND: &str = "second.pub";
-/// Who vouches for signers without a key, and which logs are to be believed.
+/// The authorities for keyless signers, and the trusted logs.
 const TRUSTED_ROOT: &str = "trusted_root.json";
-/// Where the new file lies until it takes the place of the old one.
+/// The temporary name of the new file until it replaces the old one.
 const FRESH: &str = "fresh";
 
 /// The keys of a run, and the files that the service reads.
@@ -26,7 +26,7 @@ pub(crate) struct Trusted {
     turned: std::sync::atomic::AtomicBool,
 }
 
-/// An image of the registry as the load knows it.
+/// An image of the registry in the load's form.
 pub(super) fn image(image: &mock_registry::Image) -> Image {
     let verified = image.signing.map(|signing| verdict(signing, false));
     let hostile = image.signing == Some(Signing::Heavy);
@@ -62,11 +62,13 @@ impl Trusted {
         let trusted = Self { keys, folder, turned: false.into() };
         trusted.write(RELEASE, trusted.keys.release.public_pem())?;
         trusted.write(SECOND, trusted.keys.second.public_pem())?;
-        trusted.write(TRUSTED_ROOT, &trusted.keys.trusted_root().context("failed to say who vouches for signers")?)?;
+        trusted.write(
+            TRUSTED_ROOT,
+            &trusted.keys.trusted_root().context("failed to write the trust root of the signers")?,
+        )?;
         Ok(trusted)
     }
 
-    /// What signs.
     pub(crate) fn keys(&self) -> &Keys {
         &self.keys
     }
@@ -90,7 +92,8 @@ impl Trusted {
         (validators, rules)
     }
 
-    /// A configuration of the service with nothing but these, for images of the registry with this name, which speaks plain HTTP.
+    /// A configuration of the service with these sections alone, for images of the registry with this name, which
+    /// speaks plain HTTP.
     pub(crate) fn configuration(&self, registry: &str, login: Option<(&str, &Path)>) -> Value {
         let (validators, rules) = self.sections(registry);
         let mut host = json!({"host": registry, "plainHttp": true});
@@ -101,11 +104,11 @@ impl Trusted {
         json!({"validators": validators, "policy": {"rules": rules}, "resolve": {"registries": [host]}})
     }
 
-    /// Changes keys, and tells the load what is right from now on.
+    /// Changes keys, and updates the right verdicts of the load.
     pub(super) fn change(&self, images: &[mock_registry::Image], truth: Option<&Truth>) -> Result<()> {
         let was = self.turned.fetch_xor(true, std::sync::atomic::Ordering::Relaxed);
         let key = if was { &self.keys.second } else { &self.keys.successor };
-        // Told first: a service that is quick must not be ahead of what is right.
+        // The verdicts change first: a quick service must not be ahead of them.
         for image in images {
             let Some(signing) = image.signing else { continue };
             let (before, after) = (verdict(signing, was), verdict(signing, !was));
@@ -116,7 +119,7 @@ impl Trusted {
         self.write(SECOND, key.public_pem())
     }
 
-    /// Puts a file in its place as a whole, so that nobody reads half of it.
+    /// Replaces a file atomically, so that no reader sees half of it.
     fn write(&self, name: &str, text: &str) -> Result<()> {
         let (fresh, path) = (self.folder.join(FRESH), self.folder.join(name));
         std::fs::write(&fresh, text)
@@ -129,7 +132,7 @@ impl Trusted {
 mod tests {
     use super::*;
 
-    /// What the service is told names every folder that images of a kind of their own lie in, and the files are there.
+    /// The policy names every folder of signed images, and its files exist.
     #[test]
     fn what_the_service_is_told_fits_the_images() {
         let folder = tempfile::tempdir().unwrap();
@@ -151,7 +154,7 @@ mod tests {
         assert_eq!(patterns, ["*", "h:1/two/*", "h:1/keyless/*"]);
     }
 
-    /// Keys that change turn the verdicts on images of those keys alone.
+    /// A change of keys turns only the verdicts on images with those keys.
     #[test]
     fn only_images_of_the_changed_keys_turn() {
         let images = mock_registry::Population { count: 48, seed: 5, signed: true }.images("h:1").unwrap();

@@ -1,4 +1,4 @@
-//! A watch of the harness's own whose changes go into a channel, for whoever counts them beside the run.
+//! A watch of the harness itself. It sends its changes into a channel, for counters that run beside the run.
 
 use std::time::Duration;
 
@@ -9,19 +9,19 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::clock::Clock;
 
-/// How often time passes where nothing changes.
+/// Interval of time steps while nothing changes.
 const TICK: Duration = Duration::from_millis(250);
-/// What a watch showed is in the channel within this.
+/// Time within which a watch's change is in the channel.
 const LINGER: Duration = Duration::from_millis(300);
 
-/// Changes, at most so many at a time as were asked for, or why some of them are not known.
+/// Changes, at most as many as requested, or the reason why some are unknown.
 pub(super) type Batch = Result<Vec<Entry>, Unseen>;
 
-/// Changes that the watch did not show: those of a hole, or all from now on.
+/// Unknown changes: those of a gap, or all from now on.
 #[derive(Debug)]
 pub(super) struct Unseen {
     pub(super) why: String,
-    /// When that was noticed.
+    /// Time when the gap was noticed.
     pub(super) at: std::time::Instant,
 }
 
@@ -31,10 +31,10 @@ impl Unseen {
             Error::Hole { hole } => {
                 let Hole { from, until, reason, .. } = &**hole;
                 let long_ms = until.saturating_duration_since(*from).as_millis();
-                format!("the harness's watch of {resource} had a hole of {long_ms} ms ({reason})")
+                format!("the harness's watch of {resource} was interrupted for {long_ms} ms ({reason})")
             }
             Error::Overrun { lost } => {
-                format!("the harness fell behind its watch of {resource}, and {lost} changes are not known")
+                format!("the harness fell behind its watch of {resource}, and missed {lost} changes")
             }
             error => format!("the harness's watch of {resource} ended ({error})"),
         };
@@ -42,12 +42,12 @@ impl Unseen {
     }
 }
 
-/// For people, with the time of the run.
+/// The reason with the time of the run.
 pub(super) fn told(Unseen { why, at }: Unseen, clock: &Clock) -> String {
     format!("{why} at {}", reports::words::millis(clock.at_ms(at)))
 }
 
-/// Begins it. `message` makes of a batch what stands in the channel for it.
+/// Begins the watch. `message` turns a batch into the channel's message.
 pub(super) async fn listen<T: Send + 'static>(
     config: Config,
     batch_max: usize,
@@ -69,7 +69,8 @@ pub(super) async fn listen<T: Send + 'static>(
     Ok(AbortOnDropHandle::new(tokio::spawn(listens)))
 }
 
-/// Hands on what is received until it is stopped or every watch was lost, and then what was on its way; nothing where only time has passed.
+/// Passes on received messages until it is stopped or every watch was lost, and then those still on their way. An empty
+/// message means that only time has passed.
 pub(super) async fn gather<T>(
     mut changes: mpsc::Receiver<T>,
     mut stopped: oneshot::Receiver<()>,

@@ -1,10 +1,10 @@
-//! What the live line says while a run goes on.
+//! The live line of a run.
 
 use std::time::Duration;
 
 use crate::live::Live;
 
-/// What the line shows.
+/// The values of the line.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Facts {
     pub(super) now_ms: u64,
@@ -28,7 +28,7 @@ pub(super) fn live(quiet: bool) -> Live {
     Live::new(quiet, "{bar:20} {percent:>3} % ends in {eta} {msg}", Duration::ZERO)
 }
 
-/// Shows the newest facts.
+/// Shows the latest values.
 pub(super) fn show(live: &mut Live, facts: &Facts) {
     let length = Duration::from_millis(facts.total_ms);
     live.show(Duration::from_millis(facts.now_ms), length, || line(facts));

@@ -1,4 +1,4 @@
-//! Load, churn and script of one run: started together, read together, stopped together.
+//! Load, churn and script of one run: started, read and stopped together.
 
 use std::time::{Duration, Instant};
 
@@ -9,6 +9,7 @@ use loadgen::churn::{self, Api, Canaries, Churn, Writes};
 use loadgen::script::{self, Script};
 use reports::record::{AdmissionRow, CallsRow, ChurnRow, Quantiles, StoredRow, WebhookRow, Writer, tag};
 
+use super::attacks::{AttackPlan, Attacks};
 use super::crew::Crew;
 use super::install;
 use super::payloads::Planned;
@@ -16,65 +17,66 @@ use super::registration::Registration;
 use crate::load::hlog;
 use crate::load::workers::{Beside, Gone};
 
-/// Requests that are under way when load stops may take so long to come back: kube-apiserver's own longest timeout.
+/// Time for requests that are under way when load stops: kube-apiserver's own longest timeout.
 const IN_FLIGHT_DRAIN: Duration = Duration::from_secs(30);
-/// Error texts that a live line or report shows.
+/// The most error texts in a live line or report.
 const EXAMPLES_MAX: usize = 5;
 
-/// What load does.
+/// The plans of all load of a run.
 pub(super) struct LoadPlan {
     pub(super) admission: Option<(Planned, admission::Target)>,
-    /// Who sends it, if not this process.
+    /// The workers that send it, if not this process.
     pub(super) crew: Option<Crew>,
-    /// Made when the subject is ready, before anything of the load.
+    /// Attacks beside it.
+    pub(super) attacks: Option<AttackPlan>,
+    /// The registration, made when the subject is ready and before any load.
     pub(super) registration: Option<Registration>,
-    /// One for each section.
+    /// One plan per section.
     pub(super) churn: Vec<churn::Plan>,
-    /// Its objects exist already.
+    /// A script, whose objects exist already.
     pub(super) script: Option<Script>,
-    /// Calls of the subject's API over Deployments, which exist already, and where the calls go.
+    /// Calls of the subject's API over existing Deployments, and their target.
     pub(super) calls: Option<(calls::Filled, calls::Target)>,
 }
 
-/// What generates load.
+/// The running load generators.
 #[derive(Default)]
 pub(super) struct Load {
     admission: Option<Sent>,
-    /// Instead of that, load through the API server.
+    attacks: Option<Attacks>,
+    /// Load through the API server, instead of direct load.
     through: Option<Through>,
     /// The registration of the webhook, to be removed.
     registration: Option<Registration>,
-    /// How often each of them was called.
+    /// Number of calls to each webhook.
     asked: Vec<WebhookRow>,
-    /// What the stopped load still had to say.
+    /// The last figures of the stopped load.
     rest: Option<admission::Interval>,
-    /// That it was not all.
+    /// The reason if these figures are incomplete.
     gone: Option<Gone>,
-    /// One for each section, with whether everything of it is deleted in the end.
+    /// One churn per section, and whether all its objects are deleted in the end.
     churn: Vec<(Churn, bool)>,
     script: Option<Script>,
-    /// Calls of the subject's API over Deployments, and what they still had to say when they stopped.
+    /// Calls of the subject's API over Deployments, and their last figures after the stop.
     calls: Option<calls::Load>,
-    /// What of the script was told in rows already.
+    /// Counts of the script that are in rows already.
     script_told: script::Counts,
 }
 
-/// Reviews for the webhook itself, and who sends them.
+/// The sender of reviews to the webhook itself.
 enum Sent {
-    /// This process.
     Here(admission::Load),
-    /// Workers.
     Beside(Beside),
 }
 
-/// Load through the API server, and what that stores.
+/// Load through the API server, and the watch of its stored objects.
 struct Through {
     load: through::Load,
     stored: through::Stored,
     stopped: bool,
 }
 
-/// What load and churn did since the last reading.
+/// The work of load and churn since the last reading.
 #[derive(Default)]
 pub(super) struct Reading {
     pub(super) admission: Option<AdmissionRow>,
@@ -83,9 +85,9 @@ pub(super) struct Reading {
 }
 
 impl Load {
-    /// Fills the population, then starts churn and admission load. Returns when that began.
+    /// Fills the population, then starts churn and admission load. Returns the time of that start.
     pub(super) async fn start(plan: LoadPlan, api: Api) -> Result<(Self, Instant)> {
-        // Whatever is written is shown to webhooks of one's own; ours for images are told by a label whom they see.
+        // The subject's own webhooks see every write; webhooks for images only see objects with a label.
         let (own, usual) = match plan.registration.as_ref() {
             Some(registration) if registration.is_own() => (Some(registration), None),
             registration => (None, registration),
@@ -118,13 +120,14 @@ impl Load {
             }
             _ => {}
         }
+        load.attacks = plan.attacks.map(|attacks| attacks.begin(begin)).transpose()?;
         if let Some((filled, target)) = plan.calls {
             load.calls = Some(calls::Load::begin(filled, &target, begin).context("failed to start the calls")?);
         }
         Ok((load, begin))
     }
 
-    /// Registers the webhook, and begins to watch what the load will store. Returns when load begins.
+    /// Registers the webhook, and begins to watch the objects that the load will store. Returns the start of the load.
     async fn register(
         &self,
         registration: Option<&Registration>,
@@ -146,12 +149,13 @@ impl Load {
         Ok((stored, begin(self).max(Instant::now())))
     }
 
-    /// The registration that is about to be made.
+    /// Records the registration that is about to be made.
     pub(super) fn will_unregister(&mut self, registration: Option<Registration>) {
         self.registration = registration;
     }
 
-    /// Removes the registration of the webhooks, if there is one, after the API server was asked how often it called them.
+    /// Removes the registration of the webhooks, if there is one, after reading the API server's number of calls to
+    /// them.
     pub(super) async fn unregister(&mut self, api: &Api) -> Result<()> {
         let Some(registration) = self.registration.take() else { return Ok(()) };
         let api = install::Api::from(api);
@@ -161,12 +165,12 @@ impl Load {
         Ok(())
     }
 
-    /// How often each webhook was called, where that is known: once, when it has ended.
+    /// Number of calls to each webhook, if known; returned once, after the end.
     pub(super) fn take_asked(&mut self) -> Vec<WebhookRow> {
         std::mem::take(&mut self.asked)
     }
 
-    /// The last word about what was stored. An error means that the harness has a gap.
+    /// Completes the watch of stored objects. An error means that the harness has a gap.
     pub(super) async fn confirm(&mut self) -> Result<()> {
         if let Some(calls) = &self.calls {
             calls.settle().await;
@@ -176,7 +180,7 @@ impl Load {
         Ok(through.stored.finish().await?)
     }
 
-    /// Whether every write that was answered was also watched. Ask when everything was read.
+    /// Whether every answered write was also watched. To be called when everything was read.
     pub(super) fn agreed(&mut self) -> Result<()> {
         let Some(through) = self.through.take() else { return Ok(()) };
         Ok(through.stored.agrees()?)
@@ -187,7 +191,7 @@ impl Load {
         Self { script, ..Self::default() }
     }
 
-    /// Goes on with the script that was there before load began, whose times count from `begin`.
+    /// Continues the script that ran before load began; its times count from `begin`.
     pub(super) fn go_on(&mut self, before: Self, begin: Instant) {
         self.script = before.script;
         self.script_told = before.script_told;
@@ -197,19 +201,24 @@ impl Load {
         }
     }
 
-    /// A fault was hit: the script may wait for it.
+    /// The attacks under way.
+    pub(super) fn attacks(&mut self) -> Option<&mut Attacks> {
+        self.attacks.as_mut()
+    }
+
+    /// Reports a hit of a fault, which the script may wait for.
     pub(super) fn hit(&mut self, id: &str, at: Instant) {
         if let Some(script) = &mut self.script {
             script.hit(id, at);
         }
     }
 
-    /// Why the script could not go on, if it could not.
+    /// The reason why the script could not go on, if it could not.
     pub(super) fn refused(&self) -> Option<script::Error> {
         self.script.as_ref().and_then(Script::refused)
     }
 
-    /// Why what is sent is not what was planned any more, if it is not.
+    /// The reason why the sent load is no longer the planned one, if it is not.
     pub(super) fn gone(&mut self) -> Option<Gone> {
         match &self.admission {
             Some(Sent::Beside(load)) => load.take_gone(),
@@ -217,14 +226,15 @@ impl Load {
         }
     }
 
-    /// What writes canaries, if there is churn: of the resource that a fault is about, where that is churned.
+    /// The writer of canaries, if there is churn: for the resource of the fault if that is churned.
     pub(super) fn canaries(&self, resource: Option<&str>) -> Option<Canaries> {
         let of = |name: &str| resource.is_some_and(|wanted| name == wanted || name.split('.').next() == Some(wanted));
         let its = self.churn.iter().find(|(churn, _)| of(churn.resource()));
         its.or(self.churn.first()).map(|(churn, _)| churn.canaries())
     }
 
-    /// The successful writes of the churn since the last call, where a real control plane needs a second account of them.
+    /// Successful writes of the churn since the last call, for a real control plane, which needs a second account of
+    /// them.
     pub(super) fn writes(&self) -> Option<Writes> {
         let churn = self.churn.iter().filter_map(|(churn, _)| churn.take_writes());
         let script = self.script.as_ref().and_then(Script::take_writes);
@@ -235,7 +245,7 @@ impl Load {
         })
     }
 
-    /// Stops sending and waits for what is under way.
+    /// Stops sending and waits for calls that are under way.
     pub(super) async fn stop(&mut self) {
         match self.admission.take() {
             Some(Sent::Here(load)) => self.rest = Some(load.stop(IN_FLIGHT_DRAIN).await),
@@ -253,7 +263,7 @@ impl Load {
             through.load.stop(IN_FLIGHT_DRAIN).await;
         }
         for (churn, _) in &mut self.churn {
-            // A worker that is gone has stopped too; what it could not do is counted as failed.
+            // A lost worker has stopped too; its missing calls count as failed.
             let _ = churn.stop(IN_FLIGHT_DRAIN).await;
         }
         if let Some(script) = &mut self.script {
@@ -261,8 +271,8 @@ impl Load {
         }
     }
 
-    /// Deletes everything that the churn made, where the scenario says so. Ask when everything has stopped. What cannot be
-    /// deleted, because a finalizer holds it, is seen in the end state.
+    /// Deletes all objects of the churn, if the scenario asks for it. To be called when everything has stopped. Objects
+    /// that a finalizer holds are reported in the end state.
     pub(super) async fn end(&mut self) -> Result<()> {
         for (churn, _) in self.churn.iter_mut().filter(|(_, ends_empty)| *ends_empty) {
             match churn.empty().await {
@@ -273,7 +283,7 @@ impl Load {
         Ok(())
     }
 
-    /// Takes what was measured since the last time, writes its histograms and returns its rows.
+    /// Takes the figures since the last time, writes their histograms and returns their rows.
     pub(super) fn read(&mut self, writer: &mut Writer, start_ms: u64, end_ms: u64) -> Result<Reading> {
         let interval = match (&mut self.admission, self.rest.take()) {
             (_, Some(rest)) => Some(rest),
@@ -327,7 +337,7 @@ impl Load {
         Ok(reading)
     }
 
-    /// Scripted writes are told with those of the churn: both are changes of objects that were asked for.
+    /// Scripted writes count with those of the churn: both are requested changes of objects.
     fn read_script(&mut self, reading: &mut Reading) {
         let Some(script) = &self.script else { return };
         let now = script.counts();
@@ -357,7 +367,7 @@ async fn churn(plans: Vec<churn::Plan>, api: &Api) -> Result<Vec<(Churn, bool)>>
     Ok(all)
 }
 
-/// Admission load with what webhooks answered to churn. Those times are of whole writes, as whoever writes sees them.
+/// Adds the answers of webhooks to churn. Those times are of whole writes, as the client sees them.
 fn with_answers(load: Option<admission::Interval>, churn: Option<&churn::Interval>) -> Option<admission::Interval> {
     let Some(answers) = churn.map(|churn| &churn.answers).filter(|answers| !answers.is_empty()) else { return load };
     let asked = answers.allowed + answers.denied + answers.failed;

@@ -1,4 +1,4 @@
-//! The manifest: what the run is going to be, written before it starts.
+//! The manifest: the description of the run, written before it starts.
 
 use std::fmt::Write as _;
 
@@ -10,12 +10,12 @@ use units::Rate;
 
 use super::load::LoadPlan;
 use super::plane::Plane;
-use super::{Options, validators};
+use super::{Options, attacks, validators};
 use crate::machine;
 use crate::scenario::{ControlPlaneKind, Scenario};
 use crate::secrets;
 
-/// Their names in the rows of `faults.jsonl`.
+/// Names of the harness's own faults in the rows of `faults.jsonl`.
 pub(super) const RESTARTS: &str = "subject-restart";
 pub(super) const CERTIFICATES: &str = "certificate-rotation";
 pub(super) const TRUSTED_KEYS: &str = "trusted-keys";
@@ -90,18 +90,18 @@ pub(super) fn manifest(
     }
 }
 
-/// Changes a second of all sections; none without churn, and where the rate is yet to be found out.
+/// Changes per second of all sections; `None` without churn, or if the rate is found in the warm-up.
 fn churn_rate(scenario: &Scenario) -> Option<f64> {
     let rates = scenario.churn.iter().map(|churn| churn.rate.at().map(Rate::as_per_second));
     rates.sum::<Option<f64>>().filter(|_| !scenario.churn.is_empty())
 }
 
-/// What a reader of the report must know about this run.
+/// Notes that a reader of the report needs.
 fn notes(options: &Options, plane: &Plane) -> Vec<String> {
     let mut notes = Vec::new();
     if plane.mock().is_none() && !options.source.scenario.judged().is_empty() {
         notes.push(
-            "commits are dated by the harness's own watch of the control plane, not by the write itself".to_owned(),
+            "commits have the time at which the harness's own watch saw them, not the time of the write".to_owned(),
         );
     }
     notes.extend(options.source.scenario.subject.kind().notes().note.map(str::to_owned));
@@ -112,14 +112,14 @@ fn notes(options: &Options, plane: &Plane) -> Vec<String> {
     notes
 }
 
-/// What ran faster than it does in a cluster.
+/// Clocks that ran faster than in a cluster.
 pub(super) fn hurry(scenario: &Scenario) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(rate) = scenario.subject.upkeep().clock_rate.filter(|rate| *rate > 1) {
         let own = scenario.phases.own_steady().map(|steady| format!(": the steady phase was {steady} of it"));
         let own = own.unwrap_or_default();
         notes.push(format!(
-            "the subject's own clock ran {rate} times faster{own}; all times of this report are real, but those that are called its own"
+            "the subject's own clock ran {rate} times faster{own}; times of this report are real, unless they are called its own"
         ));
     }
     let compress = scenario.compression();
@@ -148,7 +148,7 @@ fn planned(index: usize, fault: &mock_faults::Fault, drawn: bool) -> PlannedFaul
     }
 }
 
-/// What a fault needs of a request of the subject, as far as its row and its settings say.
+/// Abilities of the subject that a fault needs, as far as its row and settings show.
 fn needs(fault: &mock_faults::Fault) -> Vec<Need> {
     let row = fault.name.row();
     let on = match row.family {
@@ -164,7 +164,7 @@ fn needs(fault: &mock_faults::Fault) -> Vec<Need> {
         On::Update => Some(Need::Update),
         On::Patch => Some(Need::Patch),
         On::Delete => Some(Need::Delete),
-        // Of several sorts one is enough, and nobody can say which.
+        // One of several sorts is enough, and it is unknown which.
         _ => None,
     };
     let bookmarks = matches!(fault.name.as_str(), "no-bookmarks" | "bookmark-ahead").then_some(Need::Bookmarks);
@@ -173,7 +173,7 @@ fn needs(fault: &mock_faults::Fault) -> Vec<Need> {
     on.into_iter().chain(bookmarks).chain(initial).collect()
 }
 
-/// Restarts, rotation, other keys and drift, which have to be proved as faults have.
+/// Restarts, rotation, other keys and drift; they need proof like faults.
 fn upkeep(scenario: &Scenario) -> impl Iterator<Item = PlannedFault> {
     let (subject, loaded) = (&scenario.subject, scenario.phases.loaded());
     let entry = |name: &str, at_ms, for_ms, detail| PlannedFault {
@@ -223,6 +223,10 @@ fn upkeep(scenario: &Scenario) -> impl Iterator<Item = PlannedFault> {
         entry(validators::DELAY, at_ms, Some(lasts_ms), validators::delayed(&delay))
     });
     let forges = cache.forges.then(|| entry(CACHE_FORGES, 0, None, "the shared cache forges verdicts".to_owned()));
+    let attacked = attacks::of(scenario).iter().map(move |attack| {
+        let (at_ms, lasts_ms) = (attack.at.as_millis(), attack.lasts.as_millis());
+        entry(&attacks::name(attack), at_ms, Some(lasts_ms), attack.describe())
+    });
     restarts
         .into_iter()
         .chain(certificates)
@@ -233,9 +237,10 @@ fn upkeep(scenario: &Scenario) -> impl Iterator<Item = PlannedFault> {
         .chain(replaced)
         .chain(late)
         .chain(moves)
+        .chain(attacked)
 }
 
-/// When a fault begins, in words.
+/// The begin of a fault, in words.
 pub(crate) fn begins(fault: &mock_faults::Fault) -> String {
     match (fault.at, &fault.when) {
         (Some(at), _) => format!("at {at}"),
@@ -247,10 +252,10 @@ pub(crate) fn begins(fault: &mock_faults::Fault) -> String {
     }
 }
 
-/// What [`describe`] says in words of its own, or what stands before them.
+/// Settings that [`describe`] handles separately.
 const IN_WORDS: [&str; 8] = ["name", "id", "at", "when", "resource", "for", "count", "probability"];
 
-/// A fault in words, with every setting that the file gives it.
+/// A fault in words, with every setting of the file.
 pub(crate) fn describe(fault: &mock_faults::Fault) -> String {
     let mut text = fault.name.as_str().to_owned();
     if let Some(resource) = &fault.resource {
@@ -265,7 +270,7 @@ pub(crate) fn describe(fault: &mock_faults::Fault) -> String {
     if let Some(probability) = fault.probability {
         let _ = write!(text, ", with a chance of {probability}");
     }
-    // A setting that is new is told as it is written.
+    // A new setting is shown as written.
     let settings = serde_json::to_value(fault).unwrap_or_default();
     for (key, value) in settings.as_object().into_iter().flatten().filter(|(key, _)| !IN_WORDS.contains(&key.as_str()))
     {
@@ -290,7 +295,7 @@ mod tests {
     use mock_faults::Fault;
     use reports::record::Need;
 
-    /// What a fault does is no surprise for who has read the plan.
+    /// The plan describes all effects of a fault.
     #[test]
     fn every_setting_of_a_fault_is_told() {
         let told = |text: &str| super::describe(&serde_saphyr::from_str::<Fault>(text).unwrap());
@@ -305,7 +310,8 @@ mod tests {
         assert!(all.contains("error-event") && all.contains("code 410, then end"), "{all}");
     }
 
-    /// What a fault needs of a client comes from its row and its settings: who never sends such a request is not concerned by it.
+    /// The needed abilities come from the fault's row and settings: a client that never sends such a request is not
+    /// affected.
     #[test]
     fn a_fault_says_which_requests_it_needs() {
         let needs = |text: &str| super::needs(&serde_saphyr::from_str::<Fault>(text).unwrap());

@@ -1,6 +1,7 @@
-//! Applies what `controlPlane.manifests` names, server-side, and waits until every definition is served.
+//! Applies the manifests in `controlPlane.manifests`, server-side, and waits until every definition is served.
 //!
-//! Owns the order: definitions, then namespaces, then the rest as it is written. The API server's own words end a run that cannot begin.
+//! Owns the order: definitions, then namespaces, then the rest as written. If an object is refused, the run ends with
+//! the API server's message.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -12,11 +13,11 @@ use serde_json::Value;
 use super::install::{self, Api, JSON};
 use crate::scenario::Manifest;
 
-/// As whom they are applied. What the subject's own tools apply later conflicts with it as with any other.
+/// The field manager of these objects. Later applies by the subject's own tools conflict with it as with any other.
 const MANAGER: &str = "longhaul";
 const APPLY: &str = "application/apply-patch+yaml";
 
-/// Applies all. `quiet` is how long a definition has to be left alone before it counts as at rest.
+/// Applies all manifests. `quiet` is how long a definition must stay unchanged before it counts as at rest.
 pub(super) async fn apply(api: &Api<'_>, manifests: &[Manifest], quiet: Duration) -> Result<()> {
     let mut kinds = Kinds::default();
     let (definitions, rest): (Vec<_>, Vec<_>) = manifests.iter().partition(|manifest| manifest.is_definition());
@@ -33,7 +34,7 @@ pub(super) async fn apply(api: &Api<'_>, manifests: &[Manifest], quiet: Duration
     Ok(())
 }
 
-/// What a group's version serves: the plural of a kind, and whether it is in namespaces.
+/// The kinds that a group's version serves: the plural, and whether it is namespaced.
 #[derive(Default)]
 struct Kinds(HashMap<String, HashMap<String, (String, bool)>>);
 

@@ -1,7 +1,7 @@
-//! Somebody who moves the tags of locked images, one after the other, while load runs.
+//! Moves the tags of locked images, one after the other, while load runs.
 //!
-//! Owns when each is due, and the rows that prove it. A fault of the registry would not do: it moves a tag when the subject reads it, and who has
-//! a lock reads none.
+//! Owns their times, and the rows that prove them. A fault of the registry would not do: it moves a tag when the
+//! subject reads it, and a subject with a lock does not read it.
 
 use anyhow::{Context, Result};
 use reports::record::{FaultEvent, FaultRow};
@@ -14,7 +14,7 @@ use crate::scenario::Scenario;
 /// The tags that are still to be moved.
 #[derive(Debug, Default)]
 pub(super) struct Moves {
-    /// In the order in which they move.
+    /// References, in the order of their moves.
     references: Vec<String>,
     moved: usize,
     from_ms: u64,
@@ -22,7 +22,8 @@ pub(super) struct Moves {
 }
 
 impl Moves {
-    /// From the middle of the warm-up to the middle of the load, so that what is asked for afterwards has moved for sure.
+    /// The moves between the middle of the warm-up and the middle of the load, so that later requests certainly see
+    /// moved tags.
     pub(super) fn of(scenario: &Scenario, world: &World) -> Self {
         if scenario.registry.lock.is_none() {
             return Self::default();
@@ -36,7 +37,7 @@ impl Moves {
         }
     }
 
-    /// The row that says what is planned.
+    /// The row with the plan.
     pub(super) fn planned(&self) -> Option<FaultRow> {
         (!self.references.is_empty()).then(|| self.row(0, FaultEvent::Planned))
     }
@@ -54,7 +55,7 @@ impl Moves {
         Ok((before == 0 && self.moved > 0).then(|| self.row(now_ms, FaultEvent::Started)))
     }
 
-    /// Load is over.
+    /// Ends the moves when the load is over. Returns the last row.
     pub(super) fn finish(&mut self, now_ms: u64) -> Option<FaultRow> {
         (!self.references.is_empty()).then(|| self.row(now_ms, FaultEvent::Ended))
     }

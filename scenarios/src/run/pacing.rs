@@ -1,7 +1,8 @@
-//! `churn: {rate: auto}`: what the subject sustains is found out in the warm-up, and the run goes on at half of that.
+//! `churn: {rate: auto}`: the warm-up finds the rate that the subject sustains, and the run goes on at half of it.
 //!
-//! Owns the closed loop: while few versions wait for the subject one more write is let at a time, so the subject is busy and not behind. What
-//! it got through while something waited is what it sustains. Pure but for the permits: time and what waits are handed in.
+//! Owns the closed loop. While few versions wait for the subject, it permits one more write at a time, so that the
+//! subject is busy and not behind. The sustained rate is the subject's progress while versions were waiting. Pure but
+//! for the permits: the time and the number of waiting versions are arguments.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,26 +12,25 @@ use units::Rate;
 
 use crate::scenario::Scenario;
 
-/// Versions that may wait while one more is written: a subject with a few workers has one for each.
+/// The most waiting versions at which one more is written: a subject with a few workers has one for each.
 const WAITING_MAX: u64 = 4;
-/// Writes a second at most: one is let with each tick of the run.
+/// The most writes per second: one with each tick of the run.
 const MOST: f64 = 50.0;
-/// The run goes on at this share of what was found out, …
+/// The run's rate as a share of the sustained rate.
 const SHARE: f64 = 0.5;
-/// … and not slower than this, so that something happens.
+/// The lowest rate of the run, so that something happens.
 const LEAST: f64 = 0.2;
 
-/// The loop of one run.
 #[derive(Debug)]
 pub(super) struct Pacing {
     steers: Vec<Arc<Steer>>,
     /// The section whose turn it is.
     turn: usize,
-    /// Nothing tells what the subject has done.
+    /// Whether nothing shows the subject's progress.
     is_mute: bool,
     first: Option<Look>,
     last: Look,
-    /// How long something waited.
+    /// Time in which versions were waiting.
     busy_ms: u64,
 }
 
@@ -40,20 +40,20 @@ struct Look {
     waiting: u64,
 }
 
-/// What was found out.
+/// The result of the warm-up.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Found {
-    /// Writes a second that the subject sustained.
+    /// Writes per second that the subject sustained.
     pub(super) sustained: Rate,
-    /// What the run goes on at, of all sections together.
+    /// The rate of the run, of all sections together.
     pub(super) rate: Rate,
-    /// Sections that share it.
+    /// Number of sections that share it.
     sections: usize,
     is_mute: bool,
 }
 
 impl Pacing {
-    /// None where the scenario names all rates.
+    /// `None` if the scenario sets all rates.
     pub(super) fn of(scenario: &Scenario) -> Option<Self> {
         let steers: Vec<_> = scenario.churn.iter().filter_map(|churn| churn.rate.steer().cloned()).collect();
         (!steers.is_empty()).then(|| Self::new(steers, scenario.subject.watches_nothing()))
@@ -63,7 +63,7 @@ impl Pacing {
         Self { steers, turn: 0, is_mute, first: None, last: Look::default(), busy_ms: 0 }
     }
 
-    /// So many versions wait for the subject now. Called every few milliseconds while the warm-up goes on.
+    /// Takes the number of versions that wait now. Called every few milliseconds during the warm-up.
     pub(super) fn tick(&mut self, t_ms: u64, waiting: u64) {
         let now = Look { t_ms, waiting };
         if self.first.is_none() {
@@ -80,7 +80,7 @@ impl Pacing {
         self.steers[self.turn].permit();
     }
 
-    /// The warm-up is over: the rest of the run goes by a rate from now on.
+    /// Ends the warm-up: the rest of the run has a fixed rate.
     pub(super) fn settle(self, at: Instant) -> Found {
         let found = self.found();
         let each = Rate::per_second(found.rate.as_per_second() / self.steers.len() as f64);
@@ -93,7 +93,7 @@ impl Pacing {
         let given: u64 = self.steers.iter().map(|steer| steer.given()).sum();
         let before = self.first.map_or(0, |first| first.waiting);
         let done = (given + before).saturating_sub(self.last.waiting);
-        // A subject for which nothing ever waited keeps up with whatever is let.
+        // A subject with no waiting version ever keeps up with any rate.
         let sustained = if self.is_mute || self.busy_ms == 0 {
             MOST
         } else {
@@ -105,18 +105,18 @@ impl Pacing {
     }
 }
 
-/// Two digits, downwards, so that the rate can be written down as it was.
+/// Rounded down to two digits, so that the exact rate can be written into a file.
 fn rounded(rate: f64) -> f64 {
     let step = if rate >= 10.0 { 1.0 } else { 10.0 };
     if rate >= 1.0 { (rate * step + 1e-9).floor() / step } else { (rate * 100.0 + 1e-9).floor() / 100.0 }
 }
 
 impl Found {
-    /// What a reader of the report must know.
+    /// A note that a reader of the report needs.
     pub(super) fn note(&self) -> String {
         let (rate, sustained) = (self.rate.as_per_second(), self.sustained.as_per_second());
         let found = if self.is_mute {
-            "nothing tells what the subject sustains".to_owned()
+            "the subject's rate cannot be measured".to_owned()
         } else if sustained > 0.0 {
             format!("the subject sustained {sustained:.1} changes a second in the warm-up")
         } else {
@@ -134,7 +134,7 @@ impl Found {
 mod tests {
     use super::*;
 
-    /// A subject that serves one change after the other, each in so long, and had so many to begin with.
+    /// A subject that serves one change after the other, each in `service_ms`, with `begins_with` changes at the start.
     fn play(service_ms: u64, begins_with: u64, warm_up_ms: u64) -> (Found, u64) {
         let steer = Arc::new(Steer::default());
         let mut pacing = Pacing::new(vec![Arc::clone(&steer)], false);
@@ -163,11 +163,11 @@ mod tests {
         assert!((9.0..=10.1).contains(&found.sustained.as_per_second()), "{found:?}");
         assert!((4.5..=5.0).contains(&found.rate.as_per_second()), "{found:?}");
         assert!(most <= WAITING_MAX, "{most}");
-        // One that is limited to five requests a second and needs fifteen for an object.
+        // A subject that is limited to five requests a second and needs fifteen per object.
         let (found, _) = play(3000, 0, 30_000);
         assert!((0.2..0.4).contains(&found.sustained.as_per_second()), "{found:?}");
         assert_eq!(found.rate, Rate::per_second(LEAST));
-        // A full world is work as well.
+        // The initial population is work as well.
         let (found, _) = play(200, 60, 10_000);
         assert!((4.8..=5.1).contains(&found.sustained.as_per_second()), "{found:?}");
         let (fast, _) = play(1, 0, 10_000);
@@ -194,10 +194,14 @@ mod tests {
         let found = pacing.settle(now);
         assert_eq!(found.rate, Rate::per_second(25.0));
         let note = found.note();
-        assert!(note.contains("nothing tells") && note.ends_with("`rate: 12.5/s` in each of 2 sections"), "{note}");
+        assert!(
+            note.contains("the subject's rate cannot be measured")
+                && note.ends_with("`rate: 12.5/s` in each of 2 sections"),
+            "{note}"
+        );
     }
 
-    /// A witness that says nothing, or a subject that is gone: the warm-up ends all the same, and nothing is said of what the subject sustains.
+    /// With a silent witness or a dead subject, the warm-up ends all the same, and no sustained rate is stated.
     #[test]
     fn where_nothing_is_observed_nothing_is_claimed() {
         let (found, most) = play(60_000, 30, 10_000);

@@ -1,5 +1,5 @@
-//! What admission load sends in a run: the images that its payloads name, and the plan that they make. Pure, so that the plan of
-//! a run can be told, fingerprint and all, without starting one.
+//! The payloads of admission load in a run: the images that they name, and their plan. Pure, so that the plan of a run,
+//! with its fingerprint, can be shown without starting one.
 
 use std::sync::Arc;
 
@@ -9,30 +9,31 @@ use mock_registry::Population;
 
 use crate::scenario::Scenario;
 
-/// Images with heavy signatures: none is asked about while another review waits for it.
+/// The number of images with heavy signatures, so large that no request for one waits for another review.
 const HEAVY_IMAGES: usize = 8;
 
 /// The registry's host in images. Reserved for tests by RFC 6761.
 pub(super) const HOST: &str = "registry.test:5000";
 
-/// The registry's name in images, where it is one name in every run: the service can be told where a host really is. A foreign
-/// subject needs the address itself, which is `None` here because it is only known when the registry listens.
+/// The registry's name in images, if it is the same in every run: the service can be configured with the real address
+/// of a host. A foreign subject needs the address itself. For it the name is `None`, because the address is only known
+/// when the registry listens.
 pub(super) fn host(scenario: &Scenario) -> Option<String> {
     scenario.subject.kind().is_service().then(|| HOST.to_owned())
 }
 
-/// The images that the registry has, and those that it only seems to have.
+/// The images in the registry, and those that only appear to be there.
 pub(super) fn population(scenario: &Scenario) -> Population {
     Population { count: scenario.registry.images, seed: scenario.seed, signed: scenario.registry.signed }
 }
 
-/// How many images with heavy signatures the registry of the scenario has.
+/// Number of images with heavy signatures in the scenario's registry.
 pub(super) fn heavy(scenario: &Scenario) -> usize {
     let wanted = scenario.admission.as_ref().is_some_and(|config| config.mix.has_bundles());
     if wanted && scenario.registry.signed { HEAVY_IMAGES } else { 0 }
 }
 
-/// Admission load, planned.
+/// Planned admission load.
 #[derive(Debug, Clone)]
 pub(crate) enum Planned {
     /// Reviews for the webhook itself.
@@ -56,7 +57,7 @@ impl Planned {
         }
     }
 
-    /// The plan, where it goes through the API server.
+    /// The plan, if it goes through the API server.
     pub(super) fn through(&self) -> Option<&through::Plan> {
         match self {
             Self::Direct(_) => None,
@@ -64,7 +65,7 @@ impl Planned {
         }
     }
 
-    /// What changes about the right answers, where the answers themselves are judged.
+    /// Changes of the right answers, if the answers themselves are judged.
     pub(super) fn truth(&self) -> Option<Arc<Truth>> {
         match self {
             Self::Direct(plan) => Some(plan.truth()),
@@ -80,13 +81,13 @@ impl Planned {
     }
 }
 
-/// The plan of admission load over these images; `None` where there is none.
+/// The plan of admission load over these images; `None` if there is none.
 pub(super) fn plan(scenario: &Scenario, images: &[mock_registry::Image]) -> Result<Option<Planned>> {
     let Some(config) = &scenario.admission else { return Ok(None) };
     let images: Vec<Image> = images.iter().map(super::keys::image).collect();
     let (seed, length) = (scenario.seed, scenario.phases.loaded());
     let plan = match config.through {
-        // Nobody knows the policy of a stranger's webhook.
+        // The policy of a foreign webhook is unknown.
         Through::Webhook if scenario.subject.has_own_policy() => {
             Plan::for_any_webhook(config, seed, length).map(Planned::Direct)
         }
@@ -96,16 +97,16 @@ pub(super) fn plan(scenario: &Scenario, images: &[mock_registry::Image]) -> Resu
     plan.map(Some).context("failed to plan the admission load")
 }
 
-/// What is known of the payloads before a run.
+/// The knowledge about the payloads before a run.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Fingerprint {
-    /// The same in every run.
+    /// They are the same in every run.
     Known(String),
-    /// It depends on where the registry will listen.
+    /// They depend on the registry's address.
     OfTheRun,
 }
 
-/// The fingerprint of the payloads that a run of the scenario will send; `None` where it sends none.
+/// The fingerprint of the payloads that a run of the scenario will send; `None` if it sends none.
 pub(crate) fn fingerprint(scenario: &Scenario) -> Result<Option<Fingerprint>> {
     let at = |host: &str| {
         let mut images = population(scenario).images(host).context("failed to make the registry's images")?;
@@ -114,7 +115,7 @@ pub(crate) fn fingerprint(scenario: &Scenario) -> Result<Option<Fingerprint>> {
     };
     let fixed = host(scenario);
     let Some(fingerprint) = at(fixed.as_deref().unwrap_or(HOST))? else { return Ok(None) };
-    // What names no image is the same wherever the registry is.
+    // Payloads without images are the same for every address of the registry.
     let known = fixed.is_some() || at("127.0.0.1:1")?.as_ref() == Some(&fingerprint);
     Ok(Some(if known { Fingerprint::Known(fingerprint) } else { Fingerprint::OfTheRun }))
 }
@@ -124,7 +125,7 @@ mod tests {
     use super::*;
     use crate::scenario::{Command, Source, SubjectKind};
 
-    /// A fingerprint is only told ahead where no address of the run can change it.
+    /// A fingerprint is only shown in advance if no address of the run can change it.
     #[test]
     fn what_names_the_registry_is_known_when_that_listens() {
         let mut scenario = Source::read("smoke").unwrap().scenario;

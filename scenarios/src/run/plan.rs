@@ -1,4 +1,4 @@
-//! The plan of a scenario in words: what will happen, how long it takes, and what that length can decide.
+//! The plan of a scenario in words: its events, its duration, and the budgets that this length can decide.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use units::Span;
 use super::{Fingerprint, validators};
 use crate::scenario::{ControlPlaneKind, Install, Scenario, cannot};
 
-/// The plan, one fact a line.
+/// The plan, one fact per line.
 pub fn describe(scenario: &Scenario) -> String {
     let mut text = String::new();
     let phases = &scenario.phases;
@@ -50,22 +50,22 @@ pub fn describe(scenario: &Scenario) -> String {
             line(format!("{:15} {text}", ""));
         }
     }
+    for attack in super::attacks::of(scenario) {
+        line(format!("{:15} {} at {}: {}", "attack", attack.name.as_str(), attack.at, attack.describe()));
+    }
     if let Some(api) = &scenario.api {
         let planned = api.rate.as_per_second() * phases.loaded().as_secs_f64();
         line(format!("api             {} calls of {} deployments, about {planned:.0}", api.rate, api.deployments));
     }
     if let Some(alerts) = &scenario.alerts {
-        let beside = alerts.beside.map_or("", |_| ", and one beside it that is not well");
-        line(format!("{:15} compared with what a receiver is told{beside}", "alerts"));
+        let beside = alerts.beside.map_or("", |_| ", and a second receiver that fails");
+        line(format!("{:15} compared with the alerts that a receiver gets{beside}", "alerts"));
     }
     if scenario.registry.lock.is_some() {
         line(format!("{:15} every tag of a locked image moves once", "lock"));
     }
-    if let Some(cache) = &scenario.shared_cache {
-        let away = cache.away.map(|away| format!("gone at {} for {}", away.at, away.lasts));
-        let forges = cache.forges.then(|| "forges verdicts".to_owned());
-        let what: Vec<String> = away.into_iter().chain(forges).collect();
-        line(format!("{:15} {}", "shared cache", if what.is_empty() { "there".to_owned() } else { what.join(", ") }));
+    if let Some(text) = shared_cache(scenario) {
+        line(format!("{:15} {text}", "shared cache"));
     }
     if let Some(restarts) = scenario.subject.upkeep().validator_restarts {
         line(format!("{:15} {}", "validators", validators::replaced(&restarts)));
@@ -78,7 +78,7 @@ pub fn describe(scenario: &Scenario) -> String {
     }
     for hook in super::registration::planned(scenario).into_iter().filter(|hook| !hook.direct) {
         if let Some(why) = hook.unmatched {
-            line(format!("{:15} {} would be asked nothing: {why}", "NOT ASKED", hook.name));
+            line(format!("{:15} {} would get no request: {why}", "NOT ASKED", hook.name));
         }
     }
     for churn in scenario.churn.iter() {
@@ -114,7 +114,16 @@ pub fn describe(scenario: &Scenario) -> String {
     text
 }
 
-/// What is meant by the subject's own clock, and what that comes to.
+/// The shared cache, and what happens to it.
+fn shared_cache(scenario: &Scenario) -> Option<String> {
+    let cache = scenario.shared_cache.as_ref()?;
+    let away = cache.away.map(|away| format!("gone at {} for {}", away.at, away.lasts));
+    let forges = cache.forges.then(|| "forges verdicts".to_owned());
+    let what: Vec<String> = away.into_iter().chain(forges).collect();
+    Some(if what.is_empty() { "there".to_owned() } else { what.join(", ") })
+}
+
+/// The meaning of the subject's own clock, and the resulting times.
 fn own_time(scenario: &Scenario) -> Vec<String> {
     let rate = scenario.clock_rate();
     let steady = scenario.phases.own_steady().filter(|_| rate > 1);
@@ -127,7 +136,7 @@ fn own_time(scenario: &Scenario) -> Vec<String> {
     steady.into_iter().chain(rates).collect()
 }
 
-/// Every limit that the file names, as it is written there.
+/// Every limit in the file, as written there.
 fn limits(scenario: &Scenario, line: &mut dyn FnMut(String)) {
     let Ok(serde_json::Value::Object(sections)) = serde_json::to_value(&scenario.budgets) else { return };
     for (section, limits) in &sections {
@@ -137,14 +146,14 @@ fn limits(scenario: &Scenario, line: &mut dyn FnMut(String)) {
             other => format!("{key} {other}"),
         });
         let said: Vec<String> = said.collect();
-        let said = if said.is_empty() { "what is judged by default".to_owned() } else { said.join(", ") };
+        let said = if said.is_empty() { "the budgets that are judged by default".to_owned() } else { said.join(", ") };
         line(format!("{:15} {section}: {said}", "limits"));
     }
 }
 
-/// Which faults other control planes could not play, and why: what `--control-plane` would leave out.
+/// The faults that other control planes cannot play, with the reason: those that `--control-plane` would leave out.
 fn unplayed(scenario: &Scenario) -> Vec<String> {
-    // Where the same faults are left out for the same reason, it is said once.
+    // Equal lists of faults with the same reason are shown once.
     let mut lines: Vec<(Vec<&str>, String)> = Vec::new();
     for kind in ControlPlaneKind::value_variants() {
         let mut why: std::collections::BTreeMap<&str, Vec<&str>> = std::collections::BTreeMap::new();
@@ -155,7 +164,7 @@ fn unplayed(scenario: &Scenario) -> Vec<String> {
             });
         }
         for (text, names) in why {
-            // What to do instead follows a colon, or the end of a thought.
+            // The remedy follows a colon or a semicolon.
             let text = text.split([':', ';']).next().unwrap_or(text);
             let text = format!("{} ({text})", names.join(", "));
             match lines.iter_mut().find(|(_, other)| *other == text) {
@@ -167,10 +176,10 @@ fn unplayed(scenario: &Scenario) -> Vec<String> {
     lines.into_iter().map(|(kinds, text)| format!("on {}: {text}", kinds.join(", "))).collect()
 }
 
-/// How many drawn faults are shown one by one; of more the plan shows the first ones and how many there are of each.
+/// The most random faults that are shown one by one; of more, the plan shows the first ones and the number of each.
 const DRAWN_SHOWN: usize = 100;
 
-/// The drawn schedule.
+/// The random schedule.
 fn drawn(faults: &[mock_faults::Fault], random: &mock_faults::random::Random, line: &mut dyn FnMut(String)) {
     let mut of_each: std::collections::BTreeMap<&str, u64> = std::collections::BTreeMap::new();
     for fault in faults {
@@ -186,7 +195,7 @@ fn drawn(faults: &[mock_faults::Fault], random: &mock_faults::random::Random, li
     }
 }
 
-/// Who is started, and again, or what runs already.
+/// The processes that are started and restarted, or that run already.
 fn processes(scenario: &Scenario) -> Vec<(&'static str, String)> {
     let subject = &scenario.subject;
     let mut lines: Vec<_> = subject.kind().plan().into_iter().collect();
@@ -194,7 +203,7 @@ fn processes(scenario: &Scenario) -> Vec<(&'static str, String)> {
         let delays = subject.upkeep().delays(scenario.compression());
         let (initial, max, reset) = (Span(delays.initial), Span(delays.max), Span(delays.reset_after));
         let text = format!(
-            "{}: at once, then after {initial}, doubled up to {max}; anew after {reset} of running",
+            "{}: at once, then after {initial}, doubled up to {max}; from the start again after {reset} of running",
             restart.name()
         );
         lines.push(("restart", text));
@@ -202,7 +211,7 @@ fn processes(scenario: &Scenario) -> Vec<(&'static str, String)> {
     lines
 }
 
-/// How the webhook is registered, and what that makes of the load.
+/// The registration of the webhook, and its effect on the load.
 fn registered(scenario: &Scenario) -> Option<String> {
     let install = scenario.subject.install.as_ref()?;
     let webhook = match install {
@@ -215,11 +224,11 @@ fn registered(scenario: &Scenario) -> Option<String> {
     let policy = webhook.failure_policy.map_or("as in the manifest".to_owned(), |policy| format!("{policy:?}"));
     let timeout = webhook.timeout.map_or("as in the manifest".to_owned(), |timeout| timeout.to_string());
     let through = scenario.admission.as_ref().is_some_and(|config| config.through == Through::Apiserver);
-    let load = if through { "; the load goes through the API server, and what is stored is watched" } else { "" };
+    let load = if through { "; the load goes through the API server, and stored objects are watched" } else { "" };
     Some(format!("registered in the control plane: failure policy {policy}, timeout {timeout}{load}"))
 }
 
-/// What the subject may do at the control plane.
+/// The subject's rights at the control plane.
 fn rights(scenario: &Scenario) -> String {
     let subject = &scenario.subject;
     let more = match &subject.rbac {
@@ -238,12 +247,12 @@ fn rights(scenario: &Scenario) -> String {
     }
 }
 
-/// When reviews are due. A scenario that was read has been checked, so there is one where there is load.
+/// The times of reviews. A parsed scenario has been checked, so it has a schedule if it has load.
 fn schedule(scenario: &Scenario) -> Option<loadgen::Schedule> {
     scenario.admission.as_ref()?.schedule(scenario.seed, scenario.phases.loaded()).ok()
 }
 
-/// The fingerprint of the payloads, or why there is none yet.
+/// The fingerprint of the payloads, or the reason why there is none yet.
 fn fingerprint(scenario: &Scenario) -> Option<String> {
     Some(match super::fingerprint(scenario) {
         Ok(fingerprint) => match fingerprint? {
@@ -256,7 +265,7 @@ fn fingerprint(scenario: &Scenario) -> Option<String> {
     })
 }
 
-/// Which budgets this length can decide, and which it cannot.
+/// The budgets that this length can decide, and those that it cannot.
 fn decides(scenario: &Scenario, line: &mut dyn FnMut(String)) {
     let budgets = &scenario.budgets;
     let (warm_up, steady) = (scenario.phases.warm_up.0, scenario.phases.steady.0.as_secs_f64());
@@ -264,7 +273,7 @@ fn decides(scenario: &Scenario, line: &mut dyn FnMut(String)) {
         line("decides         events: every commit is accounted for".to_owned());
         for (key, lacks) in reports::judge::unseen_by(scenario.sees(), events) {
             let lacks: Vec<String> = lacks.iter().map(ToString::to_string).collect();
-            line(format!("{:15} events {key}: the witness does not tell {}", "CANNOT decide", lacks.join(", ")));
+            line(format!("{:15} events {key}: the witness does not report {}", "CANNOT decide", lacks.join(", ")));
         }
     }
     if let (Some(budget), Some(load)) = (&budgets.admission, schedule(scenario)) {
@@ -289,7 +298,7 @@ fn decides(scenario: &Scenario, line: &mut dyn FnMut(String)) {
         let name = format!("memory growth {budget}/own hour, {rate} of which are one");
         line(growth_decides(steady, &name, budget.0 as f64 * rate / 3600.0, (3600.0 / rate, "own hour")));
     }
-    // What an axis of counts has to do with time: the budget of one times how many come each second.
+    // The relation of a counted axis to time: the budget per unit, times the units per second.
     let mut counted = |budget: Option<units::Bytes>, per: &str, each_second: f64, what: &str| {
         let Some(budget) = budget else { return };
         let name = format!("memory growth {budget}/{per} at {each_second:.1} {what} a second");
@@ -299,7 +308,7 @@ fn decides(scenario: &Scenario, line: &mut dyn FnMut(String)) {
     counted(memory.growth_per_request, "request", requests_each_second(scenario), "requests");
 }
 
-/// What is done how often each second, where it was written by the subject's clock.
+/// Rates that the file gives in the subject's clock.
 fn own_rates(scenario: &Scenario) -> Vec<(&'static str, f64)> {
     if scenario.phases.own_rates().is_none() {
         return Vec::new();
@@ -309,31 +318,31 @@ fn own_rates(scenario: &Scenario) -> Vec<(&'static str, f64)> {
     load.chain(churn).map(|(what, rate)| (what, rate.as_per_second())).collect()
 }
 
-/// How many objects come each second that were never there before.
+/// Number of new objects per second.
 fn created_each_second(scenario: &Scenario) -> f64 {
     let created = |churn: &loadgen::churn::Config| {
         let mix = churn.mix;
         let all = f64::from(mix.create) + f64::from(mix.update) + f64::from(mix.delete);
-        // The population is constant: creates and deletes come equally often, each half of both.
+        // The population is constant: creates and deletes are equally frequent, each half of both.
         let created = f64::midpoint(f64::from(mix.create), f64::from(mix.delete));
         churn.rate.expected().as_per_second() * created / all.max(1.0)
     };
     scenario.churn.iter().map(created).sum()
 }
 
-/// How many reviews come each second of the steady phase.
+/// Number of reviews per second in the steady phase.
 fn requests_each_second(scenario: &Scenario) -> f64 {
     let steady_s = scenario.phases.steady.0.as_secs_f64();
     let sent = |load: loadgen::Schedule| load.expected(load.length()) - load.expected(scenario.phases.warm_up.0);
     schedule(scenario).map_or(0.0, |load| sent(load) / steady_s)
 }
 
-/// Whether the steady phase decides a budget of so many bytes a second, by the functions that the judge asks. `unit` is how many seconds
-/// one unit of the axis takes, and its name.
+/// Whether the steady phase decides a budget of this many bytes per second, computed with the judge's own functions.
+/// `unit` has the seconds per unit of the axis, and its name.
 fn growth_decides(steady_s: f64, what: &str, bytes_per_second: f64, unit: (f64, &str)) -> String {
     let needed_s = length::needed_s(length::SIGMA_BYTES, length::TAU_S, bytes_per_second);
     let Some((needed_s, quiet_s)) = needed_s.zip(length::quiet_s(bytes_per_second)) else {
-        return format!("{:15} {what}: no length of run does", "CANNOT decide");
+        return format!("{:15} {what}: no length of run decides it", "CANNOT decide");
     };
     let needs = format!("needs about {:.1}h of steady load with the usual noise", needed_s / 3600.0);
     if steady_s >= needed_s {
@@ -354,7 +363,7 @@ fn whole(bytes: f64) -> u64 {
     bytes.round() as u64
 }
 
-/// What the witness cannot tell, where it is asked for anything.
+/// The facts that the witness cannot observe, if a budget needs any of them.
 fn untold(scenario: &Scenario) -> Option<String> {
     scenario.budgets.events.as_ref()?;
     let sees = scenario.sees();
@@ -369,7 +378,7 @@ mod tests {
     use super::*;
     use crate::scenario::Source;
 
-    /// Both lengths, and which of them decides a budget.
+    /// The plan shows both lengths, and which of them decides a budget.
     #[test]
     fn the_plan_says_both_times_of_a_faster_clock() {
         let mut source = Source::read("soak-10h").unwrap();
@@ -382,7 +391,7 @@ mod tests {
         assert!(usual.contains("length          10h (warm-up 1h, steady 8h, drain 1h)"), "{usual}");
     }
 
-    /// Written by its own clock, load is as much in each of its hours at every rate.
+    /// If rates are given in its own clock, the load per hour of that clock is the same at every clock rate.
     #[test]
     fn the_plan_says_both_rates_of_a_faster_clock() {
         let text = include_str!("../../library/soak-10h.yaml").replace("{clock: own,", "{clock: own, rates: own,");
@@ -412,7 +421,7 @@ mod tests {
         assert!(text.contains("CANNOT pass     memory growth 1MiB/h: it needs about 2.5h"), "{text}");
     }
 
-    /// Requests have budgets too, and the plan leaves out no limit that the file names.
+    /// Requests have budgets too, and the plan shows every limit of the file.
     #[test]
     fn the_plan_names_every_limit() {
         let mut scenario = Source::read("smoke").unwrap().scenario;
@@ -428,7 +437,8 @@ mod tests {
         }
     }
 
-    /// Every budget of memory's growth is asked, and that of no object or request is decided by no length.
+    /// The plan states for every budget of memory growth whether it is decided; no length decides one whose objects or
+    /// requests are absent.
     #[test]
     fn the_plan_says_of_every_growth_whether_it_is_decided() {
         let mut scenario = Source::read("soak-1h").unwrap().scenario;
@@ -445,15 +455,18 @@ mod tests {
             assert!(text.contains(&format!("memory growth {budget}")), "{text}");
             assert!(!text.contains(&format!("decides         memory growth {budget}")), "{text}");
         }
-        // Ten minutes find a kilobyte of each object, whatever they cannot pass.
+        // Ten minutes suffice to find a kilobyte per object, even if they cannot prove a pass.
         let object = text.lines().find(|line| line.contains("growth 64B/object")).unwrap();
         assert!(object.contains("/object on it fails"), "{object}");
         scenario.admission = None;
         let text = describe(&scenario);
-        assert!(text.contains("memory growth 16B/request at 0.0 requests a second: no length of run does"), "{text}");
+        assert!(
+            text.contains("memory growth 16B/request at 0.0 requests a second: no length of run decides it"),
+            "{text}"
+        );
     }
 
-    /// The soaks of the library promise only what their length decides.
+    /// The soaks of the library promise only verdicts that their length decides.
     #[test]
     fn the_soaks_of_the_library_decide_their_budgets() {
         for name in ["soak-1h", "soak-night", "soak-100h", "watch-storm"] {
@@ -462,7 +475,7 @@ mod tests {
         }
     }
 
-    /// The drawn faults are shown; the same seed draws the same, and another seed others.
+    /// The plan shows the random faults; equal seeds give equal faults, and another seed gives others.
     #[test]
     fn the_plan_shows_what_was_drawn() {
         let mut source = Source::read("soak-1h").unwrap();
@@ -480,7 +493,7 @@ mod tests {
         assert!(hundred_hours.faults.drawn().len() > 5900 && describe(&hundred_hours).lines().count() < 130);
     }
 
-    /// The shape of the rate is shown, and what does not fit into the run is refused with its place.
+    /// The plan shows the shape of the rate, and a shape that does not fit into the run is refused with its place.
     #[test]
     fn the_plan_shows_how_the_rate_changes() {
         let smoke = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/library/smoke.yaml")).unwrap();

@@ -1,7 +1,7 @@
 //! The control plane of a run: the mock inside this process, or a real one of programs, alone or with a node.
 //!
-//! Everything that only the mock can tell (what was on the wire, who asked what) is absent for a real one, and judges and
-//! reports cope with that. Nothing else of the run knows which of the two it is.
+//! Facts that only the mock has (its traffic, the sender of each request) are absent for a real one, and judges and
+//! reports handle that. No other part of the run knows which of the two it is.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -16,9 +16,9 @@ use super::account::Account;
 use super::install::{self, Api};
 use crate::scenario::{ControlPlaneKind, Scenario};
 
-/// How often a real server sends bookmarks.
+/// Interval of a real server's bookmarks.
 const BOOKMARKS_EVERY: Duration = Duration::from_mins(1);
-/// Versions that the mock keeps. A hundred hours never need more than the newest few.
+/// The most versions that the mock keeps. A hundred hours never need more than the newest few.
 const HISTORY_EVENTS_MAX: usize = 100_000;
 
 pub(super) use real::Real;
@@ -26,7 +26,7 @@ pub(super) use real::Real;
 /// The user of load and churn.
 pub(super) const HARNESS: &str = "harness";
 
-/// What answers the Kubernetes API.
+/// The server of the Kubernetes API.
 pub(super) enum Plane {
     /// Inside this process, with faults and an inside view.
     Mock(Box<Mock>),
@@ -34,12 +34,12 @@ pub(super) enum Plane {
     Real(Real, Account),
 }
 
-/// The mock and what it was started with.
+/// The mock and its settings.
 pub(super) struct Mock {
     pub(super) server: mock_kube::Server,
-    /// The subject's own endpoint: faults of connections act on it and on nothing else.
+    /// The subject's own endpoint: connection faults act on it alone.
     endpoint: mock_kube::Replica,
-    /// Zero of its times.
+    /// Zero of the mock's times.
     pub(super) epoch: Instant,
     ca_pem: String,
     harness_token: String,
@@ -47,8 +47,8 @@ pub(super) struct Mock {
 }
 
 impl Plane {
-    /// Starts the control plane that the scenario names; a real one leaves its logs in `logs`.
-    /// `names` are addresses that the mock's certificate names too: those of what stands in front of it.
+    /// Starts the control plane that the scenario names; a real one leaves its logs in `logs`. `names` are further
+    /// addresses for the mock's certificate: those of proxies in front of it.
     pub(super) async fn start(
         scenario: &Scenario,
         authority: &mock_pki::Authority,
@@ -66,7 +66,8 @@ impl Plane {
         let url = plane.url();
         let api = Api { url: &url, ca_pem: plane.ca_pem(), token: plane.harness_token(), mark: plane.mark() };
         plane.account().apply(&api).await.context("failed to give the subject its rights")?;
-        // The mock serves a resource when its definition is answered; a real server writes into it for a while.
+        // The mock serves a resource once its definition is answered; a real server writes into the definition for a
+        // while.
         let quiet = if plane.mock().is_some() { Duration::ZERO } else { install::QUIET };
         let manifests = scenario.control_plane.manifests().map_err(anyhow::Error::msg)?;
         super::manifests::apply(&api, &manifests, quiet).await?;
@@ -76,7 +77,6 @@ impl Plane {
         Ok(plane)
     }
 
-    /// The subject's account.
     fn account(&self) -> &Account {
         match self {
             Self::Mock(mock) => &mock.account,
@@ -84,12 +84,11 @@ impl Plane {
         }
     }
 
-    /// The subject's user. Faults, gaps and traffic are kept by user: this one is the subject and nobody else.
+    /// The subject's user. Faults, gaps and traffic are kept by user, and only the subject has this one.
     pub(super) fn subject(&self) -> &str {
         &self.account().user
     }
 
-    /// The address of the API.
     pub(super) fn url(&self) -> String {
         match self {
             Self::Mock(mock) => mock.server.url(),
@@ -113,7 +112,7 @@ impl Plane {
         }
     }
 
-    /// Where the subject is to connect to.
+    /// The address that the subject connects to.
     pub(super) fn subject_address(&self) -> SocketAddr {
         match self {
             Self::Mock(mock) => mock.endpoint.address(),
@@ -121,7 +120,6 @@ impl Plane {
         }
     }
 
-    /// Its nodes, if it has any.
     pub(super) fn nodes(&self) -> Option<kind::provider::Nodes<'_>> {
         match self {
             Self::Mock(_) => None,
@@ -129,7 +127,7 @@ impl Plane {
         }
     }
 
-    /// The label, key and value, that everything made there has to have.
+    /// The label, key and value, that all created objects must have.
     pub(super) fn mark(&self) -> Option<(&'static str, &str)> {
         match self {
             Self::Mock(_) => None,
@@ -137,7 +135,7 @@ impl Plane {
         }
     }
 
-    /// Its programs, where they are processes of their own.
+    /// Its programs, if they are separate processes.
     pub(super) fn machinery(&self) -> Option<kind::machinery::Machinery> {
         match self {
             Self::Mock(_) => None,
@@ -145,7 +143,7 @@ impl Plane {
         }
     }
 
-    /// Its control planes, where one can be stopped.
+    /// Its control planes, if one can be stopped.
     pub(super) fn leaders(&self) -> Option<kind::leaders::Leaders> {
         match self {
             Self::Mock(_) => None,
@@ -153,7 +151,7 @@ impl Plane {
         }
     }
 
-    /// Where the control plane reaches what listens on this machine.
+    /// The address at which the control plane reaches listeners on this machine.
     pub(super) fn machine(&self) -> Ipv4Addr {
         match self {
             Self::Mock(_) => Ipv4Addr::LOCALHOST,
@@ -161,7 +159,6 @@ impl Plane {
         }
     }
 
-    /// The subject's kubeconfig.
     pub(super) fn kubeconfig(&self) -> Option<String> {
         match self {
             Self::Mock(mock) => mock.endpoint.kubeconfig(self.subject()),
@@ -169,7 +166,7 @@ impl Plane {
         }
     }
 
-    /// A kubeconfig for a user of a real one.
+    /// A kubeconfig for a user of a real control plane.
     pub(super) fn kubeconfig_of(&self, user: &str) -> Option<String> {
         match self {
             Self::Mock(_) => None,
@@ -177,7 +174,7 @@ impl Plane {
         }
     }
 
-    /// The version of a real one.
+    /// The version of a real control plane.
     pub(super) fn describe(&self) -> String {
         match self {
             Self::Mock(_) => "mock".to_owned(),
@@ -185,12 +182,12 @@ impl Plane {
         }
     }
 
-    /// Faults, where they can be played.
+    /// Its faults, if it can play them.
     pub(super) fn faults(&self) -> Option<&Faults> {
         self.mock().map(|mock| mock.server.faults())
     }
 
-    /// The mock, for what only it can tell.
+    /// The mock, for facts that only it has.
     pub(super) fn mock(&self) -> Option<&Mock> {
         match self {
             Self::Mock(mock) => Some(mock),
@@ -198,7 +195,7 @@ impl Plane {
         }
     }
 
-    /// Why a real control plane is gone, if it is.
+    /// The reason why a real control plane is gone, if it is.
     pub(super) fn ended(&self) -> Option<String> {
         match self {
             Self::Mock(_) => None,
@@ -206,7 +203,7 @@ impl Plane {
         }
     }
 
-    /// Where a real one notes who did what.
+    /// The path of a real control plane's audit log.
     pub(super) fn audit_log(&self) -> Option<PathBuf> {
         match self {
             Self::Mock(_) => None,
@@ -214,7 +211,7 @@ impl Plane {
         }
     }
 
-    /// Where its logs are, if it writes any.
+    /// The folder of its logs, if it writes any.
     pub(super) fn logs(&self) -> Option<PathBuf> {
         match self {
             Self::Mock(_) => None,
@@ -230,7 +227,6 @@ impl Plane {
         }
     }
 
-    /// Stops it.
     pub(super) async fn stop(self) {
         match self {
             Self::Mock(mock) => {
@@ -242,7 +238,7 @@ impl Plane {
     }
 }
 
-/// The subject's token, where a fault replaces it while the subject runs.
+/// The file with the subject's token, if a fault replaces it while the subject runs.
 const TOKEN_FILE: &str = "token";
 
 async fn mock(
@@ -260,7 +256,7 @@ async fn mock(
     config.compress = scenario.compression();
     config.webhook_clock = pace;
     let every = scenario.control_plane.bookmarks_every.0;
-    // What the scenario asks for is mostly less than a server's minute already.
+    // The scenario's interval is mostly less than a server's minute already.
     config.bookmarks_every = if config.compress > 1 { every.min(BOOKMARKS_EVERY / config.compress) } else { every };
     config.history_max_events = HISTORY_EVENTS_MAX;
     config.seed = scenario.seed;
@@ -277,7 +273,7 @@ async fn mock(
     if account.is_limited() {
         config.authorization = mock_kube::Authorization::Rbac;
     }
-    // Else it lies in the kubeconfig: kopf reads no such file.
+    // Otherwise the token lies in the kubeconfig: kopf reads no token file.
     if scenario.faults.iter().any(|fault| fault.name == mock_faults::Name::TokenRotated) {
         config.token_files.insert(account.user.clone(), directory.join(TOKEN_FILE));
     }
@@ -291,8 +287,8 @@ async fn mock(
     Ok(Mock { server, endpoint, epoch, ca_pem: authority.ca_pem().to_owned(), harness_token, account })
 }
 
-/// A token for this run. It guards nothing but loopback ports against mistakes: the process id keeps two runs on one
-/// machine apart.
+/// A token for this run. It only protects loopback ports from mistakes: the process ID keeps two runs on one machine
+/// apart.
 pub(crate) fn token(seed: u64, user: &str) -> String {
     use sha2::Digest;
     let digest = sha2::Sha256::digest(format!("{seed}/{user}/{}", std::process::id()));

@@ -1,7 +1,7 @@
-//! Ports that a subject will listen on: chosen by the harness, told to the subject, bound by it a moment later.
+//! Ports for a subject: the harness chooses one and passes it to the subject, which binds it a moment later.
 //!
-//! Owns that no two runs on one machine choose the same. Until the subject has bound its port, only a name keeps it: a socket in the
-//! kernel's own namespace of names, which is gone with the process, however that ends.
+//! No two runs on one machine choose the same port. Until the subject has bound it, a name reserves it: an abstract
+//! socket of the kernel, which disappears with the process in any case.
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -11,16 +11,16 @@ use std::os::unix::net::{SocketAddr as Name, UnixListener};
 use anyhow::{Context, Result};
 use parking_lot::Mutex;
 
-/// Where outgoing connections get no ports of: below Linux's range for them, which begins at 32768.
+/// Ports below Linux's range for outgoing connections, which begins at 32768.
 const PORTS: std::ops::Range<u16> = 20_000..32_000;
-/// How many of them are tried.
+/// Number of ports that are tried.
 const TRIED: usize = 64;
 
-/// The names of what this process has chosen: a few a run, kept until it ends.
+/// The reservations of this process: a few per run, kept until it ends.
 static KEPT: Mutex<Vec<UnixListener>> = Mutex::new(Vec::new());
 
-/// A port of this machine that is free, and that no other run chooses. Should a stranger bind it before the subject does, the subject says so and
-/// the run ends as "not ready" with its message.
+/// A free port of this machine that no other run chooses. If another program binds it before the subject does, the run
+/// ends as "not ready" with the subject's message.
 pub(crate) fn free_port(at: Ipv4Addr) -> Result<u16> {
     for _ in 0..TRIED {
         let drawn = RandomState::new().build_hasher().finish() % u64::from(PORTS.end - PORTS.start);
@@ -34,7 +34,7 @@ pub(crate) fn free_port(at: Ipv4Addr) -> Result<u16> {
     Ok(listener.local_addr()?.port())
 }
 
-/// The name of a port, if nobody has it and nobody listens there.
+/// The reservation of a port, if no other process holds it and nothing listens there.
 fn keep(at: Ipv4Addr, port: u16) -> Option<UnixListener> {
     let name = Name::from_abstract_name(format!("longhaul/port/{port}")).ok()?;
     let name = UnixListener::bind_addr(&name).ok()?;

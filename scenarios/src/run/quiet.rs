@@ -1,7 +1,8 @@
-//! The quiet: what the subject writes when the load is over and nobody else writes anything.
+//! The quiet time: writes of the subject after the load is over, when nothing else writes.
 //!
-//! Listens with watches of the harness's own, on any control plane: of what is churned, of the subject's children, and, where the control plane
-//! tells who asked what, of whatever else the subject has written. What of it goes on is counted in [`rewrites`], which does no I/O.
+//! The observation uses watches of the harness itself, on any control plane. They cover the churned resources, the
+//! subject's children, and, if the control plane records requests, all other resources that the subject has written.
+//! [`rewrites`] counts the repeated writes and does no I/O.
 
 mod rewrites;
 mod writers;
@@ -22,15 +23,15 @@ use super::listen::{Batch, gather, listen, told};
 use crate::clock::{Clock, millis};
 use crate::scenario::Scenario;
 
-/// Changes that are taken from a watch at a time, and batches that wait to be counted.
+/// The most changes taken from a watch at a time, and the most batches that wait to be counted.
 const BATCH_MAX: usize = 256;
 const BATCHES_MAX: usize = 64;
-/// What a subject may need to catch up with the last writes, where the drain is long enough: the least deadline of events.
+/// Time for a subject to catch up with the last writes, if the drain is long enough: the least deadline of events.
 const CATCH_UP_MAX: Duration = Duration::from_secs(5);
-/// Of a shorter drain so much is left to catch up.
+/// The part of a shorter drain that is left for catching up.
 const CATCH_UP_SHARE: u32 = 3;
 
-/// The watches under way.
+/// The running watches.
 pub(super) struct Quiet {
     stop: oneshot::Sender<()>,
     counts: AbortOnDropHandle<Rewrites>,
@@ -38,7 +39,7 @@ pub(super) struct Quiet {
     tells_writers: bool,
 }
 
-/// The time that is looked at.
+/// The observed time, in milliseconds of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Window {
     pub(super) from_ms: u64,
@@ -46,8 +47,8 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// Of a drain that begins at `drain_ms`: what is left of it when the harness has done its last deed, some time after the load, and the subject
-    /// has had the time to catch up.
+    /// The window of a drain that begins at `drain_ms`: the rest of it after the harness's last change and the time to
+    /// catch up.
     pub(super) fn of(drain_ms: u64, drain: Duration, last_deed: Option<Duration>) -> Self {
         let still = last_deed.unwrap_or_default().min(drain);
         let catch_up = (drain.saturating_sub(still) / CATCH_UP_SHARE).min(CATCH_UP_MAX);
@@ -56,7 +57,7 @@ impl Window {
 }
 
 impl Quiet {
-    /// Begins to listen when the load has ended. None where nothing is churned, or the subject only answers reviews.
+    /// Begins to watch when the load has ended. `None` if nothing is churned, or the subject only answers reviews.
     pub(super) async fn start(
         scenario: &Scenario,
         api: &Api,
@@ -84,7 +85,7 @@ impl Quiet {
             }
             match watch(&one, api, sender.clone()).await {
                 Ok(listens) => listening.push(listens),
-                // What the subject wrote besides may be nothing that can be watched, and nobody asked for it.
+                // Other resources that the subject wrote may not be watchable, and no budget needs them.
                 Err(_) if at >= named => continue,
                 Err(error) => rewrites.lost(format!("{name}: {error}")),
             }
@@ -96,10 +97,10 @@ impl Quiet {
         Some(Self { stop, counts, resources, tells_writers: writers.is_some() })
     }
 
-    /// Ends it, and returns what was written. `writers` are those who asked for it, where that is known.
+    /// Ends the watches and returns the writes. `writers` has the clients that made them, if known.
     pub(super) async fn end(self, writers: Option<&Writers>) -> record::Quiet {
         let Self { stop, counts, resources, tells_writers } = self;
-        // It ends by itself only when every watch was lost.
+        // It ends by itself only if every watch was lost.
         let _ = stop.send(());
         let counted = counts.await;
         let lost = || record::Quiet { unread: Some("the count broke off".to_owned()), ..record::Quiet::default() };
@@ -108,11 +109,11 @@ impl Quiet {
     }
 }
 
-/// A watch of everything that changes from now on.
+/// A watch of all changes from now on.
 async fn watch(resource: &str, api: &Api, changes: mpsc::Sender<Batch>) -> Result<AbortOnDropHandle<()>, audit::Error> {
     let mut config = audit::Config::new(api.clone(), resource);
     config.from_now = true;
-    // The whole object: what of it changes nobody knows before.
+    // It asks for whole objects, because the changing fields are unknown.
     config.fields = vec![String::new()];
     listen(config, BATCH_MAX, changes, |batch| batch).await
 }

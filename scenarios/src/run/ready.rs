@@ -1,4 +1,4 @@
-//! Whether a subject is ready: the service says so itself, a foreign command is known by what it does.
+//! The readiness of a subject: the service reports it itself; a foreign command is judged by its actions.
 
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
@@ -14,45 +14,43 @@ use super::deploy::Rollout;
 use crate::fetch;
 use crate::subject::Line;
 
-/// Time to ask again.
+/// Pause between two checks.
 const READY_POLL: Duration = Duration::from_millis(50);
 
-/// A controller may begin with leases and objects of its own. After so long it is taken as it is.
+/// A controller may begin with leases and objects of its own. After this time it counts as ready anyway.
 const ELSEWHERE_MAX: Duration = Duration::from_secs(15);
 
-/// What the subject has asked the control plane for.
+/// The subject's requests to the control plane so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Asked {
-    /// It has sent no request.
     Nothing,
-    /// Something, but not what is judged.
+    /// The subject has sent requests, but none for a judged resource.
     Else,
-    /// What is judged, or nobody can tell.
+    /// The subject has sent a request for a judged resource, or that is unknown.
     Judged,
 }
 
-/// Where a subject serves reviews.
+/// The address at which a subject serves reviews.
 #[derive(Debug, Clone)]
 pub(super) struct Port {
-    /// Host and port.
     at: String,
-    /// What its certificate must be for.
+    /// The name that its certificate must have.
     name: ServerName<'static>,
-    /// As a message calls it.
+    /// The name in messages.
     called: String,
-    /// Whose certificate it has to show.
+    /// The expected authority of its certificate.
     trusted: &'static str,
 }
 
 impl Port {
-    /// The one that the run gave it.
+    /// The address that the run assigned.
     pub(super) fn ours(address: SocketAddr) -> Self {
         let called = format!("its webhook port $LONGHAUL_WEBHOOK_PORT ({address})");
         let (at, name) = (address.to_string(), ServerName::from(address.ip()));
         Self { at, name, called, trusted: "the certificate of $LONGHAUL_TLS_CERT" }
     }
 
-    /// That of a webhook that runs already.
+    /// The address of a webhook that runs already.
     pub(super) fn theirs(url: &str, server_name: Option<&str>) -> Result<Self> {
         let (host, port) =
             crate::scenario::host_and_port(url).with_context(|| format!("`url: {url}` is no address"))?;
@@ -63,35 +61,33 @@ impl Port {
     }
 }
 
-/// When a subject counts as ready.
+/// The condition for a subject to count as ready.
 #[derive(Debug, Clone)]
 pub(super) enum Ready {
     /// `GET` of this address answers 200.
     Http(SocketAddr, &'static str),
-    /// It has asked the control plane for what is judged and, where it has a webhook, accepts connections there.
+    /// The subject has requested a judged resource and, if it has a webhook, accepts connections there.
     FirstRequest {
         webhook: Option<Port>,
-        /// Whatever it has asked for will do.
+        /// Whether any request is enough.
         any: bool,
     },
     /// `GET` of this page, by host with port and path, answers 200 to 399.
     Page(String, String),
-    /// It has written this line.
     Line(Arc<Line>),
-    /// It answers TLS there, with a certificate that is trusted.
+    /// The subject answers TLS there with a trusted certificate.
     Tls(Port, Arc<ClientConfig>),
-    /// Its Deployments are rolled out.
     Rollout(Arc<Rollout>),
 }
 
 impl Ready {
-    /// By a page of the subject. An error says what is wrong with the address.
+    /// Readiness by a page of the subject. An error describes the mistake in the address.
     pub(super) fn page(url: &str) -> Result<Self, String> {
         let (host, uri) = fetch::page_address(url, "http://127.0.0.1:8081/readyz")?;
         Ok(Self::Page(host, uri.path_and_query().map_or("/", |path| path.as_str()).to_owned()))
     }
 
-    /// Where the subject says how it is, and what it knows.
+    /// The address of the subject's health and state pages.
     pub(super) fn health(&self) -> Option<SocketAddr> {
         match self {
             Self::Http(address, _) => Some(*address),
@@ -109,7 +105,7 @@ pub(super) struct NotReady {
 }
 
 impl NotReady {
-    /// How long it was waited for it.
+    /// The time that the run waited for it.
     pub(super) fn waited_ms(&self) -> u64 {
         crate::clock::millis(self.waited)
     }
@@ -133,7 +129,7 @@ pub(super) async fn wait_until_ready(ready: Ready, deadline: Instant, mut asked:
             Ready::FirstRequest { any: false, .. }
                 if asked() == Asked::Else && asks_since.get_or_insert_with(Instant::now).elapsed() < ELSEWHERE_MAX =>
             {
-                Some("it has not asked for what is judged yet".to_owned())
+                Some("it has not yet requested the judged objects".to_owned())
             }
             Ready::FirstRequest { webhook: Some(port), .. } => match tokio::net::TcpStream::connect(&port.at).await {
                 Ok(_) => None,
@@ -149,7 +145,7 @@ pub(super) async fn wait_until_ready(ready: Ready, deadline: Instant, mut asked:
     }
 }
 
-/// One handshake. An API server trusts the certificate of a webhook or does not ask it.
+/// One handshake. An API server does not call a webhook whose certificate it does not trust.
 async fn tls_ready(port: &Port, config: &Arc<ClientConfig>) -> Result<(), String> {
     let Port { at, name, called, trusted } = port;
     let shake = async {
@@ -163,17 +159,17 @@ async fn tls_ready(port: &Port, config: &Arc<ClientConfig>) -> Result<(), String
         .unwrap_or_else(|_| Err(format!("{called} answers nothing within 2 s")))
 }
 
-/// Whether the service says that it is ready.
+/// Whether the service reports that it is ready.
 pub(super) async fn http_ready(address: SocketAddr, path: &str) -> Result<(), String> {
     probe(&address.to_string(), path, 200..=200).await
 }
 
-/// Whether a page answers as a kubelet wants it.
+/// Whether a page answers as a kubelet requires.
 async fn page_ready(host: &str, path: &str) -> Result<(), String> {
     probe(host, path, 200..=399).await
 }
 
-/// One `GET` over plain HTTP, without a client library: the answer's first line is all that matters.
+/// One `GET` over plain HTTP, without a client library: only the answer's first line matters.
 async fn probe(host: &str, path: &str, well: RangeInclusive<u16>) -> Result<(), String> {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let ask = async {
@@ -208,14 +204,14 @@ mod tests {
         assert_eq!((status("SSH-2.0-x\r\n"), status("HTTP/1.1\r\n"), status("")), (None, None, None));
     }
 
-    /// Something that was asked for is enough where any request is, and is not where what is judged counts.
+    /// A request for another resource is enough with `request: first`, and not enough if a judged resource is required.
     #[tokio::test]
     async fn any_request_is_enough_where_it_is_said() {
         let now = Instant::now();
         let ready = |any| Ready::FirstRequest { webhook: None, any };
         assert!(wait_until_ready(ready(true), now, || Asked::Else).await.is_ok());
         let error = wait_until_ready(ready(false), now, || Asked::Else).await.unwrap_err().to_string();
-        assert!(error.contains("not asked for what is judged"), "{error}");
+        assert!(error.contains("not yet requested the judged objects"), "{error}");
         let error = wait_until_ready(ready(true), now, || Asked::Nothing).await.unwrap_err().to_string();
         assert!(error.contains("no request to the control plane"), "{error}");
     }

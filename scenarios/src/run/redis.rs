@@ -1,6 +1,6 @@
-//! A Redis for a run: the two commands that a cache of verdicts needs, and what can be wrong with it.
+//! A Redis for a run: the two commands that a cache of verdicts needs, and its misbehaviours.
 //!
-//! Owns its socket, what is kept in it, and the rows that prove what was done.
+//! Owns its socket, its values, and the rows that prove the misbehaviours.
 
 mod wire;
 
@@ -24,21 +24,21 @@ use crate::clock::millis;
 use crate::scenario::SharedCache;
 use wire::{Asked, Reply};
 
-/// Connections at one time.
+/// The most connections at one time.
 const CONNECTIONS_MAX: usize = 64;
-/// Values that are kept; the oldest go.
+/// The most values that are kept; the oldest are dropped.
 const VALUES_MAX: usize = 10_000;
-/// The key that the subject authenticates its values with. It is that of one run.
-pub(super) const KEY: &str = "a key of this run, which nobody else has";
-/// `1 | end | code | value`, as the service lays it out, with an end in a hundred years and a code that nobody made.
+/// The key that the subject authenticates its values with, valid for one run.
+pub(super) const KEY: &str = "a key that only this run has, and no other";
+/// A value `1 | end | code | value` in the service's layout, with an end in a hundred years and an invalid code.
 const FORGED_END_MS: u64 = 4_900_000_000_000;
 
-/// The server, and what happens to it.
+/// The server with its planned misbehaviours.
 pub(super) struct Redis {
     address: SocketAddr,
     settings: SharedCache,
     shared: Arc<Shared>,
-    /// Whether it is there.
+    /// Whether it is reachable.
     there: watch::Sender<bool>,
     away: bool,
     done: bool,
@@ -60,7 +60,7 @@ struct Values {
 }
 
 impl Redis {
-    /// Listens on a free port, where the scenario has a shared cache.
+    /// Listens on a free port, if the scenario has a shared cache.
     pub(super) async fn open(settings: Option<SharedCache>) -> Result<Option<Self>> {
         let Some(settings) = settings else { return Ok(None) };
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.context("failed to listen for the cache")?;
@@ -75,12 +75,11 @@ impl Redis {
         json!({"address": address, "plain": true, "keyFile": key_file, "timeout": "1s"})
     }
 
-    /// Where it listens.
     pub(super) fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The rows that say what is planned.
+    /// The rows with the plan.
     pub(super) fn planned(&self) -> Vec<FaultRow> {
         let row = |name, detail: String| row(0, name, FaultEvent::Planned, 0, detail);
         let away = self.settings.away.map(|away| row(CACHE_AWAY, format!("for {}", away.lasts)));
@@ -88,7 +87,7 @@ impl Redis {
         away.into_iter().chain(forges).collect()
     }
 
-    /// Does what is due.
+    /// Performs the actions that are due.
     pub(super) fn tick(&mut self, now_ms: u64) -> Option<FaultRow> {
         let away = self.settings.away.filter(|_| !self.done)?;
         let (from, to) = (millis(away.at.0), millis(away.at.0 + away.lasts.0));
@@ -100,7 +99,7 @@ impl Redis {
         (self.away && now_ms >= to).then(|| self.back(now_ms))
     }
 
-    /// Load is over.
+    /// Ends the misbehaviours when the load is over. Returns the last rows.
     pub(super) fn finish(&mut self, now_ms: u64) -> Vec<FaultRow> {
         let back = (self.away && !self.done).then(|| self.back(now_ms));
         let forged = self.shared.forged.load(Ordering::Relaxed);
@@ -138,7 +137,7 @@ async fn answer(listener: TcpListener, shared: Arc<Shared>, there: watch::Receiv
     accept(listener, CONNECTIONS_MAX, serves).await;
 }
 
-/// Answers one connection until it ends or says what is no command.
+/// Answers one connection until it ends or sends an invalid command.
 async fn serve(stream: TcpStream, shared: &Shared) {
     let mut stream = BufStream::new(stream);
     while let Ok(Some(asked)) = wire::read(&mut stream).await {

@@ -1,7 +1,7 @@
-//! The registration of the subject's webhooks in the control plane: made before the load, removed after it.
+//! The registration of the subject's webhooks in the control plane, made before the load and removed after it.
 //!
-//! Owns the configuration objects, from the manifest and what the scenario says otherwise or from the project's own, waiting until the
-//! API server goes by them, and asking it in the end how often it called each.
+//! Owns the configuration objects, built from the manifest with the scenario's changes, or taken from the project.
+//! Waits until they are in force. In the end it reads the API server's number of calls to each webhook.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -19,19 +19,20 @@ use crate::scenario::{Configuration, ControlPlaneKind, Hook, Install, Registrati
 
 const MUTATING: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
 const VALIDATING: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
-/// kube-apiserver reads the configuration from a cache of its own, which is hardly ever a second behind. A webhook that changes
-/// nothing cannot be told from one that is not asked yet: then this time is waited and no more.
+/// Time for a configuration to come into force: kube-apiserver reads it from a cache, which hardly ever lags by a
+/// second. A webhook without a visible effect cannot be distinguished from one that is not called yet; for it this
+/// whole time passes.
 const EFFECT_LIMIT: Duration = Duration::from_secs(3);
-/// A busy controller manager needs a second or two.
+/// Time limit for service accounts; a busy controller manager needs a second or two.
 const ACCOUNTS_LIMIT: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(50);
-/// Where the service serves reviews.
+/// The service's path for reviews.
 const SERVICE_PATH: &str = "/mutate";
-/// What 1.20 calls a field that it does not know: nothing, it drops it.
+/// The pointer to a field that version 1.20 does not know and silently drops.
 const CONDITIONS: &str = "/webhooks/0/matchConditions";
-/// Metrics of kube-apiserver: how often a webhook was called, and refused; how often it did not answer.
+/// The metric of kube-apiserver with calls to a webhook, by result: admitted, refused, failed.
 const CALLS: &str = "apiserver_admission_webhook_request_total";
-/// The same for one that is older than 1.23 (1.20 was tried), which does not count calls otherwise.
+/// The corresponding metric before version 1.23 (1.20 was tried), which has no other count of calls.
 const DURATIONS: &str = "apiserver_admission_webhook_admission_duration_seconds_count";
 const REJECTED: &str = "apiserver_admission_webhook_rejection_count";
 
@@ -39,22 +40,21 @@ const REJECTED: &str = "apiserver_admission_webhook_rejection_count";
 #[derive(Debug, Clone)]
 pub(super) struct Registration {
     configurations: Vec<Configured>,
-    /// They are the project's own: whatever is written afterwards is shown to them.
+    /// Whether they are the project's own: they review all later writes.
     is_own: bool,
-    /// How long a control plane may take to go by a registration that shows in nothing.
+    /// Time that a control plane may take to apply a registration without a visible effect.
     settle: Duration,
-    /// The control plane gives each namespace an account.
+    /// Whether the control plane creates an account in each namespace.
     makes_accounts: bool,
 }
 
-/// One configuration.
 #[derive(Debug, Clone)]
 struct Configured {
     mutating: bool,
     object: Value,
 }
 
-/// Where the subject serves reviews that are sent to it directly.
+/// The subject's path for direct reviews.
 pub(super) fn path(scenario: &Scenario) -> String {
     let told = scenario.subject.kind().serves().and_then(|serves| serves.path.clone());
     let own = || {
@@ -65,7 +65,7 @@ pub(super) fn path(scenario: &Scenario) -> String {
     told.or_else(own).unwrap_or_else(|| SERVICE_PATH.to_owned())
 }
 
-/// What is known of the webhooks before a run: their names, and why one of them would not be asked.
+/// The facts about the webhooks before a run: their names, and the reason if one would not be called.
 pub(super) fn planned(scenario: &Scenario) -> Vec<WebhookPlan> {
     let Ok(Some(registration)) = Registration::of(scenario, "https://127.0.0.1/", "") else { return Vec::new() };
     let written = written(scenario);
@@ -83,7 +83,7 @@ pub(super) fn planned(scenario: &Scenario) -> Vec<WebhookPlan> {
         .collect()
 }
 
-/// The paths to which reviews are sent without the API server.
+/// The paths of reviews that bypass the API server.
 fn directly(scenario: &Scenario) -> Vec<String> {
     let Some(config) = scenario.admission.as_ref().filter(|config| config.through == Through::Webhook) else {
         return Vec::new();
@@ -97,8 +97,8 @@ fn directly(scenario: &Scenario) -> Vec<String> {
 }
 
 impl Registration {
-    /// The registration that the scenario asks for; `url` is where the API server finds the webhook of a process. That of Pods is
-    /// found through its Service.
+    /// The registration of a scenario. The API server calls the webhook of a process at `url`, and that of Pods through
+    /// its Service.
     pub(super) fn of(scenario: &Scenario, url: &str, ca_pem: &str) -> Result<Option<Self>> {
         let is_mock = scenario.control_plane.kind == ControlPlaneKind::Mock;
         let settle = if is_mock { Duration::ZERO } else { EFFECT_LIMIT };
@@ -111,7 +111,7 @@ impl Registration {
         Ok(Some(Self { configurations, is_own, settle, makes_accounts }))
     }
 
-    /// Whether these are the project's own, so that they have to be there before anything is written.
+    /// Whether these are the project's own, which must exist before anything is written.
     pub(super) fn is_own(&self) -> bool {
         self.is_own
     }
@@ -123,12 +123,12 @@ impl Registration {
         })
     }
 
-    /// Whether creations of this resource are shown to a webhook.
+    /// Whether a webhook reviews creations of this resource.
     pub(super) fn covers(&self, group: &str, plural: &str) -> bool {
         self.hooks().any(|hook| hook.covers("CREATE", group, "v1", plural))
     }
 
-    /// Which writes of a churned resource are shown to one.
+    /// The writes of a churned resource that a webhook reviews.
     pub(super) fn covered(&self, resource: &str) -> loadgen::churn::Covers {
         let Some((group, version, plural)) = crate::scenario::parts(resource) else {
             return loadgen::churn::Covers::default();
@@ -137,8 +137,8 @@ impl Registration {
         loadgen::churn::Covers { create: any("CREATE"), update: any("UPDATE"), delete: any("DELETE") }
     }
 
-    /// Waits until the Pods of a load may be created: a control plane whose accounts are made by a controller lets none be made
-    /// before it has its account.
+    /// Waits until Pods of a load can be created. If a controller creates accounts, a namespace accepts no Pods before
+    /// it has its account.
     pub(super) async fn await_accounts(&self, api: &loadgen::churn::Api, plan: &through::Plan) -> Result<()> {
         if !self.makes_accounts {
             return Ok(());
@@ -156,14 +156,17 @@ impl Registration {
             }
             let path = format!("{accounts}/default");
             while !api.ask(Method::GET, &path, String::new()).await?.0.is_success() {
-                anyhow::ensure!(Instant::now() < deadline, "the namespace {namespace} has got no account for its Pods");
+                anyhow::ensure!(
+                    Instant::now() < deadline,
+                    "the namespace {namespace} has no service account for its Pods"
+                );
                 tokio::time::sleep(POLL).await;
             }
         }
         Ok(())
     }
 
-    /// Registers them, and waits until a Pod in this namespace with this image comes back changed or refused.
+    /// Registers the webhooks, and waits until a Pod with this image in this namespace comes back changed or refused.
     pub(super) async fn install(&self, api: &Api<'_>, probe: Option<(&str, &str)>) -> Result<()> {
         for Configured { mutating, object } in &self.configurations {
             let collection = if *mutating { MUTATING } else { VALIDATING };
@@ -202,7 +205,7 @@ impl Registration {
         Ok(())
     }
 
-    /// How often the API server called each so far, by its own metrics.
+    /// Number of the API server's calls to each webhook, from its own metrics.
     pub(super) async fn asked(&self, api: &Api<'_>) -> Result<Vec<WebhookRow>> {
         let (status, page) = api.ask(Method::GET, "/metrics", String::new()).await?;
         anyhow::ensure!(status.is_success(), "the control plane does not show its metrics: {status}");
@@ -210,7 +213,6 @@ impl Registration {
         Ok(self.hooks().map(|hook| counted(&page, hook.name())).collect())
     }
 
-    /// Removes them.
     pub(super) async fn remove(&self, api: &Api<'_>) -> Result<()> {
         for Configured { mutating, object } in &self.configurations {
             let collection = if *mutating { MUTATING } else { VALIDATING };
@@ -224,7 +226,7 @@ impl Registration {
     }
 }
 
-/// The one of the manifest, with what the scenario says otherwise.
+/// The manifest's configuration with the scenario's changes.
 fn usual(scenario: &Scenario, wanted: &Wanted, url: &str, ca_pem: &str) -> Result<Configured> {
     let reach = if scenario.subject.kind().needs_node() { Reach::Service } else { Reach::Url(url) };
     let configuration = kind::manifests::webhook(ca_pem, reach);
@@ -249,7 +251,7 @@ fn usual(scenario: &Scenario, wanted: &Wanted, url: &str, ca_pem: &str) -> Resul
     Ok(Configured { mutating: true, object })
 }
 
-/// The project's own, at the address of the run and under names that nobody else has.
+/// The project's own configurations, with the address of the run and unused names.
 fn own(scenario: &Scenario, url: &str, ca_pem: &str) -> Result<Vec<Configured>> {
     let base = url.find("://").and_then(|at| url[at + 3..].find('/').map(|end| &url[..at + 3 + end])).unwrap_or(url);
     let in_pods = scenario.subject.kind().needs_node();
@@ -277,7 +279,8 @@ fn own(scenario: &Scenario, url: &str, ca_pem: &str) -> Result<Vec<Configured>> 
     Ok(all)
 }
 
-/// The name, or one like it that was not there yet. A webhook's begins with a label of a domain, and so does this.
+/// The name, or a similar one that is not used yet. The name of a webhook begins with a label of a domain, and so does
+/// this.
 fn unique(known: &mut BTreeSet<String>, name: &str) -> String {
     let mut found = name.to_owned();
     for number in 2.. {
@@ -289,7 +292,7 @@ fn unique(known: &mut BTreeSet<String>, name: &str) -> String {
     found
 }
 
-/// What a page of metrics tells of one webhook.
+/// The figures of one webhook in a metrics page.
 fn counted(page: &str, name: &str) -> WebhookRow {
     let label = format!("name=\"{name}\"");
     let sum = |metric: &str| -> u64 {
@@ -322,7 +325,7 @@ mod tests {
         Registration::of(&scenario, &url, "pem").unwrap().unwrap()
     }
 
-    /// What the scenario says stands instead of the manifest's word, and everything else is the manifest's.
+    /// The scenario's values replace those of the manifest; everything else is the manifest's.
     #[test]
     fn the_manifest_is_used_but_for_what_the_scenario_says() {
         let usual = registration("webhook");
@@ -347,7 +350,7 @@ mod tests {
         assert!(told.covers("", "pods") && !told.covers("apps", "deployments"));
     }
 
-    /// Nothing of a project's own configurations is changed but where they live and what they are called.
+    /// In a project's own configurations only the address and the names change.
     #[test]
     fn own_configurations_stay_as_they_are() {
         let folder = tempfile::tempdir().unwrap();
@@ -398,7 +401,7 @@ mod tests {
                 .unmatched
                 .as_ref()
                 .unwrap()
-                .starts_with("its rules (CREATE caches.cache.example.com) match nothing"),
+                .starts_with("its rules (CREATE caches.cache.example.com) match no written object"),
             "{planned:?}"
         );
     }

@@ -1,4 +1,4 @@
-//! What the subject asked of the mock, on its way into the record.
+//! The subject's requests to the mock, and their rows in the record.
 
 use std::time::Duration;
 
@@ -13,27 +13,26 @@ use super::quiet::Writers;
 use crate::clock::Clock;
 use crate::scenario::Scenario;
 
-/// Commits that are read at a time.
+/// The most commits that are read at a time.
 const COMMITS_MAX: usize = 4096;
 
-/// Takes the requests from the mock, and counts those that follow what is judged, because the record does not keep all of a
-/// long run.
+/// Takes the requests from the mock. It counts those that follow judged resources itself, because the record of a long
+/// run does not keep all of them.
 pub(super) struct Requests {
-    /// Names of what is judged.
+    /// Names of judged resources.
     judged: Vec<String>,
-    /// Lists and watches of it since the last row of intervals; none when not each of them was seen.
+    /// Lists and watches of judged resources since the last interval row; `None` if some of them were not recorded.
     follows: Option<u64>,
-    /// The newest of them, for the stories of anomalies.
+    /// The latest of them, for the stories of anomalies.
     newest: Requested,
-    /// What it wrote.
     writers: Writers,
-    /// What it tried in vain.
+    /// Its refused writes.
     failing: Failing,
-    /// What it did to objects of others, and the commits that tell whose they are.
+    /// Its changes to foreign objects, and the commits that show their ownership.
     foreign: Option<(Foreign, Tail)>,
 }
 
-/// What went to the subject on watches of the mock.
+/// The mock's deliveries to the subject on watches.
 struct OnWatches<'a> {
     mock: &'a Mock,
     subject: &'a str,
@@ -41,13 +40,13 @@ struct OnWatches<'a> {
 }
 
 impl Requests {
-    /// Nothing seen yet of the subject of a scenario.
+    /// An empty state for a scenario's subject.
     pub(super) fn new(scenario: &Scenario, plane: &Plane) -> Self {
         let foreign = plane.mock().and_then(|mock| Some((Foreign::of(scenario)?, mock.server.tail())));
         Self { foreign, ..Self::over(&scenario.judged()) }
     }
 
-    /// Nothing seen yet of `judged` (names and spellings).
+    /// An empty state for `judged` (names and spellings).
     fn over(judged: &[(String, String)]) -> Self {
         Self {
             judged: judged.iter().map(|(name, _)| name.clone()).collect(),
@@ -59,7 +58,7 @@ impl Requests {
         }
     }
 
-    /// Reads what was committed, so that the control plane need not remember it.
+    /// Reads the commits, so that the control plane can forget them.
     fn read_commits(&mut self) {
         let Some((foreign, tail)) = &mut self.foreign else { return };
         loop {
@@ -67,14 +66,13 @@ impl Requests {
                 Ok(batch) if batch.is_empty() => return,
                 Ok(batch) => batch.iter().for_each(|entry| foreign.commit(entry)),
                 Err(overrun) => {
-                    foreign
-                        .lost(format!("the harness fell behind the commits, {} of them are not known", overrun.lost));
+                    foreign.lost(format!("the harness fell behind the commits, and missed {} of them", overrun.lost));
                 }
             }
         }
     }
 
-    /// What the subject did to objects of others, once.
+    /// The subject's changes to foreign objects; returned once.
     pub(super) fn take_foreign(&mut self) -> Option<record::Foreign> {
         self.read_commits();
         self.foreign.take().map(|(mut foreign, _)| foreign.take())
@@ -88,11 +86,11 @@ impl Requests {
         };
         let (facts, lost) = mock.server.take_requests(plane.subject());
         writer.requests_lost(lost);
-        // Whatever these requests wrote is among the commits by now.
+        // The commits of these requests are available by now.
         self.read_commits();
         let wire = OnWatches { mock, subject: plane.subject(), clock };
         if let Some((foreign, _)) = self.foreign.as_mut().filter(|_| lost > 0) {
-            foreign.lost(format!("the harness fell behind the subject's requests, {lost} of them are not known"));
+            foreign.lost(format!("the harness fell behind the subject's requests, and missed {lost} of them"));
         }
         let at_ms = |us: u64| clock.at_ms(mock.epoch + Duration::from_micros(us));
         let mut rows = Vec::with_capacity(facts.len());
@@ -111,28 +109,28 @@ impl Requests {
         rows.into_iter().try_for_each(|row| writer.request(row))
     }
 
-    /// What the subject wrote, for who takes it away for a while.
+    /// The subject's writers, for a caller that takes them away for a while.
     pub(super) fn writers(&mut self) -> &mut Writers {
         &mut self.writers
     }
 
-    /// What the subject tried in vain, for who takes it away at the end.
+    /// The subject's refused writes, for a caller that takes them away at the end.
     pub(super) fn failing(&mut self) -> &mut Failing {
         &mut self.failing
     }
 
-    /// Goes on with what was taken away, and with what was written meanwhile.
+    /// Continues with the returned writers and the writes made meanwhile.
     pub(super) fn go_on(&mut self, writers: Writers) {
         let meanwhile = std::mem::replace(&mut self.writers, writers);
         self.writers.extend(meanwhile);
     }
 
-    /// The newest requests that were answered or ended.
+    /// The latest requests that were answered or ended.
     pub(super) fn newest(&self) -> &Requested {
         &self.newest
     }
 
-    /// A list, or a watch at its begin: one that was accepted comes again when it ends.
+    /// Whether this is a list, or the begin of a watch. An accepted watch is reported again when it ends.
     fn is_begun(&self, row: &RequestRow) -> bool {
         let begun = match row.verb {
             Verb::List => true,
@@ -142,7 +140,7 @@ impl Requests {
         begun && self.judged.contains(&row.resource)
     }
 
-    /// Lists and watches of what is judged since the last call; none when not each of them was seen.
+    /// Lists and watches of judged resources since the last call; `None` if some of them were not recorded.
     pub(super) fn take_follows(&mut self) -> Option<u64> {
         let known = !self.judged.is_empty();
         self.follows.replace(0).filter(|_| known)
@@ -166,7 +164,7 @@ fn row(fact: &mock_kube::RequestFact, at_ms: impl Fn(u64) -> u64) -> RequestRow 
     let verb = verb(asked.verb);
     let mock_kube::RequestFact { number, record, about, ended, objects_us, said } = fact.clone();
     let said = said.as_deref();
-    // The path of a creation names no object. Where the namespace is missing the answer is about that.
+    // The path of a creation names no object. If the namespace is missing, the answer names the namespace.
     let is_object = |said: &&mock_kube::Said| verb == Verb::Create && asked.namespace.as_ref() != Some(&said.name);
     let created = said.filter(is_object).map(|said| said.name.clone());
     RequestRow {

@@ -1,8 +1,8 @@
-//! Commits of a store that goes back in time: what a restore from an older state means for each object.
+//! Commits of a store that goes back in time: the effect of a restore on each object.
 //!
-//! Owns an order of commits that goes on rising although revisions are handed out a second time, and the commits that nobody
-//! made: an object that the older state did not have is gone, one that it had in another version has that one again. Pure. Used
-//! only where a scenario plays `rewind`, because it keeps the versions of every object.
+//! Owns an order of commits that keeps rising although revisions are used a second time. It adds the commits that a
+//! restore implies: an object that the older state did not have is deleted, and one that it had in another version has
+//! that version again. Pure. Used only for scenarios with `rewind`, because it keeps the versions of every object.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -12,10 +12,10 @@ use facts::{Change, Commit, Order, Progress, Revision, Uid};
 
 use super::entry::Entry;
 
-/// Versions that are kept; a scenario that restores has a few hundred.
+/// The most versions that are kept; a scenario with restores has a few hundred.
 const VERSIONS_MAX: usize = 200_000;
 
-/// What was committed so far, by uid.
+/// The commits so far, by uid.
 #[derive(Debug, Default)]
 pub(super) struct Past {
     order: Order,
@@ -24,16 +24,16 @@ pub(super) struct Past {
     objects: BTreeMap<Uid, Vec<Known>>,
 }
 
-/// One version, enough to commit it again.
+/// One version, with all that is needed to commit it again.
 #[derive(Debug, Clone)]
 struct Known {
-    /// Its revision as the store counts.
+    /// Its revision as a number of the store.
     number: u64,
     commit: Commit,
 }
 
 impl Past {
-    /// Gives commits their order, and puts in what restores between them mean.
+    /// Gives commits their order, and adds the commits that restores imply.
     pub(super) fn enter(
         &mut self,
         batch: Vec<Entry>,
@@ -52,7 +52,7 @@ impl Past {
         Ok(all)
     }
 
-    /// Puts in what restores up to this timeline mean.
+    /// Adds the commits that restores up to this timeline imply.
     pub(super) fn catch_up(
         &mut self,
         rewinds: &[mock_kube::Rewound],
@@ -70,7 +70,7 @@ impl Past {
                 };
                 versions.retain(|version| version.number <= rewound.to);
                 let change = match (versions.last(), newest.commit.change) {
-                    // It came and went meanwhile.
+                    // It was created and deleted meanwhile.
                     (None, Change::Deleted) => continue,
                     (None, _) => Change::Deleted,
                     (Some(_), Change::Deleted) => {
@@ -97,7 +97,7 @@ impl Past {
         if self.versions > VERSIONS_MAX {
             bail!("more than {VERSIONS_MAX} versions in a scenario that restores an older state: write less");
         }
-        // Only of the mock, whose revisions are numbers.
+        // This is only used with the mock, whose revisions are numbers.
         let known = Known { number: commit.revision.number().unwrap_or_default(), commit: commit.clone() };
         self.objects.entry(commit.uid.clone()).or_default().push(known);
         Ok(())

@@ -1,7 +1,8 @@
-//! Siblings: how many children each parent has at any time, from the first of them to the end of the run, and which of them outlive it.
+//! Siblings: the number of children of each parent at any time, from the first child to the end of the run, and the
+//! children that outlive their parents.
 //!
-//! Listens with watches of the harness's own, one for the parents and one for each kind of children, on any control plane. What is counted, and
-//! when it is too much, is in [`census`], which does no I/O.
+//! The count uses watches of the harness itself, one for the parents and one for each kind of children, on any control
+//! plane. [`census`] counts, decides when there are too many, and does no I/O.
 
 mod census;
 mod orphans;
@@ -20,30 +21,29 @@ use super::listen::{Batch, gather, listen, told};
 use crate::clock::Clock;
 use crate::scenario::Scenario;
 
-/// Changes that are taken from a watch at a time, and batches that wait to be counted.
+/// The most changes that are taken from a watch at a time, and the most batches that wait to be counted.
 const BATCH_MAX: usize = 1024;
 const BATCHES_MAX: usize = 64;
-/// Where an object says that it is going, what keeps it then, whose it is, and by which label.
+/// Pointers to an object's deletion mark, its finalizers, its owners, and its labels.
 const FINALIZERS: &str = "/metadata/finalizers";
 const GOING: &str = "/metadata/deletionTimestamp";
 const OWNERS: &str = "/metadata/ownerReferences";
 const LABELS: &str = "/metadata/labels";
 
-/// What the watch of the parents, or of a kind of children, brings.
+/// A batch of the parents' watch, or of the watch of a kind of children.
 type Reported = (Option<usize>, Batch);
 
-/// The census under way.
 pub(super) struct Siblings {
     stop: oneshot::Sender<()>,
     counts: AbortOnDropHandle<(Census, Clock)>,
 }
 
 impl Siblings {
-    /// Begins before the first object is made. None where the scenario names no children.
+    /// Begins before the first object is created. `None` if the scenario names no children.
     pub(super) async fn start(scenario: &Scenario, api: &Api, clock: Clock) -> Result<Option<Self>> {
         let kinds = scenario.subject.children.to_vec();
         let Some((parents, _)) = churned(scenario).filter(|_| !kinds.is_empty()) else { return Ok(None) };
-        let spelled = all_spelled(scenario).into_iter().next().context("nobody writes the parents of the children")?;
+        let spelled = all_spelled(scenario).into_iter().next().context("no load writes the parents of the children")?;
         let entries: Vec<Option<String>> = kinds.iter().map(|kind| kind.per_entry.clone()).collect();
         let (sender, changes) = mpsc::channel(BATCHES_MAX);
         let mut listening = Vec::new();
@@ -64,9 +64,9 @@ impl Siblings {
         Ok(Some(Self { stop, counts: AbortOnDropHandle::new(counts) }))
     }
 
-    /// Ends it, and returns what was counted. A child may outlive its parent by `grace_ms`.
+    /// Ends the census and returns its result. A child may outlive its parent by `grace_ms`.
     pub(super) async fn end(self, grace_ms: u64) -> Vec<record::Siblings> {
-        // It ends by itself only when every watch was lost.
+        // It ends by itself only if every watch was lost.
         let _ = self.stop.send(());
         self.counts.await.map(|(census, clock)| census.finish(clock.now_ms(), grace_ms)).unwrap_or_default()
     }

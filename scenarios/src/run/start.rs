@@ -1,5 +1,5 @@
-//! Before the run: the world, the plans, the subject's wiring and the manifest. Nothing of the subject has been started
-//! when this is done, so every error here is an error of the scenario or of the machine.
+//! Before the run: prepares the world, the plans, the subject's wiring and the manifest. Nothing of the subject has
+//! been started when this is done, so every error here is an error of the scenario or of the machine.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::DirBuilderExt as _;
@@ -14,11 +14,13 @@ mod wiring;
 
 use super::alerts::Receiver;
 use super::attach::Who;
+use super::attacks::AttackPlan;
 use super::calls::{self, Door};
 use super::crew::{self, Crew};
 use super::feed::Feed;
 use super::front::Front;
 use super::load::LoadPlan;
+use super::mounted::Mounted;
 use super::ports::free_port;
 use super::ready::Ready;
 use super::redis::Redis;
@@ -27,7 +29,7 @@ use super::validators::Validators;
 use super::world::World;
 use super::{Options, manifest, payloads};
 use crate::clock::Clock;
-use crate::mounted::Mounted;
+
 use crate::private;
 use crate::scenario::{self, METRICS_PORT, Scenario};
 use crate::witness::{self, Reported, Reporter, Scene};
@@ -35,7 +37,7 @@ use crate::witness::{self, Reported, Reporter, Scene};
 pub(super) use wiring::Again;
 use wiring::{Reviews, command_line, digest, port, reviews, who, with_port};
 
-/// Runs of one scenario and seed that may start in the same second in one folder.
+/// The most runs of one scenario and seed that may start within the same second in one folder.
 const SAME_SECOND_MAX: u32 = 100;
 
 /// Everything that is ready before the subject starts.
@@ -47,32 +49,31 @@ pub(super) struct Prepared<'a> {
     pub(super) load: LoadPlan,
 }
 
-/// How the subject is started, known to be ready, and heard.
+/// The subject's start, its readiness, and its witness.
 pub(super) struct SubjectPlan<'a> {
     pub(super) who: Who,
     pub(super) ready: Ready,
     pub(super) reported: Reported,
     pub(super) reporter: Reporter,
-    /// Listens for what the subject proves.
+    /// Receives the subject's observations.
     pub(super) witness: witness::Open,
     pub(super) clock: Clock,
-    /// Where commits come from.
+    /// The source of commits.
     pub(super) feed: Feed,
-    /// How it is started once more.
+    /// The way to start it once more.
     pub(super) again: Again<'a>,
-    /// The address in front of its processes, where there are several.
+    /// The address in front of its processes, if there are several.
     pub(super) front: Option<Arc<Front>>,
-    /// What of its own metrics is followed.
+    /// The subject's own metrics that are read.
     pub(super) metrics: Option<MetricsPlan>,
-    /// Who is told of decisions.
+    /// The receiver of alerts.
     pub(super) receiver: Option<Arc<Receiver>>,
-    /// Where it keeps verdicts.
+    /// The cache in which it keeps verdicts.
     pub(super) redis: Option<Redis>,
-    /// Where its validators are.
+    /// The subject's validators, and the disturbances planned for them.
     pub(super) validators: Validators,
 }
 
-/// Prepares a run.
 pub(super) async fn prepare(options: &Options) -> Result<Prepared<'_>> {
     let scenario = &options.source.scenario;
     crew::check(scenario)?;
@@ -92,7 +93,7 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared<'_>> {
     let cache = Redis::open(scenario.shared_cache).await?;
     let redis = cache.as_ref().map(Redis::address);
     let validators = Validators::open(scenario).await?;
-    let mounted = mounted(scenario, &world)?;
+    let mounted = mounted(scenario, &world).await?;
     let (first, health) = (None, None);
     let mut again = Again {
         options,
@@ -120,7 +121,7 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared<'_>> {
     let front = front(scenario, webhook, machine).await?;
     let is_told = scenario.subject.kind().ready().is_some() || scenario.subject.watches_nothing();
     if super::timeline::begins_before(&scenario.faults) && !is_told {
-        // What it says of itself may wait for the very list that a fault holds back.
+        // The subject's own report of readiness may wait for the very list that a fault holds back.
         let port = port(scenario, webhook)?.filter(|_| scenario.admission.is_some());
         ready = Ready::FirstRequest { webhook: port, any: false };
     }
@@ -141,7 +142,8 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared<'_>> {
     let goes_back = scenario.faults.iter().any(|fault| fault.name == mock_faults::Name::Rewind);
     let looks = scenario.looks();
     let feed = Feed::follow(&world.plane, world.api(), &judged, looks, goes_back).await?;
-    // After the feed, so that the first objects are commits as well; before the subject, which has to find them.
+    // This comes after the feed, so that the first objects are commits as well, and before the subject, which has to
+    // find them.
     load.script = script(scenario, &world).await?;
     load.calls = calls::filled(calls, &world).await?;
     load.crew = Crew::open(scenario, &world).await?;
@@ -164,8 +166,8 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared<'_>> {
     Ok(Prepared { directory, manifest, world, subject, load })
 }
 
-/// What of the subject's own metrics is followed. The service has a page of them; where its processes follow each other, each has
-/// another, and none is followed unless the scenario says where.
+/// The subject's own metrics that are read. The service has a metrics page. If processes follow each other, each has a
+/// different page, and none is read unless the scenario names one.
 fn metrics(scenario: &Scenario, health: Option<SocketAddr>, port: Option<u16>) -> Option<MetricsPlan> {
     let subject = &scenario.subject;
     let own = health.filter(|_| subject.upkeep().restarts.is_none()).map(|address| format!("http://{address}/metrics"));
@@ -177,19 +179,19 @@ fn metrics(scenario: &Scenario, health: Option<SocketAddr>, port: Option<u16>) -
 }
 
 /// The folders in the place of a kubelet's mounts, where the subject has such.
-fn mounted(scenario: &Scenario, world: &World) -> Result<Option<Mounted>> {
+async fn mounted(scenario: &Scenario, world: &World) -> Result<Option<Mounted>> {
     let Some(wanted) = scenario.subject.kind().mounts() else { return Ok(None) };
     let kubeconfig = std::fs::read_to_string(world.kubeconfig()?).context("the kubeconfig could not be read again")?;
-    Mounted::open(wanted, &world.folder("mounts"), world.api(), &kubeconfig).map(Some)
+    Mounted::open(wanted, &world.folder("mounts"), world.api(), &kubeconfig).await.map(Some)
 }
 
-/// A port for the metrics, where the scenario names the variable instead.
+/// A port for the metrics, if the scenario names a variable instead of an address.
 fn metrics_port(scenario: &Scenario) -> Result<Option<u16>> {
     let url = scenario.subject.metrics.as_ref().and_then(|metrics| metrics.url.as_ref());
     url.filter(|url| url.contains(METRICS_PORT)).map(|_| free_port(Ipv4Addr::LOCALHOST)).transpose()
 }
 
-/// The address in front of the subject's processes, where one follows the other.
+/// The address in front of the subject's processes, if they follow each other.
 async fn front(scenario: &Scenario, webhook: Option<SocketAddr>, machine: Ipv4Addr) -> Result<Option<Arc<Front>>> {
     if scenario.subject.upkeep().restarts.is_none() {
         return Ok(None);
@@ -201,7 +203,7 @@ async fn front(scenario: &Scenario, webhook: Option<SocketAddr>, machine: Ipv4Ad
     Ok(Some(Arc::new(front)))
 }
 
-/// Makes the run's directory. Two runs of one scenario that start in the same second get different names.
+/// Creates the run's directory. Two runs of one scenario that start within the same second get different names.
 fn directory(runs: &Path, manifest: &mut Manifest) -> Result<PathBuf> {
     std::fs::create_dir_all(runs).with_context(|| format!("failed to make the folder {}", runs.display()))?;
     let id = manifest.run_id.clone();
@@ -253,19 +255,20 @@ fn load_plan(
         }
         _ => None,
     };
+    let attacks = admission.as_ref().and_then(|(_, target)| AttackPlan::new(scenario, target, &world.images));
     let mut churn =
         loadgen::churn::Plan::all(&scenario.churn, scenario.seed, length).context("failed to plan the churn")?;
     if let Some(registration) = &registration {
         churn = churn.into_iter().map(|plan| judged(plan, registration)).collect();
     }
     if world.plane.mock().is_none() {
-        // A real control plane has no inside view: what churn wrote is the second witness beside the audit.
+        // A real control plane has no inside view, so the churn's own account of its writes complements the audit.
         churn = churn.into_iter().map(loadgen::churn::Plan::recording_writes).collect();
     }
-    Ok(LoadPlan { admission, crew: None, registration, churn, script: None, calls: None })
+    Ok(LoadPlan { admission, crew: None, attacks, registration, churn, script: None, calls: None })
 }
 
-/// The answers of webhooks of one's own are judged; what those for images say to churn, which they are not shown, is not.
+/// The answers of the subject's own webhooks are judged. Webhooks for images do not review churn.
 fn judged(plan: loadgen::churn::Plan, registration: &Registration) -> loadgen::churn::Plan {
     if !registration.is_own() {
         return plan;
@@ -274,7 +277,7 @@ fn judged(plan: loadgen::churn::Plan, registration: &Registration) -> loadgen::c
     plan.judging(covers)
 }
 
-/// Makes the objects of the script.
+/// Creates the objects of the script.
 async fn script(scenario: &Scenario, world: &World) -> Result<Option<Script>> {
     let Some(config) = &scenario.script else { return Ok(None) };
     let mut plan = script::Plan::build(config, scenario.seed).context("failed to plan the script")?;

@@ -1,4 +1,4 @@
-//! A subject on its feet in a world of its own, without a run: no ledger, no faults, no verdict. For what compares two of them.
+//! A running subject in its own world, without a run: no ledger, no faults, no verdict. Comparisons use two of them.
 
 use std::time::{Duration, Instant};
 
@@ -33,52 +33,51 @@ pub(crate) struct Testbed<'a> {
     scenario: &'a Scenario,
     world: World,
     subject: Running,
-    /// Where it answers reviews; none where it is sent none.
+    /// Its review endpoint; `None` if it gets no reviews.
     target: Option<Target>,
-    /// The SHA-256 of its program.
     pub(crate) digest: Option<String>,
-    /// What of the commits it has seen.
+    /// The commits that it has seen.
     account: Shared,
-    /// What stands before its validators.
+    /// The proxies of its validators.
     _validators: Validators,
     /// Keeps the witness listening, and its channel from filling up.
     _witness: (Reporter, Open, AbortOnDropHandle<()>),
 }
 
-/// How a while of churn is played.
+/// Settings of a period of churn.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct While {
-    /// The same seed makes the same changes.
+    /// Equal seeds make equal changes.
     pub(crate) seed: u64,
-    /// Lags are measured after so long.
+    /// Time before lags are measured.
     pub(crate) settle: Duration,
-    /// How long the churn takes, without its fill and its end.
+    /// Length of the churn, without its fill and its end.
     pub(crate) length: Duration,
-    /// How long its end, and the subject after it, may take.
+    /// Longest time for its end and for the subject after it.
     pub(crate) patience: Duration,
 }
 
-/// What a while of churn was, what it cost, and what was seen of it.
+/// Work, cost and observations of a period of churn.
 pub(crate) struct Events {
-    /// Changes that the harness made: each is an event for whoever watches.
+    /// Number of changes by the harness; each is an event for watchers.
     pub(crate) changes: u64,
-    /// Distinct objects among them.
+    /// Number of distinct objects among them.
     pub(crate) objects: u64,
-    /// The share of the versions to be seen that was missed, or seen late or in a wrong order; none where nobody could tell.
+    /// The share of versions that were missed, late or out of order; `None` if the witness cannot observe that.
     pub(crate) failed: Option<f64>,
-    /// From commit to observation.
+    /// Times from commit to observation.
     pub(crate) lags: Vec<Duration>,
-    /// How late the harness itself was, at the 99th percentile.
+    /// Lateness of the harness itself, at the 99th percentile.
     pub(crate) lateness_us: u64,
-    /// Bytes between the subject and the control plane, both ways; none where nobody counts them.
+    /// Bytes between the subject and the control plane, both directions; `None` if they are not counted.
     pub(crate) bytes: Option<u64>,
-    /// Changes that the control plane did not take, with an example.
+    /// Changes that the control plane refused, with an example.
     pub(crate) refused: (u64, Option<String>),
     pub(crate) cpu_ns: u64,
 }
 
 impl<'a> Testbed<'a> {
-    /// Starts world and subject, and waits until that is ready. What it logs goes to the folder that the options name.
+    /// Starts world and subject, and waits until the subject is ready. Its log goes to the folder in the options.
     pub(crate) async fn up(options: &'a Options) -> Result<Self> {
         let scenario = &options.source.scenario;
         if scenario.admission.as_ref().is_some_and(|config| config.workers.is_some()) {
@@ -96,7 +95,7 @@ impl<'a> Testbed<'a> {
                 );
             }
         };
-        // What is registered for images is not shown to churn.
+        // Webhooks for images do not review churn.
         let registration = load.registration.filter(Registration::is_own);
         let Who::Started(launches) = plan.who else {
             world.stop().await;
@@ -164,14 +163,14 @@ impl<'a> Testbed<'a> {
         }
     }
 
-    /// Registers webhooks of its own, so that what is churned goes through them.
+    /// Registers the subject's own webhooks, so that they review the churn.
     async fn register(&self, registration: Option<&Registration>) -> Result<()> {
         let Some(registration) = registration else { return Ok(()) };
         let api = self.world.api();
         registration.install(&install::Api::from(&api), None).await
     }
 
-    /// Reviews for it: this load with this seed, over the images of its registry.
+    /// The plan of reviews with this load and seed, over the images of its registry.
     pub(crate) async fn plan(&self, config: &Config, seed: u64, length: Duration) -> Result<Plan> {
         let failed = "failed to plan the load";
         if self.scenario.subject.has_own_policy() {
@@ -181,7 +180,7 @@ impl<'a> Testbed<'a> {
         self.prepared(Plan::build(config, seed, length, &images).context(failed)?).await
     }
 
-    /// The plan as its webhooks that change objects have it.
+    /// The plan, adjusted for webhooks that change objects.
     async fn prepared(&self, plan: Plan) -> Result<Plan> {
         plan.settled(self.target()?).await.context("failed to plan the load")
     }
@@ -191,7 +190,7 @@ impl<'a> Testbed<'a> {
         config.objects.iter().any(|own| !own.made) || !self.scenario.subject.has_own_policy()
     }
 
-    /// The fingerprint of these reviews. Where the registry listens is another place for each subject, and is left out of it.
+    /// The fingerprint of these reviews. It leaves out the registry's address, which differs between subjects.
     pub(crate) fn fingerprint(&self, config: &Config, seed: u64, length: Duration) -> Result<String> {
         if self.scenario.subject.has_own_policy() {
             let plan = Plan::for_any_webhook(config, seed, length).context("failed to plan the load")?;
@@ -206,20 +205,22 @@ impl<'a> Testbed<'a> {
         Ok(Plan::build(config, seed, length, &images).context("failed to plan the load")?.fingerprint())
     }
 
-    /// Churns objects, removes them, and tells what that was and what the subject saw of it; none where the scenario has no churn.
+    /// Churns objects, removes them, and returns the work with the subject's observations; `None` if the scenario has
+    /// no churn.
     pub(crate) async fn events(&self, how: While) -> Result<Option<Events>> {
         if self.scenario.churn.is_empty() {
             return Ok(None);
         }
         let plans = churns(self.scenario, how)?;
-        let usage = || Usage::read(self.pid()).context("the subject has no process any more");
+        let usage = || Usage::read(self.pid()).context("the subject no longer has a process");
         self.account.lock().begin();
         let (before, bytes) = (usage()?, self.world.bytes());
         let mut all = Vec::new();
         for plan in plans {
             all.push(Churn::fill(plan, &self.world.api()).await.context("failed to start the churn")?);
         }
-        // What there is to do for objects that are just made, or about to go, depends on how soon they go: all of it is done first.
+        // The work for objects that were just created, or are about to be deleted, depends on their lifetime, so all of
+        // it is done first.
         self.settled(how.patience).await;
         let filled: u64 = all.iter().map(|churn| churn.take().objects_total).sum();
         let begin = Instant::now();
@@ -244,7 +245,7 @@ impl<'a> Testbed<'a> {
         let cpu_ns = usage()?.cpu_ns_since(&before);
         let Seen { counts, lags, broken } = self.account.lock().finish(self.holes());
         if let Some(why) = broken {
-            bail!("what the subject saw cannot be told any more: {why}");
+            bail!("the subject's observations can no longer be read: {why}");
         }
         let lateness_us = if made.lateness.is_empty() { 0 } else { made.lateness.value_at_quantile(0.99) };
         Ok(Some(Events {
@@ -259,14 +260,14 @@ impl<'a> Testbed<'a> {
         }))
     }
 
-    /// The fingerprint of what is churned; none where nothing is.
+    /// The fingerprint of the churn; `None` if there is none.
     pub(crate) fn fingerprint_of_events(&self, how: While) -> Result<Option<String>> {
         let plans = churns(self.scenario, how)?;
         let prints: Vec<String> = plans.iter().map(churn::Plan::fingerprint).collect();
         Ok((!prints.is_empty()).then(|| prints.join("-")))
     }
 
-    /// Waits until all was seen and nothing goes between it and the control plane any more, or nothing more is seen.
+    /// Waits until all versions are seen and the traffic with the control plane has stopped, or no progress is made.
     async fn settled(&self, patience: Duration) {
         let now = Instant::now();
         let (until, mut heard, mut moved) = (now + patience, (0, now), (None, now));
@@ -286,7 +287,7 @@ impl<'a> Testbed<'a> {
         }
     }
 
-    /// The holes in its stream that lists closed since the last look.
+    /// The gaps in its stream that lists closed since the last look.
     fn holes(&self) -> Vec<Hole> {
         let Some(mock) = self.world.plane.mock() else { return Vec::new() };
         let hole = |gap: mock_kube::Gap| {
@@ -296,39 +297,36 @@ impl<'a> Testbed<'a> {
         mock.server.gaps(self.world.plane.subject()).into_iter().map(hole).collect()
     }
 
-    /// Where it answers reviews.
     pub(crate) fn target(&self) -> Result<&Target> {
         self.target.as_ref().context("it is sent no reviews")
     }
 
-    /// The root of its processes.
     pub(crate) fn pid(&self) -> u32 {
         self.subject.pid()
     }
 
-    /// How it has exited, with its last words, if it has.
+    /// How it exited, with its last output, if it has.
     pub(crate) async fn exited(&mut self) -> Option<String> {
         let status = self.subject.exited()?;
         Some(format!("{status}. Its last words: {}", self.subject.last_words().await))
     }
 
-    /// Stops it, and takes its world down.
     pub(crate) async fn down(mut self) {
         self.subject.stop(self.scenario.subject.upkeep().stop_timeout()).await;
         self.world.stop().await;
     }
 }
 
-/// How often a subject that is starting is looked at.
+/// Interval of checks on a starting subject.
 const EXIT_POLL: Duration = Duration::from_millis(50);
-/// How often one that has something to do is.
+/// Interval of checks on a busy subject.
 const POLL: Duration = Duration::from_millis(20);
-/// Between a subject that has done its work and the control plane nothing goes for so long.
+/// Time without traffic after which a subject counts as done.
 const QUIET: Duration = Duration::from_millis(100);
-/// Who has said nothing for so long after the last change has nothing more to say.
+/// Time after the last change after which a silent subject has nothing more to report.
 const SILENCE_MAX: Duration = Duration::from_secs(1);
 
-/// What is churned in a while.
+/// The plans of a period of churn.
 fn churns(scenario: &Scenario, how: While) -> Result<Vec<churn::Plan>> {
     churn::Plan::all(&scenario.churn, how.seed, how.length).context("failed to plan the churn")
 }
@@ -349,7 +347,8 @@ fn account_of(
     Account::new(config, Claims::of(commits), clock, feed.is_at_hand())
 }
 
-/// The share of the versions that something went wrong with. What was never committed is left out: it may be a late word of the while before.
+/// The share of versions with a mistake. Uncommitted versions are left out: they may be late reports of an earlier
+/// period.
 fn failed(counts: &reports::record::EventCounts, sees: Sees) -> Option<f64> {
     let told = sees != Sees::NOTHING && counts.commits > 0;
     let lost = counts.missed + counts.ghost + counts.identity_swap + counts.late + counts.late_ghost;

@@ -1,6 +1,7 @@
-//! When which fault begins and ends, and when its canaries are written. Pure: time and hits come in, actions come out.
+//! The times at which faults begin and end and canaries are written. Pure: times and hits go in, actions come out.
 //!
-//! Owns the canaries, and how long a moment is; `at`, `when` and `for` belong to [`Schedule`]. It must not begin anything itself.
+//! Owns the canaries, and the length of a moment; `at`, `when` and `for` belong to [`Schedule`]. It must not begin
+//! anything itself.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -9,13 +10,14 @@ use mock_faults::{Fault, Lasting, Schedule, Step};
 
 use crate::clock::millis;
 
-/// The canary before a fault is written so long before it, that a healthy subject has seen it when the fault begins.
+/// Time between the canary and its fault, so that a healthy subject has seen the canary when the fault begins.
 const CANARY_LEAD_MS: u64 = 1000;
-/// A fault that is one moment is kept so long without a hit: `watch-eof` with `midLine` strikes the next event of what was open then. Whatever
-/// opens meanwhile it leaves alone. The canary after it waits as long, until its effect is on the wire.
+/// Time that a momentary fault waits for a hit: `watch-eof` with `midLine` strikes the next event of a watch that was
+/// open then, and leaves later watches alone. The canary after it waits as long, until the fault's effect is on the
+/// wire.
 const MOMENT_MS: u64 = 1000;
 
-/// What the run has to do about fault number `index`.
+/// An action of the run for fault number `index`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Action {
     CanaryBefore(usize),
@@ -30,17 +32,17 @@ pub(super) struct Timeline {
     schedule: Schedule,
     plans: Vec<Plan>,
     canaries: VecDeque<(u64, Action)>,
-    /// Moments that have begun and wait for their hits, with the time when they end all the same, if there is one.
+    /// Momentary faults that have begun and wait for their hits, with the time of their end, if there is one.
     moments: Vec<(usize, Option<u64>)>,
 }
 
-/// What is known of one fault.
+/// The state of one fault.
 #[derive(Debug, Clone, Copy)]
 struct Plan {
     moment: bool,
-    /// It has a time of its own, so that there can be a canary before it.
+    /// Whether its begin is a time, so that there can be a canary before it.
     timed: bool,
-    /// It takes as long as it takes.
+    /// Whether it lasts until its work is done.
     patient: bool,
     /// Hits that are still to come before it is over.
     awaited: u64,
@@ -69,7 +71,7 @@ impl Timeline {
         self.schedule.armed_before()
     }
 
-    /// Fault number `index` was hit: a moment is over, and what waited for its first hit is planned.
+    /// Records a hit of fault number `index`: a momentary fault ends, and faults that wait for this hit are planned.
     pub(super) fn hit(&mut self, index: usize, at_ms: u64) {
         self.schedule.hit(index, Duration::from_millis(at_ms));
         let plan = &mut self.plans[index];
@@ -90,14 +92,14 @@ impl Timeline {
         self.step(now_ms)
     }
 
-    /// When the next fault begins or ends, as far as is known: a hit may bring an earlier one.
+    /// The time of the next begin or end, as far as known: a hit may bring an earlier one.
     pub(super) fn next_ms(&self) -> Option<u64> {
-        // What is due within a millisecond is due at its end.
+        // An action within a millisecond is due at its end.
         let scheduled = self.schedule.next().map(|at| millis(at.saturating_add(Duration::from_nanos(999_999))));
         scheduled.into_iter().chain(self.moments.iter().filter_map(|(_, end_ms)| *end_ms)).min()
     }
 
-    /// The next action that is due before the times count: what waited for a hit that came already.
+    /// The next action before the times count: a fault that waited for a hit that has come already.
     pub(super) fn due_early(&mut self) -> Option<Action> {
         self.step(0)
     }
@@ -129,7 +131,7 @@ impl Timeline {
         Action::End(index)
     }
 
-    /// The load is over: what has to be ended, and what still needs its canary after it. Nothing is due afterwards.
+    /// Ends the load: returns the faults to end and the canaries still to write. Nothing is due afterwards.
     pub(super) fn finish(&mut self) -> Vec<Action> {
         let open = self.schedule.finish().into_iter().chain(self.moments.drain(..).map(|(index, _)| index));
         let mut actions: Vec<Action> = Vec::new();
@@ -195,8 +197,8 @@ mod tests {
         assert_eq!(timeline.finish(), [Action::CanaryAfter(0), Action::CanaryAfter(1)]);
     }
 
-    /// `soak-100h` draws more faults than an engine remembers: each of them begins, strikes, ends and has its canaries, and whoever asks for
-    /// its hits then is told them.
+    /// `soak-100h` draws more faults than an engine remembers. Each of them begins, strikes, ends and has its canaries,
+    /// and its hits can be read at that time.
     #[test]
     fn a_hundred_hours_of_faults_are_played_to_the_end() {
         let source = crate::scenario::Source::read("soak-100h").unwrap();
@@ -231,7 +233,7 @@ mod tests {
         assert!(wrong.is_empty(), "{wrong:?}");
     }
 
-    /// Whoever sleeps until then finds something to do, and there is nothing before.
+    /// A caller that sleeps until then finds an action, and there is none before.
     #[test]
     fn the_next_time_is_known() {
         let first = Fault { id: Some("first".to_owned()), ..Fault::new(Name::WatchReset, Span::from_secs(5)) };

@@ -1,9 +1,10 @@
-//! What the control plane tells of the subject: how much it asked, and what was refused to it for want of a right.
+//! The control plane's facts about the subject: its number of requests, and the requests refused for lack of rights.
 //!
-//! The mock counts both; a real API server writes each request into its audit log, which is read as it grows, also across its rotations. A part that
-//! cannot be read is a hole: the log is not there any more, or was rotated away and removed before it was read to its end. A 403 for any other
-//! reason is no refusal of a right: both also answer so when a namespace is going away. Connections are in no such log, and an API server that is
-//! killed writes no end of its watches: where that is planned, open watches are not told.
+//! The mock counts both. A real API server writes each request into its audit log, which is read as it grows, also
+//! across its rotations. An unreadable part is a gap: the log is missing, or was rotated and removed before it was read
+//! to its end. A 403 for any other reason does not count: both also answer so when a namespace is being deleted.
+//! Connections are in no such log, and a killed API server writes no end of its watches: if a kill is planned, open
+//! watches are not reported.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -21,71 +22,71 @@ use super::ready::Asked;
 use crate::clock::Clock;
 use crate::scenario::Scenario;
 
-/// Lines of an audit log are short: it has no bodies.
+/// The most lines at a time. Lines of an audit log are short, because it has no bodies.
 const LINES_MAX: usize = 100_000;
 
-/// Kinds of objects of which it is kept that they were asked for: a program asks for some dozens.
+/// The most requested kinds that are remembered; a program requests some dozens.
 const KINDS_MAX: usize = 256;
 
-/// What was told since the last row, and all of the traffic since the start.
+/// Facts since the last row, and all traffic since the start.
 #[derive(Debug, Default)]
 pub(super) struct Row {
     pub(super) refused: Vec<Refused>,
-    /// Of the subject, since the start.
+    /// Traffic of the subject since the start.
     pub(super) traffic: Traffic,
-    /// Requests of everybody, since the start.
+    /// Requests of all clients since the start.
     pub(super) requests: u64,
-    /// Lists and watches of what is judged since the last row; none where whoever counts requests says it.
+    /// Lists and watches of judged resources since the last row; `None` if another source counts requests.
     pub(super) follows: Option<u64>,
 }
 
-/// Counts.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Told {
-    /// Refused since the last row, as the audit log has it; its users ask for a dozen things.
+    /// Refused requests in the audit log since the last row; its users request a dozen kinds.
     refused: BTreeMap<String, u64>,
-    /// Full names of what is judged.
+    /// Full names of judged resources.
     judged: Vec<String>,
     /// Whether some watches end without a line.
     is_killed: bool,
-    /// When something of the subject's was read last.
+    /// Time when a line about the subject was read last.
     last: Option<Instant>,
-    /// How far the audit log was read, which file that is, and when.
+    /// The read position in the audit log, the identity of that file, and the time of the reading.
     offset: u64,
     inode: Option<u64>,
     read: Option<Instant>,
-    /// Since when it cannot be read.
+    /// Time since which it cannot be read.
     away: Option<Instant>,
-    /// What was not read of it: since when, until when, and why.
+    /// Gaps: from when, until when, and the reason.
     holes: Vec<(Instant, Instant, &'static str)>,
     traffic: Traffic,
     requests: u64,
     follows: u64,
-    /// Verbs by the full names of what was asked for, as the audit log has it.
+    /// Verbs in the audit log by the full names of the requested resources.
     kinds: BTreeMap<String, BTreeSet<String>>,
-    /// What the mock had counted by the last row.
+    /// The mock's counts at the last row.
     mock: BTreeMap<String, u64>,
 }
 
 impl Told {
-    /// Of the subject of a scenario.
+    /// An empty state for a scenario's subject.
     pub(super) fn new(scenario: &Scenario) -> Self {
         let judged = scenario.judged().into_iter().map(|(name, _)| name).collect();
         let is_killed = scenario.faults.iter().any(|fault| fault.name == mock_faults::Name::ApiserverRestart);
         Self { judged, is_killed, ..Self::default() }
     }
 
-    /// The same from now on: a control plane that outlives runs has the requests of those before in its log.
+    /// The same, from the end of the present log: on a control plane that outlives runs, the log has the requests of
+    /// earlier ones.
     pub(super) fn from_now(scenario: &Scenario, plane: &Plane) -> Self {
         let log = plane.audit_log().and_then(|log| log.metadata().ok());
         let (offset, inode) = log.map_or((0, None), |log| (log.len(), Some(log.ino())));
         Self { offset, inode, read: inode.map(|_| Instant::now()), ..Self::new(scenario) }
     }
 
-    /// What could not be read of the audit log, once.
+    /// Gaps in the audit log; returned once.
     pub(super) fn take_holes(&mut self, clock: &Clock) -> Vec<Hole> {
         if let Some(since) = self.away.take() {
-            self.hole(since, "it cannot be read any more");
+            self.hole(since, "it can no longer be read");
         }
         let hole = |(from, to, why): (Instant, Instant, &str)| Hole {
             of: Audited::Requests,
@@ -96,7 +97,7 @@ impl Told {
         std::mem::take(&mut self.holes).into_iter().map(hole).collect()
     }
 
-    /// What the subject has asked for by now, as far as anybody tells. A scenario that judges no resource is content with any request.
+    /// The subject's requests so far, as far as known. For a scenario without judged resources any request is enough.
     pub(super) fn asked(&mut self, plane: &Plane) -> Asked {
         let user = plane.subject();
         if let Some(mock) = plane.mock() {
@@ -108,22 +109,22 @@ impl Told {
         self.weighed(self.last.is_some(), self.follows > 0)
     }
 
-    /// Whether all was read so far of what the control plane tells.
+    /// Whether all facts of the control plane were read so far.
     pub(super) fn is_whole(&self) -> bool {
         self.holes.is_empty() && self.away.is_none()
     }
 
-    /// Full names of what is judged.
+    /// Full names of judged resources.
     pub(super) fn judged(&self) -> &[String] {
         &self.judged
     }
 
-    /// Whether anything is.
+    /// Whether any resource is judged.
     pub(super) fn judges_anything(&self) -> bool {
         !self.judged.is_empty()
     }
 
-    /// The kinds of objects that the subject has asked for by now, by their full names, each with its verbs.
+    /// The kinds that the subject has requested so far, by their full names, each with its verbs.
     pub(super) fn kinds_asked(&self, plane: &Plane) -> Vec<(String, Vec<String>)> {
         let mut kinds = self.kinds.clone();
         if let Some(mock) = plane.mock() {
@@ -142,7 +143,7 @@ impl Told {
         }
     }
 
-    /// What is new.
+    /// The new facts since the last call.
     pub(super) fn take(&mut self, plane: &Plane) -> Row {
         if let Some(mock) = plane.mock() {
             let mut now: BTreeMap<String, u64> = BTreeMap::new();
@@ -181,8 +182,8 @@ impl Told {
         }
     }
 
-    /// Reads what a real API server has added to its audit log, and to those that were rotated away meanwhile. One that was never there tells
-    /// nothing.
+    /// Reads the new part of a real API server's audit log, and of those that were rotated meanwhile. A log that never
+    /// existed has no facts.
     fn read(&mut self, audit_log: &Path, user: &str) {
         let Some((file, inode)) = opened(audit_log) else {
             if let Some(last) = self.read {
@@ -201,7 +202,7 @@ impl Told {
         self.read = Some(Instant::now());
     }
 
-    /// The log that was read is not the log any more: reads the rest of it, and those between it and the present one.
+    /// The log was rotated: reads the rest of the old file, and the files between it and the present one.
     fn rotated(&mut self, audit_log: &Path, user: &str) {
         let since = self.away.or(self.read).unwrap_or_else(Instant::now);
         let old = rotated(audit_log);
@@ -246,7 +247,7 @@ impl Told {
 
     fn event(&mut self, line: &str, user: &str) {
         self.requests += u64::from(line.contains(r#""stage":"ResponseComplete""#));
-        // Most lines are somebody else's, and reading JSON is not free.
+        // Most lines are of other users, and parsing JSON is not free.
         if !line.contains(user) {
             return;
         }
@@ -260,7 +261,7 @@ impl Told {
         let mut resource = text("/objectRef/resource").to_owned();
         let code = event.pointer("/responseStatus/code").and_then(Value::as_u64).unwrap_or_default();
         let traffic = &mut self.traffic;
-        // What takes long has a line when its answer begins as well.
+        // A long request has a line when its answer begins as well.
         let ends = match text("/stage") {
             "ResponseStarted" if verb == "watch" => false,
             "ResponseComplete" | "Panic" => true,
@@ -286,7 +287,7 @@ impl Told {
         traffic.requests += 1;
         traffic.lists += u64::from(verb == "list");
         traffic.gone_http += u64::from(code == 410);
-        // A slash in a key of an object is written `~1` (RFC 6901).
+        // A slash in a key is written `~1` (RFC 6901).
         if text("/annotations/authorization.k8s.io~1decision") != "forbid" {
             return;
         }
@@ -297,14 +298,14 @@ impl Told {
     }
 }
 
-/// A log, and which file it is.
+/// An open log with the identity of its file.
 fn opened(path: &Path) -> Option<(File, u64)> {
     let file = File::open(path).ok()?;
     let inode = file.metadata().ok()?.ino();
     Some((file, inode))
 }
 
-/// The logs that were rotated away, the oldest first: their names are the log's own with a time that sorts.
+/// The rotated logs, the oldest first: their names are the log's own with a time that sorts.
 fn rotated(audit_log: &Path) -> Vec<PathBuf> {
     let stem = audit_log.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     let entries = audit_log.parent().and_then(|folder| std::fs::read_dir(folder).ok()).into_iter().flatten().flatten();
@@ -338,7 +339,7 @@ mod tests {
         .replace('\n', "")
     }
 
-    /// Only the subject's own refusals count, each once, also when a line is read in two halves.
+    /// Only the subject's own refusals count, each once, even if a line is read in two halves.
     #[test]
     fn an_audit_log_is_read_as_it_grows() {
         let mut log = tempfile::NamedTempFile::new().unwrap();
@@ -359,7 +360,7 @@ mod tests {
         assert!(told.row().refused.is_empty());
     }
 
-    /// A watch is open between its two lines, wherever the log was rotated meanwhile; one that was refused never was.
+    /// A watch is open between its two lines, wherever the log was rotated meanwhile; a refused watch never was.
     #[test]
     fn watches_are_open_from_their_first_line_to_their_last_also_when_the_log_is_rotated() {
         let folder = tempfile::tempdir().unwrap();
@@ -395,7 +396,8 @@ mod tests {
         assert!(told.take_holes(&Clock::default()).is_empty());
     }
 
-    /// A log that is rotated twice between two looks is read to its end; one that is removed before that is a hole, and so is one that is away.
+    /// A log that is rotated twice between two looks is read to its end. If one is removed before that, or is missing,
+    /// there is a gap.
     #[test]
     fn what_cannot_be_read_of_an_audit_log_is_a_hole() {
         let folder = tempfile::tempdir().unwrap();
@@ -432,6 +434,6 @@ mod tests {
         assert!(told.take_holes(&clock).is_empty(), "it is the same one again");
         std::fs::remove_file(&path).unwrap();
         told.read(&path, "me");
-        assert_eq!(told.take_holes(&clock)[0].detail, "it cannot be read any more");
+        assert_eq!(told.take_holes(&clock)[0].detail, "it can no longer be read");
     }
 }

@@ -1,7 +1,7 @@
-//! Faults of Pods and of the programs of a control plane: what a cluster does on a bad day.
+//! Faults of Pods and of a control plane's programs, as they occur in real clusters.
 //!
-//! Owns when each is under way, its hits, and that everything is as it was before when it is over. How one is played is a file below. What they
-//! act on is there once the subject is prepared.
+//! Owns their times, their hits, and the restoration of the earlier state at their end. Each fault is in a file below.
+//! Their targets exist once the subject is prepared.
 
 mod apiserver_restart;
 mod certificate_expiry;
@@ -33,13 +33,13 @@ use units::Span;
 use super::deploy::{Pod, Rollout};
 use crate::subject::Pods;
 
-/// Pods of the service drain for up to 40 s, and two follow each other.
+/// Time limit of an end: Pods of the service drain for up to 40 s, and two follow each other.
 const OVER_WITHIN: Duration = Duration::from_mins(3);
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// When a run ends whatever it was doing, what was changed is put back in so long.
+/// Time limit for undoing changes when a run ends early.
 const STOP_WITHIN: Duration = Duration::from_secs(10);
 
-/// Who plays them. Clones are the same.
+/// The player of these faults. Clones share the same state.
 #[derive(Clone)]
 pub(super) struct Troubles(Arc<Core>);
 
@@ -48,48 +48,45 @@ struct Core {
     table: Mutex<Table<CancellationToken>>,
     struck: Arc<Notify>,
     ground: OnceLock<Ground>,
-    /// What takes its time is done one after the other.
+    /// Slow actions run one after the other.
     turn: tokio::sync::Mutex<()>,
     tasks: TaskTracker,
-    /// Why one could not be played.
+    /// The reason why a fault could not be played.
     broken: Mutex<Option<anyhow::Error>>,
 }
 
-/// What they act on.
+/// The targets of the faults.
 #[derive(Default)]
 pub(super) struct Ground {
-    /// The subject, where it is in Pods.
+    /// The subject, if it is in Pods.
     pub(super) deployed: Option<Subject>,
-    /// The programs of the control plane, where somebody knows them.
+    /// The programs of the control plane, if they are known.
     pub(super) machinery: Option<Machinery>,
-    /// The control planes, where one can be stopped.
+    /// The control planes, if one can be stopped.
     pub(super) leaders: Option<Leaders>,
-    /// What lets packets vanish where the network of the cluster does not.
+    /// A firewall that drops packets if the cluster's network does not enforce policies.
     pub(super) firewall: Option<Firewall>,
-    /// The API as the harness asks it.
+    /// The API with the harness's identity.
     pub(super) api: Option<churn::Api>,
-    /// Where Pods reach the registry.
+    /// The registry's address for Pods.
     pub(super) registry: Option<SocketAddr>,
 }
 
-/// A subject in Pods.
 pub(super) struct Subject {
     pub(super) rollout: Arc<Rollout>,
     pub(super) pods: Pods,
-    /// Its serving certificate, where the run makes it.
+    /// Its serving certificate, if the run makes it.
     pub(super) serving: Option<Serving>,
 }
 
-/// The serving certificate of a subject.
 pub(super) struct Serving {
     /// Namespace and name of its Secret.
     pub(super) secret: (String, String),
     pub(super) authority: Arc<mock_pki::Authority>,
-    /// What it is for.
+    /// The names in the certificate.
     pub(super) names: Vec<String>,
 }
 
-/// One fault that is played.
 struct Deed<'a> {
     core: &'a Core,
     id: FaultId,
@@ -98,7 +95,7 @@ struct Deed<'a> {
 }
 
 impl Troubles {
-    /// Nothing to act on yet; times of hits count from `epoch`.
+    /// A player without targets; times of hits count from `epoch`.
     pub(super) fn new(epoch: Instant, seed: u64) -> Self {
         let table = Table::new(seed);
         Self(Arc::new(Core {
@@ -112,29 +109,29 @@ impl Troubles {
         }))
     }
 
-    /// What they act on from now on; once.
+    /// Sets the targets; called once.
     pub(super) fn act_on(&self, ground: Ground) {
         let _ = self.0.ground.set(ground);
     }
 
-    /// Returns when something was hit.
+    /// Returns after a hit.
     pub(super) async fn struck(&self) {
         self.0.struck.notified().await;
     }
 
-    /// Why one could not be played, once.
+    /// The reason why a fault could not be played; returned once.
     pub(super) fn take_broken(&self) -> Option<anyhow::Error> {
         self.0.broken.lock().take()
     }
 
-    /// Waits until what was ended is as it was before.
+    /// Waits until the changes of ended faults are undone.
     pub(super) async fn settled(&self) {
         self.0.tasks.close();
         self.0.tasks.wait().await;
         self.0.tasks.reopen();
     }
 
-    /// Ends everything at once.
+    /// Ends all faults at once.
     pub(super) async fn stop(&self) {
         self.0.table.lock().entries.iter().for_each(|entry| entry.played.cancel());
         let _ = tokio::time::timeout(STOP_WITHIN, self.settled()).await;
@@ -185,20 +182,20 @@ impl Deed<'_> {
             Name::ApiserverRestart => apiserver_restart::play(self).await,
             Name::EtcdSlow => etcd_slow::play(self).await,
             Name::LeaderLoss => leader_loss::play(self).await,
-            _ => bail!("it is somebody else's"),
+            _ => bail!("it belongs to another client"),
         }
     }
 
     fn ground(&self) -> Result<&Ground> {
-        self.core.ground.get().context("there is nothing to act on yet")
+        self.core.ground.get().context("there is no target yet")
     }
 
     fn subject(&self) -> Result<&Subject> {
-        self.ground()?.deployed.as_ref().context("the subject is in no Pods")
+        self.ground()?.deployed.as_ref().context("the subject does not run in Pods")
     }
 
     fn machinery(&self) -> Result<&Machinery> {
-        self.ground()?.machinery.as_ref().context("nobody knows the programs of the control plane")
+        self.ground()?.machinery.as_ref().context("the programs of the control plane are not known")
     }
 
     fn hit(&self, detail: String) {
@@ -209,30 +206,30 @@ impl Deed<'_> {
         }
     }
 
-    /// What is done `count` times, one after the other and none beside another one's.
+    /// Runs an action `count` times, one after the other, and never beside that of another fault.
     fn times(&self, pause: Option<Span>) -> Times<'_> {
         let pause = pause.unwrap_or(PAUSE).0;
         Times { deed: self, pause, count: self.fault.count_most().unwrap_or(1), done: 0, due: None }
     }
 
-    /// Until the fault ends, or so long.
+    /// Waits until the fault ends, or for this long.
     async fn rest(&self, length: Duration) -> bool {
         tokio::time::timeout(length, self.ended.cancelled()).await.is_err()
     }
 }
 
-/// How often something was done, and is to be.
+/// Number of actions done and planned.
 struct Times<'a> {
     deed: &'a Deed<'a>,
     pause: Duration,
     count: u64,
     done: u64,
-    /// When the next one begins, if one was begun.
+    /// The time of the next action, if one was begun.
     due: Option<tokio::time::Instant>,
 }
 
 impl Times<'_> {
-    /// Waits until the next one is due, and says which it is; none after the last.
+    /// Waits until the next action is due and returns its number; `None` after the last.
     async fn next(&mut self) -> Result<Option<u64>> {
         if self.done == self.count {
             return Ok(None);
@@ -247,7 +244,7 @@ impl Times<'_> {
         Ok(Some(self.done))
     }
 
-    /// Does it, which is a hit when it is over.
+    /// Performs the action, which is a hit when it is over.
     async fn does(&mut self, work: impl Future<Output = Result<String>> + Send) -> Result<()> {
         let in_turn = async {
             let _turn = self.deed.core.turn.lock().await;
@@ -271,14 +268,14 @@ impl Times<'_> {
 }
 
 impl Subject {
-    /// The Pods that are not going.
+    /// The Pods that are not being deleted.
     async fn here(&self) -> Result<Vec<Pod>> {
         let mut all = self.rollout.pods().await?;
         all.retain(|pod| !pod.is_going);
         Ok(all)
     }
 
-    /// Waits until it is over and all Pods are ready.
+    /// Waits until the condition is true and all Pods are ready.
     async fn wait(&self, what: &str, is_over: impl Fn(&[Pod]) -> bool + Send + Sync) -> Result<()> {
         let deadline = Instant::now() + OVER_WITHIN;
         loop {

@@ -1,5 +1,5 @@
-//! How an object without an owner reference may be known as the child of another: the other's name or uid in a label, or its name in the
-//! child's own. Pure.
+//! Signs that an object without an owner reference is the child of another: the other's name or uid in a label, or its
+//! name in the child's own. Pure.
 
 use serde_json::Value;
 
@@ -7,12 +7,12 @@ use serde_json::Value;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Hint<'a> {
     pub(super) text: &'a str,
-    /// The label that has it; none: the name does.
+    /// The label with the text; `None` if the text is in the name.
     label: Option<&'a str>,
 }
 
 impl Hint<'_> {
-    /// For people, after the name of the child.
+    /// The sign in words, after the name of the child.
     pub(super) fn known(&self) -> String {
         match self.label {
             Some(label) => format!("known by its label {label}"),
@@ -21,8 +21,8 @@ impl Hint<'_> {
     }
 }
 
-/// The hints of an object, the surest first: the values of its labels, its whole name, and what stands before or behind a hyphen in it, the longest
-/// first. Names have 253 characters at most, which bounds them.
+/// The hints of an object, the surest first: the values of its labels, its whole name, and the parts before or behind a
+/// hyphen in it, the longest first. Names have 253 characters at most, which bounds them.
 pub(super) fn hints<'a>(name: &'a str, labels: &'a Value) -> Vec<Hint<'a>> {
     let labels = labels.as_object().into_iter().flatten();
     let labelled = labels.filter_map(|(key, value)| Some(Hint { text: value.as_str()?, label: Some(key) }));

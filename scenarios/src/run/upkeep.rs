@@ -1,7 +1,7 @@
-//! Restarts of the subject, rotation of its certificates and changes of the keys that it trusts, while load runs.
+//! Restarts of the subject, rotation of its certificates and changes of its trusted keys, while load runs.
 //!
-//! Owns when each is due, the process that is coming, those that are going, and the rows that prove what was done. The conductor
-//! owns the process that is there; it gives it up to be ended and gets the new one.
+//! Owns their times, the starting and the ending processes, and the rows that prove each action. The conductor owns the
+//! running process; it gives it up to be ended and gets the new one.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::clock::millis;
 use crate::scenario::{Certificates, Restarts, Scenario, TrustedKeys};
 use crate::subject::{Launch, Log, Processes, Running, Stopped};
 
-/// What is done to the subject in this run.
+/// The planned actions of this run.
 pub(super) struct Upkeep<'a> {
     world: &'a World,
     again: Again<'a>,
@@ -40,7 +40,7 @@ pub(super) struct Upkeep<'a> {
     rotated: u32,
     trusted_keys: Option<TrustedKeys>,
     changed: u32,
-    /// Who is told of the keys that count.
+    /// The truth for the load's oracle.
     truth: Option<Arc<Truth>>,
     start_timeout: Duration,
     stop_timeout: Duration,
@@ -86,12 +86,12 @@ impl<'a> Upkeep<'a> {
         }
     }
 
-    /// Where the process that is there has its pages, if the harness knows.
+    /// The address of the running process's pages, if the harness knows it.
     pub(super) fn health(&self) -> Option<SocketAddr> {
         self.health
     }
 
-    /// The rows that say what is planned.
+    /// The rows with the plan.
     pub(super) fn planned(&self) -> Vec<FaultRow> {
         let restarts = self.restarts.map(|restarts| {
             row(
@@ -108,13 +108,14 @@ impl<'a> Upkeep<'a> {
             row(0, CERTIFICATES, FaultEvent::Planned, 0, detail)
         });
         let keys = self.trusted_keys.map(|keys| {
-            let detail = format!("a key that is trusted is replaced by another every {}", keys.every);
+            let detail = format!("a trusted key is replaced every {}", keys.every);
             row(0, TRUSTED_KEYS, FaultEvent::Planned, 0, detail)
         });
         restarts.into_iter().chain(certificates).chain(keys).collect()
     }
 
-    /// Does what is due at `now_ms`; the process that takes the place of `subject` is put there. Returns what was done.
+    /// Performs the actions that are due at `now_ms`; a new process takes the place of `subject`. Returns the rows of
+    /// finished actions.
     pub(super) async fn tick(&mut self, now_ms: u64, subject: &mut Processes, log: &Log) -> Result<Vec<FaultRow>> {
         let mut rows = Vec::new();
         rows.extend(self.rotate(now_ms)?);
@@ -140,7 +141,7 @@ impl<'a> Upkeep<'a> {
         Ok(rows)
     }
 
-    /// Load is over: whatever is not done now is not done.
+    /// Load is over: no further action begins.
     pub(super) fn finish(&mut self, now_ms: u64) -> Result<Vec<FaultRow>> {
         self.coming = None;
         let mut rows = Vec::new();
@@ -162,7 +163,7 @@ impl<'a> Upkeep<'a> {
         Ok(rows)
     }
 
-    /// Waits for the processes that are going.
+    /// Waits for the ending processes.
     pub(super) async fn leave(&mut self) {
         if let Some(coming) = &mut self.coming {
             coming.subject.stop(Duration::ZERO).await;
@@ -172,7 +173,7 @@ impl<'a> Upkeep<'a> {
 
     fn rotate(&mut self, now_ms: u64) -> Result<Option<FaultRow>> {
         let Some(certificates) = self.certificates else { return Ok(None) };
-        // By the subject's clock, as the certificates are.
+        // The interval is in the subject's clock, like the certificates.
         let due = certificates.every.0 * (self.rotated + 1) / self.rate;
         if now_ms < millis(due) {
             return Ok(None);
@@ -198,7 +199,7 @@ impl<'a> Upkeep<'a> {
         }
         trusted.change(&self.world.images, self.truth.as_deref())?;
         self.changed += 1;
-        let detail = "a key that was trusted is another now".to_owned();
+        let detail = "a trusted key was replaced".to_owned();
         Ok(Some(row(now_ms, TRUSTED_KEYS, FaultEvent::Hit, self.changed.into(), detail)))
     }
 
@@ -209,11 +210,11 @@ impl<'a> Upkeep<'a> {
             return Ok(None);
         }
         let (start, ready, address) = self.again.launch(self.world)?;
-        let launch = start.launches().first().cloned().context("nothing is known of how to start the subject")?;
+        let launch = start.launches().first().cloned().context("the command of the subject is not known")?;
         let subject = launch.start(log.clone()).context("failed to start the subject again")?;
         let deadline = Instant::now() + self.start_timeout;
         let health = ready.health();
-        // The old process has asked for everything already: what the new one asks for cannot be told from that.
+        // The old process has made all requests already, so those of the new one cannot be recognized.
         let ready = async move { wait_until_ready(ready, deadline, || Asked::Judged).await };
         let ready = AbortOnDropHandle::new(tokio::spawn(ready));
         self.coming = Some(Coming { launch, subject, address, health, ready });
@@ -222,7 +223,7 @@ impl<'a> Upkeep<'a> {
         Ok(first)
     }
 
-    /// The new process is ready: it is led to, and the old one goes.
+    /// The new process is ready: it gets the connections, and the old one ends.
     async fn replace(&mut self, now_ms: u64, subject: &mut Processes, coming: Coming) -> Result<FaultRow> {
         let Coming { launch, subject: new, address, health, ready } = coming;
         ready.await.context("the wait for the new process broke")??;

@@ -1,7 +1,7 @@
-//! The validators of a run: where they listen and are found, and what is done to them while load runs.
+//! The validators of a run: their addresses, and the disturbances during the load.
 //!
-//! Owns their addresses, the proxies that hold their answers up, the place in the row of replacements, and the rows that prove what was done.
-//! The conductor owns the processes.
+//! Owns their addresses, the proxies that delay their answers, the state of replacements, and the rows that prove each
+//! disturbance. The conductor owns the processes.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -21,20 +21,19 @@ use crate::clock::millis;
 use crate::scenario::{Other, Scenario, ValidatorDelay, ValidatorRestarts};
 use crate::subject::{Log, Processes};
 
-/// Their names in the rows of `faults.jsonl`.
+/// Names of the disturbances in the rows of `faults.jsonl`.
 pub(super) const RESTARTS: &str = "validator-restart";
 pub(super) const DELAY: &str = "validator-delay";
 
-/// Time to ask again whether one is there.
+/// Interval of checks whether one is there.
 const POLL: Duration = Duration::from_millis(20);
-/// The process with the webhook comes first; validators follow.
+/// The index of the first validator; the process with the webhook comes before it.
 const FIRST: usize = 1;
-/// The fault of a proxy that has no other.
+/// The fault of a proxy with a single fault.
 const PROXIED: FaultId = FaultId(0);
-/// Who told the oracle that images may be unverifiable; no fault of a scenario has this number.
+/// The fault number for the oracle's unverifiable images; no fault of a scenario has it.
 const TOLD_BY: u32 = u32::MAX - 1;
 
-/// The validators of a run.
 pub(super) struct Validators {
     others: Vec<Other>,
     proxies: Vec<Proxy>,
@@ -44,29 +43,28 @@ pub(super) struct Validators {
     step: Step,
     delay: Option<ValidatorDelay>,
     is_late: bool,
-    /// From then on nothing that was held up is under way any more.
+    /// The time after which no delayed answer is under way any more.
     well_ms: Option<u64>,
-    /// How long a review may take: what comes later than that excuses a refusal.
+    /// Longest time of a review: a later answer excuses a refusal.
     patience: Duration,
     start_timeout: Duration,
 }
 
-/// Where the replacement of one is.
+/// The state of a replacement.
 enum Step {
     Quiet,
-    /// It was asked to end.
+    /// The validator was asked to end.
     Leaving(usize),
-    /// It has ended.
     Away {
         index: usize,
         until: Instant,
     },
-    /// It was started again.
+    /// The validator was started again.
     Coming(AbortOnDropHandle<Result<()>>),
 }
 
 impl Validators {
-    /// Chooses addresses, and stands before them where answers are to be late.
+    /// Chooses addresses, and starts proxies for validators with late answers.
     pub(super) async fn open(scenario: &Scenario) -> Result<Self> {
         let upkeep = scenario.subject.upkeep();
         let (mut others, mut proxies) = (Vec::new(), Vec::new());
@@ -96,19 +94,19 @@ impl Validators {
         })
     }
 
-    /// Where each listens and is asked.
+    /// The listening and the public address of each.
     pub(super) fn others(&self) -> &[Other] {
         &self.others
     }
 
-    /// The rows that say what is planned.
+    /// The rows with the plan.
     pub(super) fn planned(&self) -> Vec<FaultRow> {
         let restarts = self.restarts.map(|restarts| row(0, RESTARTS, FaultEvent::Planned, 0, replaced(&restarts)));
         let delay = self.delay.map(|delay| row(0, DELAY, FaultEvent::Planned, 0, delayed(&delay)));
         restarts.into_iter().chain(delay).collect()
     }
 
-    /// Does what is due at `now_ms`. Returns what was done.
+    /// Performs the actions that are due at `now_ms`. Returns their rows.
     pub(super) async fn tick(
         &mut self,
         now_ms: u64,
@@ -122,7 +120,7 @@ impl Validators {
         Ok(rows)
     }
 
-    /// Load is over: whatever is not done now is not done.
+    /// Load is over: no further action begins.
     pub(super) fn finish(&mut self, now_ms: u64, truth: Option<&Arc<Truth>>) -> Result<Vec<FaultRow>> {
         let mut rows = Vec::new();
         if self.is_late {
@@ -142,7 +140,7 @@ impl Validators {
         Ok(rows)
     }
 
-    /// Begins and ends the time in which answers are late.
+    /// Begins and ends the time of late answers.
     fn hold_up(&mut self, now_ms: u64, truth: Option<&Arc<Truth>>) -> Result<Option<FaultRow>> {
         if let Some(truth) = truth.filter(|_| self.well_ms.take_if(|well_ms| now_ms >= *well_ms).is_some()) {
             truth.well(TOLD_BY);
@@ -166,7 +164,7 @@ impl Validators {
         Ok(Some(row(now_ms, DELAY, FaultEvent::Started, 0, String::new())))
     }
 
-    /// Nothing more is held up; what is, and whatever comes behind it, arrives when it was to.
+    /// Ends the delay. Answers that are delayed, and those behind them, arrive at their planned time.
     fn in_time(&mut self, now_ms: u64) -> Option<FaultRow> {
         let delay = self.delay.take()?;
         self.is_late = false;
@@ -178,7 +176,7 @@ impl Validators {
         Some(row(now_ms, DELAY, FaultEvent::Ended, hits, String::new()))
     }
 
-    /// Takes the replacement of one a step further.
+    /// Takes a replacement one step further.
     async fn replace(&mut self, now_ms: u64, subject: &mut Processes, log: &Log) -> Result<Option<FaultRow>> {
         let Some(restarts) = self.restarts else { return Ok(None) };
         match &mut self.step {
@@ -225,7 +223,7 @@ pub(super) fn delayed(delay: &ValidatorDelay) -> String {
     format!("for {} validators answer {} later", delay.lasts, delay.by)
 }
 
-/// Waits until somebody listens there.
+/// Waits until the address accepts connections.
 async fn listens(address: SocketAddr, deadline: Instant) -> Result<()> {
     while TcpStream::connect(address).await.is_err() {
         if Instant::now() >= deadline {

@@ -1,16 +1,18 @@
-//! When the run looks at its faults beside its tick: when one was hit that others wait for, and when the next one is due.
+//! Wakes the run for its faults beside its tick: when a fault was hit that others wait for, and when the next one is
+//! due.
 //!
-//! Owns how often. Without hits nothing wakes, so that a long run costs nothing; with very many it is a look each millisecond.
+//! Owns the frequency. Without hits nothing wakes it, so a long run costs nothing; with very many hits it wakes once
+//! per millisecond.
 
 use std::future::Future;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-/// Hits so close to each other are looked at together: some faults hit every event, and the run has other work.
+/// Hits within this time are processed together: some faults hit every event, and the run has other work.
 const TOGETHER: Duration = Duration::from_millis(1);
 
-/// Waits for what faults wait for.
+/// Waits for hits and times of faults.
 #[derive(Debug)]
 pub(super) struct Wake {
     quiet_until: Instant,
@@ -21,7 +23,7 @@ impl Wake {
         Self { quiet_until: Instant::now() }
     }
 
-    /// Returns when `struck` does or at the time that is due, at once unless it has just returned.
+    /// Returns when `struck` does or at the time `due`, but not at once after the last return.
     pub(super) async fn next(&mut self, struck: impl Future<Output = ()>, due: Option<std::time::Instant>) {
         sleep_until(self.quiet_until).await;
         let due = async {
@@ -44,7 +46,7 @@ mod tests {
 
     use super::*;
 
-    /// Nobody waits for a tick: a hit wakes at the moment it comes, also one that came while nobody waited.
+    /// Nothing waits for a tick: a hit wakes at once, even if it came while nothing waited.
     #[tokio::test(start_paused = true)]
     async fn a_hit_wakes_at_once() {
         let (mut wake, hits, begin) = (Wake::new(), Notify::new(), Instant::now());

@@ -1,8 +1,8 @@
-//! A run that goes on, for who looks at it from outside: its metrics (`--metrics`) and its page (`--serve`).
+//! The view into a running run: its metrics (`--metrics`) and its page (`--serve`).
 //!
-//! Owns the listeners and what was read last. Everything comes from the record, as the reports do after the run; so nothing here can disturb the
-//! one who writes it. It must not be a burden: the record is read on demand, at most once an interval, and never for more than a
-//! twentieth of the time.
+//! Owns the listeners and the last reading. All data comes from the record, like the reports after the run, so nothing
+//! here can disturb the record's writer. Its cost is bounded: the record is read on demand, at most once per interval,
+//! and never for more than a twentieth of the time.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -29,58 +29,56 @@ use visitor::Visitors;
 
 mod visitor;
 
-/// Connections at once: a browser opens six, a Prometheus one.
+/// The most connections at once: a browser opens six, a Prometheus one.
 const CONNECTIONS_MAX: usize = 32;
-/// A request must be there by then.
+/// Time limit of a request's head.
 const HEAD_LIMIT: Duration = Duration::from_secs(5);
-/// A connection lives no longer: who is slower asks again.
+/// Longest life of a connection; a slower client connects again.
 const CONNECTION_LIMIT: Duration = Duration::from_mins(2);
-/// Reading may take this share of the time.
+/// The largest share of the time for reading, as one part in this many.
 const SHARE: u32 = 20;
-/// How long a page waits for the end of the run before it asks again: less than a connection lives.
+/// Time that a page waits for the end of the run before it asks again: less than the life of a connection.
 const END_LIMIT: Duration = Duration::from_secs(90);
-/// Once the run has ended, a page that is just being read anew may take so long to come back, …
+/// Time after the end of the run for a page that is just being reloaded to come back.
 const COME_BACK: Duration = Duration::from_secs(1);
-/// … if it was asked for no longer ago than this: pages look for newer facts each five seconds.
+/// A page that was requested within this time before the end is waited for: pages look for newer facts every five
+/// seconds.
 const LOOKED_LATELY: Duration = Duration::from_secs(12);
-/// The report goes out to who waits for it within this time, or not at all.
+/// Time limit for delivering the report to waiting pages.
 const LAST_LOOK: Duration = Duration::from_secs(5);
-/// A larger file is read from the folder itself.
+/// A larger file has to be read from the folder itself.
 const FILE_BYTES_MAX: u64 = 32 << 20;
-/// The text that a Prometheus understands.
+/// The content type that a Prometheus understands.
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const HTML: &str = "text/html; charset=utf-8";
-/// What is said to who came by a name that anybody could have given to this address.
+/// The answer to a request by a host name that anybody could point at this address.
 const NOT_BY_NAME: &str = "ask by the address (such as http://127.0.0.1:9090), by localhost, or, where others may look, by the machine's own name\n";
 const NO_TOKEN: &str = "the address of this run has a token in it: it was printed when the run began\n";
 const PLAIN: &str = "text/plain; charset=utf-8";
 
-/// What is listened for.
+/// The addresses to listen on.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Addresses {
-    /// `--metrics`.
     pub(crate) metrics: Option<SocketAddr>,
-    /// `--serve`.
     pub(crate) page: Option<SocketAddr>,
 }
 
-/// Listeners that nobody answers yet.
+/// Listeners that do not answer yet.
 pub(super) struct Bound(Vec<(Shows, TcpListener)>);
 
-/// The listeners. Dropping it closes them.
+/// The open listeners. Dropping it closes them.
 pub(super) struct Window {
     serving: JoinSet<()>,
     state: Arc<State>,
 }
 
-/// What one of them shows.
+/// The content of a listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shows {
     Metrics,
     All,
 }
 
-/// What was read last.
 #[derive(Default)]
 struct Read {
     next: Option<Instant>,
@@ -94,7 +92,7 @@ struct State {
     read: Mutex<Read>,
     /// The report, once the run has ended. Pages wait for it.
     report: watch::Sender<Option<Bytes>>,
-    /// When the page was asked for last.
+    /// The time when the page was last requested.
     looked: Mutex<Option<Instant>>,
 }
 
@@ -113,7 +111,7 @@ impl Bound {
         Ok(Self(bound))
     }
 
-    /// Answers from now on, from the record in this folder; says where.
+    /// Begins to answer from the record in this folder, and prints the addresses.
     pub(super) fn open(self, directory: &Path, mut say: impl FnMut(&str)) -> Result<Window> {
         let state = Arc::new(State {
             directory: directory.to_owned(),
@@ -136,23 +134,23 @@ impl Bound {
 }
 
 impl Window {
-    /// The run has ended and its record is closed: who looks at it sees the report, and then nobody answers any more.
+    /// The run has ended and its record is closed: viewers get the report, and then the listeners close.
     pub(super) async fn end(mut self) {
         if self.state.looked.lock().await.is_none() {
             return;
         }
         let directory = self.state.directory.clone();
         let made = tokio::task::spawn_blocking(move || report(&directory)).await;
-        // A record that cannot be read is told by who judges it.
+        // If the record cannot be read, the judge reports that.
         let Ok(Ok(report)) = made else { return };
         self.state.report.send_replace(Some(report.into()));
         let answered = async { while self.serving.join_next().await.is_some() {} };
-        // Who does not take it in time reads it in the folder.
+        // A client that is too slow can read the report in the folder.
         let _ = tokio::time::timeout(LAST_LOOK, answered).await;
     }
 }
 
-/// Takes connections until the run has ended, and a moment longer where somebody looks on.
+/// Accepts connections until the run has ended, and a moment longer if a page is open.
 async fn accept(listener: TcpListener, shows: Shows, state: Arc<State>) {
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let mut connections = JoinSet::new();
@@ -177,14 +175,14 @@ async fn accept(listener: TcpListener, shows: Shows, state: Arc<State>) {
         let state = Arc::clone(&state);
         connections.spawn(async move {
             let _place = place;
-            // One that breaks, or is too slow, is its client's business.
+            // A broken or slow connection is its client's problem.
             let _ = tokio::time::timeout(CONNECTION_LIMIT, serve(stream, (shows, at), state)).await;
         });
     }
     while connections.join_next().await.is_some() {}
 }
 
-/// Serves a connection; once the run has ended only what it was asked before.
+/// Serves a connection; once the run has ended it only answers earlier requests.
 async fn serve(stream: TcpStream, (shows, at): (Shows, SocketAddr), state: Arc<State>) {
     let closed = Arc::clone(&state);
     let answer = service_fn(move |request: Request<Incoming>| {
@@ -195,7 +193,7 @@ async fn serve(stream: TcpStream, (shows, at): (Shows, SocketAddr), state: Arc<S
     server.timer(TokioTimer::new()).header_read_timeout(HEAD_LIMIT);
     let connection = server.serve_connection(TokioIo::new(stream), answer);
     tokio::pin!(connection);
-    // One that breaks is its client's business.
+    // A broken connection is its client's problem.
     let _ = tokio::select! {
         served = &mut connection => served,
         () = closed.closed(shows) => {
@@ -216,7 +214,7 @@ impl State {
             return refused;
         }
         let path = request.uri().path();
-        // A Prometheus cannot be told of a token that is another each time; the numbers are no secret of this machine's users.
+        // A Prometheus cannot be configured with a changing token; the numbers are no secret to this machine's users.
         let asked = self.visitors.below(path).filter(|_| shows == Shows::All);
         let named = asked.and_then(|asked| asked.strip_prefix('/'));
         let known = file::DESCRIBED.into_iter().map(|(name, _)| name).find(|name| named == Some(*name));
@@ -231,7 +229,8 @@ impl State {
         }
     }
 
-    /// Until nothing new is answered: the run has ended, and a page that was just being read anew has had its time to come back.
+    /// Returns when no new request is answered: the run has ended, and a page that was being reloaded has had its time
+    /// to come back.
     async fn closed(&self, shows: Shows) {
         let mut report = self.report.subscribe();
         // The sender lives as long as this state.
@@ -242,7 +241,7 @@ impl State {
         }
     }
 
-    /// The page: as the run is now, or its report.
+    /// The page of the running run, or its report.
     async fn page(&self) -> Response<Full<Bytes>> {
         *self.looked.lock().await = Some(Instant::now());
         let report = self.report.borrow().clone();
@@ -252,7 +251,7 @@ impl State {
         }
     }
 
-    /// The report, as soon as the run has ended; nothing where that takes long.
+    /// The report, as soon as the run has ended; an empty answer if that takes long.
     async fn ended(&self) -> Response<Full<Bytes>> {
         let mut report = self.report.subscribe();
         let report = tokio::time::timeout(END_LIMIT, report.wait_for(Option::is_some)).await;
@@ -262,7 +261,7 @@ impl State {
         }
     }
 
-    /// What the record says now, or said an interval ago.
+    /// The newest reading, at most one interval old.
     async fn newest(&self, kind: &'static str, choose: fn(&Read) -> Bytes) -> Response<Full<Bytes>> {
         let mut read = self.read.lock().await;
         if read.next.is_none_or(|next| Instant::now() >= next) {
@@ -274,7 +273,7 @@ impl State {
                     let text = format!("the record cannot be read yet: {error:#}\n");
                     return reply(StatusCode::SERVICE_UNAVAILABLE, PLAIN, text.into());
                 }
-                // What was read before is still true, only older.
+                // The earlier reading is still true, only older.
                 Err(_) => {}
             }
             read.next = Some(Instant::now() + interval::EVERY.max(began.elapsed() * SHARE));
@@ -282,7 +281,7 @@ impl State {
         reply(StatusCode::OK, kind, choose(&read))
     }
 
-    /// A file of the record, as it is now.
+    /// The present content of a file of the record.
     async fn file(&self, name: &'static str) -> Response<Full<Bytes>> {
         let directory = self.directory.clone();
         let read = tokio::task::spawn_blocking(move || record::file_of(&directory, name, FILE_BYTES_MAX)).await;
@@ -298,14 +297,13 @@ impl State {
     }
 }
 
-/// The page and the metrics of what the record has so far.
+/// The page and the metrics from the record so far.
 fn make(directory: &Path) -> Result<(String, String)> {
     let record = Record::open(directory)?;
     let judgement = judge::judge(&record);
     Ok((render::running_html(&record, &judgement)?, render::openmetrics(&record, &judgement)?))
 }
 
-/// The page of a run that has ended.
 fn report(directory: &Path) -> Result<String> {
     let record = Record::open(directory)?;
     Ok(render::html(&record, &judge::judge(&record))?)
@@ -316,13 +314,13 @@ fn reply(status: StatusCode, kind: &'static str, body: Bytes) -> Response<Full<B
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    // What is text stays text, and the token in the address is told nobody.
+    // Text is never interpreted as another type, and the token in the address is not passed on as a referrer.
     response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response.headers_mut().insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     response
 }
 
-/// An address on the command line: a port of the loopback interface, or an address written out.
+/// An address on the command line: a port of the loopback interface, or a complete address.
 pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
     let port = text.strip_prefix(':').unwrap_or(text).parse::<u16>();
     let loopback = |port| SocketAddr::from(([127, 0, 0, 1], port));
@@ -338,7 +336,7 @@ pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
 mod tests {
     use super::*;
 
-    /// Who names only a port shows nothing to others.
+    /// A port alone is not visible from other machines.
     #[test]
     fn a_port_alone_is_of_this_machine_only() {
         for (text, expected) in [

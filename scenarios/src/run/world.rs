@@ -1,7 +1,7 @@
 //! The world of a run: control plane, registry, certificates, and the files through which the subject finds them.
 //!
-//! Everything here is made for one run and gone with it. Keys and tokens live in a temporary folder that only this
-//! user can read; nothing secret goes into the run record.
+//! All of it is made for one run and removed after it. Keys and tokens lie in a temporary folder that only this user
+//! can read; no secret goes into the run record.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -26,21 +26,20 @@ use super::trouble::{self, Ground, Serving, Troubles};
 use crate::keeper::Folder;
 use crate::scenario::{Auth, RateLimit, Scenario};
 
-/// A log of a control plane that is larger is not kept: a run record of 100 hours stays below 200 MB.
+/// A larger log of a control plane is not kept: a run record of 100 hours stays below 200 MB.
 const LOG_BYTES_MAX: u64 = 32 << 20;
 
-/// The name of the subject at the registry.
+/// The subject's user name at the registry.
 const LOGIN: &str = "subject";
-/// What certificate files lead to, by the kubelet's own name for it.
+/// The name of the link behind certificate files, as in a kubelet's volume.
 const LINK: &str = "..data";
-/// Where controller-runtime looks for them below `$TMPDIR`, if nothing else is said (`webhook.Options.CertDir`): many programs say nothing
-/// else, and have no flag for it.
+/// The default folder of controller-runtime's certificates below `$TMPDIR` (`webhook.Options.CertDir`). Many programs
+/// use the default and have no flag for it.
 const USUAL: &str = "k8s-webhook-server";
 const USUAL_INSIDE: &str = "serving-certs";
-/// Numbers the versions of certificates.
+/// Counts the versions of certificates.
 static VERSIONS: AtomicU32 = AtomicU32::new(1);
 
-/// The control plane, the registry and the wiring.
 pub(super) struct World {
     pub(super) plane: Plane,
     endpoint: Endpoint,
@@ -49,21 +48,21 @@ pub(super) struct World {
     /// The clocks of the subject's processes.
     pub(super) clocks: Clocks,
     pub(super) registry: mock_registry::Server,
-    /// What the subject says to the registry, where that wants to know.
+    /// The subject's login, if the registry requires one.
     login: Option<Login>,
     pub(super) authority: Arc<mock_pki::Authority>,
-    /// Who plays what a cluster does to Pods and programs.
+    /// The player of faults of Pods and programs.
     pub(super) troubles: Troubles,
     pub(super) images: Vec<mock_registry::Image>,
-    /// Whose signatures count, where images are signed.
+    /// The trusted keys, if images are signed.
     pub(super) trusted: Option<Trusted>,
-    /// Since when the subject's own clock runs faster, if it does: one time for all of its processes.
+    /// Time since which the subject's own clock runs faster, if it does: the same for all of its processes.
     pub(super) clock_since_ns: i64,
-    /// The same clock for those who look at its certificates.
+    /// The same clock for checks of its certificates.
     pub(super) pace: Option<go_rules::tls::Pace>,
-    /// How long a serving certificate of the subject is valid, by its own clock.
+    /// Validity of a serving certificate of the subject, by its own clock.
     valid: Option<Duration>,
-    /// The names of Services that it is for.
+    /// Names of Services in that certificate.
     services: Vec<String>,
     directory: Folder,
 }
@@ -71,30 +70,27 @@ pub(super) struct World {
 /// The folder of a record with the logs of a real control plane.
 const LOGS: &str = "control-plane";
 
-/// A name and a password.
 struct Login {
     name: String,
     password: String,
 }
 
-/// The files of the subject's login to the registry.
 pub(super) struct Credentials {
     pub(super) name: String,
     pub(super) password: PathBuf,
-    /// The folder with `config.json`, as docker and every client of registries reads it.
+    /// The folder with `config.json`, the format of docker and every client of registries.
     pub(super) docker: PathBuf,
 }
 
-/// The files of the subject's webhook certificate.
 pub(super) struct Certificate {
     pub(super) chain: PathBuf,
     pub(super) key: PathBuf,
-    /// What has both.
+    /// The folder with both files.
     pub(super) folder: PathBuf,
 }
 
 impl World {
-    /// Brings the world up on free loopback ports.
+    /// Starts the world on free loopback ports.
     pub(super) async fn start(scenario: &Scenario, counts_bytes: bool) -> Result<Self> {
         let directory = Folder::make()?;
         let authority = Arc::new(mock_pki::Authority::generate("longhaul")?);
@@ -106,7 +102,7 @@ impl World {
         let plane = Plane::start(scenario, &authority, directory.path(), names, pace).await?;
         let epoch = plane.mock().map_or_else(Instant::now, |mock| mock.epoch);
         let wanted = counts_bytes || Endpoint::is_needed(&scenario.faults);
-        // Pods reach this machine where the node does, processes on it at its own loopback address.
+        // Pods reach this machine at the address that the node uses, and local processes at the loopback address.
         let near = if scenario.subject.kind().needs_node() { plane.machine() } else { Ipv4Addr::LOCALHOST };
         let near = SocketAddr::from((near, 0));
         let endpoint = Endpoint::open(wanted, namespace, plane.subject_address(), near, epoch, scenario.seed).await?;
@@ -153,8 +149,8 @@ impl World {
         })
     }
 
-    /// The subject's kubeconfig, written to a file. Where a fault replaces the token while the subject runs, the control plane
-    /// keeps it in a file of its own beside it.
+    /// The subject's kubeconfig, written to a file. If a fault replaces the token while the subject runs, the control
+    /// plane keeps the token in a separate file beside it.
     pub(super) fn kubeconfig(&self) -> Result<PathBuf> {
         let text = self.plane.kubeconfig().context("the control plane does not know the subject's user")?;
         self.write("kubeconfig.yaml", &self.endpoint.direct(&text)?)
@@ -172,7 +168,7 @@ impl World {
         Ok(Some(Credentials { name: name.clone(), password, docker }))
     }
 
-    /// The certificate with which a process of the subject calls another one of it, and the authority of all.
+    /// The client certificate for calls between processes of the subject, and their common authority.
     pub(super) fn installation(&self) -> Result<PathBuf> {
         let folder = self.folder("installation");
         if !folder.exists() {
@@ -200,8 +196,8 @@ impl World {
         Ok(Certificate { chain: tls.join("tls.crt"), key: tls.join("tls.key"), folder: tls })
     }
 
-    /// Puts another serving certificate in the place of the subject's, both files at once, as the kubelet does it. `None`: valid
-    /// for longer than any run.
+    /// Replaces the subject's serving certificate, both files at once, as a kubelet does. `None`: valid for longer than
+    /// any run.
     pub(super) fn rotate_certificate(&self, valid: Option<Duration>) -> Result<()> {
         let names = self.serving_names();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -225,18 +221,18 @@ impl World {
         Ok(())
     }
 
-    /// What a serving certificate of the subject is for.
+    /// The names in a serving certificate of the subject.
     fn serving_names(&self) -> Vec<String> {
         let usual = ["127.0.0.1".to_owned(), "localhost".to_owned(), self.plane.machine().to_string()];
         usual.into_iter().chain(self.services.iter().cloned()).collect()
     }
 
-    /// Tells who plays faults of a cluster what there is to act on.
+    /// Sets the targets of cluster faults.
     pub(super) fn trouble(&self, deployed: Option<&Deployed>) {
         let serving = |secret: &(String, String)| Serving {
             secret: secret.clone(),
             authority: Arc::clone(&self.authority),
-            // By which the API server asks it.
+            // The names that the API server uses to call it.
             names: self.services.iter().cloned().chain(self.serving_names()).collect(),
         };
         let subject = |deployed: &Deployed| trouble::Subject {
@@ -254,7 +250,7 @@ impl World {
         });
     }
 
-    /// The digest lock of every image that exists, as it was before the run.
+    /// The digest lock of every existing image, in its state before the run.
     pub(super) fn lock(&self) -> Result<PathBuf> {
         let entry = |image: &mock_registry::Image| {
             let digest = image.digest.as_ref()?;
@@ -267,12 +263,12 @@ impl World {
         self.write("images.lock", &serde_json::json!({"version": 1, "images": images}).to_string())
     }
 
-    /// A folder of this run, which nobody has made yet.
+    /// The path of a folder of this run that does not exist yet.
     pub(super) fn folder(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
-    /// Where load and churn write objects.
+    /// The API for objects of load and churn.
     pub(super) fn api(&self) -> loadgen::churn::Api {
         loadgen::churn::Api {
             url: self.plane.url(),
@@ -306,17 +302,17 @@ impl World {
         Ok(())
     }
 
-    /// Where the subject is sent instead of to the control plane, where something stands between them.
+    /// The address for the subject instead of the control plane's, if a proxy is in between.
     pub(super) fn way(&self) -> Option<SocketAddr> {
         self.endpoint.address()
     }
 
-    /// The bytes between the subject and the control plane so far, both ways; none where nobody counts them.
+    /// Bytes between the subject and the control plane so far, both directions; `None` if they are not counted.
     pub(super) fn bytes(&self) -> Option<u64> {
         self.endpoint.bytes()
     }
 
-    /// Who plays a fault, if somebody does here.
+    /// The player of a fault, if there is one here.
     fn player(&self, fault: &Fault) -> Option<&dyn Player> {
         match fault.name.row().family {
             Family::Network => self.endpoint.faults().map(|faults| faults as &dyn Player),
@@ -327,23 +323,21 @@ impl World {
         }
     }
 
-    /// Begins a fault.
     pub(super) fn begin(&self, id: FaultId, fault: &Fault) -> Result<()> {
-        let player = self.player(fault).context("nobody can play it here")?;
+        let player = self.player(fault).context("it cannot be played here")?;
         player.begin(id, fault).with_context(|| format!("failed to begin the fault {}", fault.name.as_str()))
     }
 
-    /// Ends a fault.
     pub(super) fn end(&self, id: FaultId, fault: &Fault) {
         self.player(fault).into_iter().for_each(|player| player.end(id));
     }
 
-    /// How often a fault was hit.
+    /// The number of a fault's hits.
     pub(super) fn hits(&self, id: FaultId, fault: &Fault) -> u64 {
         self.player(fault).map_or(0, |player| player.hits(id))
     }
 
-    /// Returns when something was hit; [`World::take_hits`] says what.
+    /// Returns after a hit; [`World::take_hits`] returns it.
     pub(super) async fn struck(&self) {
         let plane = async {
             match self.plane.faults() {
@@ -366,7 +360,7 @@ impl World {
         }
     }
 
-    /// The hits since the last call, with the moment of each.
+    /// The hits since the last call, with the time of each.
     pub(super) fn take_hits(&self) -> Vec<(Instant, Hit)> {
         let plane = self.plane.faults().map(mock_faults::Faults::take_hits).unwrap_or_default();
         let network = self.endpoint.faults().map(mock_proxy::Faults::take_hits).unwrap_or_default();
@@ -381,7 +375,7 @@ impl World {
             .collect()
     }
 
-    /// The references of images that a fault of the registry is about; `None`: all of them.
+    /// The references of images that a fault of the registry affects; `None`: all of them.
     pub(super) fn references(&self, fault: &Fault) -> Option<BTreeSet<String>> {
         let pattern = fault.repository.as_deref()?;
         let about = |image: &&mock_registry::Image| {
@@ -395,7 +389,7 @@ impl World {
         Some(self.images.iter().filter(about).map(|image| image.reference.clone()).collect())
     }
 
-    /// Tells the oracle of the load of every tag that moves.
+    /// Reports every tag that moves to the oracle of the load.
     pub(super) fn tell_moves(&self, truth: Arc<Truth>) {
         let digests = |image: &mock_registry::Image| Some((image.reference.clone(), image.digest.clone()?));
         let known: BTreeMap<String, String> = self.images.iter().filter_map(digests).collect();
@@ -406,7 +400,8 @@ impl World {
         });
     }
 
-    /// Where the harness looks whether the registry is healthy: its own door, and the path of an image that exists.
+    /// The registry's address without faults, limits and authentication, and the path of an existing image, for checks
+    /// whether the registry is healthy.
     pub(super) fn registry_canary(&self) -> Option<(SocketAddr, String)> {
         let image = self.images.iter().find(|image| image.digest.is_some());
         let path = image.and_then(|image| {
@@ -417,7 +412,6 @@ impl World {
         Some((self.registry.own_address()?, path.unwrap_or_else(|| "/v2/".to_owned())))
     }
 
-    /// Takes the world down.
     pub(super) async fn stop(self) {
         self.troubles.stop().await;
         self.endpoint.close().await;
@@ -426,7 +420,7 @@ impl World {
     }
 }
 
-/// The names by which an API server calls the subject's webhooks, where they are behind a Service.
+/// The names by which an API server calls the subject's webhooks, if they are behind a Service.
 fn services(scenario: &Scenario) -> Vec<String> {
     let own = scenario.subject.own_webhooks().unwrap_or_default();
     let hooks = own.iter().flat_map(|configuration| configuration.object["webhooks"].as_array().into_iter().flatten());

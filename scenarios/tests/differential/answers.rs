@@ -1,7 +1,7 @@
-//! Answers of a webhook: what a real kube-apiserver makes of them, what the mock makes of them, and what direct load does.
+//! Answers of a webhook: the decision of a real kube-apiserver, of the mock, and of direct load.
 //!
-//! Each case is one answer, sent over TLS with a certificate that lies in the `caBundle` itself, as envtest writes it. The decision stands in
-//! the table and is the real server's; a difference is a bug of ours.
+//! Each case is one answer, sent over TLS with a certificate that stands in the `caBundle` itself, as envtest writes
+//! it. The table has the real server's decision; any difference is a bug of ours.
 
 use std::convert::Infallible;
 use std::io::Write as _;
@@ -26,12 +26,12 @@ use crate::driver::{self, Endpoint, Raw};
 use crate::sequence::{Sequence, Step};
 use crate::servers;
 
-/// What becomes of a request.
+/// The result of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Decision {
     Allowed,
     Denied,
-    /// The call has failed, or its patch.
+    /// The call failed, or its patch did.
     Failed,
 }
 
@@ -41,16 +41,16 @@ struct Case {
     what: &'static str,
     mutating: bool,
     status: u16,
-    /// None: no header at all.
+    /// `None`: no header at all.
     content_type: Option<&'static str>,
     packed: bool,
-    /// `UID` becomes that of the review.
+    /// `UID` is replaced by that of the review.
     body: String,
     decision: Decision,
 }
 
 const PATH: &str = "/api/v1/namespaces/{ns}/configmaps?dryRun=All";
-/// kube-apiserver goes by a new configuration within a second, and on a busy machine later.
+/// Time until kube-apiserver uses a new configuration: within a second, on a busy machine later.
 const EFFECT: Duration = Duration::from_secs(30);
 
 fn review(response: &str) -> String {
@@ -266,7 +266,7 @@ fn table() -> Vec<Case> {
     [media(), statuses(), shapes(), responses(), patches()].into_iter().flatten().collect()
 }
 
-/// The webhook: which case is meant stands in the object's labels.
+/// The webhook. A label of the object selects the case.
 struct Webhook {
     url: String,
     certificate_pem: String,
@@ -295,7 +295,7 @@ impl Webhook {
                 });
             }
         });
-        // Not the authority: the certificate itself.
+        // This is the certificate itself, and not the authority.
         let first = pair
             .certificate_pem
             .find("-----END")
@@ -362,7 +362,7 @@ async fn post(endpoint: &Endpoint, path: &str, object: Value) -> anyhow::Result<
     }
 }
 
-/// What an API server decides in each case.
+/// An API server's decision in each case.
 async fn through(endpoint: &Endpoint, webhook: &Webhook, table: &[Case]) -> anyhow::Result<Vec<(Decision, String)>> {
     for mutating in [true, false] {
         let (collection, object) = configuration(webhook, mutating);
@@ -370,7 +370,7 @@ async fn through(endpoint: &Endpoint, webhook: &Webhook, table: &[Case]) -> anyh
             post(endpoint, &format!("/apis/admissionregistration.k8s.io/v1/{collection}"), object).await?;
         anyhow::ensure!(status == 201, "{answer}");
     }
-    // Until both are asked.
+    // It waits until both webhooks are called.
     for wanted in [true, false] {
         let (number, denial) =
             table.iter().enumerate().find(|(_, case)| case.mutating == wanted && case.decision == Denied).unwrap();
@@ -394,7 +394,7 @@ async fn through(endpoint: &Endpoint, webhook: &Webhook, table: &[Case]) -> anyh
     Ok(decisions)
 }
 
-/// What direct load decides.
+/// The decision of direct load.
 async fn directly(webhook: &Webhook, number: usize, case: &Case) -> anyhow::Result<(Decision, String)> {
     let by = if case.mutating { "/changes" } else { "/looks" };
     let hook = Hook { path: by.to_owned(), mutating: case.mutating, operations: vec![Operation::Create] };
@@ -430,7 +430,7 @@ async fn directly(webhook: &Webhook, number: usize, case: &Case) -> anyhow::Resu
     Ok((decision, interval.examples.join("; ")))
 }
 
-/// Where a decision is another than the table's.
+/// The decisions that differ from the table.
 fn others(who: &str, table: &[Case], decisions: &[(Decision, String)]) -> Vec<String> {
     let pairs = table.iter().zip(decisions).filter(|(case, (decision, _))| case.decision != *decision);
     pairs

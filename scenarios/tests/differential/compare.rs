@@ -1,13 +1,13 @@
-//! Says where two sets of answers differ, and which of these differences are meant.
+//! Finds the differences between two sets of answers, and separates the intended ones.
 //!
-//! Owns the list of meant differences. Each has a name under which `mocks/DIFFERENCES.md` gives the reason, and is as
-//! narrow as it can be said.
+//! Owns the list of intended differences. Each has a name under which `mocks/DIFFERENCES.md` gives the reason, and is
+//! as narrow as possible.
 
 use serde_json::Value;
 
 use crate::sequence::{Sequence, Step};
 
-/// One value that is not the same.
+/// One differing value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Difference {
     pub step: usize,
@@ -17,16 +17,16 @@ pub struct Difference {
     pub mock: Option<Value>,
 }
 
-/// A difference that is meant.
+/// An intended difference.
 pub struct Meant {
     /// The heading in `mocks/DIFFERENCES.md`.
     pub name: &'static str,
-    /// The servers are in different states from there on: later steps of the sequence say nothing.
+    /// Whether the servers are in different states from there on, so that later steps of the sequence say nothing.
     pub diverges: bool,
     applies: fn(&Step, &Difference) -> bool,
 }
 
-/// All meant differences.
+/// All intended differences.
 pub const MEANT: &[Meant] = &[
     Meant {
         name: "Writes that change nothing but owners",
@@ -145,7 +145,7 @@ fn is(value: Option<&Value>, number: u64) -> bool {
     value.and_then(Value::as_u64) == Some(number)
 }
 
-/// The differences that are not meant, up to the first step that has any: later ones may only follow from it.
+/// The unintended differences, up to the first step with any: later ones may only follow from it.
 pub fn unmeant(sequence: &Sequence, real: &[Value], mock: &[Value]) -> Vec<Difference> {
     let mut kept: Vec<Difference> = Vec::new();
     let mut diverged = None;
@@ -162,18 +162,18 @@ pub fn unmeant(sequence: &Sequence, real: &[Value], mock: &[Value]) -> Vec<Diffe
             None => kept.push(difference),
         }
     }
-    // What diverges explains everything else of its step, and what watches show of it.
+    // A divergence explains all other differences of its step, and those of watches.
     kept.retain(|difference| {
         diverged.is_none_or(|at| difference.step < at && !sequence.steps[difference.step].is_watch())
     });
     kept
 }
 
-/// All differences, meant or not, in order of steps.
+/// All differences, intended or not, in order of steps.
 fn differences(real: &[Value], mock: &[Value]) -> Vec<Difference> {
     let mut found = Vec::new();
     for (step, (real, mock)) in real.iter().zip(mock).enumerate() {
-        // Below a different status everything differs; that would say nothing.
+        // If the status differs, all other values differ as well, which says nothing.
         if real.get("status") != mock.get("status") || real.get("unsaid") != mock.get("unsaid") {
             let status =
                 |answer: &Value| Some(answer.get("status").or(answer.get("unsaid")).cloned().unwrap_or_default());

@@ -1,8 +1,8 @@
-//! Objects that are written in one form and read in all that show them: both APIs of events, the versions of a custom resource
-//! that no webhook converts, and the `Scale` of what has replicas.
+//! Objects that are written in one form and read in all others: both APIs of events, the versions of a custom resource
+//! without a conversion webhook, and the `Scale` of scalable resources.
 //!
-//! Owns the table of objects. They come out of it by changing one field at a time, because what a conversion loses is what
-//! nobody set, set to nothing or wrote in an unusual way.
+//! Owns the table of objects. They differ in one field at a time, because a conversion loses values that are unset,
+//! null or written in an unusual way.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,11 +18,11 @@ const GROUP: &str = "{ns}.example.com";
 const PLURAL: &str = "shapes";
 const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
 
-/// One way to see the same objects.
+/// One form of the same objects.
 #[derive(Clone, Copy)]
 struct Form {
     api_version: &'static str,
-    /// Of the collection.
+    /// The path of the collection.
     path: &'static str,
 }
 
@@ -94,7 +94,7 @@ const EVENT_FIELDS: &[(&str, &str, &[&str])] = &[
     ("reportingInstance", "reportingInstance", &["null", r#""""#, r#""other""#]),
 ];
 
-/// `(field, what its schema is in v1beta1, v1 and v2, values in JSON)`: where a version does not know a field it has none.
+/// `(field, its schema in v1beta1, v1 and v2, values in JSON)`. A field without a schema is unknown in that version.
 const SHAPE_FIELDS: &[(&str, [&str; 3], &[&str])] = &[
     ("text", [r#"{"type": "string"}"#; 3], &["null", r#""""#, r#""x""#]),
     (
@@ -148,7 +148,7 @@ const SHAPE_FIELDS: &[(&str, [&str; 3], &[&str])] = &[
         &["null", "{}", r#"{"a": ""}"#, r#"{"a": "long"}"#],
     ),
 ];
-/// The stored one stands in the middle.
+/// The stored version stands in the middle.
 const SHAPE_VERSIONS: [&str; 3] = ["v1beta1", "v1", "v2"];
 
 /// `(apiVersion, kind, path of the collection, whether its selector is a map)`.
@@ -166,7 +166,7 @@ const SELECTORS: &[&str] = &[
         {"key": "a", "operator": "NotIn", "values": ["z", "y"]}]}"#,
 ];
 
-/// A sequence for each object and form that it is written in.
+/// A sequence for each object and each form that it is written in.
 pub fn all() -> Vec<Sequence> {
     let mut all = Vec::new();
     all.extend(events());
@@ -215,7 +215,7 @@ fn events() -> Vec<Sequence> {
                 }
                 let mut steps = vec![Step::post(form.path, event)];
                 read(&EVENTS, &mut steps);
-                // What comes back of a form is read out of the other one again.
+                // A field that was written in one form is read again in the other.
                 let patch = json!({"metadata": {"annotations": {"touched": "yes"}}});
                 steps.push(Step::patch(format!("{}/a", EVENTS[1 - written].path), "merge-patch", patch));
                 read(&EVENTS, &mut steps);
@@ -250,7 +250,8 @@ fn shape_definition() -> Value {
 fn shapes() -> Vec<Sequence> {
     let path = |version: &str| format!("/apis/{GROUP}/{version}/namespaces/{{ns}}/{PLURAL}");
     let mut all = Vec::new();
-    // A definition is the dearest thing to make here, and a long sequence takes long to be made small: one for each field.
+    // A definition is the most expensive object here, and a long sequence is slow to shrink, so there is one sequence
+    // per field.
     for (version, (field, _, values)) in
         SHAPE_VERSIONS.into_iter().flat_map(|version| SHAPE_FIELDS.iter().map(move |field| (version, field)))
     {
@@ -317,8 +318,8 @@ fn scales() -> Vec<Sequence> {
     all
 }
 
-/// Every built-in resource that both servers serve in several forms and that has no objects here, as `plural/kind`: who adds a
-/// version adds objects.
+/// Every built-in resource that both servers serve in several forms and that has no objects here, as `plural/kind`. A
+/// new version needs new objects.
 pub async fn uncovered(servers: [&Endpoint; 2]) -> Vec<String> {
     let mut both: Option<BTreeSet<(String, String)>> = None;
     for server in servers {
@@ -336,7 +337,7 @@ pub async fn uncovered(servers: [&Endpoint; 2]) -> Vec<String> {
     several.filter(|resource| !COVERED.contains(&resource.as_str())).collect()
 }
 
-/// `(plural/kind, group and version)` of all that a server says it serves, without subresources.
+/// `(plural/kind, group and version)` of all resources that a server lists, without subresources.
 async fn served(server: &Endpoint) -> BTreeSet<(String, String)> {
     let groups = asked(server, vec!["/apis".to_owned()], "groups").await.remove(0);
     let versions = groups["groups"].as_array().into_iter().flatten().flat_map(|group| {

@@ -1,4 +1,4 @@
-//! Sequences written by hand: what random ones meet too seldom.
+//! Hand-written sequences for cases that random ones rarely contain.
 
 mod creations;
 mod definitions;
@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::generator::Kind;
 use crate::sequence::{Sequence, Step};
 
-/// All of them. They come first in every comparison.
+/// All hand-written sequences. They come first in every comparison.
 pub fn all() -> Vec<Sequence> {
     let one = |name: &str, steps: Vec<Step>| Sequence { name: name.to_owned(), steps };
     vec![
@@ -45,7 +45,7 @@ pub fn all() -> Vec<Sequence> {
     .collect()
 }
 
-/// What history that is gone looks like. Both servers must be compacting all the time.
+/// Sequences about compacted history. Both servers must compact all the time.
 pub fn compacted() -> Sequence {
     let path = Kind::ConfigMap.path();
     let create = |name: &str| Step::post(Kind::ConfigMap.path(), Kind::ConfigMap.object(name, 0));
@@ -92,7 +92,7 @@ fn namespaces() -> Vec<Step> {
     ]
 }
 
-/// Apart from the rest: where a namespace controller runs it is gone soon.
+/// Separate from the rest: with a namespace controller, it is soon gone.
 fn deleted_namespace() -> Vec<Step> {
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "{ns}-x"}});
     vec![Step::post("/api/v1/namespaces", namespace), Step::delete("/api/v1/namespaces/{ns}-x")]
@@ -105,7 +105,7 @@ fn terminating() -> Vec<Step> {
             "/api/v1/namespaces",
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "{ns}-x"}}),
         ),
-        // Holds the namespace where a controller would empty it.
+        // This object holds the namespace that a controller would empty.
         Step::post(&inside[..], Kind::ConfigMap.object("held", 2)),
         Step::delete("/api/v1/namespaces/{ns}-x"),
         Step::post(&inside[..], Kind::ConfigMap.object("late", 0)),
@@ -160,7 +160,7 @@ fn bound_pod() -> Vec<Step> {
         Step::post(format!("{path}/a/binding"), binding),
         Step::get(format!("{path}/a")),
         Step::get(format!("{path}?fieldSelector=spec.nodeName%3Dn1")),
-        // Graceful: a kubelet would have to agree.
+        // A graceful deletion, which a kubelet would have to confirm.
         Step::delete(format!("{path}/a")),
         Step::get(format!("{path}/a")),
         Step::delete(format!("{path}/a?gracePeriodSeconds=0")),

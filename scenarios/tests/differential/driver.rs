@@ -1,7 +1,7 @@
-//! Sends a sequence to one server and brings the answers back as they are.
+//! Sends a sequence to one server and returns the unchanged answers.
 //!
-//! Owns the connections: one for the requests, one for each watch. It must not judge answers. A raw HTTP/1.1 client,
-//! so that nothing is retried, followed or decoded behind the test's back.
+//! Owns the connections: one for the requests, one for each watch. It must not judge answers. It is a raw HTTP/1.1
+//! client, so that nothing is retried, followed or decoded unnoticed.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,18 +22,18 @@ use tokio_rustls::TlsConnector;
 
 use crate::sequence::{Learned, Sequence, Step};
 
-/// A real server waits three seconds for a revision from the future.
+/// Time limit of an answer. A real server waits three seconds for a revision from the future.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(30);
 const WATCH_DEADLINE: Duration = Duration::from_secs(20);
-/// How long a real server may take to compact, which it does every second when it is told to.
+/// Time limit for a real server to compact, which it does every second if configured so.
 const GONE_DEADLINE: Duration = Duration::from_secs(20);
 const POLL: Duration = Duration::from_millis(100);
 const BODY_MAX_BYTES: usize = 8 << 20;
 const EVENTS_MAX: usize = 500;
-/// Names of the objects that end watches begin so.
+/// Prefix of the objects that end watches.
 pub const LAST: &str = "zz-last";
 
-/// Where a server is and how to get in.
+/// The address of a server, and the credentials.
 #[derive(Clone)]
 pub struct Endpoint {
     pub address: SocketAddr,
@@ -41,10 +41,10 @@ pub struct Endpoint {
     pub token: String,
 }
 
-/// What came back for one step.
+/// The result of one step.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Raw {
-    /// The step names something that no answer told.
+    /// The step refers to a value that no answer contained.
     Unsaid(String),
     Answer {
         status: u16,
@@ -136,7 +136,7 @@ impl Session<'_> {
         }
         let response = tokio::time::timeout(ANSWER_DEADLINE, self.sender.send_request(request));
         let answer = whole(response.await.context("no answer in time")??).await?;
-        // What is polled until it is gone says nothing new.
+        // Repeated answers of a poll have no new facts.
         if step.until() != Some(410)
             && let Raw::Answer { body, .. } = &answer
             && let Ok(value) = serde_json::from_slice(body)
@@ -146,7 +146,7 @@ impl Session<'_> {
         Ok(answer)
     }
 
-    /// Opens a watch; an answer instead when it was refused or could not be asked.
+    /// Opens a watch. Returns an answer instead if it was refused or could not be requested.
     async fn watch(&mut self, step: &Step) -> anyhow::Result<Result<Response<Incoming>, Raw>> {
         let request = match self.request(step)? {
             Ok(request) => request,
@@ -196,7 +196,7 @@ pub async fn connect(endpoint: &Endpoint, connections: &mut JoinSet<()>) -> anyh
     let stream = tokio::time::timeout(ANSWER_DEADLINE, connecting).await.context("no connection in time")??;
     let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
     connections.spawn(async move {
-        // Whoever waits for an answer learns of an error there.
+        // The waiter for an answer gets the error.
         let _ = connection.await;
     });
     Ok(sender)
@@ -207,7 +207,7 @@ fn media(response: &Response<Incoming>) -> String {
     text.unwrap_or_default().split(';').next().unwrap_or_default().to_owned()
 }
 
-/// An answer to its end.
+/// Reads an answer to its end.
 pub async fn whole(response: Response<Incoming>) -> anyhow::Result<Raw> {
     let (status, media) = (response.status().as_u16(), media(&response));
     let reading = tokio::time::timeout(ANSWER_DEADLINE, Limited::new(response.into_body(), BODY_MAX_BYTES).collect());
@@ -218,7 +218,7 @@ pub async fn whole(response: Response<Incoming>) -> anyhow::Result<Raw> {
     }
 }
 
-/// Reads the lines of a watch until the server ends it or `until` is in one.
+/// Reads the lines of a watch until the server ends it or a line contains `until`.
 async fn events(response: Response<Incoming>, until: Option<String>) -> anyhow::Result<Raw> {
     let media = media(&response);
     let mut body = response.into_body();
@@ -241,7 +241,7 @@ async fn events(response: Response<Incoming>, until: Option<String>) -> anyhow::
                 }
             }
         }
-        // What is not a stream of lines ends without one.
+        // An answer that is no stream of lines ends without a newline.
         if !rest.is_empty() {
             lines.push(Bytes::from(std::mem::take(&mut rest)));
         }
@@ -250,7 +250,7 @@ async fn events(response: Response<Incoming>, until: Option<String>) -> anyhow::
     let in_time = tokio::time::timeout(WATCH_DEADLINE, reading).await;
     match in_time {
         Ok(done) => done.context("the watch broke off")?,
-        // Compared like any other line: the other server did send what ends the watch.
+        // This is compared like any other line: the other server did send the event that ends the watch.
         Err(_) => lines.push(Bytes::from_static(b"{\"type\":\"no end in time\"}\n")),
     }
     Ok(Raw::Events { media, lines })

@@ -1,6 +1,6 @@
 //! The recorded answers of a real server.
 //!
-//! Owns the file: one line for what it was recorded from, then one line a sequence with its normalised answers.
+//! Owns the file: one line about its origin, then one line per sequence with its normalised answers.
 
 use std::path::PathBuf;
 
@@ -10,16 +10,16 @@ use serde_json::Value;
 
 use crate::sequence::Sequence;
 
-/// What the answers come from.
+/// The origin of the answers.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Origin {
-    /// `v1.34.1`.
+    /// The version, such as `v1.34.1`.
     pub server: String,
     pub sequences: usize,
 }
 
-/// One sequence and what it was answered.
+/// One sequence with its answers.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recorded {

@@ -1,8 +1,8 @@
-//! Sequences made at random, as proptest strategies.
+//! Random sequences, as proptest strategies.
 //!
-//! Owns which requests can follow each other. Most requests of a sequence are about one kind and few names, so that
-//! they meet each other's effects. What a real server alone cannot do (garbage collection, emptying namespaces) is
-//! not asked for: it has no controllers here.
+//! Owns the possible orders of requests. Most requests of a sequence are about one kind and few names, so that they
+//! affect each other. Actions of controllers (garbage collection, emptying namespaces) are not requested, because the
+//! real server has no controllers here.
 
 mod objects;
 pub mod special;
@@ -17,7 +17,6 @@ pub use objects::Kind;
 const NAMES: [&str; 3] = ["a", "b", "c"];
 const STEPS_MAX: usize = 9;
 
-/// Any sequence.
 pub fn sequence() -> impl Strategy<Value = Sequence> {
     let kind = prop::sample::select(Kind::ALL.to_vec());
     kind.prop_flat_map(|kind| {
@@ -97,7 +96,7 @@ fn create_otherwise(kind: Kind, name: u8, variant: u8) -> Step {
             Step::post(path, object)
         }
         _ => {
-            // A client may leave out what the path says.
+            // A client may leave out values that the path contains.
             for key in ["apiVersion", "kind"] {
                 object.as_object_mut().map(|object| object.remove(key));
             }
@@ -441,7 +440,7 @@ fn watch(kind: Kind, name: u8, variant: u8) -> Step {
     }
 }
 
-/// Requests that are wrong before anybody looks at the object.
+/// Requests that are wrong independent of the object.
 fn protocol(kind: Kind, name: u8, variant: u8) -> Step {
     let (name, path, _) = named(kind, name);
     let (all, object) = (kind.path(), kind.object(name, 0));

@@ -1,12 +1,13 @@
-//! The mock API server against a real kube-apiserver: the same requests, and whether the answers say the same.
+//! Compares the mock API server with a real kube-apiserver: the same requests must have equivalent answers.
 //!
-//! Random sequences against both, converted objects and compacted history on both (they need `KUBEBUILDER_ASSETS`), the recorded answers
-//! of a real server against the mock (runs everywhere), and that every meant difference is documented.
+//! Tests: random sequences against both, converted objects and compacted history on both (they need
+//! `KUBEBUILDER_ASSETS`), and the recorded answers of a real server against the mock (runs everywhere). One more test
+//! checks that every intended difference is documented.
 //!
 //! | Variable | |
 //! |---|---|
 //! | `LONGHAUL_DIFFERENTIAL_SEQUENCES` | how many sequences are compared live, default 60 |
-//! | `LONGHAUL_DIFFERENTIAL_SEED` | which ones, default 1 |
+//! | `LONGHAUL_DIFFERENTIAL_SEED` | their seed, default 1 |
 //! | `LONGHAUL_DIFFERENTIAL_RECORD` | how many sequences to record into the fixture, instead of comparing |
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
@@ -43,14 +44,14 @@ use normalise::Normal;
 use sequence::{Sequence, Step};
 
 const SEQUENCES: usize = 60;
-/// Sequences at a time: more would only queue on the real server.
+/// The most sequences at a time: more would only queue on the real server.
 const AT_ONCE: usize = 6;
-/// A difference that does not come again was a matter of time, for example of a watch cache.
+/// Number of tries. A difference that is not repeated depends on time, for example on a watch cache.
 const TRIES: usize = 3;
-/// How many kinds of differences are made small and printed.
+/// The most kinds of differences that are shrunk and printed.
 const SHOWN_MAX: usize = 40;
 
-/// A sequence that came out differently.
+/// A sequence with different answers.
 struct Disagreement {
     sequence: Sequence,
     difference: Difference,
@@ -74,7 +75,7 @@ fn sequences(count: usize) -> Vec<Sequence> {
     corners::all().into_iter().chain(random).take(count).collect()
 }
 
-/// A namespace that no sequence had before, the same on both servers.
+/// A namespace that no earlier sequence used, the same on both servers.
 fn namespace() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     format!("seq-{:05}", NEXT.fetch_add(1, Ordering::Relaxed))
@@ -83,7 +84,7 @@ fn namespace() -> String {
 async fn answers(endpoint: &Endpoint, sequence: &Sequence, namespace: &str) -> Normal {
     match driver::play(endpoint, sequence, namespace).await {
         Ok(raws) => normalise::normalise(&sequence.steps, &raws, namespace),
-        // Compared like an answer: it is one of the servers that broke off.
+        // This is compared like an answer: only one of the servers may have broken off.
         Err(error) => {
             let broken = serde_json::json!({"unsaid": format!("{error:#}").replace(namespace, "NS")});
             Normal { answers: vec![broken; sequence.steps.len()], messages: vec![String::new(); sequence.steps.len()] }
@@ -91,14 +92,14 @@ async fn answers(endpoint: &Endpoint, sequence: &Sequence, namespace: &str) -> N
     }
 }
 
-/// The differences of a sequence that are not meant, with the answers.
+/// The unintended differences of a sequence, with the answers.
 async fn differences(real: &Endpoint, mock: &Endpoint, sequence: &Sequence) -> (Vec<Difference>, Normal, Normal) {
     let namespace = namespace();
     let (real, mock) = tokio::join!(answers(real, sequence, &namespace), answers(mock, sequence, &namespace));
     (compare::unmeant(sequence, &real.answers, &mock.answers), real, mock)
 }
 
-/// What makes two differences the same finding.
+/// The identity of a finding: two differences with the same signature count as one.
 fn signature(sequence: &Sequence, difference: &Difference) -> String {
     let step = &sequence.steps[difference.step];
     let at: Vec<&str> = difference.at.split('/').filter(|part| part.parse::<u32>().is_err()).collect();
@@ -114,11 +115,11 @@ fn signature(sequence: &Sequence, difference: &Difference) -> String {
     format!("{} {} {} {}", step.method, at.join("/"), shape(&difference.real), shape(&difference.mock))
 }
 
-/// Takes steps away as long as the same difference comes.
+/// Removes steps as long as the same difference appears.
 async fn shrink(real: &Endpoint, mock: &Endpoint, mut found: Disagreement) -> Disagreement {
     let wanted = signature(&found.sequence, &found.difference);
     let step = found.difference.step;
-    // A watch shows what comes after it.
+    // A watch shows later events.
     if !found.sequence.steps[step].is_watch() {
         found.sequence.steps.truncate(step + 1);
     }
@@ -152,7 +153,7 @@ fn print(count: usize, signature: &str, found: &Disagreement) -> String {
     out
 }
 
-/// Compares all; answers what was found, printed.
+/// Compares all sequences. Returns the findings as text.
 async fn compare_all(real: &Endpoint, mock: &Endpoint, sequences: Vec<Sequence>) -> Vec<String> {
     let slots = Arc::new(Semaphore::new(AT_ONCE));
     let mut running = JoinSet::new();
@@ -222,7 +223,7 @@ async fn the_mock_answers_like_a_real_server() {
     assert!(printed.is_empty(), "{} kinds of differences:\n{}", printed.len(), printed.concat());
 }
 
-/// What is written in one version or API and read in all others.
+/// Objects that are written in one version or API and read in all others.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "slow"]
 async fn objects_are_converted_as_on_a_real_server() {
@@ -246,7 +247,7 @@ async fn objects_are_converted_as_on_a_real_server() {
 async fn compacted_history_is_gone_on_both() {
     let Some(assets) = servers::assets() else { return };
     let directory = tempfile::tempdir().unwrap();
-    // Without its cache the watch reads etcd, whose history is what is compacted.
+    // Without its cache the watch reads etcd, whose history is compacted.
     let arguments = ["--etcd-compaction-interval=1s", "--watch-cache-sizes=configmaps#0"];
     let (local, real) = servers::real(assets, directory.path(), &arguments).await.unwrap();
     let (server, mock) = servers::mock().await.unwrap();
@@ -277,7 +278,7 @@ async fn compacted_history_is_gone_on_both() {
     assert_eq!(gone, 3, "the list, the watch and the page: {:?}", real.answers);
 }
 
-/// Records the sequences that are answered the same twice.
+/// Records the sequences whose answers are equal twice.
 async fn record_all(real: &Endpoint, server: &str, count: usize) {
     let mut recorded = Vec::new();
     for sequence in sequences(count) {
@@ -324,7 +325,8 @@ fn every_meant_difference_is_documented() {
     }
 }
 
-/// A comparison that finds nothing must be able to: every recorded sequence is noticed when one of its answers changes.
+/// A comparison without findings must be able to find some: every recorded sequence is noticed if one of its answers
+/// changes.
 #[test]
 fn a_changed_answer_is_noticed() {
     let (_, recorded) = fixture::read().unwrap();

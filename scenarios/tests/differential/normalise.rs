@@ -1,8 +1,8 @@
 //! Makes answers of different servers comparable.
 //!
-//! Owns what is the server's own choice (uids, revisions, times, generated names, texts of messages) and what stands
-//! for it. The first uid of a sequence is `U1` on every server, the first revision `R1`: that a revision stays or
-//! changes is compared, its number is not.
+//! Owns the values that a server chooses (uids, revisions, times, generated names, texts of messages) and their
+//! replacements. The first uid of a sequence is `U1` on every server, the first revision `R1`. So it is compared
+//! whether a revision stays or changes, and its number is not.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use crate::driver::{LAST, Raw};
 use crate::sequence::Step;
 
-/// The state of one sequence's names.
+/// The replaced names of one sequence.
 pub struct Normaliser {
     namespace: String,
     uids: BTreeMap<String, String>,
@@ -19,7 +19,7 @@ pub struct Normaliser {
     generated: BTreeMap<String, String>,
 }
 
-/// Answers with everything replaced, and beside them the messages, which are only printed.
+/// Answers with everything replaced, and separately the messages, which are only printed.
 pub struct Normal {
     pub answers: Vec<Value>,
     pub messages: Vec<String>,
@@ -34,7 +34,7 @@ pub fn normalise(steps: &[Step], raws: &[Raw], namespace: &str) -> Normal {
         generated: BTreeMap::new(),
     };
     let mut normal = Normal { answers: vec![Value::Null; raws.len()], messages: vec![String::new(); raws.len()] };
-    // Watches last: what they show is named by the answers to the writes.
+    // Watches come last: the answers to the writes define the names of their objects.
     let order = |watch: bool| (0..raws.len()).filter(move |index| steps[*index].is_watch() == watch);
     for index in order(false).chain(order(true)) {
         let (answer, message) = state.answer(&steps[index], &raws[index]);
@@ -70,7 +70,7 @@ impl Normaliser {
     }
 
     fn events(&mut self, step: &Step, mut events: Vec<Value>) -> Vec<Value> {
-        // When bookmarks come is a matter of time, but one comes before a watch ends that was to end. Objects that end
+        // The times of bookmarks depend on chance, but one comes before the planned end of a watch. Objects that end
         // other watches are the driver's own.
         let last = events.iter().rposition(|event| event["type"] == "BOOKMARK");
         let ends = step.last.is_none() && step.path.contains("allowWatchBookmarks=true");
@@ -88,7 +88,7 @@ impl Normaliser {
             let text = event["object"]["metadata"]["resourceVersion"].as_str();
             text.and_then(|text| text.parse().ok()).unwrap_or(u64::MAX)
         };
-        // A watch from now or from "any" begins with what exists, in no order ("Kubernetes API concepts").
+        // A watch from now or from "any" begins with the existing objects, in no order ("Kubernetes API concepts").
         if !step.path.contains("resourceVersion=") || step.path.contains("resourceVersion=0") {
             events.sort_by_key(revision);
         }
@@ -144,7 +144,7 @@ impl Normaliser {
         self.text(value)
     }
 
-    /// Messages are words for people; everything that programs read stays.
+    /// Messages are text for users; all fields for programs stay.
     fn status(&mut self, value: &Value) -> Value {
         let mut details = value["details"].clone();
         if let Some(causes) = details.get_mut("causes").and_then(Value::as_array_mut) {
@@ -152,7 +152,7 @@ impl Normaliser {
                 cause.remove("message");
             }
             causes.sort_by_key(Value::to_string);
-            // How often the same field is named is not for programs.
+            // The number of repetitions of a field does not matter to programs.
             causes.dedup();
         }
         if let Some(uid) = details.get_mut("uid") {
@@ -191,7 +191,7 @@ impl Normaliser {
         }
         let text = |key: &str| meta.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
         let (prefix, name) = (text("generateName"), text("name"));
-        // A name that was given keeps to nobody's choice.
+        // A name that the client chose is not replaced.
         if !prefix.is_empty() && name.len() == prefix.chars().take(58).count() + 5 {
             let next = format!("<generated {}>", self.generated.len() + 1);
             self.generated.entry(name).or_insert(next);
@@ -212,7 +212,7 @@ impl Normaliser {
     }
 }
 
-/// Whether a cell says how long ago something was: `5s`, `3m20s`, `2y291d`.
+/// Whether a cell shows an age: `5s`, `3m20s`, `2y291d`.
 fn is_age(text: &str) -> bool {
     let digits = text.starts_with(|first: char| first.is_ascii_digit());
     digits
@@ -220,7 +220,7 @@ fn is_age(text: &str) -> bool {
         && text.chars().all(|c| c.is_ascii_digit() || "smhdy".contains(c))
 }
 
-/// The number of a value in the order of first appearance.
+/// The index of a value in the order of first appearance.
 fn number(known: &mut BTreeMap<String, String>, letter: &str, value: &Value) -> Value {
     let text = value.as_str().unwrap_or_default().to_owned();
     let next = format!("{letter}{}", known.len() + 1);

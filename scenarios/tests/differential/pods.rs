@@ -1,13 +1,13 @@
-//! Whole pods and templates of pods inside of all kinds that make pods: what both servers make of them, or have against them.
+//! Whole pods, and pod templates in all kinds that create pods: the results or refusals of both servers.
 //!
-//! Owns drawing, asking, comparing and making small what differs. Nothing is stored: all requests are rehearsals. What is
-//! drawn comes from the types that the real server publishes.
+//! Owns drawing, requests, comparison and shrinking. Nothing is stored, because all requests are dry runs. The objects
+//! are drawn from the types that the real server publishes.
 //!
-//! | Variable | |
+//! | Variable | Meaning |
 //! |---|---|
-//! | `LONGHAUL_DIFFERENTIAL_PODS` | how many objects are compared, default 600 |
+//! | `LONGHAUL_DIFFERENTIAL_PODS` | number of compared objects, default 600 |
 //! | `LONGHAUL_DIFFERENTIAL_PODS_SEED` | the seed of the first, default 1 |
-//! | `LONGHAUL_DIFFERENTIAL_PODS_RECORD` | a file for what the real server says of them, as lines of JSON |
+//! | `LONGHAUL_DIFFERENTIAL_PODS_RECORD` | a file for the real server's answers, as lines of JSON |
 
 mod dice;
 mod draw;
@@ -27,19 +27,19 @@ use draw::Drawn;
 use schema::Types;
 
 const OBJECTS: usize = 600;
-/// Objects in one sequence, that is on one connection.
+/// Objects in one sequence, which uses one connection.
 const AT_ONCE: usize = 50;
-/// How many kinds of differences are made small and printed.
+/// The most kinds of differences that are shrunk and printed.
 const SHOWN_MAX: usize = 30;
-/// How often something is taken away to make one small.
+/// The most removals while shrinking one object.
 const CUTS_MAX: usize = 400;
 
-/// What a server says, as far as it is compared.
+/// The compared part of a server's answer.
 #[derive(Debug, Clone, PartialEq)]
 enum Said {
     /// The object that would be stored.
     Object(Value),
-    /// The status, the reason, and what is wrong: reasons with fields.
+    /// The status, the reason, and the causes: reasons with fields.
     Refused(u64, String, BTreeSet<String>),
 }
 
@@ -66,7 +66,7 @@ fn said(raw: &Raw) -> (Said, String) {
     (Said::Object(serde_json::from_str(&text).unwrap()), message)
 }
 
-/// The volumes that a stateful set claims come in the order of a map, different each time, before those of its template.
+/// A stateful set's claimed volumes come in random order, before those of its template.
 fn ordered(cause: &str) -> String {
     match cause.split_once(" spec.template.spec.volumes[") {
         Some((reason, rest)) => {
@@ -76,14 +76,14 @@ fn ordered(cause: &str) -> String {
     }
 }
 
-/// What both servers say of objects, with their messages.
+/// The answers of a server about objects, with their messages.
 async fn ask(endpoint: &Endpoint, drawn: &[Drawn]) -> anyhow::Result<Vec<(Said, String)>> {
     let steps = drawn.iter().map(|one| Step::post(format!("{}?dryRun=All", one.path), one.object.clone())).collect();
     let sequence = Sequence { name: "pods".to_owned(), steps };
     Ok(driver::play(endpoint, &sequence, &namespace()).await?.iter().map(said).collect())
 }
 
-/// Writes down what a server says.
+/// Records the answers of a server.
 async fn record(real: &Endpoint, types: &Types, seeds: Vec<u64>, file: &Path) -> anyhow::Result<()> {
     let mut lines = String::new();
     for seeds in seeds.chunks(AT_ONCE) {
@@ -101,7 +101,7 @@ async fn record(real: &Endpoint, types: &Types, seeds: Vec<u64>, file: &Path) ->
     Ok(std::fs::write(file, lines)?)
 }
 
-/// How two answers differ, with numbers of items taken out of paths.
+/// The differences of two answers, with indices removed from paths.
 fn differences(real: &Said, mock: &Said) -> Vec<String> {
     let mut found = Vec::new();
     match (real, mock) {
@@ -159,13 +159,13 @@ fn walk(at: &str, real: Option<&Value>, mock: Option<&Value>, found: &mut Vec<St
     }
 }
 
-/// The same with the values that do not matter to a difference taken away.
+/// The same object without the values that do not matter to a difference.
 async fn shrink(real: &Endpoint, mock: &Endpoint, mut drawn: Drawn, wanted: &str) -> anyhow::Result<Drawn> {
     let mut cuts = 0;
     loop {
         let mut places = Vec::new();
         draw::list_places(&drawn.object, String::new(), &mut places);
-        // Large things first.
+        // Large values first.
         places.sort_by_key(|place| place.matches('/').count());
         let mut smaller = Vec::new();
         for place in places {
@@ -205,7 +205,7 @@ async fn shrink(real: &Endpoint, mock: &Endpoint, mut drawn: Drawn, wanted: &str
     }
 }
 
-/// What differs, each with the seed that shows it first and how often it was seen.
+/// The differences, each with the first seed that shows it and its frequency.
 async fn compare(
     real: &Endpoint,
     mock: &Endpoint,
@@ -227,7 +227,7 @@ async fn compare(
         }
     }
     println!("{taken} objects were taken and {refused} refused by the real server");
-    // A draw in which nothing is right, or nothing wrong, compares only half.
+    // If all drawn objects are refused, or all are accepted, only half is compared.
     anyhow::ensure!(taken * 10 >= count && refused * 10 >= count, "{taken} taken and {refused} refused");
     let mut order: Vec<_> = found.into_iter().collect();
     order.sort_by_key(|(_, (count, _))| std::cmp::Reverse(*count));
@@ -273,7 +273,7 @@ async fn pods_are_completed_and_refused_as_by_a_real_server() {
     assert!(printed.is_empty(), "{} kinds of differences; {repeat}:\n{}", printed.len(), printed.concat());
 }
 
-/// A comparison that finds nothing must be able to.
+/// A comparison without findings must be able to find some.
 #[test]
 fn answers_that_differ_are_noticed() {
     let object = |number: i64| Said::Object(json!({"spec": {"list": [{"a": number}]}}));

@@ -1,6 +1,6 @@
-//! What is sent: short lists of requests, written so that the same list means the same on any server.
+//! The requests of a test: short lists, written so that the same list means the same on any server.
 //!
-//! Owns the words that stand for what only a server can know, and putting the values in. It must not send anything.
+//! Owns the placeholders for values that only a server knows, and their replacement. It must not send anything.
 //!
 //! `{ns}` is the sequence's own namespace, `{rv:Kind/name}` and `{old:Kind/name}` the newest and the first revision
 //! seen of an object, `{uid:Kind/name}` its uid, `{name:Kind}` the last generated name, `{list}` the revision of the
@@ -15,17 +15,16 @@ use serde_json::Value;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sequence {
-    /// What the sequence is about, for people.
+    /// The subject of the sequence, for messages.
     pub name: String,
     pub steps: Vec<Step>,
 }
 
-/// One request.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
-    /// An HTTP method; or `WATCH`: a GET that stays open and is read when everything else was answered; or `UNTIL 410`,
-    /// `UNTIL 200`: a GET that is sent again until it is answered so.
+    /// An HTTP method. `WATCH` is a GET that stays open and is read when everything else was answered. `UNTIL 410` and
+    /// `UNTIL 200` are a GET that is repeated until it has this status.
     #[serde(rename = "do")]
     pub method: String,
     pub path: String,
@@ -41,12 +40,12 @@ pub struct Step {
     /// The object whose creation ends a watch; without one the watch must end by itself (`timeoutSeconds`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<Value>,
-    /// Another bearer token than the good one; empty for none at all.
+    /// A bearer token instead of the valid one; empty for none at all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
 }
 
-/// What the answers so far say about objects.
+/// The facts about objects in the answers so far.
 #[derive(Debug, Default)]
 pub struct Learned {
     values: BTreeMap<String, String>,
@@ -109,7 +108,7 @@ impl Step {
         self.method == "WATCH"
     }
 
-    /// A step that was taken out while a shorter sequence was looked for.
+    /// Whether the step was removed while a shorter sequence was searched.
     pub fn is_nothing(&self) -> bool {
         self.method.is_empty()
     }
@@ -120,10 +119,10 @@ impl Learned {
         Self { values: BTreeMap::from([("ns".to_owned(), namespace.to_owned())]) }
     }
 
-    /// Notes what an answer says about an object or a list.
+    /// Records the facts about an object or a list in an answer.
     pub fn learn(&mut self, answer: &Value) {
         let text = |pointer: &str| answer.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
-        // An expired list tells how to go on without its snapshot.
+        // An expired list has a token for continuing without its snapshot.
         if text("/kind") == "Status" && !text("/metadata/continue").is_empty() {
             self.values.insert("continue".to_owned(), text("/metadata/continue"));
         }
@@ -139,7 +138,7 @@ impl Learned {
         if name.is_empty() || revision.is_empty() {
             return;
         }
-        // Namespaces are named after the sequence's own; the rest of their name is what steps know.
+        // The names of namespaces begin with the sequence's own; steps refer to the rest.
         let short = name.strip_prefix(&self.values["ns"]).unwrap_or(&name);
         let key = format!("{kind}/{short}");
         self.values.entry(format!("old:{key}")).or_insert_with(|| revision.clone());
@@ -150,7 +149,7 @@ impl Learned {
         }
     }
 
-    /// Puts the values in; the error is a word that nothing is known of.
+    /// Replaces the placeholders; the error is a placeholder without a value.
     pub fn fill(&self, template: &str) -> Result<String, String> {
         let mut filled = String::with_capacity(template.len());
         let mut rest = template;

@@ -1,6 +1,6 @@
 //! The two servers.
 //!
-//! Owns bringing them up in a comparable state: administrators only, no history before the first sequence.
+//! Owns their start in a comparable state: administrators only, no history before the first sequence.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,10 +14,10 @@ use crate::generator::{Kind, special};
 use crate::sequence::{Sequence, Step};
 
 const TOKEN: &str = "a-token-for-the-comparison";
-/// The group of the kind that both servers know from the start.
+/// The group of the kind that both servers have from the start.
 const GROUP: &str = "differential.example.com";
 
-/// The folder with a real server's programs, when there is one.
+/// The folder with a real server's programs, if there is one.
 pub fn assets() -> Option<PathBuf> {
     let assets = std::env::var_os("KUBEBUILDER_ASSETS");
     if assets.is_none() {
@@ -39,14 +39,14 @@ pub async fn mock_with(adapt: impl FnOnce(&mut Config)) -> anyhow::Result<(Serve
     config.crds = vec![special::definition(GROUP)];
     adapt(&mut config);
     let server = Server::start(config, &authority).await?;
-    // What a real server's watch cache does not reach back to either.
+    // A real server's watch cache does not reach back to this either.
     server.compact(server.revision());
     let tls = mock_pki::client_config(authority.ca_pem(), None, &[])?;
     let endpoint = Endpoint { address: server.address(), tls, token: TOKEN.to_owned() };
     Ok((server, endpoint))
 }
 
-/// A real server; `arguments` are added to those that it needs.
+/// A real server; `arguments` are added to the required ones.
 pub async fn real(assets: PathBuf, directory: &Path, arguments: &[&str]) -> anyhow::Result<(Local, Endpoint)> {
     let mut config = local::Config::new(assets, directory.join("plane"));
     config.apiserver_arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
@@ -54,7 +54,7 @@ pub async fn real(assets: PathBuf, directory: &Path, arguments: &[&str]) -> anyh
     let tls = mock_pki::client_config(server.access().ca_pem(), None, &[])?;
     let token = server.access().token("admin").unwrap_or_default().to_owned();
     let endpoint = Endpoint { address: server.access().address(), tls, token };
-    // Served a moment after it was made, which no sequence should have to wait for.
+    // The definition is served a moment later, and no sequence should have to wait for that.
     let steps = vec![
         Step::post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", special::definition(GROUP)),
         Step::new("UNTIL 200", Kind::Widget.path()),

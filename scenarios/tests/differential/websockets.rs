@@ -1,7 +1,7 @@
 //! Watches over a WebSocket: the same handshakes and frames against both servers, byte by byte.
 //!
-//! Owns a client that is as raw as it gets: it writes heads and frames itself, reads until the server hangs up, and
-//! takes the answer apart. It must not judge: the two servers are compared with each other.
+//! Owns a raw client: it writes heads and frames itself, reads until the server closes, and splits the answer. It must
+//! not judge: the two servers are compared with each other.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::generator::Kind;
 use crate::sequence::{Sequence, Step};
 use crate::servers;
 
-/// Until the server hangs up; the watches last a second.
+/// Time limit until the server closes; the watches last a second.
 const DEADLINE: Duration = Duration::from_secs(20);
 const NAMESPACE: &str = "sockets";
 const HEADERS: [(&str, &str); 5] = [
@@ -27,17 +27,17 @@ const HEADERS: [(&str, &str); 5] = [
     ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="),
     ("Origin", "https://localhost"),
 ];
-/// Headers that a WebSocket's client looks at.
+/// Headers that a WebSocket client reads.
 const SHOWN: [&str; 5] =
     ["upgrade", "connection", "sec-websocket-accept", "sec-websocket-protocol", "sec-websocket-version"];
-/// Frames of a client, masked with zeros: a ping, a text, a goodbye.
+/// Frames of a client, masked with zeros: a ping, a text, a close.
 const PING: &[u8] = b"\x89\x83\0\0\0\0abc";
 const TEXT: &[u8] = b"\x81\x82\0\0\0\0hi";
 const GOODBYE: &[u8] = b"\x88\x82\0\0\0\0\x03\xe8";
 
-/// One connection: what differs from a good handshake (an empty value takes a header away), and the frames behind it.
+/// One connection: the changes to a good handshake (an empty value removes a header), and the frames after it.
 struct Case {
-    /// `{gone}` is a revision that was compacted.
+    /// The query; `{gone}` is replaced by a compacted revision.
     query: &'static str,
     changed: &'static [(&'static str, &'static str)],
     frames: &'static [&'static [u8]],
@@ -75,7 +75,8 @@ const CASES: &[Case] = &[
     talk("watch=true&fieldSelector=nonsense%3Da", &[]),
 ];
 
-/// Two objects to watch; where the server compacts by itself, once the history between them is gone. The first revision.
+/// Creates two objects to watch. If the server compacts by itself, it waits until the history between them is gone.
+/// Returns the first revision.
 async fn fill(endpoint: &Endpoint, compacts: bool) -> String {
     let path = Kind::ConfigMap.path();
     let mut steps: Vec<Step> = ["one", "two"].map(|name| Step::post(&path[..], Kind::ConfigMap.object(name, 0))).into();
@@ -101,7 +102,7 @@ fn request(endpoint: &Endpoint, case: &Case, gone: &str) -> String {
     text + "\r\n"
 }
 
-/// What a server says in all, taken apart.
+/// The whole answer of a server, split into parts.
 async fn said(endpoint: &Endpoint, case: &Case, gone: &str) -> Value {
     let talking = async {
         let tcp = TcpStream::connect(endpoint.address).await.unwrap();
@@ -138,14 +139,14 @@ async fn said(endpoint: &Endpoint, case: &Case, gone: &str) -> Value {
     let upgraded = status.contains(" 101 ");
     let mut headers: serde_json::Map<String, Value> = shown.collect();
     if !upgraded {
-        // The one server says that it will hang up, the other one does.
+        // One server announces that it will close, the other one simply does.
         headers.remove("connection");
     }
     let told = if upgraded { frames(&rest) } else { json!(String::from_utf8_lossy(&rest)) };
     json!({"status": status, "headers": headers, "told": if is_plain(&head) { Value::Null } else { told }})
 }
 
-/// An answer as if nobody had asked for a WebSocket.
+/// Whether the answer is one to a plain request.
 fn is_plain(head: &str) -> bool {
     head.to_ascii_lowercase().contains("content-type: application/json")
 }
@@ -183,7 +184,7 @@ fn told(payload: &[u8]) -> Value {
 async fn a_watch_over_a_websocket_is_a_real_servers() {
     let Some(assets) = servers::assets() else { return };
     let directory = tempfile::tempdir().unwrap();
-    // Without its cache the watch reads etcd, whose history is what is compacted.
+    // Without its cache the watch reads etcd, whose history is compacted.
     let arguments = ["--etcd-compaction-interval=1s", "--watch-cache-sizes=configmaps#0"];
     let (local, real) = servers::real(assets, directory.path(), &arguments).await.unwrap();
     let (server, mock) = servers::mock().await.unwrap();

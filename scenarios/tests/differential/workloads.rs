@@ -1,5 +1,5 @@
-//! Workloads on the mock against kube-apiserver with the controllers of kube-controller-manager: what each object says once it is at rest,
-//! field by field. The kubelet's part on the real side is played by [`kubelet`].
+//! Compares workloads on the mock with those on kube-apiserver and the controllers of kube-controller-manager: each
+//! object at rest, field by field. [`kubelet`] plays the kubelet on the real side.
 
 mod compared;
 mod kubelet;
@@ -21,12 +21,12 @@ const PROGRAM: &str = "kube-controller-manager";
 const CONTROLLERS: &str = "deployment-controller,replicaset-controller,statefulset-controller,daemonset-controller,job-controller,\
                            endpoints-controller,endpointslice-controller,persistentvolume-binder-controller";
 const READY_AFTER: Duration = Duration::from_millis(200);
-/// A controller that was just started takes its time.
+/// Time limit; a controller that was just started is slow.
 const DEADLINE: Duration = Duration::from_mins(1);
-/// Nothing is written for so long: all is at rest.
+/// Time without a write after which everything counts as at rest.
 const REST: Duration = Duration::from_secs(2);
 const POLL: Duration = Duration::from_millis(100);
-/// What is compared.
+/// The compared collections.
 const COMPARED: [&str; 12] = [
     "/apis/apps/v1/namespaces/default/deployments",
     "/apis/apps/v1/namespaces/default/replicasets",
@@ -42,7 +42,6 @@ const COMPARED: [&str; 12] = [
     "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices",
 ];
 
-/// One server.
 pub struct Api {
     endpoint: Endpoint,
     connections: JoinSet<()>,
@@ -53,7 +52,7 @@ impl Api {
         Self { endpoint: endpoint.clone(), connections: JoinSet::new() }
     }
 
-    /// Asks, on a connection of its own.
+    /// Sends a request on a separate connection.
     async fn ask(&mut self, method: &str, path: &str, content: &str, body: &Value) -> (u16, Value) {
         let mut sender = driver::connect(&self.endpoint, &mut self.connections).await.unwrap();
         let request = Request::builder().method(method).uri(path).header(header::HOST, "localhost");
@@ -80,7 +79,7 @@ impl Api {
     }
 }
 
-/// Everything that is compared, when nothing has changed for a while.
+/// All compared objects, once nothing has changed for a while.
 async fn at_rest(api: &mut Api) -> Vec<Value> {
     let began = Instant::now();
     let (mut seen, mut since) = (Vec::new(), Instant::now());
@@ -99,7 +98,7 @@ async fn at_rest(api: &mut Api) -> Vec<Value> {
     }
 }
 
-/// kube-controller-manager beside a kube-apiserver; it ends when this is dropped.
+/// kube-controller-manager beside a kube-apiserver; it ends on drop.
 fn controllers(assets: &Path, folder: &Path, endpoint: &Endpoint, ca_pem: &str) -> tokio::process::Child {
     let (config, ca) = (folder.join("kubeconfig"), folder.join("ca.crt"));
     std::fs::write(&ca, ca_pem).unwrap();
@@ -146,7 +145,7 @@ async fn workloads_are_as_real_controllers_leave_them() {
             let answers = (real.patch(&path, &patch).await, mock.patch(&path, &patch).await);
             assert_eq!(answers, (200, 200), "{path} {patch}");
         }
-        // What a deadline decides comes at another moment on each of them.
+        // The effect of a deadline comes at another moment on each of them.
         let begun = Instant::now();
         found.extend(loop {
             let (of_real, of_mock) = (at_rest(&mut real).await, at_rest(&mut mock).await);

@@ -1,21 +1,22 @@
-//! What the objects of the control plane tell of a subject: whether it comes to rest, lets go, makes no child twice, leaves none behind, and keeps off
-//! what it did not make. Each mistake is caught by
-//! its own judge and by no other, and the clean twin passes.
+//! Judges of a subject's objects: whether it comes to rest, removes its finalizers, creates no child twice, orphans
+//! none, and leaves foreign objects alone. Each mistake is caught by its own judge and by no other, and the clean twin
+//! passes.
 
 use crate::support::Soak;
 use crate::witness_kinds::{LABEL as CHILDREN, SCENARIO, play_in};
 
-/// Nothing is asked for but what the witness needs: the rest is judged by default.
+/// Only the budget of the witness: the others are judged by default.
 const UNASKED: &str = "{unseen: 0}";
 const ANNOTATION: &[&str] = &["{kind: status, annotation: example.com/seen}"];
 const LABEL: &[&str] = &["{kind: children}", CHILDREN];
 
-/// Runs the small operator with a drain that shows what goes on slowly as well.
+/// Runs the small operator with a drain that also shows slow activity.
 fn play(witness: &[&str], mode: &str, budgets: &str) -> Option<Soak> {
     play_in(&SCENARIO.replace("drain: 7s", "drain: 12s"), witness, mode, budgets)
 }
 
-/// The clean one passes, `judged` among what is looked at. The text of the one finding that is broken for who makes the mistake.
+/// The clean operator passes, and `judged` is among its judged budgets. Returns the text of the single broken finding
+/// of the mistaken one.
 fn clean_and_mistaken(
     witness: &[&str],
     [clean, mistaken]: [&str; 2],
@@ -23,7 +24,7 @@ fn clean_and_mistaken(
     judged: &[&str],
     broken: &str,
 ) -> Option<String> {
-    // Side by side, because each is mostly waiting.
+    // They run side by side, because each mostly waits.
     let (clean, mistaken) = std::thread::scope(|scope| {
         let mistaken = scope.spawn(|| play(witness, mistaken, budgets));
         (play(witness, clean, budgets), mistaken.join().unwrap())
@@ -43,7 +44,7 @@ fn clean_and_mistaken(
 fn who_writes_when_nobody_else_does_is_found_with_field_and_manager() {
     let (modes, judged) = (["annotation", "annotation restless"], ["writes.steady", "finalizers.stuck"]);
     let Some(text) = clean_and_mistaken(ANNOTATION, modes, UNASKED, &judged, "writes.steady") else { return };
-    assert!(text.contains("went on writing"), "{text}");
+    assert!(text.contains("kept writing"), "{text}");
     assert!(text.contains("changing /metadata/annotations/example.com~1seen-at"), "{text}");
     assert!(text.contains("as field manager `"), "{text}");
 }
@@ -56,7 +57,7 @@ fn a_child_that_is_made_twice_is_found_although_it_was_tidied_up() {
     assert!(text.contains("had 2 configmaps instead of 1"), "{text}");
 }
 
-/// When nobody writes any more, nothing but its own watch of the children tells a subject what became of them.
+/// Without further writes, a subject learns the fate of its children only by its own watch of them.
 #[test]
 #[ignore = "slow"]
 fn drift_after_the_load_shows_who_looks_after_children() {
@@ -76,9 +77,9 @@ fn drift_after_the_load_shows_who_looks_after_children() {
 fn who_makes_again_what_others_deleted_is_found_with_what_it_had_read() {
     let (modes, judged) = (["annotation", "annotation again"], ["objects.resurrected", "objects.deletedByOthers"]);
     let Some(text) = clean_and_mistaken(ANNOTATION, modes, UNASKED, &judged, "objects.resurrected") else { return };
-    assert!(text.contains("objects again that others had deleted: packages.longhaul.dev lh-"), "{text}");
+    assert!(text.contains("objects again that other clients had deleted: packages.longhaul.dev lh-"), "{text}");
     assert!(text.contains("later by POST /apis/longhaul.dev/v1alpha1/namespaces/lh-"), "{text}");
-    assert!(text.contains("it was no more in the list "), "{text}");
+    assert!(text.contains("it was no longer in the list "), "{text}");
 }
 
 #[test]
@@ -92,7 +93,7 @@ fn who_deletes_what_others_made_is_found_unless_that_is_allowed() {
     assert_eq!(allowed.finding("objects.deletedByOthers")["verdict"], "pass", "{}", allowed.story());
 }
 
-/// "Too few children" is not all that there is to say.
+/// The finding says more than "too few children".
 #[test]
 #[ignore = "slow"]
 fn a_child_without_an_owner_is_found_behind_its_parent_and_beside_it() {

@@ -1,4 +1,4 @@
-//! The user's first contact: what is wrong is said with its place and its remedy, the record is kept, nothing is left.
+//! The user's first contact: errors name their place and their remedy, the record is kept, and no process is left.
 
 use std::io::Write;
 
@@ -10,7 +10,7 @@ fn file(text: &str) -> tempfile::NamedTempFile {
     file
 }
 
-/// Runs `longhaul check` and returns exit code and message.
+/// Runs `longhaul check`. Returns exit code and message.
 fn check(text: &str) -> (Option<i32>, String) {
     let file = file(text);
     let output = longhaul(&["check", file.path().to_str().unwrap()]).output().unwrap();
@@ -35,7 +35,7 @@ fn an_unknown_key_is_named_with_its_place_and_the_nearest_known_one() {
     assert!(message.starts_with("FILE:6:1: unknown key `churns`: did you mean `churn`?"), "{message}");
 }
 
-/// A subject as it was written before is refused with the section as it is written now, to be pasted.
+/// A subject in the earlier notation is refused with the section in the new notation, ready for pasting.
 #[test]
 fn a_flat_subject_is_told_as_it_is_written_now() {
     let flat = "subject:\n  kind: command\n  command: [./x]\n  env: {A: b}\n  witness: {kind: http}\n";
@@ -48,7 +48,7 @@ fn a_flat_subject_is_told_as_it_is_written_now() {
     let two = check(&format!("{HEAD}subject: {{service: {{}}, attach: {{}}, witness: {{kind: http}}}}\n{CHURN}")).1;
     assert!(two.contains("`subject` is one of `service` and `attach`: keep one"), "{two}");
     let none = check(&format!("{HEAD}subject: {{witness: {{kind: http}}}}\n{CHURN}")).1;
-    assert!(none.starts_with("FILE:5:") && none.contains("does not say what it is: add `service: {}`"), "{none}");
+    assert!(none.starts_with("FILE:5:") && none.contains("has no kind: add `service: {}`"), "{none}");
 }
 
 #[test]
@@ -61,7 +61,8 @@ fn a_wrong_unit_is_named_with_the_units_that_exist() {
     assert!(message.contains("`2` has no unit: write for example `15s`"), "{message}");
 }
 
-/// A name is a folder and a word to copy: `v1.2` is both, and what is neither is told with what would be.
+/// A name is part of a folder's name and of a command: `v1.2` is valid for both. The message for an invalid one names a
+/// valid one.
 #[test]
 fn names_may_have_dots_and_others_are_told_what_to_write() {
     let named = |name: &str| {
@@ -97,7 +98,7 @@ fn parts_that_do_not_fit_are_refused_before_anything_starts() {
     assert_eq!(code, Some(64));
     assert_eq!(
         message.trim(),
-        "FILE:5:1: witness `pattern` does not say which object: add the named group `(?P<uid>…)`, or `(?P<name>…)` and `(?P<namespace>…)`"
+        "FILE:5:1: witness `pattern` does not identify the object: add the named group `(?P<uid>…)`, or `(?P<name>…)` and `(?P<namespace>…)`"
     );
     let late = "faults: [{name: watch-reset, at: 9s}]\n";
     let (_, message) = check(&format!("{HEAD}subject: {{service: {{}}, witness: {{kind: http}}}}\n{CHURN}{late}"));
@@ -129,13 +130,13 @@ fn restarts_certificates_and_budgets_of_the_registry_that_cannot_be_are_refused(
     assert!(quick.contains("`every` is at least 2s and shorter than the load (3s)"), "{quick}");
     assert_eq!(signed("validators: 1, validatorDelay: {at: 1s, for: 1s, by: 1s}", ""), "");
     let alone = signed("validatorDelay: {at: 1s, for: 1s, by: 1s}", "");
-    assert!(alone.contains("`validatorDelay` needs somebody whom it is about: add `validators: 2`"), "{alone}");
+    assert!(alone.contains("`validatorDelay` needs validators: add `validators: 2`"), "{alone}");
     let long = signed("validators: 1, validatorRestarts: {count: 2, every: 1s, at: 1s, away: 1s}", "");
     assert!(long.contains("the last validator is back at 3s, but load ends at 3s"), "{long}");
     let late = signed("validators: 1, validatorDelay: {at: 2s, for: 2s, by: 1s}", "");
     assert!(late.contains("`validatorDelay` ends after the load (3s)"), "{late}");
     let moves = signed("", "faults: [{name: registry-tag-moved, at: 1s}]\n");
-    assert!(moves.contains("what `registry-tag-moved` moves a tag to is signed by nobody"), "{moves}");
+    assert!(moves.contains("`registry-tag-moved` moves tags to unsigned images"), "{moves}");
     let watcher = check(&command("\n    run: [x]\n    restarts: {count: 1, every: 1s}", "{}")).1;
     assert!(
         watcher.contains("are for a subject that serves reviews: add `serves: {path: /mutate}` to `command`"),
@@ -148,7 +149,7 @@ fn restarts_certificates_and_budgets_of_the_registry_that_cannot_be_are_refused(
     assert!(hidden.contains("which `through: apiserver` hides"), "{hidden}");
 }
 
-/// Receivers, locks and shared caches are the service's, and judged by its own answers.
+/// Receivers, locks and shared caches belong to the service, and are judged by its own answers.
 #[test]
 fn alerts_locks_and_shared_caches_that_nothing_could_decide_are_refused() {
     let load = "admission: {rate: 5/s, mix: {createPod: 1}}\n";
@@ -158,7 +159,7 @@ fn alerts_locks_and_shared_caches_that_nothing_could_decide_are_refused() {
     let with = |more: &str| said("", &format!("{load}{more}"));
     assert_eq!(with("alerts: {beside: silent}\nregistry: {kind: mock, lock: handed}\n"), "");
     let cases = [
-        (with("budgets: {alerts: {lost: 0}}\n"), "`alerts` has a budget but nobody is told: add `alerts: {}`"),
+        (with("budgets: {alerts: {lost: 0}}\n"), "`alerts` has a budget but there is no receiver: add `alerts: {}`"),
         (with("budgets: {admission: {unlocked: 0}}\n"), "needs a lock: add `registry: {lock: handed}`"),
         (with("alerts: {beside: asleep}\n"), "unknown value `asleep`"),
         (said("", &format!("{CHURN}alerts: {{}}\n")), "add `admission` without `through: apiserver`"),
@@ -167,7 +168,7 @@ fn alerts_locks_and_shared_caches_that_nothing_could_decide_are_refused() {
             said("restarts: {count: 1, every: 1s, at: 1s}", &format!("{load}alerts: {{}}\n")),
             "leave out `restarts` or `alerts`",
         ),
-        (with("sharedCache: {}\n"), "only the service keeps verdicts there"),
+        (with("sharedCache: {}\n"), "only the service has a shared cache"),
         (
             with("registry: {kind: mock, signed: true}\nsharedCache: {away: {at: 1s, for: 1h}}\n"),
             "`away` ends after the load (3s)",
@@ -178,7 +179,27 @@ fn alerts_locks_and_shared_caches_that_nothing_could_decide_are_refused() {
     }
 }
 
-/// Workers judge by what is right before the run: nothing in it may change that.
+/// An attack has its time in the load.
+#[test]
+fn attacks_that_nothing_could_show_are_refused() {
+    let with = |attacks: &str| {
+        let load = format!("admission: {{rate: 5/s, mix: {{createPod: 1}}, attacks: [{attacks}]}}\n");
+        check(&format!("{HEAD}subject: {{service: {{}}, witness: {{kind: http}}}}\n{load}")).1
+    };
+    let one = "{name: open-streams, at: 1s, for: 1s}";
+    assert_eq!(with(one), "");
+    let cases = [
+        (with("{name: open-streams, at: 1s, for: 1m}"), "`open-streams` ends after the load (3s)"),
+        (with(&format!("{one}, {one}")), "admission.attacks: names `open-streams` twice: keep one entry"),
+        (with("{name: open-streams, at: 1s, for: 1s, connections: 0}"), "connections is 0: write 1 to 512"),
+        (with("{name: open-stream, at: 1s, for: 1s}"), "did you mean `open-streams`?"),
+    ];
+    for (told, expected) in cases {
+        assert!(told.contains(expected), "{expected}: {told}");
+    }
+}
+
+/// Workers judge by the answers known before the run, so nothing may change them.
 #[test]
 fn workers_beside_what_changes_the_right_answers_are_refused() {
     let said = |more: &str| {
@@ -196,7 +217,7 @@ fn workers_beside_what_changes_the_right_answers_are_refused() {
     }
 }
 
-/// Workers in Pods are started by kubectl, which is looked for before a cluster is brought up; the plan says who they are.
+/// Workers in Pods are started by kubectl, which is searched before a cluster is started; the plan describes them.
 #[test]
 fn workers_in_pods_are_planned_and_need_kubectl() {
     let folder = tempfile::tempdir().unwrap();
@@ -220,7 +241,7 @@ fn workers_in_pods_are_planned_and_need_kubectl() {
     assert!(told.contains("`workers` in Pods") && told.contains("kubectl"), "{told}");
 }
 
-/// Pods need a node, and what cannot be done to them is said before one is brought up.
+/// Pods need a node, and impossible actions on them are reported before one is started.
 #[test]
 fn a_subject_in_pods_without_a_node_is_refused() {
     let deployed = scenarios::scenario::library::text("deployed").unwrap();
@@ -234,7 +255,7 @@ fn a_subject_in_pods_without_a_node_is_refused() {
     let mock = told("controlPlane: {kind: node}", "controlPlane: {kind: mock}");
     assert!(mock.contains("`deployment` runs in Pods, which only a node has"), "{mock}");
     let net = told("budgets:", "faults: [{name: net-loss, at: 9s}]\nbudgets:");
-    assert!(net.contains("which Pods do not pass: use `net-freeze`"), "{net}");
+    assert!(net.contains("and Pods do not use it: use `net-freeze`"), "{net}");
     let late = told("budgets:", "faults: [{name: pod-kill, at: 50s}]\nbudgets:");
     assert!(late.contains("`pod-kill`) begins at 50s, but load ends at 47s"), "{late}");
     let early = told("budgets:", "faults: [{name: pod-kill}]\nbudgets:");
@@ -308,7 +329,7 @@ fn a_subject_that_never_asks_is_not_ready() {
     assert!(soak.stdout().contains("no request to the control plane"), "{}", soak.story());
 }
 
-/// Asks the control plane once, so that it counts as ready, and then does what `then` says.
+/// A subject that sends one request, so that it counts as ready, and then does `then`.
 fn asks_once(then: &str) -> String {
     let python = "import os,re,ssl,sys,time,urllib.request as u; t=open(os.environ['KUBECONFIG']).read(); \
         s=re.search(r'server: (\\S+)',t).group(1).strip('\\\"'); k=re.search(r'token: (\\S+)',t).group(1).strip('\\\"'); \
@@ -316,7 +337,7 @@ fn asks_once(then: &str) -> String {
     format!("[python3, -c, \"{}\"]", format!("{python}{then}").replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// A scenario for a subject that asks; a busy machine takes seconds until Python does.
+/// A scenario for a subject that sends a request; on a busy machine Python takes seconds until then.
 fn asking(then: &str) -> String {
     command(&asks_once(then), "{events: {missed: 0}}").replace("startTimeout: 2s", "startTimeout: 30s")
 }
@@ -345,7 +366,8 @@ fn a_silent_witness_leaves_the_run_undecided() {
     assert!(soak.stdout().contains("$LONGHAUL_WITNESS_URL"), "{}", soak.story());
 }
 
-/// A subject that follows something else is told after 20 s what it asked for, what is churned, and what to do: not after the whole run.
+/// A subject that follows another resource gets a message after 20 s, and not after the whole run: its requests, the
+/// churned resources, and the remedy.
 #[test]
 #[ignore = "slow"]
 fn a_subject_that_asks_for_nothing_that_is_churned_is_told_early() {
@@ -361,7 +383,7 @@ fn a_subject_that_asks_for_nothing_that_is_churned_is_told_early() {
     let began = std::time::Instant::now();
     let soak = soak(&[file.path().to_str().unwrap()]);
     assert!(matches!(soak.code(), Some(2 | 3)), "{}", soak.story());
-    let said = "it asked for nothing that is churned (packages.longhaul.dev). It asked for configmaps (list). Churn what it follows";
+    let said = "it requested no churned objects (packages.longhaul.dev). It requested configmaps (list). Churn the kinds that it follows";
     assert!(soak.stdout().contains(said), "{}", soak.story());
     assert!(began.elapsed() < std::time::Duration::from_secs(90), "{}", soak.story());
 }
@@ -388,7 +410,7 @@ fn a_port_in_use_is_named_with_the_remedy() {
     assert!(!kubeconfig.exists(), "a kubeconfig of a server that does not run would only mislead");
 }
 
-/// A pipeline names the folder, reads the verdict from stdout, and decides itself what "not sure" is worth.
+/// A pipeline names the folder, reads the verdict from stdout, and decides itself how to treat an undecided one.
 #[test]
 #[ignore = "slow"]
 fn a_pipeline_gets_its_folder_and_its_json() {
@@ -420,7 +442,8 @@ fn the_doctor_says_what_is_there_and_what_is_not() {
     assert!(text.contains("missing   kubectl ") && text.contains("apt-get install valgrind"), "{text}");
 }
 
-/// A scenario from a pull request may name any file: none outside of its folder is read, however it is named, and nothing of one is told.
+/// A scenario from a pull request may name any file. No file outside of its folder is read, and no error shows the
+/// content of one.
 #[test]
 fn a_strangers_scenario_reads_nothing_outside_of_its_folder() {
     let folder = tempfile::tempdir().unwrap();
@@ -451,7 +474,7 @@ fn a_strangers_scenario_reads_nothing_outside_of_its_folder() {
             assert!(!said.contains("hunter2"), "{said}");
         }
     }
-    // Whatever is allowed, a pipe is not waited for, a device not read, and nothing of another folder is quoted.
+    // With any permission, no pipe is waited for, no device is read, and no content of another folder is quoted.
     for file in ["pipe", "/dev/zero", "/proc/self/environ", "link"] {
         for text in [manifests(file), template(file)] {
             let (code, said) = check(&text, &["--allow-outside"]);

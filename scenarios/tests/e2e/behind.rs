@@ -1,4 +1,5 @@
-//! A queue is not a loss, and what the subject could not do is not its client's fault: each with the operator that shows it and one that does not.
+//! A queue is no loss, and an operator's own slowness is not its client's fault: each case with an operator that shows
+//! it and one that does not.
 
 use crate::support::{Soak, findings, has_python, soak_text};
 
@@ -17,7 +18,7 @@ fn play(mode: &str, population: u32, rate: &str) -> Option<Soak> {
 fn says(soak: &Soak, cause: &str, parts: &[&str]) {
     let markdown = std::fs::read_to_string(soak.record().join("report.md")).unwrap();
     let line = markdown.lines().find(|line| line.contains(cause)).unwrap_or_else(|| panic!("{cause}:\n{markdown}"));
-    // As a reader of the page sees it.
+    // This is the text as a reader of the page sees it.
     let line = line.replace('\\', "");
     for part in parts {
         assert!(line.contains(part), "no `{part}` in: {line}");
@@ -37,7 +38,7 @@ fn an_operator_that_is_behind_has_lost_nothing() {
     says(&soak, "still in the subject's queue", &[" still waited", "more at its "]);
 }
 
-/// The same operator at the rate that it can take, which the run finds out.
+/// The same operator at a rate that it can sustain, which the run finds out.
 #[test]
 #[ignore = "slow"]
 fn a_rate_that_is_found_out_leaves_nothing_behind() {
@@ -66,7 +67,7 @@ fn an_operator_that_passes_objects_by_has_lost_them() {
 fn a_write_that_is_refused_is_named() {
     let Some(soak) = play("refused", 10, "1/s") else { return };
     let parts = [" of configmaps ", "-config was refused ", " with 422, last at ", "Invalid value"];
-    says(&soak, "whose writes were refused", &parts);
+    says(&soak, "after a refused write", &parts);
 }
 
 #[test]
@@ -75,17 +76,22 @@ fn a_lease_that_is_refused_is_named() {
     if !has_python() {
         return;
     }
-    // Ready with its first request, which is for the Lease; else the run ends early and says that nothing was asked for.
+    // It is ready with its first request, which is for the Lease. Otherwise the run would end early, because nothing
+    // churned was requested.
     let command = format!("{{run: [python3, {OPERATOR:?}, unled], ready: {{request: first}}}}");
     let text = SCENARIO.replace("[python3, OPERATOR, MODE]", &command);
     let soak = soak_text(&text.replace("POPULATION", "10").replace("RATE", "1/s"), &[]);
-    let parts = ["it never became the leader: its Lease in the namespace `nowhere` was refused ", "not found"];
-    says(&soak, "of a subject that never led", &parts);
+    let parts = ["the subject never became the leader: its Lease in the namespace `nowhere` was refused ", "not found"];
+    says(&soak, "because the subject never became the leader", &parts);
 }
 
 #[test]
 #[ignore = "slow"]
 fn a_workload_that_does_not_become_ready_is_named() {
     let Some(soak) = play("workload", 10, "1/s") else { return };
-    says(&soak, "behind a workload that is not ready", &["it made deployments.apps ", "nothing in this control plane"]);
+    says(
+        &soak,
+        "waiting for a workload that is not ready",
+        &["the subject made deployments.apps ", "nothing in this control plane"],
+    );
 }

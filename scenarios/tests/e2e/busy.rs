@@ -1,4 +1,4 @@
-//! A machine that others keep busy: a run on it has a verdict all the same.
+//! Runs on a busy machine still have a verdict.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use crate::support::{Soak, has_python, program, soak};
 
 const SMALL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/small.yaml");
-/// Programs that never wait: the load that strangers' machines have.
+/// Number of programs that never wait, like the load on machines of others.
 const LOAD: usize = 10;
 
 struct Busy(Vec<Child>);
@@ -28,7 +28,7 @@ impl Drop for Busy {
     }
 }
 
-/// What is counted does not depend on how long it took, and the harness needs little of a processor.
+/// Counted figures do not depend on the duration, and the harness needs little processor time.
 #[test]
 #[ignore = "slow"]
 fn a_run_at_load_ten_has_a_verdict() {
@@ -40,7 +40,8 @@ fn a_run_at_load_ten_has_a_verdict() {
     assert!(soak.stdout().contains("the machine was busy"), "{}", soak.story());
 }
 
-/// A minute that decides growth of a series and of descriptors, and whether events are seen, and in time. Twelve blocks of readings each second take 40 s, and some may be missing.
+/// A minute that decides growth of a series and of descriptors, and whether events are seen in time. Twelve blocks of
+/// readings, one a second, take 40 s, and some may be missing.
 const DECIDES: &str = "\
 apiVersion: longhaul/v1
 name: one-verdict
@@ -66,7 +67,7 @@ budgets:
   descriptors: {growth: 10}
 ";
 
-/// The example watcher beside a page of metrics. If it leaks, six tasks and two descriptors are left behind each second.
+/// The example watcher beside a metrics page. If it leaks, it leaves six tasks and two descriptors behind each second.
 const LEAKY: &str = r##"
 import http.server, os, runpy, sys, threading, time
 began, leaks, kept = time.monotonic(), os.environ["LEAKS"] == "yes", []
@@ -91,7 +92,7 @@ threading.Thread(target=leak, daemon=True).start()
 runpy.run_path(sys.argv[1], run_name="__main__")
 "##;
 
-/// Plays it once beside so many programs that never wait.
+/// Plays it once beside this many programs that never wait.
 fn play(leak: &str, load: usize) -> Soak {
     let watcher = concat!(env!("CARGO_MANIFEST_DIR"), "/subjects/watcher.py");
     let mut shim = tempfile::Builder::new().suffix(".py").tempfile().unwrap();
@@ -103,13 +104,13 @@ fn play(leak: &str, load: usize) -> Soak {
     soak
 }
 
-/// The first sentence of a reason with its numbers taken out, so that equal reasons are counted together.
+/// The first sentence of a reason without its numbers, so that equal reasons are counted together.
 fn kind(reason: &str) -> String {
     reason.chars().map(|c| if c.is_ascii_digit() { '#' } else { c }).collect::<String>().replace("##", "#")
 }
 
-/// One file, seed and build: the verdict is the same on a quiet machine and on a busy one, or it is undecided for a reason that names the machine. `LONGHAUL_ROUNDS` says how often
-/// each of the four is played; the table is printed.
+/// One file, seed and build: the verdict is the same on a quiet machine and on a busy one, or it is undecided for a
+/// reason that names the machine. `LONGHAUL_ROUNDS` sets how often each of the four is played; the table is printed.
 #[test]
 #[ignore = "slow"]
 fn nightly_one_file_has_one_verdict() {
@@ -130,7 +131,7 @@ fn nightly_one_file_has_one_verdict() {
             *table.entry((leak, load, word, kind(&reason))).or_default() += 1;
         }
     }
-    // A machine that is left in peace names itself in some run at most, not in all.
+    // On a quiet machine, at most some of the runs blame the machine.
     for (leak, wanted) in [("yes", "fail"), ("no", "pass")] {
         let is_it =
             |(key, load, word, _): &&(&str, usize, String, String)| *key == leak && *load == 0 && word == wanted;

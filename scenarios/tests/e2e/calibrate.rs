@@ -43,7 +43,7 @@ fn generated_series_need_no_service_and_write_the_pages() {
         .output()
         .unwrap();
     let said = story(&output);
-    // Three runs a row hold no promise of four in five for sure, but they are the same three everywhere.
+    // Three runs per row prove no promise of four in five, but they are the same three everywhere.
     assert!(
         matches!(output.status.code(), Some(0 | 1)) && said.contains("| level: noise alone | 4 × budget |"),
         "{said}"
@@ -53,7 +53,7 @@ fn generated_series_need_no_service_and_write_the_pages() {
     assert!(out.join("calibration.md").is_file() && out.join("calibration.html").is_file());
 }
 
-/// The canary and its clean twin as real runs: one caught by its own judge, one passed.
+/// The canary and its clean twin as real runs: one is caught by its own judge, and one passes.
 #[test]
 #[ignore = "slow"]
 fn nightly_the_canary_is_caught_and_its_twin_passes() {

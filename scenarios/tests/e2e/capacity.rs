@@ -1,4 +1,4 @@
-//! `longhaul load --capacity` against a webhook whose capacity is known.
+//! `longhaul load --capacity` against a webhook with a known capacity.
 
 use std::process::Output;
 use std::time::Duration;
@@ -16,7 +16,7 @@ fn capacity(webhook: &Webhook, arguments: &[&str]) -> (Output, Value) {
     (output, json)
 }
 
-/// Two places of 50 ms each are forty reviews a second: what is beyond waits, ever longer, and the limit breaks.
+/// Two places of 50 ms each are forty reviews a second: further ones wait longer and longer, and the limit breaks.
 #[test]
 #[ignore = "slow"]
 fn nightly_a_known_capacity_is_found_and_confirmed() {
@@ -25,7 +25,7 @@ fn nightly_a_known_capacity_is_found_and_confirmed() {
     let (output, json) = capacity(&webhook, &arguments);
     assert_eq!(output.status.code(), Some(0), "{}", story(&output));
     let found = json["capacityPerSecond"].as_f64().unwrap();
-    // A queue that grows for five seconds has not broken the median yet when it is only a little too fast.
+    // If the rate is only a little too high, the queue of five seconds does not break the median yet.
     assert!((20.0..=50.0).contains(&found), "{}", story(&output));
     let stages = json["stages"].as_array().unwrap();
     assert!(stages.last().unwrap()["confirmation"].as_bool().unwrap(), "{}", story(&output));
@@ -35,7 +35,7 @@ fn nightly_a_known_capacity_is_found_and_confirmed() {
     assert!(json["text"].as_str().unwrap().contains("what broke first, at "), "{}", story(&output));
 }
 
-/// One set of workers measures every stage, and all of them together are as many requests as were planned.
+/// One set of workers measures every stage, and together they send as many requests as planned.
 #[test]
 #[ignore = "slow"]
 fn workers_search_together() {
@@ -50,7 +50,7 @@ fn workers_search_together() {
     assert!(prints.len() == 2 && prints[0] != prints[1] && prints[0].len() == 64, "{prints:?}");
 }
 
-/// That a rate breaks the limits says nothing about the lower ones, where there are too few answers to decide.
+/// A rate that breaks the limits says nothing about the lower ones, which have too few answers to decide.
 #[test]
 #[ignore = "slow"]
 fn what_is_undecided_is_no_verdict_on_the_webhook() {

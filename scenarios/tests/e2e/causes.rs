@@ -1,4 +1,5 @@
-//! Each planted client is told its own cause: in the summary, in the Markdown, on the page, and from the facts of the record.
+//! Each planted client gets its own cause: in the summary, in the Markdown, on the page, and from the facts of the
+//! record.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +9,7 @@ use crate::support::{Soak, longhaul, program, rows, soak};
 
 const SMALL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/small.yaml");
 
-/// The record of a bug, or of a file of these tests, that was played against the planted client.
+/// The record of a bug, or of a file of these tests, played against the planted client.
 fn play(bug: &str, mistakes: &[&str]) -> Option<(PathBuf, tempfile::TempDir)> {
     let client = program("planted-client")?;
     let out = tempfile::tempdir().unwrap();
@@ -26,7 +27,7 @@ fn play(bug: &str, mistakes: &[&str]) -> Option<(PathBuf, tempfile::TempDir)> {
     Some((answer["record"].as_str().unwrap().into(), out))
 }
 
-/// The cause and the begin of its sentence stand where one looks first, and each anomaly has its history.
+/// Checks that the cause and the begin of its sentence stand at the top, and that each anomaly has its history.
 pub fn told(record: &Path, cause: &str, parts: &[&str]) {
     let rows = rows(record, "anomalies.jsonl");
     assert!(!rows.is_empty(), "nothing was found");
@@ -34,7 +35,7 @@ pub fn told(record: &Path, cause: &str, parts: &[&str]) {
         assert_eq!(row["evidence"]["wire"], true, "{row}");
         let steps = row["evidence"]["steps"].as_array().unwrap();
         assert!(steps.iter().any(|step| step["kind"] == "committed"), "{row}");
-        // What was asked before the run's time began is read when it begins.
+        // Requests from before the run's time zero are read at that time.
         assert!(row["tMs"] == 0 || steps.iter().any(|step| step["kind"] == "watched"), "{row}");
     }
     let markdown = std::fs::read_to_string(record.join("report.md")).unwrap();
@@ -52,14 +53,14 @@ pub fn told(record: &Path, cause: &str, parts: &[&str]) {
     assert!(said.lines().any(|line| line.starts_with("cause ") && line.contains(cause)), "{said}");
 }
 
-/// The correct client of the same story has none of it.
+/// The correct client in the same story has no cause.
 fn clean(bug: &str) {
     let Some((record, _out)) = play(bug, &[]) else { return };
     let markdown = std::fs::read_to_string(record.join("report.md")).unwrap();
     assert!(!markdown.contains("What to do next"), "{markdown}");
 }
 
-/// A deletion that was sent and not told is lost in the client.
+/// A deletion that was sent and not reported is lost in the client.
 pub fn lost_in_the_client(soak: &Soak) {
     told(&soak.record(), "lost in the client", &["sent on watch ", "never reported"]);
     // The mock remembers a thousand lines; on a busy machine some are gone before their deletion is overdue.
@@ -82,7 +83,7 @@ pub fn lost_in_the_client(soak: &Soak) {
 fn what_is_told_twice_and_was_sent_once_is_the_clients() {
     let Some(service) = program("longhaul-service-planted") else { return };
     let soak = soak(&[SMALL, "--plant", "duplicate-events", "--service", service.to_str().unwrap()]);
-    told(&soak.record(), "told twice by the client", &["sent once, on watch ", "again at "]);
+    told(&soak.record(), "reported twice by the client", &["sent once, on watch ", "again at "]);
 }
 
 #[test]
@@ -111,7 +112,7 @@ fn what_a_fault_withheld_is_not_the_clients() {
 #[ignore = "slow"]
 fn what_a_list_showed_is_lost_from_the_list() {
     let Some((record, _out)) = play("watchcache-lost-delete", &["relist-without-diff"]) else { return };
-    told(&record, "lost from a list", &["had the object no more"]);
+    told(&record, "lost from a list", &["no longer had the object"]);
     clean("watchcache-lost-delete");
 }
 
@@ -119,18 +120,19 @@ fn what_a_list_showed_is_lost_from_the_list() {
 #[ignore = "slow"]
 fn who_asks_no_more_is_said_to_ask_no_more() {
     let Some((record, _out)) = play("clean-close-not-told", &["gives-up-silently-at-end"]) else { return };
-    told(&record, "never asked again", &["not sent: watch ", "the client asked for nothing any more"]);
+    told(&record, "because the client stopped asking", &["not sent: watch ", "the client sent no further request"]);
     let page = std::fs::read_to_string(record.join("report.html")).unwrap();
     assert!(page.contains("What happened") && page.contains("fault begins: watch-end"), "the story is in its page");
     clean("clean-close-not-told");
 }
 
-/// Both ends of a stream open the next watch: what is then told twice is no matter of queues, and the judge says how many there were.
+/// Both ends of a stream open the next watch. Repeated reports after that are no matter of queues, and the judge states
+/// the number of watches.
 #[test]
 #[ignore = "slow"]
 fn watches_that_multiply_are_told_as_that() {
     let Some((record, _keep)) = play("multiplies", &["both-ends-reconnect"]) else { return };
-    told(&record, "read from watches that multiplied", &["were open at once after", "and 1 before the first"]);
+    told(&record, "from duplicate watches", &["were open at once after", "compared with 1 before the first end"]);
     let verdict = |record: &Path| -> Value {
         serde_json::from_str(&std::fs::read_to_string(record.join("verdict.json")).unwrap()).unwrap()
     };

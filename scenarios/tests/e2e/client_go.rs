@@ -1,4 +1,4 @@
-//! What a client of client-go does hours after it began, by its own clock.
+//! Behaviour of a client-go client after hours, by its own clock.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use crate::support::soak;
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/subjects/client-go");
 const SCENARIO: &str = include_str!("../files/client-go-resync.yaml");
 
-/// The client, built unless the cache has it. `None` (and a message) where Go or its modules are missing.
+/// The client, built unless the cache has it. `None` (and a message) if Go or its modules are missing.
 fn client() -> Option<PathBuf> {
     match installer::go_module("client-go", Path::new(SOURCE), ".") {
         Ok(program) => Some(program),
@@ -21,8 +21,8 @@ fn client() -> Option<PathBuf> {
     }
 }
 
-/// After the first resync, which comes after ten hours, a handler hears of no update any more if a transform blanks the revisions; with its
-/// revisions the same client hears of all. Both in less than two minutes.
+/// After the first resync, which comes after ten hours, a handler receives no update any more if a transform blanks the
+/// revisions. With its revisions the same client receives all. Both take less than two minutes.
 #[test]
 #[ignore = "slow"]
 fn nightly_updates_vanish_after_ten_hours_if_a_transform_blanks_revisions() {

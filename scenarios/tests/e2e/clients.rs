@@ -1,15 +1,15 @@
-//! Every adapter of a real client tells every create, update and delete when nothing goes wrong. What a client does when
-//! something does go wrong is its own business: `cargo xtask matrix` writes it down, no test demands it.
+//! Every adapter of a real client reports every create, update and delete if nothing goes wrong. No test demands a
+//! certain behaviour after faults: `cargo xtask matrix` records that.
 
 use crate::support::{Soak, soak_text};
 
 const CLEAN: &str = include_str!("../files/client.yaml");
 
-/// Clients whose handlers run side by side: on a busy machine one is overtaken by the next event of its object (row 54 of docs/measured/matrix.md), which
-/// is no fault of an adapter.
+/// Clients whose handlers run side by side: on a busy machine the next event of an object may overtake a handler (row
+/// 54 of docs/matrix.md), which is no fault of an adapter.
 const OVERTAKE: [&str; 3] = ["client-node-", "kfc-", "pepr-"];
 
-/// Runs the clean scenario against a column of the matrix; `None` (and a message) when it cannot be started here.
+/// Runs the clean scenario against a column of the matrix; `None` (and a message) if it cannot be started here.
 fn clean(id: &str) -> Option<Soak> {
     let columns = scenarios::clients::columns();
     let column = columns.iter().find(|column| column.id() == id).expect("the column is in the list");
@@ -35,12 +35,12 @@ macro_rules! clean {
             assert_eq!(soak.code(), Some(0), "{}", soak.story());
         })*
 
-        /// A new column must come with its test.
+        /// A new column needs a test.
         #[test]
         fn every_column_has_a_test() {
             let tested = [$($id),*];
             for column in scenarios::clients::columns() {
-                // The service has its own tests, and plenty.
+                // The service has many tests of its own.
                 let ours = column.client() == "longhaul-service";
                 assert!(ours || tested.contains(&column.id()), "{} has no test", column.id());
             }

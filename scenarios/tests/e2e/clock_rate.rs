@@ -1,4 +1,5 @@
-//! A subject's own clock runs faster: what goes wrong after ten minutes is seen in seconds, also by an operator in Go, and what cannot be reached is refused.
+//! A subject's own clock runs faster: mistakes that come after ten minutes are seen in seconds, even in a Go operator.
+//! Programs whose clock cannot be changed are refused.
 
 use std::io::Write;
 
@@ -8,7 +9,7 @@ const WATCHER: &str = include_str!("../files/watcher.yaml");
 const SMALL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/small.yaml");
 const SUBJECTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/subjects");
 
-/// The example watcher, but after ten minutes of its clock it handles nothing any more, if `TIRES` says so.
+/// The example watcher. If `TIRES` is set, it handles nothing any more after ten minutes of its clock.
 const SHIM: &str = r#"
 import os, runpy, sys, time
 module = runpy.run_path(sys.argv[1])
@@ -33,7 +34,7 @@ fn watcher(tires: &str, more: &[&str]) -> Option<Soak> {
     Some(soak_text(&text, more))
 }
 
-/// At the real time the bug is not seen; a hundred times faster it is, and its clean twin passes.
+/// In real time the bug is not seen; a hundred times faster it is, and its clean twin passes.
 #[test]
 #[ignore = "slow"]
 fn what_fails_after_ten_minutes_fails_in_seconds() {
@@ -47,8 +48,8 @@ fn what_fails_after_ten_minutes_fails_in_seconds() {
     assert!(fast.broken().iter().any(|budget| budget == "events.missed"), "{}", fast.story());
 }
 
-/// An operator of controller-runtime, which is written in Go and asks the kernel for the time by itself: through conflicts, errors, a reset
-/// and a 410 it does right thirty times faster, too.
+/// An operator of controller-runtime is written in Go and asks the kernel for the time by itself. Thirty times faster
+/// it is also right, through conflicts, errors, a reset and a 410.
 #[test]
 #[ignore = "slow"]
 fn an_operator_in_go_does_right_thirty_times_faster() {
@@ -82,7 +83,8 @@ fn clocks(plant: Option<&str>) -> Option<Soak> {
     Some(soak(&[&["clock"][..], &plant].concat()))
 }
 
-/// Two replicas share one Lease, whatever their clocks do; one that believes the other's wall clock, or is late by its own, does not.
+/// Two replicas share one Lease correctly for any clocks. A replica that trusts the other's wall clock, or is late by
+/// its own, does not.
 #[test]
 #[ignore = "slow: three runs of a minute"]
 fn nightly_clocks_that_disagree_show_who_believes_them() {
@@ -95,7 +97,7 @@ fn nightly_clocks_that_disagree_show_who_believes_them() {
     }
 }
 
-/// Certificates that are valid for eight real seconds are so by the service's own clock and by that of those who look at them.
+/// Certificates that are valid for eight real seconds expire by the service's own clock and by that of the checks.
 #[test]
 #[ignore = "slow: half a minute"]
 fn certificates_end_by_the_subjects_clock() {
@@ -117,7 +119,7 @@ fn certificates_end_by_the_subjects_clock() {
     assert!(replaced >= 6, "{replaced} in 25 s, one each three");
 }
 
-/// Whether tests that take longer than a whole CI run are wanted; says so if not.
+/// Whether to run tests that take longer than a whole CI run; prints a message if not.
 fn has_hours() -> bool {
     let is_there = std::env::var_os("LONGHAUL_HOURS").is_some();
     if !is_there {
@@ -126,7 +128,7 @@ fn has_hours() -> bool {
     is_there
 }
 
-/// The scenario as it is.
+/// The unchanged scenario.
 #[test]
 #[ignore = "slow: ten minutes, asked for by LONGHAUL_HOURS"]
 fn ten_hours_are_over_in_ten_minutes() {
@@ -135,7 +137,8 @@ fn ten_hours_are_over_in_ten_minutes() {
     assert_eq!(soak.code(), Some(0), "{}", soak.story());
 }
 
-/// An hour of the same: too short to decide what grows, long enough for what the service does wrong sixty times faster.
+/// An hour of the same scenario: too short to decide growth, and long enough for mistakes of the service at sixty times
+/// the speed.
 #[test]
 #[ignore = "slow: a minute"]
 fn nightly_an_hour_of_ten_is_over_in_a_minute() {
@@ -150,7 +153,8 @@ fn nightly_an_hour_of_ten_is_over_in_a_minute() {
     assert!(matches!(soak.code(), Some(0 | 2)) && soak.broken().is_empty(), "{}", soak.story());
 }
 
-/// A day of an operator of two replicas with leader election, whose token is another each of its hours and whose certificate twice a day.
+/// A day of an operator with two replicas and leader election, with a new token every hour and a new certificate twice
+/// a day.
 #[test]
 #[ignore = "slow: 24 minutes, asked for by LONGHAUL_HOURS"]
 fn an_operator_lasts_a_day_of_its_own() {
@@ -161,7 +165,7 @@ fn an_operator_lasts_a_day_of_its_own() {
     assert_eq!(soak.code(), Some(0), "{}", soak.story());
 }
 
-/// The service asks for watches of ten seconds: compressed they are over in one, and nothing is lost.
+/// The service requests watches of ten seconds: compressed they end after one, and nothing is lost.
 #[test]
 #[ignore = "slow"]
 fn a_days_watches_are_remade_in_seconds() {

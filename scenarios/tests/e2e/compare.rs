@@ -1,4 +1,4 @@
-//! Several subjects under one scenario: one that is right, one with a planted bug, one that dies.
+//! Several subjects under one scenario: a correct one, one with a planted bug, one that dies.
 
 use crate::support::{longhaul, program, story};
 
@@ -15,7 +15,8 @@ faults: [{name: watch-reset, at: 8s, resource: packages}]
 budgets: {events: {missed: 0, ghost: 0}}
 ";
 
-/// The one that loses is behind in what it loses, with the cause; the one that dies is a row, and nobody's end.
+/// The subject that loses events ranks lower for them, with the cause. The subject that dies is a row, and the
+/// comparison goes on.
 #[test]
 #[ignore = "slow: three runs of a minute, side by side"]
 fn who_loses_is_behind_and_who_dies_is_a_row() {
@@ -39,7 +40,7 @@ fn who_loses_is_behind_and_who_dies_is_a_row() {
     let fates: Vec<&str> = (0..4).map(|at| row(at)["fate"].as_str().unwrap()).collect();
     assert_eq!(fates, ["ran", "ran", "died", "never-began"], "{told:#}");
     assert_eq!(row(0)["verdict"], "pass", "{told:#}");
-    // It may have a little more memory than another, which is told; it lost nothing.
+    // It may have a little more memory than another subject, which is reported; it lost nothing.
     let behind = row(0)["why"]["sentence"].as_str().unwrap_or_default();
     assert!(!behind.contains("never seen"), "{behind}");
     let ranks: Vec<Option<u64>> = (0..3).map(|at| row(at)["figures"]["ghosts"]["rank"].as_u64()).collect();

@@ -1,4 +1,4 @@
-//! A soak against a real kube-apiserver, when its binaries are there.
+//! A soak against a real kube-apiserver, if its binaries are there.
 
 use crate::support::{has_python, program, soak, soak_text};
 
@@ -12,7 +12,7 @@ fn assets() -> bool {
     there
 }
 
-/// Versions of a real server are no places in the audit's order: a canary is found by its version.
+/// Versions of a real server are no positions in the audit's order: a canary is found by its version.
 #[test]
 #[ignore = "slow"]
 fn the_service_passes_on_a_real_control_plane_and_canaries_are_seen() {
@@ -44,7 +44,7 @@ fn the_service_passes_on_a_real_control_plane_and_canaries_are_seen() {
     assert_eq!(soak.finding("events.hotLoop")["verdict"], "pass", "{}", soak.story());
 }
 
-/// Its audit log tells who keeps opening watches; the same client that opens one passes.
+/// Its audit log shows a client that keeps opening watches; the same client with one watch passes.
 #[test]
 #[ignore = "slow"]
 fn watches_that_become_more_are_counted_on_a_real_control_plane_too() {
@@ -96,12 +96,12 @@ fn a_missed_delete_is_a_ghost_on_a_real_control_plane_too() {
     let arguments = ["--control-plane", "local", "--plant", "missed-delete", "--service", service.to_str().unwrap()];
     let soak = soak(&[&[SMALL][..], &arguments].concat());
     let mut broken = soak.broken();
-    // The bug loses deletions of what a package owns as well: one that waits for them is not let go, which is as true.
+    // The bug also loses deletions of a package's children: a deletion that waits for them hangs, which is also right.
     broken.retain(|budget| budget != "finalizers.stuck");
     assert_eq!(broken, ["events.ghost"], "{}", soak.story());
 }
 
-/// A stranger's definition is applied and established there before its objects are churned.
+/// A foreign definition is applied and established there before its objects are churned.
 #[test]
 #[ignore = "slow"]
 fn manifests_are_applied_on_a_real_control_plane_too() {

@@ -15,14 +15,14 @@ use serde_json::Value;
 
 use crate::support::itself;
 
-/// Open files of the server: its own dozen or two, and a few clients.
+/// The server's limit of open files: a dozen or two for itself, and a few clients.
 const FILES: u32 = 64;
-/// More than there is room for, and fewer than systems let wait for being accepted (128 on old ones).
+/// More clients than there is room for, and fewer than the system's queue of unaccepted connections (128 on old
+/// systems).
 const CLIENTS: usize = 100;
 const PATIENCE: Duration = Duration::from_mins(1);
 const EXHAUSTED: &str = "no connection can be accepted";
 
-/// Ended when dropped.
 struct Server {
     child: Child,
     _stdout: BufReader<ChildStdout>,
@@ -79,7 +79,6 @@ impl Server {
         self.client(TcpStream::connect(self.address).unwrap())
     }
 
-    /// CPU time so far.
     fn cpu(&self) -> Duration {
         let process = procfs::process::Process::new(i32::try_from(self.child.id()).unwrap()).unwrap();
         let tasks = process.tasks().unwrap().flatten();
@@ -105,7 +104,7 @@ impl Client {
         self.0.flush().unwrap();
     }
 
-    /// Reads until the text has come that ends what is waited for; answers all of it.
+    /// Reads until this text has come. Returns all of the output.
     fn read_until(&mut self, end: &str) -> String {
         let (mut text, mut buffer) = (String::new(), [0; 4096]);
         while !text.contains(end) {
@@ -116,7 +115,7 @@ impl Client {
         text
     }
 
-    /// Whether nothing comes for so long.
+    /// Whether there is no output for this long.
     fn is_silent_for(&mut self, time: Duration) -> bool {
         self.0.sock.set_read_timeout(Some(time)).unwrap();
         let read = self.0.read(&mut [0; 1]);
@@ -149,7 +148,7 @@ fn without_descriptors_new_clients_wait_and_old_ones_are_served() {
 
     let began = Instant::now();
     let idle: Vec<TcpStream> = (0..CLIENTS).map(|_| TcpStream::connect(server.address).unwrap()).collect();
-    // Each request is a moment for the server to come to its limit.
+    // Each request may bring the server to its limit.
     for index in 0.. {
         if count(&stderr, EXHAUSTED) > 0 {
             break;
@@ -165,7 +164,7 @@ fn without_descriptors_new_clients_wait_and_old_ones_are_served() {
     let (cpu, time) = (server.cpu().saturating_sub(cpu), since.elapsed());
     assert!(cpu < time / 2, "{cpu:?} of CPU in {time:?} for doing nothing");
     let said = count(&stderr, EXHAUSTED);
-    // An idle client is thrown out after ten seconds, which makes room for the next one.
+    // An idle client is disconnected after ten seconds, which makes room for the next one.
     let periods = 1 + usize::try_from(began.elapsed().as_secs() / 5).unwrap();
     assert!(said <= periods, "said {said} times in {:?}", began.elapsed());
 

@@ -1,11 +1,11 @@
-//! Drawn faults: one of them shows a planted bug, and the clean twin takes them all.
+//! Random faults: one of them shows a planted bug, and the clean twin survives them all.
 
 use serde_json::Value;
 
 use crate::support::{Soak, program, soak_text};
 
 const SMALL: &str = include_str!("../files/small.yaml");
-/// Both tell a watch that its revision is gone, each in its own way. Which comes when, is the seed's choice.
+/// Both make a watch's revision expire, each in its own way. The seed decides their order.
 const FAULTS: &str = "faults:\n  random: {every: 5s, from: [watch-410, {name: error-event, code: 410, then: end}]}\n";
 
 fn drawn(service: &str, more: &[&str]) -> Option<Soak> {
@@ -45,7 +45,7 @@ fn the_clean_service_takes_what_is_drawn() {
     assert_ne!(struck[0].0, struck[1].0, "each comes once before any comes again: {struck:?}");
 }
 
-/// The same schedule by the same seed; the first of its faults is enough.
+/// The same seed draws the same schedule; the first of its faults is enough.
 #[test]
 #[ignore = "slow"]
 fn a_drawn_fault_shows_who_ignores_410() {

@@ -1,5 +1,5 @@
-//! The end state: what the subject believes, and the children that it keeps, beside what is there. Each planted bug is caught by its own
-//! judge and by no other, and the clean twin passes.
+//! The end state: the subject's own state and its children, compared with the control plane. Each planted bug is caught
+//! by its own judge and by no other, and the clean twin passes.
 
 use serde_json::Value;
 
@@ -23,7 +23,7 @@ fn end_state(soak: &Soak) -> Value {
     serde_json::from_slice(&std::fs::read(soak.record().join("end-state.json")).unwrap()).unwrap()
 }
 
-/// A copy of the scenario of the small watcher, with these lines in place of others.
+/// A copy of the small watcher's scenario, with some lines replaced.
 fn watcher(changes: &[(&str, &str)]) -> Option<(tempfile::TempDir, String)> {
     watched_by("example-watcher", changes)
 }
@@ -60,12 +60,12 @@ fn children_that_drifted_are_restored_by_the_clean_service() {
 #[test]
 #[ignore = "slow"]
 fn children_that_are_not_as_they_should_be_are_found_and_nothing_else() {
-    // Side by side, because each is mostly waiting.
+    // They run side by side, because each mostly waits.
     std::thread::scope(|scope| {
         let plants = [
             ("no-child-watch", "too few children", &["events.restored"][..]),
-            ("orphaned-child", "no parent any more", &["children.orphaned", "events.restored"]),
-            ("old-child", "of an older version", &["events.restored"]),
+            ("orphaned-child", "no parent", &["children.orphaned", "events.restored"]),
+            ("old-child", "an old version", &["events.restored"]),
         ];
         let plays = plants.map(|(plant, words, broken)| scope.spawn(move || (words, broken, planted(CHILDREN, plant))));
         for played in plays {
@@ -76,14 +76,14 @@ fn children_that_are_not_as_they_should_be_are_found_and_nothing_else() {
     });
 }
 
-/// It tells every event and keeps something else: only the end state can see that.
+/// The subject reports every event and stores something else: only the end state can show that.
 #[test]
 #[ignore = "slow"]
 fn a_store_that_went_stale_is_found_and_nothing_else() {
     let Some(soak) = planted(CHILDREN, "stale-child") else { return };
     soak.fails_by(&["events.converged"]);
     let text = soak.finding("events.converged")["text"].as_str().unwrap().to_owned();
-    assert!(text.starts_with("by its own page, the subject's world differs from a fresh list of "), "{text}");
+    assert!(text.starts_with("by its own page, the subject's state differs from a fresh list of "), "{text}");
     assert!(text.contains("first: lh-5-"), "an object is named: {text}");
 }
 
@@ -97,7 +97,7 @@ fn who_started_empty_ends_empty() {
     assert_eq!(numbers, [Some(0); 3], "{state:#}");
 }
 
-/// A subject that misses deletions still believes in objects when there are none.
+/// A subject that misses deletions still has objects when there are none.
 #[test]
 #[ignore = "slow"]
 fn who_started_empty_and_kept_something_is_found() {
@@ -110,7 +110,7 @@ fn who_started_empty_and_kept_something_is_found() {
     );
 }
 
-/// Without a page and without children it is what the witness told last.
+/// Without a page and without children, the state is that of the last observations.
 #[test]
 #[ignore = "slow"]
 fn what_was_told_last_is_what_a_plain_watcher_believes() {
@@ -124,7 +124,7 @@ fn what_was_told_last_is_what_a_plain_watcher_believes() {
 
 const TOLD: (&str, &str) = ("heal: 15s", "heal: 15s, converged: true");
 
-/// Who told of no deletion believes in what is gone. The ledger sees the same mistake from its own side.
+/// A subject that reported no deletion has objects that are gone. The ledger also sees this mistake.
 #[test]
 #[ignore = "slow"]
 fn what_was_told_last_of_what_is_gone_is_found() {
@@ -137,7 +137,7 @@ fn what_was_told_last_of_what_is_gone_is_found() {
     assert_eq!(state["differences"]["behind"].as_u64().unwrap_or_default(), 0, "{state:#}");
 }
 
-/// Who went deaf in the middle of the run told old versions last, and nothing of what came later.
+/// A subject that stopped receiving in the middle of the run reported old versions last, and nothing later.
 #[test]
 #[ignore = "slow"]
 fn what_was_told_last_before_going_deaf_is_found() {
@@ -156,7 +156,7 @@ fn what_was_told_last_before_going_deaf_is_found() {
     assert!(numbers.iter().all(|number| *number > 0), "{state:#}");
 }
 
-/// The service as anybody's controller: a command without a page that the harness knows of, so that its children are all there is to read.
+/// The service as a foreign controller: a command without a known page, so that only its children can be read.
 fn by_children(plant: Option<&str>) -> Option<(tempfile::TempDir, Soak)> {
     let service = program(if plant.is_some() { "longhaul-service-planted" } else { "longhaul-service" })?;
     let folder = tempfile::tempdir().unwrap();
@@ -169,7 +169,8 @@ fn by_children(plant: Option<&str>) -> Option<(tempfile::TempDir, Soak)> {
     let (before, after) = text.split_once("  service:\n    settings:\n      watch: ").unwrap();
     let (watch, after) = after.split_once('\n').unwrap();
     std::fs::write(&settings, format!("watch: {watch}\n")).unwrap();
-    let command = format!("  command: [{}, run, --role, watch, --config, {}]\n", service.display(), settings.display());
+    let command =
+        format!("  command: [{}, run, --role, packages, --config, {}]\n", service.display(), settings.display());
     text = format!("{before}{command}{after}");
     text = replaced(&text, "converged: true, restored: true", "converged: true");
     let file = folder.path().join("children.yaml");
@@ -190,7 +191,7 @@ fn who_keeps_its_children_converges() {
     assert!(state["children"]["found"].as_u64().unwrap() >= 40, "{state:#}");
 }
 
-/// All events are told, and the children are not what they should be.
+/// All events are reported, and the children are wrong.
 #[test]
 #[ignore = "slow"]
 fn nightly_who_does_not_keep_its_children_does_not_converge() {
@@ -205,7 +206,7 @@ fn nightly_who_does_not_keep_its_children_does_not_converge() {
     }
 }
 
-/// A page that does not answer proves nothing, and nothing else is taken in its place.
+/// A page that does not answer proves nothing, and no other source replaces it.
 #[test]
 #[ignore = "slow"]
 fn a_page_that_cannot_be_read_is_inconclusive() {

@@ -1,5 +1,6 @@
-//! `longhaul envtest` as the authors of suites use it: each flag shows a mistake of a controller that the suite alone does not see, and the
-//! same controller without it passes; and the folders of `--path` and `install`.
+//! `longhaul envtest` as authors of suites use it. Each flag shows a mistake of a controller that the suite alone does
+//! not see, and the same controller without the mistake passes. Further tests cover the folders of `--path` and
+//! `install`.
 
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -9,10 +10,10 @@ use crate::support::{longhaul, story};
 
 const SOURCE: &str = include_str!("../files/envtest/main.go");
 const MODULE: &str = include_str!("../files/envtest/go.mod");
-/// Another seed draws other moments; one of these is enough.
+/// Number of seeds. Each draws other moments, and one of these is enough.
 const SEEDS: &str = "4";
 
-/// The suite's program; `None` (and a message) where Go or its modules are missing.
+/// The suite's program; `None` (and a message) if Go or its modules are missing.
 fn program() -> Option<PathBuf> {
     static PROGRAM: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     match PROGRAM.get_or_init(|| installer::go_program("envtest-flags", SOURCE, MODULE)) {
@@ -24,7 +25,7 @@ fn program() -> Option<PathBuf> {
     }
 }
 
-/// Runs a suite of the program under these flags.
+/// Runs a suite of the program with these flags.
 fn play(runs: &Path, flags: &[&str], suite: [&str; 2]) -> Option<Output> {
     let program = program()?;
     let mut command = longhaul(&["envtest"]);
@@ -37,7 +38,7 @@ fn code(runs: &Path, flags: &[&str], suite: [&str; 2], wanted: i32) {
     assert_eq!(output.status.code(), Some(wanted), "{flags:?} {suite:?}: {}", story(&output));
 }
 
-/// The suite passes as it is, fails with the flag, and passes with the flag where the mistake is mended.
+/// The suite passes without the flag, fails with the flag, and passes with the flag once the mistake is fixed.
 fn shows(flags: &[&str], suite: &str) {
     let runs = tempfile::tempdir().unwrap();
     code(runs.path(), &[], [suite, "buggy"], 0);
@@ -71,10 +72,9 @@ fn stale_shows_who_believes_a_cache_after_a_write() {
     assert!(!plain.contains("stale"), "{plain}");
     let stale = ["--stale", "3", "--repeat", SEEDS];
     let wrong = said(&stale, "buggy", 1).unwrap();
-    // Which read was behind at which write, what was wrong after it, and the odds.
+    // The output has the lagging read, the write based on it, the resulting mistake, and the odds.
     let culprit = wrong.lines().find(|line| line.contains("was based on a read")).unwrap_or_else(|| panic!("{wrong}"));
-    for part in ["`create secrets default/parent-", "its cache of secrets had not been shown", "by itself", "children"]
-    {
+    for part in ["`create secrets default/parent-", "its cache of secrets did not have", "by itself", "children"] {
         assert!(culprit.contains(part), "{part}: {culprit}");
     }
     let odds = wrong.lines().find(|line| line.contains("failed again in")).unwrap_or_else(|| panic!("{wrong}"));
@@ -101,23 +101,23 @@ fn judge_shows_a_hot_loop_and_faults_without_effect() {
     code(runs.path(), &[], ["loop", "buggy"], 0);
     code(runs.path(), &["--judge"], ["loop", "buggy"], 1);
     code(runs.path(), &["--judge"], ["loop", "right"], 0);
-    // What the suite polls for, with its manager's client, each 10 ms, is no loop of that; who reads without waiting is in one.
+    // Polls of the suite with its manager's client, every 10 ms, are no loop of the manager; reads without a pause are.
     code(runs.path(), &["--judge"], ["poll", "right"], 0);
     code(runs.path(), &["--judge"], ["poll", "buggy"], 1);
     let never = runs.path().join("never.yaml");
     std::fs::write(&never, "- {name: watch-410, at: 10m}\n").unwrap();
     code(runs.path(), &["--judge", "--faults", never.to_str().unwrap()], ["loop", "right"], 2);
-    // Nothing was disturbed: that is no pass, and one such run among others is counted apart.
+    // A run without any disturbance is no pass, and such runs are counted separately.
     let Some(output) = play(runs.path(), &["--faults", never.to_str().unwrap(), "--repeat", "2"], ["loop", "right"])
     else {
         return;
     };
     assert_eq!(output.status.code(), Some(2), "{}", story(&output));
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("nothing was disturbed in any of 2 runs"), "{said}");
+    assert!(said.contains("no fault hit anything in any of 2 runs"), "{said}");
 }
 
-/// Two checkouts that differ in a mistake: the gate names the one that has it, and calls two that are alike the same.
+/// Two checkouts that differ in a mistake: the gate names the one with it, and calls two equal ones the same.
 #[test]
 #[ignore = "slow: minutes of suites"]
 fn nightly_a_gate_compares_two_checkouts_by_their_suite() {
@@ -142,7 +142,7 @@ fn nightly_a_gate_compares_two_checkouts_by_their_suite() {
     assert_eq!(same.status.code(), Some(0), "{}", story(&same));
 }
 
-/// fabric8's kit, with a suite of its own: flags of another form, keys of another kind, and `kubectl` before it believes anything.
+/// fabric8's kit with its own suite: it uses other flags and other keys, and needs `kubectl`.
 #[test]
 #[ignore = "slow: Maven fetches the kit the first time"]
 fn a_suite_of_fabric8s_kit_passes() {
@@ -168,7 +168,7 @@ fn a_suite_of_fabric8s_kit_passes() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("1 control planes"), "{}", story(&output));
 }
 
-/// The folder with the real programs, where there is one.
+/// The folder with the real programs, if there is one.
 fn assets() -> Option<PathBuf> {
     let folder = PathBuf::from(std::env::var_os("KUBEBUILDER_ASSETS")?);
     folder.join("kubectl").is_file().then_some(folder)
@@ -209,7 +209,7 @@ fn the_folder_of_path_has_the_programs() {
     programs(&folder);
 }
 
-/// Where kits look, which each have a layout of their own; what somebody else put there stays.
+/// Kits look in different layouts; existing foreign files stay.
 #[test]
 fn install_puts_the_programs_where_kits_look() {
     let home = tempfile::tempdir().unwrap();
@@ -246,7 +246,7 @@ fn install_puts_the_programs_where_kits_look() {
     programs(&own.join(&leaf));
 }
 
-/// Each is called by its name and knows what it is.
+/// Each program is called by its name and identifies itself.
 fn programs(folder: &Path) {
     for (name, line) in [("etcd", "--unsafe-no-fsync"), ("kube-apiserver", "--secure-port")] {
         let output = std::process::Command::new(folder.join(name)).arg("--help").output().unwrap();

@@ -1,5 +1,5 @@
-//! `docs/faults.md` and its examples as readers use them: every example is played, every fault in it is hit as often as the comment
-//! says, and every key of faults, scripts, events and requests is in an example.
+//! Checks `docs/faults.md` as its readers use it. Every example is played, and every fault in it has as many hits as
+//! the page states. Examples cover every key of a scenario for faults, scripts, events and requests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -22,15 +22,16 @@ const PAGES: [(&str, &str); 2] =
     [("docs/faults.md", PAGE), ("docs/examples/faults.md", include_str!("../../../docs/examples/faults.md"))];
 const SCHEMA: &str = include_str!("../../scenario.schema.json");
 
-/// What says, right before an example, which arguments the client needs.
+/// The comment before an example with arguments for the client.
 const PLAYED_WITH: &str = "played with ";
-/// What says so of faults that a registry alone plays to its clients.
+/// The comment before an example whose faults a registry alone plays to its clients.
 const PLAYED_TO: &str = "played to a registry's clients";
-/// What says so of faults that only a cluster has: those of a node are played in tests of their own, and the example has only to be a file that runs.
+/// The comment before an example whose faults only a cluster has: those of a node are played in separate tests, and the
+/// example only has to be a valid file.
 const PLAYED_IN: [(&str, &str); 2] = [("played on a node", "node"), ("played on kind", "kind")];
-/// What says how often each of its faults is hit, see `hits`.
+/// The comment with the hits of each fault, see `hits`.
 const HITS: &str = "hits: ";
-/// What choosing keys there are; every other key of a fault is a parameter and must be shown for each fault that has it.
+/// Keys that choose requests; every other key of a fault is a parameter and must be shown for each fault that has it.
 const CHOOSING: [&str; 15] = [
     "id",
     "at",
@@ -49,20 +50,20 @@ const CHOOSING: [&str; 15] = [
     "endpoint",
 ];
 
-/// One block of YAML.
+/// One block of YAML on the page.
 #[derive(Debug, Clone)]
 struct Example {
     /// Where it begins: the page and the line.
     place: String,
     /// Arguments of the client.
     arguments: Vec<String>,
-    /// A registry alone plays it.
+    /// Whether a registry alone plays it.
     registry: bool,
-    /// Only a cluster can play it.
+    /// Whether it needs a cluster.
     in_cluster: bool,
-    /// How often each fault is hit.
+    /// The expected hits of each fault.
     hits: Vec<Hits>,
-    /// What is played, as the page says: a list stands for the faults of the first file, other keys replace its keys.
+    /// The played scenario: a list replaces the faults of the first file, other keys replace its keys.
     scenario: Value,
 }
 
@@ -81,7 +82,7 @@ fn nightly_every_example_is_played_and_every_fault_in_it_is_hit_as_often_as_it_s
     assert!(wrong.is_empty(), "{wrong}");
 }
 
-/// As a reader does it: a file, and `longhaul soak FILE -- client`.
+/// Plays the example as a reader does: a file, and `longhaul soak FILE -- client`.
 fn play(client: &Path, example: &Example) -> Seen {
     if example.registry {
         return Seen { wrong: registry::play(example.faults(), &example.hits), ..Seen::default() };
@@ -108,14 +109,14 @@ fn play(client: &Path, example: &Example) -> Seen {
             seen.wrong = judge(example, output.status.code(), &answer);
             seen.stalled = stalled(&answer);
         }
-        // Only packets that vanish need what not every machine has.
+        // Only lost packets need features that some machines lack.
         (Err(_), Some((_, why))) if lossy => seen.skipped = why.split_once(" need ").map(|(_, needs)| needs.to_owned()),
         (Err(error), _) => seen.wrong = format!("exit {:?}, {error}: {said}", output.status.code()),
     }
     seen
 }
 
-/// What is not as the page says; empty when everything is.
+/// The differences from the page; empty if there are none.
 fn judge(example: &Example, code: Option<i32>, answer: &Value) -> String {
     let mut wrong = String::new();
     if code != Some(0) {
@@ -169,7 +170,7 @@ fn unwritten(example: &Example, record: &Path) -> BTreeMap<String, i64> {
     }
     for commit in commits(record) {
         let what = format!("{} {}", commit["name"].as_str().unwrap(), commit["change"].as_str().unwrap());
-        // What existed before the client did is no step.
+        // Objects from before the start of the client are no step.
         if commit["tMs"] != 0
             && let Some(times) = missing.get_mut(&what)
         {
@@ -191,7 +192,7 @@ fn written(step: &Value, verb: &str) -> Vec<String> {
     }
 }
 
-/// The objects of a script that have such a label, `key=value`.
+/// The objects of a script with this label, `key=value`.
 fn labelled(script: &Value, selector: &str) -> Vec<String> {
     let (key, value) = selector.split_once('=').expect("a selector of the page is an equality");
     let has = |labels: &Value| labels[key] == value;
@@ -271,7 +272,7 @@ fn keys(schema: &Value, path: &[&str]) -> BTreeSet<String> {
     at["properties"].as_object().unwrap_or_else(|| panic!("{path:?} has keys")).keys().cloned().collect()
 }
 
-/// What a reference stands for; of an alternative the first that is one, or a list of one.
+/// The target of a reference. Of alternatives, it is the first reference, or the item type of a list.
 fn resolved<'a>(schema: &'a Value, at: &'a Value) -> &'a Value {
     let of = |at: &'a Value| at["$ref"].as_str().and_then(|text| text.strip_prefix("#/$defs/"));
     let reference = |at: &'a Value| of(at).or_else(|| of(&at["items"]));
@@ -279,14 +280,14 @@ fn resolved<'a>(schema: &'a Value, at: &'a Value) -> &'a Value {
     choices.find_map(reference).map_or(at, |name| resolved(schema, &schema["$defs"][name]))
 }
 
-/// The words that a key takes, if it takes words.
+/// The allowed words of a key, if it takes words.
 fn words(schema: &Value, key: &str) -> Vec<String> {
     let values = resolved(schema, &schema["$defs"]["Fault"]["properties"][key]);
     let words = values["oneOf"].as_array().into_iter().flatten();
     words.filter_map(|word| Some(word["const"].as_str()?.to_owned())).collect()
 }
 
-/// All keys that examples use below a path, lists on the way included.
+/// All keys that examples use below a path, including lists on the way.
 fn used(path: &[&str]) -> BTreeSet<String> {
     let mut used = BTreeSet::new();
     for example in examples() {
@@ -319,7 +320,7 @@ fn every_fault_key_and_word_is_in_an_example() {
             missing.push(format!("`{name}`"));
         }
         for key in known.iter().filter(|key| *key != "name" && !CHOOSING.contains(&key.as_str())) {
-            // A key is one of this fault if any value that is shown for it somewhere is accepted.
+            // A key belongs to this fault if it accepts any value shown for the key elsewhere.
             let mut shown = faults.iter().filter_map(|fault| fault.get(key));
             let accepted = |value: &Value| {
                 let fault = serde_json::from_value::<Fault>(json!({"name": name, "at": "1s", (key): value}));
@@ -330,14 +331,14 @@ fn every_fault_key_and_word_is_in_an_example() {
             }
         }
     }
-    // The client of the page is one process: `process` is shown by `library/clock.yaml`. And it is in no Pod.
+    // The client of the page is one process: `library/clock.yaml` shows `process`. It is in no Pod.
     for key in known.iter().filter(|key| *key != "process") {
         if !faults.iter().any(|fault| fault.get(key).is_some()) {
             missing.push(format!("`{key}`"));
         }
         let unseen = |word: &String| !faults.iter().any(|fault| fault.get(key) == Some(&json!(word)));
         for word in words(&schema, key).into_iter().filter(unseen) {
-            // HTTP/2 has many codes and they do the same; the page names them.
+            // HTTP/2 has many codes with the same effect; the page names them.
             if key != "code" || !PAGE.contains(&format!("`{word}`")) {
                 missing.push(format!("`{key}: {word}`"));
             }
@@ -364,19 +365,20 @@ fn every_key_of_scripts_and_budgets_is_in_an_example() {
     ];
     for path in paths {
         let (known, used) = (keys(&schema, path), used(path));
-        // The client of the page makes no objects for others: `restored` is shown by `library/children-drift.yaml`. And it watches packages,
-        // which need no template. Phases and rates of another clock are shown by `library/soak-10h.yaml` and docs/clock.md.
+        // The client of the page creates no children: `library/children-drift.yaml` shows `restored`. It watches
+        // packages, which need no template. `library/soak-10h.yaml` and docs/clock.md show phases and rates of another
+        // clock.
         let elsewhere = ["restored", "template", "vary", "scope", "clock", "rates", "process"];
         let missing: Vec<&String> = known.difference(&used).filter(|key| !elsewhere.contains(&key.as_str())).collect();
         assert!(missing.is_empty(), "docs/examples/faults.md has no example of {missing:?} in `{}`", path.join("."));
         let unknown: Vec<&String> = used.difference(&known).collect();
         assert!(unknown.is_empty(), "an example shows {unknown:?} in `{}`, which is not there", path.join("."));
     }
-    // One number or a range: the schema of `nth` has both.
+    // The schema of `nth` has both a number and a range.
     assert_eq!(used(&["faults", "nth"]), ["from", "to"].map(str::to_owned).into());
 }
 
-/// What the tables describe is there, and all of it is described.
+/// The tables describe every existing fault and key, and no other.
 #[test]
 #[ignore = "slow"]
 fn the_tables_name_everything_and_nothing_else() {
@@ -390,7 +392,7 @@ fn the_tables_name_everything_and_nothing_else() {
         .flat_map(|cell| cell.split(", `"))
         .map(|name| name.split(['`', ':']).next().unwrap_or_default().to_owned())
         .collect();
-    // The page shows some sections of budgets whole, whose keys others have too.
+    // The page shows some sections of budgets whole, and other sections have some of their keys too.
     let mut more: BTreeSet<String> = keys(&schema, &["budgets"]).iter().map(|key| format!("budgets.{key}")).collect();
     for section in ["memory", "descriptors", "threads", "crashes", "writes", "finalizers", "children", "objects"] {
         more.extend(keys(&schema, &["budgets", section]));

@@ -1,4 +1,4 @@
-//! The commands of `docs/first-hour-go.md`, word by word, in one shell that goes from folder to folder as its reader does.
+//! Runs the commands of `docs/first-hour-go.md` literally, in one shell that changes folders like its reader.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -9,13 +9,13 @@ use crate::support::programs;
 const PAGE: &str = include_str!("../../../docs/first-hour-go.md");
 const CHECKOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
-/// A block of commands, and what the page shows of the last one.
+/// A block of commands, and the shown output of the last one.
 struct Step<'a> {
     commands: Vec<&'a str>,
     shown: Vec<&'a str>,
 }
 
-/// The steps of the page, in its order.
+/// The steps of the page, in order.
 fn steps(page: &str) -> Vec<Step<'_>> {
     let mut steps: Vec<Step<'_>> = Vec::new();
     for block in page.split("```").skip(1).step_by(2) {
@@ -32,7 +32,8 @@ fn steps(page: &str) -> Vec<Step<'_>> {
     steps
 }
 
-/// Runs a command where the one before it ended, and says where it ends itself, its code and what it printed.
+/// Runs a command in the folder where the one before it ended. Returns its own last folder, its exit code and its
+/// output.
 fn run(command: &str, at: &Path) -> (PathBuf, Option<i32>, String) {
     let path = std::env::join_paths(
         std::iter::once(programs()).chain(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())),
@@ -51,7 +52,7 @@ fn run(command: &str, at: &Path) -> (PathBuf, Option<i32>, String) {
     (folder, output.status.code(), format!("{}{said}", String::from_utf8_lossy(&output.stdout)))
 }
 
-/// A line without what is another in each run: numbers, and what `…` stands for.
+/// A line without parts that differ in each run: numbers, and the text behind `…`.
 fn fixed(line: &str) -> String {
     line.chars().take_while(|char| *char != '…').filter(|char| !char.is_ascii_digit()).collect()
 }

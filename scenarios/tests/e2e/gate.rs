@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::support::{has_python, longhaul, program, story};
 
-/// Slices of half a second: what is counted does not need more.
+/// Slices of half a second: counted figures need no more.
 const SHORT: &str = "\
 apiVersion: longhaul/v1
 name: short
@@ -20,7 +20,8 @@ subject: {service: {}, witness: {kind: http}}
 admission: {rate: 500/s, arrivals: poisson, maxInFlight: 100, mix: {createPod: 5, deletePod: 2}}
 ";
 
-/// Six pairs of slices, the fewest that can decide: what these tests plant is counted, or is many times what matters.
+/// Six pairs of slices, the fewest that can decide: the bugs planted by these tests are counted, or are many times the
+/// threshold.
 const FEWEST_BLOCKS: &str = "3";
 
 fn judgement(folder: &Path) -> Value {
@@ -51,7 +52,7 @@ fn gate_in(folder: &Path, planted: &Path, bug: Option<&str>, scenario: &str, mor
     (output, judgement)
 }
 
-/// Whether the gate could decide at all: one that says of itself that the machine was too busy proves nothing.
+/// Whether the gate could decide at all: if it reports that the machine was too busy, it proves nothing.
 fn is_valid(output: &Output, judgement: &Value) -> bool {
     let pressed = judgement["reason"].as_str().is_some_and(|why| why.starts_with("the machine was under pressure"));
     if pressed {
@@ -86,7 +87,8 @@ fn what_is_wrong_is_refused_with_a_remedy() {
     );
 }
 
-/// A kibibyte more in each answer is found, twice, and nothing else has to be quiet for that. The same slices give the same pages again.
+/// A kibibyte more in each answer is found, in both sessions, whatever else happens. The same slices give the same
+/// pages again.
 #[test]
 #[ignore = "slow"]
 fn an_answer_that_is_longer_is_worse() {
@@ -109,7 +111,7 @@ fn an_answer_that_is_longer_is_worse() {
     assert_eq!(pages, ["gate.json", "gate.md", "gate.html"].map(|name| std::fs::read(out.join(name)).unwrap()));
 }
 
-/// The clean twin: whatever the machine does meanwhile, a build is never worse than itself, and its answers are as long.
+/// The clean twin: on any machine, a build is never worse than itself, and its answers are as long.
 #[test]
 #[ignore = "slow"]
 fn a_build_is_not_worse_than_itself() {
@@ -137,7 +139,7 @@ fn a_build_is_not_worse_than_itself() {
     assert_ne!(prints(0)[0], prints(1)[0], "another block sends something else");
 }
 
-/// Two more system calls are found: on sockets by `perf`, where it may count, and on files by the kernel's own account.
+/// Two more system calls are found: on sockets by `perf`, if it is allowed, and on files by the kernel's own account.
 #[test]
 #[ignore = "slow"]
 fn nightly_two_more_calls_are_found() {
@@ -192,8 +194,8 @@ fn gate_of_commands(folder: &Path, scenario: &str, [a, b]: [&str; 2]) -> (Output
     (output, judgement(&out))
 }
 
-/// A watcher that takes a millisecond of the processor for each event and forgets deletions is worse in both, with no review anywhere; what it
-/// reads for an event is what the other one reads.
+/// A watcher that uses a millisecond of processor time per event and drops deletions is worse in both, without any
+/// reviews. The bytes that it reads per event are equal.
 #[test]
 #[ignore = "slow"]
 fn nightly_a_watcher_that_works_more_and_misses_events_is_worse() {
@@ -224,7 +226,7 @@ fn nightly_a_watcher_that_works_more_and_misses_events_is_worse() {
     assert!(case.contains("<failure ") && case.contains("type=\"worse\""), "{junit}");
 }
 
-/// Somebody else's webhook whose answers are a kibibyte longer.
+/// A foreign webhook whose answers are a kibibyte longer.
 #[test]
 #[ignore = "slow"]
 fn nightly_a_webhook_of_somebody_else_that_answers_more_is_worse() {
@@ -244,7 +246,8 @@ fn nightly_a_webhook_of_somebody_else_that_answers_more_is_worse() {
     assert!(judgement["header"]["events"] == 0.0 && judgement["header"]["rate"].as_f64() > Some(0.0));
 }
 
-/// Where valgrind is, instructions and allocations are counted, a request and an event; also with `--quick`, which says how long it takes.
+/// With valgrind, instructions and allocations are counted per request and per event, even with `--quick`, which prints
+/// the duration.
 #[test]
 #[ignore = "slow"]
 fn nightly_callgrind_counts_what_is_the_same() {
@@ -256,7 +259,8 @@ fn nightly_callgrind_counts_what_is_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let churn = "churn: {resource: packages.longhaul.dev/v1alpha1, population: 20, rate: 100/s}\n";
     let scenario = format!("{SHORT}{churn}");
-    // Without `--quick`: an unoptimized service takes longer for its events under callgrind than that allows.
+    // This runs without `--quick`: under callgrind, an unoptimized service takes longer for its events than that
+    // allows.
     let more = ["--blocks", FEWEST_BLOCKS];
     let (output, judgement) = gate_in(folder.path(), &planted, None, &scenario, &more);
     if !is_valid(&output, &judgement) {
@@ -270,7 +274,7 @@ fn nightly_callgrind_counts_what_is_the_same() {
     assert!(!notes.contains("instructions: not counted"), "{notes}");
 }
 
-/// A time that does not fit is refused before anything starts, with what would.
+/// A time that does not fit is refused before anything starts, with one that would fit.
 #[test]
 #[ignore = "slow"]
 fn a_gate_that_takes_too_long_is_refused() {

@@ -1,4 +1,4 @@
-//! Clusters of kind, and runs that are guests in a cluster which somebody else made.
+//! Clusters of kind, and runs as guests in an existing cluster.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -8,14 +8,14 @@ use crate::node;
 use crate::support::{itself, longhaul, program, rows, soak};
 
 const PAGE: &str = include_str!("../../../docs/deploy.md");
-/// The part of the page that a test follows, up to the next heading.
+/// The heading of the part that a test follows, up to the next heading.
 const FOLLOWED: &str = "## From nothing to an armed webhook on kind\n";
 
 fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 
-/// Whether there is an engine with kind and kubectl, and a node image: nothing is pulled by a test.
+/// Whether there is an engine with kind and kubectl, and a node image: a test pulls nothing.
 fn has_kind() -> bool {
     let works = |program: &str, words: &[&str]| {
         let ran = Command::new(program).args(words).stdin(Stdio::null()).output();
@@ -51,7 +51,7 @@ fn what_kind_needs_is_said_before_anything_is_started() {
 #[test]
 fn a_cluster_that_nobody_named_is_not_touched() {
     let folder = tempfile::tempdir().unwrap();
-    // It would be found out: nothing listens there, and kubectl is a program that only knows this file.
+    // Any access would be noticed: nothing listens there, and kubectl is a program that only has this file.
     let kubectl = folder.path().join("kubectl");
     let config = r#"{"clusters":[{"name":"theirs","cluster":{"server":"https://127.0.0.1:1","certificate-authority-data":"cGVt"}}],"contexts":[{"name":"theirs","context":{"cluster":"theirs"}}]}"#;
     std::fs::write(&kubectl, format!("#!/bin/sh\necho '{config}'\n")).unwrap();
@@ -64,12 +64,12 @@ fn a_cluster_that_nobody_named_is_not_touched() {
         Some(text(&command.arg("--service").arg(service).output().unwrap()))
     };
     let Some(said) = run(&[]) else { return };
-    assert!(said.contains("say `--i-know-this-cluster NAME`"), "{said}");
+    assert!(said.contains("write `--i-know-this-cluster NAME`"), "{said}");
     let said = run(&["--i-know-this-cluster", "mine"]).unwrap();
-    assert!(said.contains("it knows no cluster or context `mine`") && said.contains("it has theirs"), "{said}");
+    assert!(said.contains("it has no cluster or context `mine`") && said.contains("it has theirs"), "{said}");
 }
 
-/// The commands of the page, word for word, in one shell.
+/// The literal commands of the page, in one shell.
 fn commands() -> Vec<String> {
     let (_, rest) = PAGE.split_once(FOLLOWED).unwrap();
     let (_, block) = rest.split_once("```console\n").unwrap();
@@ -122,7 +122,7 @@ fn has_node() -> Option<(node::Machine, PathBuf)> {
     Some((machine, kubectl))
 }
 
-/// The cluster of `cluster up --kind node` is somebody else's for a run that only has its kubeconfig.
+/// For a run with only a kubeconfig, the cluster of `cluster up --kind node` is foreign.
 #[test]
 #[ignore = "slow: brings up a node"]
 fn nightly_a_guest_passes_on_a_cluster_that_is_there_and_leaves_nothing() {
@@ -160,7 +160,7 @@ fn nightly_a_guest_passes_on_a_cluster_that_is_there_and_leaves_nothing() {
     assert_eq!(left, "", "everything with the label is gone");
 }
 
-/// Pods that were there before the run are measured, heard and left alone.
+/// Pods from before the run are measured, read and left alone.
 #[test]
 #[ignore = "slow: brings up a node"]
 fn nightly_pods_of_a_cluster_that_is_there_are_a_subject() {
@@ -195,7 +195,7 @@ fn nightly_pods_of_a_cluster_that_is_there_are_a_subject() {
     std::fs::write(folder.path().join("ca.pem"), ca).unwrap();
     let restarts =
         || field("pods", "{range .items[*]}{.metadata.uid}{.status.containerStatuses[0].restartCount} {end}");
-    // One of them has a past: its container was killed, and is started again.
+    // One of them has an earlier restart: its container was killed, and is started again.
     let uid = field("pods", "{.items[0].metadata.uid}");
     kill_containers(uid.trim());
     let waits = std::time::Instant::now();
@@ -222,7 +222,7 @@ fn nightly_pods_of_a_cluster_that_is_there_are_a_subject() {
     };
     let nobody = scenario("app.kubernetes.io/name=nobody");
     let ran = scenario("app.kubernetes.io/name in (longhaul-webhook)");
-    // The same file from where no process of them is seen, as on another machine.
+    // The same file without a view of their processes, as on another machine.
     let runs = folder.path().join("far");
     let mut far = Command::new("unshare");
     far.args(["--pid", "--fork", "--mount-proc"])
@@ -236,7 +236,7 @@ fn nightly_pods_of_a_cluster_that_is_there_are_a_subject() {
     assert_eq!(ran.code(), Some(0), "{told}\n{}\n{down}", ran.story());
     assert_eq!(before, after, "nobody was touched: {told}");
     assert!(!ran.record().join("crashes.jsonl").exists(), "what ended before the run is none of its crashes");
-    // The kubelet tells of memory, every ten seconds or so, and nobody of descriptors.
+    // The kubelet reports memory, every ten seconds or so, and never descriptors.
     assert_eq!(far.status.code(), Some(2), "{}", text(&far));
     assert!(
         text(&far).contains("INCONCLUSIVE descriptors.ceiling") && !text(&far).contains("memory.ceiling"),
@@ -258,7 +258,7 @@ fn nightly_pods_of_a_cluster_that_is_there_are_a_subject() {
     );
 }
 
-/// Kills what runs the program of the service in the containers of a Pod.
+/// Kills the processes of the service's program in the containers of a Pod.
 fn kill_containers(uid: &str) {
     let uids = [uid.to_owned(), uid.replace('-', "_")];
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {

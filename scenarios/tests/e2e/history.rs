@@ -1,4 +1,4 @@
-//! What is done with finished runs: a history of them, and the summary on a terminal with and without colours.
+//! Uses of finished runs: a history of them, and the summary on a terminal with and without colours.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -17,7 +17,7 @@ churn: {resource: packages.longhaul.dev/v1alpha1, population: 10, rate: 100/s, m
 budgets: {events: {missed: 0, ghost: 0}}
 ";
 
-/// Records of so many runs; none where the watcher is missing.
+/// Records of this many runs; `None` if the watcher is missing.
 fn records(folder: &Path, runs: usize) -> Option<Vec<PathBuf>> {
     program("example-watcher")?;
     let scenario = folder.join("short.yaml");
@@ -32,7 +32,7 @@ fn records(folder: &Path, runs: usize) -> Option<Vec<PathBuf>> {
     Some((0..runs).map(record).collect())
 }
 
-/// A run is added once, whoever adds it again; the table has every run, and the picture one point for each.
+/// A run is added once, even if it is added again; the table has every run, and the picture one point for each.
 #[test]
 #[ignore = "slow"]
 fn runs_are_added_once_and_shown() {
@@ -61,13 +61,13 @@ fn runs_are_added_once_and_shown() {
     assert!(picture.starts_with("<svg ") && picture.matches("<circle").count() == 2, "{picture}");
     let (code, text) = compare(&[path, "--figure", "lag p51"]);
     assert!(code == Some(64) && text.contains("there is no figure `lag p51`") && text.contains("lag p50"), "{text}");
-    // A wrong name adds nothing, not even what is right beside it.
+    // A wrong name adds nothing, not even the right ones beside it.
     let (code, text) = compare(&[paths[1], "/nowhere", "--into", path]);
     assert!(code == Some(64), "{text}");
     assert_eq!(std::fs::read_to_string(&file).unwrap(), lines);
 }
 
-/// Colours are for terminals: not for a pipe, not where `NO_COLOR` is set, and as `--color` says wherever that is said.
+/// Colours are for terminals: not for a pipe, and not if `NO_COLOR` is set; `--color` takes precedence.
 #[test]
 #[ignore = "slow"]
 fn colours_are_where_they_are_wanted() {
@@ -95,6 +95,6 @@ fn colours_are_where_they_are_wanted() {
     assert!(on_a_terminal("", None).contains(COLOUR), "{}", on_a_terminal("", None));
     assert!(!on_a_terminal("", Some("1")).contains(COLOUR));
     assert!(!on_a_terminal("--color never", None).contains(COLOUR));
-    // Who says it on the command line means it.
+    // The flag takes precedence over the variable.
     assert!(on_a_terminal("--color always", Some("1")).contains(COLOUR));
 }

@@ -1,11 +1,11 @@
-//! `longhaul init` in a project as kubebuilder lays it out: what it writes passes as it stands.
+//! `longhaul init` in a project in kubebuilder's layout: the written file passes unchanged.
 
 use std::path::Path;
 
 use crate::operator::project;
-use crate::support::{findings, has_python, longhaul, soak};
+use crate::support::{findings, has_python, longhaul, soak, story};
 
-/// The first look of somebody who has never written a scenario.
+/// The first experience of a user who has never written a scenario.
 #[test]
 #[ignore = "slow"]
 fn what_init_writes_for_a_kubebuilder_project_passes_unedited() {
@@ -27,7 +27,7 @@ fn what_init_writes_for_a_kubebuilder_project_passes_unedited() {
     for budget in ["events.missed", "requests.rate", "admission.errors"] {
         assert!(passed.contains(&budget.to_owned()), "{budget} is not among {passed:?}\n{}", soak.story());
     }
-    // Goroutines and heap are followed: the page was read, at the port that the run chose.
+    // Goroutines and heap are recorded: the page was read at the port that the run chose.
     let rows = std::fs::read_to_string(soak.record().join("metrics.jsonl")).unwrap();
     assert!(rows.contains("go_goroutines"), "{}", soak.story());
 }
@@ -40,7 +40,8 @@ fn shop() -> tempfile::TempDir {
     folder
 }
 
-/// What is written is what was seen: the kind that it reacts to, its children, its finalizer, its port; and that passes as it stands.
+/// The file has the observed facts: the kind with the strongest reaction, its children, its finalizer, its port. It
+/// passes unchanged.
 #[test]
 #[ignore = "slow"]
 fn a_program_is_observed_and_what_is_written_passes_unedited() {
@@ -56,7 +57,7 @@ fn a_program_is_observed_and_what_is_written_passes_unedited() {
     let text = std::fs::read_to_string(&file).unwrap();
     for line in [
         "# seen: it follows baskets.shop.example.com, shelves.shop.example.com.",
-        "  # seen: this page answers.",
+        "  # seen: this page answers and has the heap in use",
         "      - '--metrics-port=${LONGHAUL_METRICS_PORT}'",
         "      SHOP_MODE: fast",
         "  - longhaul-objects.yaml",
@@ -76,7 +77,7 @@ fn a_program_is_observed_and_what_is_written_passes_unedited() {
     assert_eq!(soak.code(), Some(0), "{text}\n{}", soak.story());
 }
 
-/// Nothing of a project is run unasked, and the file says that nobody saw it.
+/// No program of a project runs without consent, and the file says that it was not observed.
 #[test]
 fn without_a_yes_nothing_is_run() {
     for words in [&["init"][..], &["init", "--no-run"]] {
@@ -93,7 +94,7 @@ fn without_a_yes_nothing_is_run() {
     }
 }
 
-/// What ends, or asks for nothing, leaves a file with its last words and the next step.
+/// A program that ends, or makes no request, leaves a file with its last output and the next step.
 #[test]
 #[ignore = "slow"]
 fn a_program_that_ends_leaves_its_last_words() {
@@ -101,7 +102,7 @@ fn a_program_that_ends_leaves_its_last_words() {
         return;
     }
     for (script, told) in [
-        ("import sys; sys.exit('unable to load in-cluster configuration')", "it wants a cluster around it"),
+        ("import sys; sys.exit('unable to load in-cluster configuration')", "it needs a cluster around it"),
         ("import sys; sys.exit('boom')", "#   boom"),
     ] {
         let project = shop();
@@ -113,4 +114,27 @@ fn a_program_that_ends_leaves_its_last_words() {
         assert!(text.contains(told) && text.contains("# check: the program ended by itself."), "{text}\n{said}");
         assert!(text.contains("baskets.shop.example.com/v1"), "{text}");
     }
+}
+
+/// Files that are there are shown as they would change, and changed with `--force` alone; a scenario that is there stays in both cases.
+#[test]
+fn make_and_github_show_what_would_change() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name);
+    std::fs::write(place("longhaul.yaml"), "mine\n").unwrap();
+    std::fs::write(place("Makefile"), "build:\n\ttrue\n").unwrap();
+    let init = |more: &[&str]| {
+        let output = longhaul(&["init", "--make", "--github"]).args(more).arg(folder.path()).output().unwrap();
+        assert!(output.status.success(), "{}", story(&output));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let said = init(&[]);
+    assert!(said.contains("+ longhaul-soak: $(LONGHAUL) build "), "{said}");
+    assert_eq!(std::fs::read_to_string(place("Makefile")).unwrap(), "build:\n\ttrue\n");
+    assert!(place(".github/workflows/longhaul-soak.yml").is_file());
+    init(&["--force"]);
+    let makefile = std::fs::read_to_string(place("Makefile")).unwrap();
+    assert!(makefile.starts_with("build:\n\ttrue\n") && makefile.contains("\nlonghaul-soak:"), "{makefile}");
+    assert_eq!(std::fs::read_to_string(place("longhaul.yaml")).unwrap(), "mine\n");
+    assert_eq!(init(&["--force"]), "", "all is there");
 }

@@ -1,7 +1,9 @@
-//! Images into a cluster that has no registry: the injector and the seed as processes, the mock API server, and a kubelet that is played.
+//! Images into a cluster without a registry: the injector and the seed as processes, the mock API server, and a
+//! simulated kubelet.
 //!
-//! Each scenario is a function of its name (`inject_small`, …) with the same judges: what is served equals what was put in, nothing is
-//! left, the seed's memory stays below its ceiling, and what was sent is sent once. Each planted bug is found by one judge and no other.
+//! Each scenario is a function of its name (`inject_small`, …) with the same judges: the served content equals the
+//! input, nothing is left, the seed's memory stays below its limit, and each part is sent once. Each planted bug is
+//! found by one judge and no other.
 
 mod api;
 mod kubelet;
@@ -24,7 +26,7 @@ use kubelet::{Files, Tamper};
 use watched::{Churn, Watcher};
 use world::{Programs, Setup, World};
 
-/// A condition that comes about by itself.
+/// Waits for a condition that becomes true by itself.
 async fn eventually(what: &str, mut is: impl FnMut() -> bool) {
     let until = tokio::time::Instant::now() + Duration::from_secs(30);
     while !is() {
@@ -45,7 +47,7 @@ async fn inject_small() {
     assert_eq!(world.memory(), Vec::<String>::new());
     let (code, status) = world.status().await;
     assert!(code == 0 && status.contains("chunks: 13 of 13") && status.contains("the seed serves"), "{code}: {status}");
-    // A Pod without rights, in an image that was there, and no webhook would have had a tag to look up where a digest was known.
+    // The Pod has no rights and uses an existing image, and with a known digest no webhook had to look up a tag.
     let (_, pod) = world.api.get("/api/v1/namespaces/default/pods/longhaul-seed").await;
     assert_eq!(
         (&pod["spec"]["nodeName"], &pod["spec"]["automountServiceAccountToken"]),
@@ -59,7 +61,7 @@ async fn inject_small() {
     assert!(code == 0 && said.contains("nothing was there"), "{said}");
 }
 
-/// What a client of a registry may ask beside pulling (`pulls.rs`) is refused as by one.
+/// Requests of a registry client beside pulls (`pulls.rs`) are refused as by a registry.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "slow"]
 async fn the_seed_is_a_registry() {
@@ -69,7 +71,7 @@ async fn the_seed_is_a_registry() {
     let address = world.kubelet.seen.lock().address.unwrap();
     let (blob, _) = world.image.blobs.iter().max_by_key(|(_, bytes)| bytes.len()).unwrap();
     for (method, path, status, code) in [
-        // A layer is no manifest, however it is asked for.
+        // A layer is no manifest, in any form of request.
         ("GET", &*format!("/v2/team/app/manifests/sha256:{blob}"), 404, "MANIFEST_UNKNOWN"),
         ("GET", "/v2/team/app/blobs/latest", 400, "DIGEST_INVALID"),
         ("GET", "/v2/team/app/blobs/sha256:..%2f..%2fcatalog", 400, "DIGEST_INVALID"),
@@ -90,7 +92,7 @@ async fn the_seed_is_a_registry() {
     }
 }
 
-/// More chunks than three digits can count: the order is the index's.
+/// More chunks than three digits can count: the order is that of the index.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "slow"]
 async fn inject_large() {
@@ -105,11 +107,12 @@ async fn inject_large() {
     assert_eq!((code, world.left().await), (0, Vec::new()), "{said}");
 }
 
-/// What the service that watches may need more than before while large objects of others come and go: its Packages are a few kilobytes.
+/// The allowed growth of the watching service while large foreign objects come and go: its Packages are a few
+/// kilobytes.
 const WATCHER_GROWTH_KIB_MAX: u64 = 8 << 10;
 
-/// Chunks are nobody's business but the injector's: a service that watches Packages in the same API server misses no event, breaks off no
-/// watch and stays small.
+/// Chunks concern only the injector: a service that watches Packages in the same API server misses no event, breaks off
+/// no watch and stays small.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "slow"]
 async fn inject_while_watched() {
@@ -144,10 +147,10 @@ async fn inject_while_watched() {
     assert_eq!(watcher.metric("longhaul_watch_lists_total").await, lists, "no watch had to begin anew");
 }
 
-/// What is done to the files of a payload.
+/// A change to the files of a payload.
 type Damage = fn(&mut Files);
 
-/// A chunk that is not as it was sent is named exactly, and nothing is served.
+/// A chunk that differs from the sent one is named exactly, and nothing is served.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "slow"]
 async fn inject_corrupt() {
@@ -172,7 +175,7 @@ async fn inject_corrupt() {
     }
 }
 
-/// Does something to the volume that holds chunk 3.
+/// Changes the volume that holds chunk 3.
 fn of_chunks(change: fn(&mut Files)) -> Arc<Tamper> {
     Arc::new(move |files: &mut Files| {
         if files.contains_key("00003") {
@@ -195,7 +198,7 @@ fn swapped(files: &mut Files) {
     files.extend([("00003".to_owned(), b), ("00004".to_owned(), a)]);
 }
 
-/// Killed at any chunk, the same command goes on where it was; what is there is not sent again.
+/// Killed at any chunk, the same command continues at that point; existing chunks are not sent again.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "slow"]
 async fn inject_killed() {
@@ -228,7 +231,7 @@ async fn inject_killed() {
     assert_eq!((world.clean().await.0, world.left().await), (0, Vec::new()));
 }
 
-/// What lies there with other bytes is found and sent again; another run is not mixed in.
+/// A chunk with other bytes is found and sent again; chunks of another run are not used.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "slow"]
 async fn a_chunk_that_was_changed_is_sent_again_and_runs_are_not_mixed() {
@@ -237,7 +240,7 @@ async fn a_chunk_that_was_changed_is_sent_again_and_runs_are_not_mixed() {
     world.killed_after(6).await;
     let path = "/api/v1/namespaces/default/configmaps/longhaul-seed-payload-00002";
     let (_, mut object) = world.api.get(path).await;
-    // Immutable, so whoever changes it deletes it first; the annotation still says that all is well.
+    // It is immutable, so a change needs a deletion first; the annotation still states that all is well.
     world.api.call(Method::DELETE, path, None).await;
     object["binaryData"]["00002"] = "AAAA".into();
     object["metadata"]["resourceVersion"].take();
@@ -256,7 +259,7 @@ async fn a_chunk_that_was_changed_is_sent_again_and_runs_are_not_mixed() {
     assert_eq!((world.clean().await.0, world.left().await), (0, Vec::new()));
 }
 
-/// What has our names or our labels, and is not ours, is neither taken over nor deleted.
+/// Foreign objects with our names or our labels are neither taken over nor deleted.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "slow"]
 async fn what_belongs_to_others_stays() {
@@ -267,7 +270,7 @@ async fn what_belongs_to_others_stays() {
     let ours =
         json!({"app.kubernetes.io/managed-by": "longhaul-inject", "app.kubernetes.io/instance": "longhaul-seed"});
     for name in ["longhaul-seed-index", "longhaul-seed-binary", "longhaul-seed-payload-00002"] {
-        // The index is known by its labels alone: it is what the others belong to.
+        // The index is known by its labels alone: the other objects belong to it.
         let labels = if name.ends_with("index") { json!({}) } else { ours.clone() };
         world.api.create(path, &of(name, labels)).await;
         let (code, said) = world.run(world.apply(&["--replace"])).await;
@@ -292,7 +295,8 @@ async fn what_belongs_to_others_stays() {
     assert_eq!(world.left().await, ["configmaps/theirs"]);
 }
 
-/// Refusals, silence, conflicts and slowness of the API server: all of it arrives, and the server's times are kept.
+/// Refusals, silence, conflicts and slowness of the API server: all chunks arrive, and the server's waiting times are
+/// kept.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "slow"]
 async fn inject_sick_apiserver() {
@@ -323,14 +327,14 @@ async fn inject_sick_apiserver() {
     assert_eq!((world.clean().await.0, world.left().await), (0, Vec::new()));
 }
 
-/// What keeps an injection from succeeding is said with what to do.
+/// An obstacle to an injection is reported with its remedy.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "slow"]
 async fn what_stands_in_the_way_is_explained() {
     let Some(programs) = Programs::find() else { return };
     let world = World::new(Setup::new(programs)).await;
     let (code, said) = world.run(world.apply(&["--node", "nowhere"])).await;
-    assert!(code == 1 && said.contains("no node takes the seed: node: another node is asked for"), "{code}: {said}");
+    assert!(code == 1 && said.contains("no node accepts the seed: node: another node is asked for"), "{code}: {said}");
     assert!(
         world
             .api
@@ -347,7 +351,7 @@ async fn what_stands_in_the_way_is_explained() {
     assert_eq!(world.clean().await.0, 0);
     let (code, said) = world.run(world.apply(&["--tolerate", "k", "--service", "cluster-ip"])).await;
     assert!(code == 0 && said.contains(":5000/team/app@sha256:"), "{code}: {said}");
-    // A chunk that somebody takes away is named by the kubelet, and by us.
+    // A chunk that was removed is named by the kubelet, and by the injector.
     assert_eq!((world.clean().await.0, world.left().await), (0, Vec::new()));
 }
 
@@ -385,9 +389,12 @@ async fn planted_bugs_are_found() {
     let (code, said) = world.run(clean).await;
     let left = world.left().await;
     assert!(code == 0 && left.len() == 1 && left[0].contains("-payload-"), "{code} {said}: {left:?}");
-    // It belongs to nothing any more, so nobody can tell whose it is: that is said, and it stays.
+    // It has no owner any more, so its origin is unknown: this is reported, and it stays.
     let (code, said) = world.clean().await;
-    assert!(code == 0 && said.contains("is not of it: it stays") && world.left().await == left, "{code} {said}");
+    assert!(
+        code == 0 && said.contains("does not belong to it: it is kept") && world.left().await == left,
+        "{code} {said}"
+    );
     // The clean programs have no bugs to switch on.
     let Some(clean) = Programs::find() else { return };
     let mut command = tokio::process::Command::new(&clean.service);

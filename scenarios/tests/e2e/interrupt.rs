@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM end a run in order: the record is judged, the subject is gone.
+//! Ctrl-C and SIGTERM end a run in order: the record is judged, and the subject is gone.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use crate::support::{longhaul, program, verdict};
 
 const SMALL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/small.yaml");
-/// A busy machine may take long to start everything; a test that waits longer has found a hang.
+/// A busy machine may take long to start everything; after this time a test has found a hang.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Polls until `look` finds something.
@@ -79,13 +79,13 @@ fn sigterm_leaves_a_judged_record_and_no_process() {
     interrupted_by(Signal::TERM, "SIGTERM");
 }
 
-/// Whenever it is killed, the record reaches to at most five seconds before, and what is there is judged. A kill in the middle of a write tears
-/// its last row.
+/// At any moment of a kill, the record reaches to at most five seconds before, and its content is judged. A kill in the
+/// middle of a write tears the last row.
 #[test]
 #[ignore = "slow"]
 fn a_run_that_is_killed_at_any_moment_loses_five_seconds_at_most() {
     let Some(service) = program("longhaul-service") else { return };
-    // So long after a row was written: just then, in the middle, and just before the next one.
+    // Times after a row was written: just then, in the middle, and just before the next one.
     let moments = [0, 1300, 2700, 4600].map(Duration::from_millis);
     std::thread::scope(|scope| {
         for moment in moments {
@@ -95,7 +95,7 @@ fn a_run_that_is_killed_at_any_moment_loses_five_seconds_at_most() {
     });
 }
 
-/// What an interval may be longer than planned, and the time until a test sees it, on a busy machine.
+/// The most that an interval may be late, together with the time until a test sees it, on a busy machine.
 const SEEN_LATE: Duration = Duration::from_millis(1500);
 
 fn killed_after(moment: Duration, service: &Path) {
@@ -106,7 +106,7 @@ fn killed_after(moment: Duration, service: &Path) {
         let row: serde_json::Value = serde_json::from_str(text.lines().last()?).ok()?;
         text.ends_with('\n').then(|| row["endMs"].as_u64()).flatten()
     };
-    // Seen to appear, so that it is known how late it is in the run's own time.
+    // The test sees it appear, so that its delay in the run's own time is known.
     let (record, first_ms) = wait_for("the first interval", || {
         let record = record(runs.path())?;
         let rows = std::fs::read_to_string(record.join("intervals.jsonl")).ok()?;
@@ -141,15 +141,15 @@ fn killed_after(moment: Duration, service: &Path) {
     assert!(latency.contains("Tag=response.allowed"), "{latency}");
 }
 
-/// A run that is killed leaves neither its subject, nor what that started, nor the folder with its keys; and the record that it
-/// leaves is for this user alone and tells no secret.
+/// A killed run leaves neither its subject, nor the subject's children, nor the folder with its keys. Its record is
+/// readable for this user alone and contains no secret.
 #[test]
 #[ignore = "slow"]
 fn a_killed_run_leaves_no_process_and_no_keys() {
     let folder = tempfile::tempdir().unwrap();
     let (told, runs) = (folder.path().join("told"), folder.path().join("runs"));
     let scenario = folder.path().join("scenario.yaml");
-    // Deaf to gentle signals, with a child of its own.
+    // It ignores gentle signals, and has a child of its own.
     let script = "trap '' TERM; sleep 600 & echo $$ $! $KUBECONFIG > $TOLD; wait; sleep 600";
     let text = format!(
         "apiVersion: longhaul/v1\nname: killed\ndescription: What is left?\nphases: {{warmUp: 1s, steady: 60s, drain: 3s}}\n\
@@ -177,7 +177,7 @@ fn a_killed_run_leaves_no_process_and_no_keys() {
         });
     }
     wait_for("the end of the keys", || (!keys.exists()).then_some(()));
-    // Who tidied up says what was left, and where it cannot.
+    // The keeper reports the remains that it removed, and those that it cannot.
     let mut said = String::new();
     std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut said).unwrap();
     assert!(said.contains(&format!("the harness was killed; its process group {subject} was ended")), "{said}");

@@ -8,17 +8,18 @@ use crate::operator::{mistakes, project};
 use crate::plays::{Seen, is_held_up, play_so_many};
 use crate::support::{Soak, soak};
 
-/// What `docs/operators.md` promises of each mistake.
+/// The page with the promised judge of each mistake.
 const PAGE: &str = include_str!("../../../docs/operators.md");
 const SCENARIO: &str = include_str!("../files/kubebuilder.yaml");
-/// Longer, and with more objects: for judges of growth.
+/// A longer scenario with more objects, for judges of growth.
 const GROWTH: &str = include_str!("../files/kubebuilder-growth.yaml");
-/// How often the operator without a mistake has to pass, each time with another seed.
+/// Number of passes of the operator without a mistake, each with another seed.
 const CLEAN: u64 = 10;
-/// A manager in Go and the harness beside it take a fifth of a processor.
+/// Runs at a time: a manager in Go and the harness beside it take a fifth of a processor.
 const AT_ONCE: usize = 4;
 
-/// What a mistake may lead to besides, the more the busier the machine is: who writes all the time is late with the rest.
+/// Further budgets that a mistake may break, the more the busier the machine is: an operator that writes all the time
+/// is late with the rest.
 const CONSEQUENCES: [&str; 5] =
     ["events.missed", "events.restored", "finalizers.stuck", "requests.hotLoop", "requests.rate"];
 
@@ -31,7 +32,7 @@ struct Play {
     seed: u64,
 }
 
-/// A row of the page.
+/// A row of the page's table.
 #[derive(Debug, Clone)]
 struct Row {
     mistake: String,
@@ -60,7 +61,7 @@ fn the_page_has_every_mistake() {
     assert_eq!(named, mistakes(), "docs/operators.md against internal/planted/planted.go");
 }
 
-/// Side by side, since they mostly wait.
+/// They run side by side, since they mostly wait.
 #[test]
 #[ignore = "slow"]
 fn nightly_mistakes_of_operators_are_caught_and_the_clean_operator_passes_ten_times() {
@@ -86,7 +87,7 @@ fn play(plays: Vec<Play>) {
 }
 
 impl Row {
-    /// These need what `init` writes, or a gate: `operator_webhooks` plays them.
+    /// These need the output of `init`, or a gate: `operator_webhooks` plays them.
     fn is_of_webhooks(&self) -> bool {
         self.broken.iter().any(|budget| budget.starts_with("admission.") || budget == "gate")
     }
@@ -101,13 +102,14 @@ impl Play {
         self.mistake.as_ref().map_or_else(|| format!("clean, seed {}", self.seed), |row| row.mistake.clone())
     }
 
-    /// Whether a series of its own counts what it keeps. That takes a minute, and how sure the judge of memory is of so little is then chance.
+    /// Whether a separate series counts the leak. That takes a minute, and the judge of memory cannot decide such a
+    /// small leak reliably in that time.
     fn is_counted(&self) -> bool {
         let counted = |row: &Row| row.broken.iter().all(|budget| budget.starts_with("metrics."));
         self.mistake.as_ref().is_some_and(counted)
     }
 
-    /// The scenario is the same for all: what is planted stands in the script that starts the manager.
+    /// The scenario is the same for all: the script that starts the manager plants the mistake.
     fn soak(&self, project: &Path) -> Soak {
         let folder = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink(project.join("config"), folder.path().join("config")).unwrap();
@@ -131,7 +133,7 @@ impl Play {
 fn seen(soak: &Soak, play: &Play) -> Seen {
     let wanted = play.mistake.as_ref().map(|row| row.broken.clone()).unwrap_or_default();
     let broken = soak.broken();
-    // The first one is its own.
+    // The first one is the mistake's own.
     let is_caught = wanted.first().is_none_or(|budget| broken.contains(budget));
     let besides = |budget: &String| !wanted.contains(budget) && !CONSEQUENCES.contains(&budget.as_str());
     let is_plausible = !broken.iter().any(besides) && (play.mistake.is_some() || broken.is_empty());

@@ -1,5 +1,5 @@
-//! The whole path of an image: `kubectl run` with a tag, through the API server's webhook call to the real service and the
-//! registry, ends as a Pod with a digest.
+//! The whole path of an image: `kubectl run` with a tag goes through the API server's webhook call to the real service
+//! and the registry, and ends as a Pod with a digest.
 
 use std::io::Write;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::support::{Ended, program};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A folder with certificates, configuration and kubeconfig, and the world around it.
+/// A folder with certificates, configuration and kubeconfig, and the servers.
 struct World {
     kube: mock_kube::Server,
     images: Vec<mock_registry::Image>,
@@ -71,7 +71,7 @@ impl World {
         child.wait_with_output().unwrap()
     }
 
-    /// Runs kubectl, which must succeed, and returns what it printed.
+    /// Runs kubectl, which must succeed, and returns its output.
     fn works(&self, arguments: &[&str], input: &str) -> String {
         let output = self.kubectl(arguments, input);
         let stderr = String::from_utf8_lossy(&output.stderr);

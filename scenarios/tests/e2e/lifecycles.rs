@@ -1,4 +1,4 @@
-//! What happens to churned objects besides writes of their own, against the mock API server, each seen in the commits; and writes that are
+//! The further life of churned objects against the mock API server, each step seen in the commits; and writes that are
 //! refused before anything begins.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,7 +29,7 @@ fn play(watches: &str, churn: &str) -> Option<Soak> {
     Some(soak(&[path.to_str().unwrap(), "--keep-events"]))
 }
 
-/// What was done to each object of a resource, in order.
+/// The changes of each object of a resource, in order.
 fn lives(commits: &[Value], resource: &str) -> BTreeMap<String, Vec<String>> {
     let mut lives: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for commit in commits.iter().filter(|commit| commit["resource"] == resource) {
@@ -76,7 +76,7 @@ fn finalizers_hold_objects_and_let_them_go() {
     assert!(lives.len() > 50, "{} objects", lives.len());
     assert!(lives.values().all(|life| gone(life)), "something is still there: {lives:?}");
     let commits = commits(&soak.record());
-    // Marked first: the last but one version came a while before the deletion.
+    // The objects are marked first: the last but one version came a while before the deletion.
     let mut last: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for commit in &commits {
         let at = commit["tMs"].as_u64().unwrap();
@@ -99,7 +99,7 @@ fn dependents_go_with_their_owner_whatever_the_policy() {
     let (parents, children) = (live("configmaps"), live("secrets"));
     assert!(parents.abs_diff(15) <= 1, "{parents} parents");
     assert_eq!(children, 2 * parents, "two below each");
-    // Orphans are released before they go; the others go at once.
+    // Orphans are released before they are deleted; the others are deleted at once.
     let secrets = lives(&commits, "secrets");
     let ends: BTreeSet<usize> = secrets.values().filter(|life| gone(life)).map(Vec::len).collect();
     assert!(ends.contains(&2) && ends.contains(&3), "{ends:?}");
@@ -116,7 +116,7 @@ fn collections_are_deleted_and_made_up_for() {
     let lives = lives(&commits, "configmaps");
     let live = lives.values().filter(|life| !gone(life)).count();
     assert!((52..=62).contains(&live), "{live} live");
-    // A request deletes several at once.
+    // One request deletes several at once.
     let mut deleted: BTreeMap<u64, u64> = BTreeMap::new();
     for commit in commits.iter().filter(|commit| commit["change"] == "deleted") {
         *deleted.entry(commit["tMs"].as_u64().unwrap() / 10).or_default() += 1;
@@ -139,7 +139,7 @@ fn another_writer_writes_too() {
     }
 }
 
-/// The server's words, before the first phase, and exit code 3.
+/// The output has the server's message, before the first phase, and the exit code is 3.
 #[test]
 #[ignore = "slow"]
 fn a_refused_write_ends_the_run_before_it_begins() {
@@ -152,22 +152,22 @@ fn a_refused_write_ends_the_run_before_it_begins() {
         }
         assert!(!said.contains("steady"), "the phases began: {said}");
     };
-    // Its creation.
+    // The creation is refused.
     refused(
         "  {resource: v1/configmaps, population: 3, rate: 5/s, template: {kind: ConfigMap, data: {a: 3}}}",
         &["fill the population", "POST /api/v1/namespaces/"],
     );
-    // An update, which nobody makes before the first phase.
+    // An update is refused; there is none before the first phase.
     refused(
         "  {resource: v1/configmaps, population: 3, rate: 5/s, template: {kind: ConfigMap, immutable: true, data: {a: \"${revision} x\"}}}",
         &["rehearse an update", "PATCH /api/v1/namespaces/", "immutable"],
     );
-    // A status where there is none.
+    // A status write is refused for a kind without a status.
     refused(
         "  {resource: v1/configmaps, population: 3, rate: 5/s, mix: {status: 1}, template: {kind: ConfigMap, status: {a: \"${revision}\"}}}",
         &["rehearse a status", "/status: HTTP 404"],
     );
-    // The other writer.
+    // The other writer is refused.
     refused(
         "  {resource: v1/configmaps, population: 3, rate: 5/s, mix: {}, also: {fieldManager: kubectl-edit, changes: fields}, template: {kind: ConfigMap, immutable: true, data: {a: \"${revision} x\"}}}",
         &["rehearse a write of `also`", "immutable"],

@@ -1,4 +1,4 @@
-//! `longhaul load` against a webhook of the test: numbers, exit codes, and what it says when there is no webhook.
+//! `longhaul load` against a webhook of the test: numbers, exit codes, and the message if there is no webhook.
 
 use std::net::TcpListener;
 use std::process::{Output, Stdio};
@@ -44,7 +44,7 @@ fn what_is_counted_is_what_the_webhook_saw() {
     assert_eq!(histograms(&hlog), numbers["sent"].as_u64().unwrap());
 }
 
-/// The samples of all `response.allowed` rows, read with the library that every tool for this format has a twin of.
+/// The samples of all `response.allowed` rows, read with the library whose ports all tools for this format use.
 fn histograms(path: &std::path::Path) -> u64 {
     use base64::Engine as _;
     use hdrhistogram::Histogram;
@@ -92,7 +92,7 @@ fn a_generator_that_could_not_send_is_invalid() {
     let output = load(&webhook, &["--rate", "100/s", "--for", "1s", "--max-in-flight", "10", "--errors", "0%"]);
     assert_eq!(output.status.code(), Some(3), "{}", story(&output));
     let said = text(&output.stdout);
-    assert!(said.contains("of the planned requests were sent, 90 found every call"), "{}", story(&output));
+    assert!(said.contains("of the planned requests were sent, 90 came while"), "{}", story(&output));
     assert!(said.contains("verdict: invalid"), "{}", story(&output));
 }
 
@@ -118,7 +118,7 @@ fn a_signal_ends_it_early_with_the_summary() {
     assert!(said.contains("response time"), "{}", story(&output));
 }
 
-/// The plan is printed without asking anybody, and the same seed prints the same.
+/// The plan is printed without any request, and the same seed prints the same.
 #[test]
 #[ignore = "slow"]
 fn the_plan_is_printed() {
@@ -135,7 +135,7 @@ fn the_plan_is_printed() {
     assert_eq!(webhook.reviews(), 0);
 }
 
-/// What was recorded is sent again, review for review; other people's files are too, and bad lines are named.
+/// A recording is sent again, review for review; files of others are too, and bad lines are named.
 #[test]
 #[ignore = "slow"]
 fn a_recording_is_sent_again() {
@@ -171,7 +171,7 @@ fn a_recording_is_sent_again() {
     assert_says(&text(&output.stderr), &["own.jsonl:2: atUs is 1, before 5 of an earlier line"]);
 }
 
-/// What the program says, and that it starts nothing.
+/// The program's message; it starts nothing.
 fn refused(arguments: &[&str]) -> String {
     let output = longhaul(&["load"]).args(arguments).args(["--rate", "10/s", "--for", "1s"]).output().unwrap();
     assert_eq!(output.status.code(), Some(64), "{}", story(&output));
@@ -212,7 +212,7 @@ fn no_listener_wrong_path_and_no_webhook_say_what_to_do() {
     let output = load(&errors, &["--rate", "50/s", "--for", "1s", "--no-probe", "--p50", "5s", "--json", "-"]);
     assert_eq!(output.status.code(), Some(2), "fast failures are no fast webhook: {}", story(&output));
     assert_eq!(report(&output)["numbers"]["httpError"], 50);
-    assert_says(&text(&output.stdout), &["none of 50 calls ended in a valid answer"]);
+    assert_says(&text(&output.stdout), &["none of 50 calls got a valid answer"]);
 }
 
 #[test]
@@ -252,7 +252,7 @@ fn certificates_that_do_not_fit_say_what_to_give() {
     assert_says(&said, &["HTTP"]);
 }
 
-/// What `openssl req -x509` makes is the CA and the server's certificate in one. kube-apiserver believes it as `caBundle`.
+/// The certificate of `openssl req -x509` is both the CA and the server's. kube-apiserver accepts it as `caBundle`.
 #[test]
 #[ignore = "slow"]
 fn a_certificate_that_is_its_own_ca_is_believed_when_it_is_given() {
@@ -286,7 +286,7 @@ fn plain_http_and_tls_are_told_apart() {
     }
 }
 
-/// A server of plain HTTP that finds every request bad, as real ones do when they are greeted with TLS.
+/// A server of plain HTTP that refuses every request, as real ones do for a TLS greeting.
 struct Plain(std::net::SocketAddr);
 
 impl Plain {
@@ -305,7 +305,7 @@ impl Plain {
     }
 }
 
-/// A full disk costs the file and not the measurement; what should have been in the file is said elsewhere.
+/// A full disk costs the file and not the measurement; its content is printed elsewhere.
 #[test]
 #[ignore = "slow"]
 fn a_full_disk_does_not_lose_the_result() {
@@ -335,7 +335,7 @@ fn a_full_disk_does_not_lose_the_result() {
     assert_eq!(webhook.reviews(), before, "said before anything is sent");
 }
 
-/// Where the result cannot be said, the exit code tells of it; and nobody dies of a stderr that cannot be written.
+/// If the result cannot be printed, the exit code shows it; an unwritable stderr ends no process.
 #[test]
 #[ignore = "slow"]
 fn streams_that_cannot_be_written_are_told_by_the_exit_code() {
@@ -358,14 +358,14 @@ fn streams_that_cannot_be_written_are_told_by_the_exit_code() {
     assert_eq!(output.status.code(), Some(64), "{}", story(&output));
     let output = start(&["--hlog", "/nowhere/x"]).stderr(full).output().unwrap();
     assert_eq!(output.status.code(), Some(64), "{}", story(&output));
-    // A reader who has seen enough.
+    // The reader closes early.
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let output = start(&["--quiet"]).stdout(writer).output().unwrap();
     assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0), "{}", story(&output));
 }
 
-/// Servers that break off, flood or mean harm in the first answer: what to do is said, and the terminal stays as it is.
+/// Servers that break off, flood or attack in the first answer: the remedy is printed, and the terminal stays intact.
 #[test]
 #[ignore = "slow"]
 fn first_answers_that_are_none_say_what_to_do() {

@@ -25,6 +25,7 @@ mod history;
 mod init;
 mod inject;
 mod interrupt;
+mod kits;
 mod kubebuilder;
 mod kubectl_run;
 mod lifecycles;

@@ -1,4 +1,4 @@
-//! `cargo xtask matrix` as a user runs it: names, a cell, going on after an interruption.
+//! `cargo xtask matrix` as a user runs it: names, a cell, and resuming after an interruption.
 
 use std::path::Path;
 use std::process::Output;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::support::{longhaul, program};
 
-/// A bug that takes a quarter of a minute and that the service comes through.
+/// A bug that takes a quarter of a minute and that the service survives.
 const ROW: &str = "410-inside-200";
 
 fn matrix(arguments: &[&str]) -> Output {
@@ -44,7 +44,7 @@ fn cells(out: &Path) -> Vec<Value> {
     table["cells"].as_array().unwrap().clone()
 }
 
-/// The cell says what the run says, and a second call does not run it again.
+/// The cell shows the run's result, and a second call does not run it again.
 #[test]
 #[ignore = "slow"]
 fn a_cell_is_run_once() {

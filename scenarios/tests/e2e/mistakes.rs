@@ -1,7 +1,7 @@
-//! Every mistake that the library of bugs names is caught with its words, and the client without it passes: the proof that
-//! the scenarios show what they say, and nothing else.
+//! Every mistake in the library of bugs is caught with its words, and the client without it passes: the proof that each
+//! scenario shows its bug and no other.
 //!
-//! One test that plays the whole library, so many runs at a time. They mostly wait, so it may run beside other tests.
+//! One test plays the whole library, several runs at a time. They mostly wait, so it may run beside other tests.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,14 +11,14 @@ use serde_json::Value;
 use crate::plays::{Seen, left_open, play_all, stalled};
 use crate::support::{longhaul, program};
 
-/// Bugs of a few seconds, for what is played before each change.
+/// Bugs of a few seconds, played before each change.
 const SHORT: [&str; 3] = ["bad-line-swallowed", "cache-before-callback", "list-then-watch-without-rv"];
 
 /// One client against one bug.
 #[derive(Debug, Clone)]
 struct Cell {
     bug: String,
-    /// None of them: the correct client.
+    /// The mistakes; empty for the correct client.
     mistakes: Vec<String>,
     /// The words that it must get, and no other.
     words: BTreeSet<String>,
@@ -84,7 +84,7 @@ fn in_order(mut bugs: Vec<Value>) -> Vec<Value> {
     bugs
 }
 
-/// As a person does it: `longhaul soak bugs/NAME -- planted-client --mistake …`.
+/// Plays it as a user does: `longhaul soak bugs/NAME -- planted-client --mistake …`.
 fn play(client: &Path, cell: &Cell) -> Seen {
     let out = tempfile::tempdir().unwrap();
     let mut run = longhaul(&["soak", &format!("bugs/{}", cell.bug), "--json", "--quiet", "--runs"]);

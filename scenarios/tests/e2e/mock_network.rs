@@ -1,4 +1,4 @@
-//! `longhaul mock kube` with faults of the network: a proxy stands in front of the server, at the port that clients know.
+//! `longhaul mock kube` with network faults: a proxy in front of the server has the port that clients know.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read as _};
 use std::net::{SocketAddr, TcpStream};
@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use crate::support::{Ended, longhaul};
 
-/// How long the fault may take to refuse somebody.
+/// Time limit until the fault refuses a client.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The first bytes that a client gets that connects and says nothing.
+/// Number of first bytes for a client that connects and sends nothing.
 fn greeted(address: SocketAddr) -> std::io::Result<usize> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(Duration::from_millis(300)))?;

@@ -1,14 +1,15 @@
-//! `longhaul mock registry --signed`: what it prints of its images is what the service says of them by the configuration beside them.
+//! `longhaul mock registry --signed`: its printed list of images agrees with the verdicts of the service with the
+//! configuration beside them.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 
 use crate::support::{Ended, longhaul, program};
 
-/// So many that every way to be signed is among them.
+/// Enough images that every kind of signature is among them.
 const IMAGES: &str = "48";
 
-/// What the service must say of an image that is signed so, in its own words.
+/// The service's message for an image with this kind of signature.
 fn right(signing: &str) -> &'static str {
     match signing.split('(').next().unwrap_or_default() {
         "Release" | "Second" | "Both" | "Keyless" => "verified",
@@ -48,14 +49,14 @@ fn signed_images_of_the_mock_are_judged_as_it_says_by_the_policy_that_it_writes(
         seen.insert(signing.to_owned());
     }
     assert!(seen.len() > 20, "{seen:?}");
-    // Keys are fresh at each start, and the old ones are not somebody's to lose.
+    // Keys are fresh at each start, and existing ones are never overwritten.
     let mut again = longhaul(&["mock", "registry", "--port", "0", "--images", "1", "--signed"]);
     let again = again.arg(&keys).output().unwrap();
     assert!(!again.status.success());
     assert!(String::from_utf8_lossy(&again.stderr).contains("name a new folder"), "{again:?}");
 }
 
-/// Loopback has more addresses than one: the mock is at the one that was named, and at no other.
+/// Loopback has more addresses than one: the mock listens on the named one, and on no other.
 #[test]
 #[ignore = "slow"]
 fn a_registry_listens_where_it_is_told_to() {

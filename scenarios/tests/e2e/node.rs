@@ -1,4 +1,5 @@
-//! A whole real node: `longhaul cluster up --kind node`, and runs on `controlPlane: {kind: node}`. One at a time: each is all of Kubernetes.
+//! A whole real node: `longhaul cluster up --kind node`, and runs on `controlPlane: {kind: node}`. One at a time,
+//! because each is all of Kubernetes.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -10,16 +11,16 @@ use serde_json::Value;
 use crate::support::{itself, longhaul, program, sends, soak};
 
 const SMALL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/small.yaml");
-/// A busy machine needs a minute for a node.
+/// Time limit; a busy machine needs a minute for a node.
 const PATIENCE: Duration = Duration::from_mins(4);
 
-/// A machine that can have a node, and the right to be the only one that tries.
+/// A machine that can have a node, and the lock for it.
 pub struct Machine {
     pub assets: PathBuf,
     _turn: File,
 }
 
-/// None (and a message) where something is missing.
+/// `None` (and a message) if something is missing.
 pub fn machine() -> Option<Machine> {
     let Some(assets) = std::env::var_os("KUBEBUILDER_ASSETS").filter(|assets| !assets.is_empty()) else {
         println!("skipped: needs KUBEBUILDER_ASSETS");
@@ -34,7 +35,7 @@ pub fn machine() -> Option<Machine> {
     }
     let turn = File::create(std::env::temp_dir().join("longhaul-test-node.lock")).unwrap();
     turn.lock().unwrap();
-    // The kernel takes a link down a moment after the last process of its node, whose test has ended by then.
+    // The kernel removes a link a moment after the last process of its node, whose test has ended by then.
     let deadline = Instant::now() + Duration::from_secs(30);
     while !traces().is_empty() && Instant::now() < deadline {
         std::thread::park_timeout(Duration::from_millis(50));
@@ -43,7 +44,7 @@ pub fn machine() -> Option<Machine> {
 }
 
 impl Machine {
-    /// What kubectl of the assets answers, or says; none (and a message) without one.
+    /// The answer or the error of the assets' kubectl; `None` (and a message) without one.
     fn kubectl(&self, home: &Path, kubeconfig: &Path, arguments: &[&str]) -> Option<Result<String, String>> {
         let program = self.assets.join("kubectl");
         if !program.is_file() {
@@ -59,7 +60,7 @@ impl Machine {
     }
 }
 
-/// What of nodes is on this machine: groups of cgroups, links.
+/// The traces of nodes on this machine: groups of cgroups, links.
 fn traces() -> Vec<String> {
     let hierarchies = std::fs::read_dir("/sys/fs/cgroup").into_iter().flatten().flatten().map(|entry| entry.path());
     let groups = hierarchies.chain([PathBuf::from("/sys/fs/cgroup")]);
@@ -71,7 +72,7 @@ fn traces() -> Vec<String> {
     ours
 }
 
-/// What of nodes is here now and was not before. What was there may go meanwhile: it is somebody else's.
+/// New traces of nodes. Earlier ones may disappear meanwhile, because they are foreign.
 fn new(before: &[String]) -> Vec<String> {
     traces().into_iter().filter(|trace| !before.contains(trace)).collect()
 }
@@ -104,7 +105,7 @@ fn what_a_node_needs_is_said_before_anything_is_started() {
     assert!(!state.path().join("longhaul/clusters/node").exists());
 }
 
-/// From nothing to a Pod that runs, and to nothing.
+/// From nothing to a running Pod, and to nothing again.
 #[test]
 #[ignore = "slow"]
 fn a_node_runs_a_pod_of_an_image_that_was_loaded_and_leaves_nothing() {
@@ -147,7 +148,8 @@ fn a_node_runs_a_pod_of_an_image_that_was_loaded_and_leaves_nothing() {
     assert_eq!(std::fs::read_dir(state.join("longhaul/clusters")).unwrap().count(), 0);
 }
 
-/// A scenario runs there as on the other control planes, and the API server reaches the webhook of a process on the machine.
+/// A scenario runs there as on the other control planes, and the API server reaches the webhook of a process on the
+/// machine.
 #[test]
 #[ignore = "slow"]
 fn nightly_the_service_passes_on_a_node() {
@@ -166,7 +168,7 @@ fn nightly_the_service_passes_on_a_node() {
     }
 }
 
-/// The service as people deploy it: an image of its program, its own manifests, the webhook through its Service.
+/// The service as users deploy it: an image of its program, its own manifests, the webhook through its Service.
 #[test]
 #[ignore = "slow"]
 fn nightly_the_service_in_pods_pins_every_pod_that_is_stored() {
@@ -208,10 +210,10 @@ fn the_service_in_pods_passes_smoke() {
     let text = format!("{head}budgets:{budgets}")
         .replace("  service:\n", "  deployment:\n    build: service\n")
         .replace("kind: mock, bookmarksEvery", "kind: node, bookmarksEvery")
-        // Three processes, on a machine that runs all of Kubernetes beside them.
+        // There are three processes, on a machine that runs all of Kubernetes beside them.
         .replace("{p50: 20ms, p99: 500ms,", "{p50: 200ms, p99: 2s,")
         .replace("{ceiling: 96MiB}", "{ceiling: 192MiB}")
-        // The load opens a connection for each call that is late.
+        // The load opens a connection for each late call.
         .replace("{ceiling: 200, growth: 20}", "{ceiling: 800, growth: 20}");
     assert!(text.contains("build: service") && text.contains("kind: node") && text.contains("ceiling: 800"), "{text}");
     let folder = tempfile::tempdir().unwrap();
@@ -221,7 +223,8 @@ fn the_service_in_pods_passes_smoke() {
     assert_eq!(soak.code(), Some(0), "{}", soak.story());
 }
 
-/// Workers in Pods send the load of a scenario to the Pods of the service; a worker that is taken away leaves it undecided.
+/// Workers in Pods send the load of a scenario to the Pods of the service; if a worker is taken away, the run is
+/// undecided.
 #[test]
 #[ignore = "slow: a node, twice"]
 fn nightly_workers_in_pods_send_the_load_of_a_scenario() {
@@ -253,7 +256,7 @@ fn nightly_workers_in_pods_send_the_load_of_a_scenario() {
     command.arg(folder.path().join("runs")).arg("--service").arg(service);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     until("load", || sends(&folder.path().join("runs")));
-    // The attach of one of them is a process whose arguments name its Pod and a kubeconfig with all rights.
+    // The attach of one worker is a process whose arguments name its Pod and a kubeconfig with all rights.
     let attach = attaches(child.id());
     assert_eq!(attach.len(), 2, "{attach:?}");
     let word = |name: &str| attach[0].iter().find_map(|word| word.strip_prefix(name)).unwrap().to_owned();
@@ -264,10 +267,10 @@ fn nightly_workers_in_pods_send_the_load_of_a_scenario() {
     let output = child.wait_with_output().unwrap();
     let said = self::text(&output);
     assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("a part of the load was taken away") && said.contains(pod), "{said}");
+    assert!(said.contains("a part of the load was missing") && said.contains(pod), "{said}");
 }
 
-/// The arguments of the commands with which a harness is attached to its workers.
+/// The arguments of the commands that attach a harness to its workers.
 fn attaches(harness: u32) -> Vec<Vec<String>> {
     let all = std::fs::read_dir("/proc").unwrap().flatten();
     let lines = all.filter_map(|entry| {
@@ -280,7 +283,7 @@ fn attaches(harness: u32) -> Vec<Vec<String>> {
     lines.collect()
 }
 
-/// What was done to the Pods stands in the record, with a hit for each time that it really happened.
+/// The record has the actions on the Pods, with a hit for each time that one really happened.
 fn hits(record: &Path, name: &str) -> Vec<Value> {
     let rows = std::fs::read_to_string(record.join("faults.jsonl")).unwrap();
     let rows = rows.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -321,13 +324,13 @@ fn nightly_nothing_is_let_in_while_pods_are_killed() {
         let hits = hits(&soak.record(), "pod-kill");
         assert_eq!(hits.len(), 1, "{hits:?}");
         assert!(hits.iter().all(|row| row["detail"].as_str().unwrap().contains(told)), "{hits:?}");
-        // What the run itself killed is no crash.
+        // A kill by the run itself is no crash.
         let crashes = std::fs::read_to_string(soak.record().join("crashes.jsonl")).unwrap_or_default();
         assert_eq!(crashes, "", "{by}");
     }
 }
 
-/// The scenario `deployed-kills` with other faults, and what else is to be another way.
+/// The scenario `deployed-kills` with other faults, and further changes.
 fn troubled(faults: &str, steady: &str, changes: &[(&str, &str)]) -> (tempfile::TempDir, PathBuf) {
     let text = scenarios::scenario::library::text("deployed-kills").unwrap();
     let mut text = text.replace("  - {name: pod-kill, at: 5s, count: 3, pause: 20s}\n", faults);
@@ -341,7 +344,8 @@ fn troubled(faults: &str, steady: &str, changes: &[(&str, &str)]) -> (tempfile::
     (folder, file)
 }
 
-/// Nobody is there for a while, the registry is out of reach, processors are short: calls fail, and nothing is let in.
+/// For a while there are no Pods, or the registry is unreachable, or processors are short: calls fail, and no wrong Pod
+/// is allowed.
 #[test]
 #[ignore = "slow: a node, and faults of Pods for a minute"]
 fn nightly_what_a_cluster_does_to_pods_lets_nothing_in() {
@@ -364,7 +368,7 @@ fn nightly_what_a_cluster_does_to_pods_lets_nothing_in() {
     }
 }
 
-/// The bad twin: who lets calls pass that nobody answers stores what is not pinned, and the judge counts it.
+/// The bad twin: if unanswered calls pass, unpinned Pods are stored, and the judge counts them.
 #[test]
 #[ignore = "slow: a node, and no Pods for a while"]
 fn nightly_with_failure_policy_ignore_what_nobody_answers_is_stored_unpinned() {
@@ -376,7 +380,7 @@ fn nightly_with_failure_policy_ignore_what_nobody_answers_is_stored_unpinned() {
     assert!(soak.broken().contains(&"admission.unpinned".to_owned()), "{}", soak.story());
 }
 
-/// Less memory than it needs: the kernel ends a container, which is a crash with its reason.
+/// With less memory than it needs, the kernel ends a container, which is a crash with its reason.
 #[test]
 #[ignore = "slow: a node, and containers that are ended for their memory"]
 fn nightly_a_container_that_has_too_little_memory_is_a_crash() {
@@ -391,7 +395,8 @@ fn nightly_a_container_that_has_too_little_memory_is_a_crash() {
     assert!(crashes.contains("OOMKilled"), "{crashes}");
 }
 
-/// etcd stands still, the network between Pods and API server is frozen: the watch heals, and nothing is let in.
+/// etcd is stopped, and the network between Pods and API server is frozen: the watch recovers, and no wrong Pod is
+/// allowed.
 #[test]
 #[ignore = "slow: a node, and faults of its control plane for half a minute"]
 fn nightly_a_sick_control_plane_costs_no_event() {
@@ -406,8 +411,8 @@ fn nightly_a_sick_control_plane_costs_no_event() {
     }
 }
 
-/// Another API server: who asks the webhook directly does not notice. Nothing is followed, because the new server may have forgotten what
-/// a watch has not seen.
+/// A new API server: direct callers of the webhook do not notice. No watch is judged, because the new server may have
+/// forgotten versions that a watch has not seen.
 #[test]
 #[ignore = "slow: a node, and an API server that is killed"]
 fn nightly_an_api_server_that_is_killed_costs_no_call_of_others() {
@@ -429,7 +434,7 @@ fn nightly_an_api_server_that_is_killed_costs_no_call_of_others() {
     assert!(hits[0]["detail"].as_str().unwrap().contains("was ready again after"), "{hits:?}");
 }
 
-/// A certificate that ends while calls go on costs none of them: the next one is in the Secret before.
+/// A certificate that expires during calls costs none of them: the next one is in the Secret before.
 #[test]
 #[ignore = "slow: a node, and a certificate that ends after half a minute"]
 fn nightly_a_certificate_that_ends_in_pods_costs_no_call() {
@@ -443,7 +448,7 @@ fn nightly_a_certificate_that_ends_in_pods_costs_no_call() {
     assert!(hits[0]["detail"].as_str().unwrap().contains("24 of 24 connections"), "{hits:?}");
 }
 
-/// A Deployment of somebody else: plain manifests, an image from an archive, and a container that is ended for its memory.
+/// A foreign Deployment: plain manifests, an image from an archive, and a container that is ended for its memory.
 #[test]
 #[ignore = "slow"]
 fn nightly_the_end_of_a_container_is_a_fact_with_its_reason() {
@@ -456,7 +461,7 @@ fn nightly_the_end_of_a_container_is_a_fact_with_its_reason() {
     shell.files.extend(new.collect::<Vec<_>>());
     std::fs::write(folder.path().join("shell.tar"), shell.archive().unwrap()).unwrap();
     std::fs::create_dir(folder.path().join("deploy")).unwrap();
-    // Twice as much each time, until the kernel has enough of it.
+    // It doubles its memory each time, until the kernel kills it.
     let script = "/sleep 12; a=aaaaaaaaaaaaaaaa; while :; do a=$a$a; done";
     let deployment = serde_json::json!({
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "hungry", "namespace": "default"},
@@ -484,7 +489,7 @@ fn nightly_the_end_of_a_container_is_a_fact_with_its_reason() {
     assert_eq!(first["status"], "OOMKilled, exit code 137", "{first}");
 }
 
-/// Neither a process, nor a group, nor a link, nor a file, whether it is asked to end or killed.
+/// Neither an ended run nor a killed one leaves a process, a group, a link or a file.
 #[test]
 #[ignore = "slow"]
 fn an_interrupted_run_and_a_killed_one_leave_nothing_of_their_node() {
@@ -518,7 +523,7 @@ fn an_interrupted_run_and_a_killed_one_leave_nothing_of_their_node() {
     }
 }
 
-/// A `cluster up` that is killed half-way is found, and `down` removes what it left.
+/// A `cluster up` that is killed half-way is found, and `down` removes its remains.
 #[test]
 #[ignore = "slow"]
 fn what_a_killed_start_leaves_is_found_and_taken_down() {

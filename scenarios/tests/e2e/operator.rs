@@ -1,13 +1,14 @@
-//! The operator of `scenarios/subjects/kubebuilder`, built, as its author has it: a project's folder with `bin/manager` in it.
+//! The operator of `scenarios/subjects/kubebuilder`, built like its author has it: a project's folder with
+//! `bin/manager` in it.
 
 use std::path::{Path, PathBuf};
 
 use installer::GoError;
 
-/// Where its source is.
+/// The folder of its source.
 pub const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/subjects/kubebuilder");
 
-/// The manager, built unless the cache has it. `None` (and a message) where Go or its modules are missing.
+/// The manager, built unless the cache has it. `None` (and a message) if Go or its modules are missing.
 fn manager() -> Option<PathBuf> {
     match installer::go_module("cache-operator", Path::new(SOURCE), "./cmd") {
         Ok(program) => Some(program),
@@ -40,7 +41,7 @@ pub fn mistakes() -> Vec<String> {
     names
 }
 
-/// A folder with all that is in it.
+/// Copies a folder with its content.
 pub fn copy(from: &Path, to: &Path) {
     for entry in std::fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();

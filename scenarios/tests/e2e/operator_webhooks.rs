@@ -1,4 +1,5 @@
-//! Mistakes of an operator's webhooks, in what `init` writes for it: with a template that has to be refused, and reviews beside those of the API server.
+//! Mistakes of an operator's webhooks, in the scenario that `init` writes for it, with a template that has to be
+//! refused, and direct reviews beside those of the API server.
 
 use std::path::Path;
 
@@ -6,18 +7,18 @@ use crate::operator::project;
 use crate::plays::{Seen, is_held_up, play_so_many};
 use crate::support::{Soak, longhaul, soak};
 
-/// What its validation forbids and its schema does not.
+/// An object that its validation forbids and its schema allows.
 const BAD: &str = "apiVersion: cache.example.com/v1\nkind: Cache\nspec: {memoryMiB: \"${random 128..131}\", settings: {port: \"6380\"}}\n";
-/// `init` says of it that a gate needs it.
+/// The begin of the line that a gate needs, according to `init`.
 const REVIEWS: &str = "admission: {rate: ";
 
-/// What init writes in the project, with what its comments ask for.
+/// The scenario of `init` for the project, with the changes that its comments ask for.
 fn written(project: &Path) -> String {
     let init = longhaul(&["init"]).current_dir(project).output().unwrap();
     assert!(init.status.success(), "{}", String::from_utf8_lossy(&init.stderr));
     let text = std::fs::read_to_string(project.join("longhaul.yaml")).unwrap();
     let (before, rest) = text.split_once("  template:\n").unwrap();
-    let (template, behind) = rest.split_once("  # check: what your webhook has to refuse").unwrap();
+    let (template, behind) = rest.split_once("  # check: for objects that your webhook must refuse").unwrap();
     let object: Vec<String> = template.lines().map(|line| format!("    {line}\n")).collect();
     let templates = format!(
         "  templates:\n    - object:\n{}    - {{file: bad.yaml, expect: denied}}\n  # check: that is",
@@ -26,7 +27,7 @@ fn written(project: &Path) -> String {
     let reviews = before.lines().find(|line| line.contains(REVIEWS)).unwrap();
     let before = before.replace(reviews, &format!("{REVIEWS}100/s}}"));
     let text = format!("{before}{templates}{behind}");
-    // Whether goroutines grow a busy machine does not decide in a minute, and these mistakes have nothing to do with it.
+    // On a busy machine, a minute does not decide growth of goroutines, and these mistakes have nothing to do with it.
     let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with("  metrics: {go_goroutines")).collect();
     lines.join("\n")
 }
@@ -48,7 +49,7 @@ fn nightly_webhooks_of_operators_are_judged_by_what_init_writes() {
     let text = written(project.path());
     let plays = vec![
         ("", "PASS"),
-        ("allows-on-error", "of them allowed what had to be denied"),
+        ("allows-on-error", "of them allowed a request that had to be denied"),
         ("response-shared", "answers were wrong"),
     ];
     let played = play_so_many(plays.len(), plays, |(planted, words)| {

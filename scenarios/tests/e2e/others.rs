@@ -1,5 +1,5 @@
-//! What others wrote and published, unmodified: every file of `scenarios/library/others` is valid, and those whose program is installed are
-//! run. What a run must end with is said by the table of the README beside the files.
+//! Published software of others, unmodified: every file of `scenarios/library/others` is valid, and those whose program
+//! is installed are run. The table of the README beside the files has the expected result of each run.
 
 use std::path::{Path, PathBuf};
 
@@ -7,19 +7,19 @@ use serde_json::Value;
 
 use crate::support::{has_current_apiserver, longhaul};
 
-/// A file, its program, and how its run ends.
+/// A file, its program, and the result of its run.
 struct Other {
     name: String,
     text: String,
     program: String,
-    /// The folder of manifests that `install.sh` fills, if it names one.
+    /// The folder of manifests that `install.sh` fills, if it needs one.
     needs: Option<String>,
-    /// The folder of its registrations, where it brings them.
+    /// The folder of its webhook registrations, if it has one.
     registers: Option<String>,
     passes: bool,
 }
 
-/// Instead of registrations that are not installed.
+/// A replacement for registrations that are not installed.
 const STANDS_IN: &str = "apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingWebhookConfiguration
 metadata: {name: stands-in}
@@ -67,7 +67,7 @@ fn other(file: &Path, readme: &str) -> Other {
     Other { name, text, program, needs, registers, passes }
 }
 
-/// Where a program is: in `$LONGHAUL_OTHERS`, or in `$PATH`.
+/// The path of a program: in `$LONGHAUL_OTHERS`, or in `$PATH`.
 fn installed(program: &str) -> Option<PathBuf> {
     let named = std::env::var_os("LONGHAUL_OTHERS").map(PathBuf::from);
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -81,7 +81,7 @@ fn every_file_is_valid() {
     let copy = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink(folder().join("config"), copy.path().join("config")).unwrap();
     for other in others() {
-        // What is installed from elsewhere need not be here for that.
+        // Manifests from elsewhere need not be installed for this.
         if let Some(needs) = &other.needs {
             std::fs::create_dir_all(copy.path().join(needs)).unwrap();
         }
@@ -134,7 +134,7 @@ fn every_file_has_its_test() {
     assert_eq!(files, EACH);
 }
 
-/// The same registrations, definitions and objects where the server is none of ours.
+/// The same registrations, definitions and objects on a server that is not ours.
 #[test]
 #[ignore = "slow"]
 fn cert_manager_webhook_on_a_real_server() {
@@ -147,7 +147,7 @@ fn ends_as_the_table_says(test: &str) {
     plays(test, &[]);
 }
 
-/// A machine has hardly ever all of them; `install.sh` brings each.
+/// Hardly any machine has all of them; `install.sh` installs each.
 fn plays(test: &str, more: &[&str]) {
     let name = test.replace('_', "-");
     let other = others().into_iter().find(|other| other.name == name).unwrap();

@@ -1,4 +1,5 @@
-//! The subject's own metrics decide about it: its series have budgets, its heap is recorded, and a page that is not there ends the run early.
+//! Verdicts from the subject's own metrics: its series have budgets, its heap is recorded, and a missing page ends the
+//! run early.
 
 use std::io::Write;
 
@@ -7,7 +8,8 @@ use crate::support::{Soak, has_python, soak_text};
 const WATCHER: &str = include_str!("../files/watcher.yaml");
 const SUBJECTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/subjects");
 
-/// The example watcher with a page of metrics at the port of its last argument: a queue that holds what `QUEUE` says, and a heap.
+/// The example watcher with a metrics page at the port of its last argument: a queue with the value of `QUEUE`, and a
+/// heap.
 const SHIM: &str = r##"
 import http.server, os, runpy, sys, threading
 class Page(http.server.BaseHTTPRequestHandler):
@@ -70,7 +72,7 @@ fn a_series_over_its_budget_fails_by_it_alone() {
     soak.fails_by(&["metrics.ceiling.queue{name=\"a}\"}"]);
 }
 
-/// An hour later it would be too late to learn of a wrong address.
+/// A wrong address must not be reported only after an hour.
 #[test]
 #[ignore = "slow"]
 fn a_page_that_is_not_there_ends_the_run_before_it_begins() {

@@ -1,4 +1,5 @@
-//! Webhooks of a project's own kinds: registered as the project has it, asked by what is churned, and judged; and those that nobody asked.
+//! Webhooks for a project's own kinds: registered as the project has them, called for churned objects, and judged.
+//! Webhooks without calls are reported.
 
 use std::path::Path;
 
@@ -6,7 +7,7 @@ use crate::support::{Soak, has_current_apiserver, has_python, longhaul, rows, so
 
 const FILES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/own");
 
-/// A folder with the project, and its scenario changed.
+/// A folder with the project, and its changed scenario.
 fn project(change: &[(&str, &str)]) -> Option<tempfile::TempDir> {
     if !has_python() {
         return None;
@@ -37,7 +38,7 @@ fn run(change: &[(&str, &str)], more: &[&str]) -> Option<Soak> {
     Some(soak(&[&[file.to_str().unwrap()], more].concat()))
 }
 
-/// How often each webhook was called, by the control plane's account.
+/// Number of calls to each webhook, by the control plane's account.
 fn asked(record: &Path) -> Vec<(String, u64)> {
     let rows = rows(record, "intervals.jsonl");
     let webhooks = rows.iter().filter_map(|row| row["webhooks"].as_array()).flatten();
@@ -82,7 +83,7 @@ fn they_pass_on_a_real_control_plane_too() {
 fn a_wrong_allow_fails() {
     let Some(soak) = run(&[("own.yaml", "    cwd: . =>     cwd: .\n    env: {BUG: allows}")], &[]) else { return };
     assert_eq!((soak.code(), soak.broken()), (Some(1), vec!["admission.wrongVerdicts".to_owned()]), "{}", soak.story());
-    assert!(soak.stdout().contains("allowed what had to be denied"), "{}", soak.story());
+    assert!(soak.stdout().contains("allowed a request that had to be denied"), "{}", soak.story());
 }
 
 #[test]
@@ -92,7 +93,7 @@ fn a_wrong_denial_fails() {
     assert_eq!((soak.code(), soak.broken()), (Some(1), vec!["admission.wrongVerdicts".to_owned()]), "{}", soak.story());
 }
 
-/// What is registered is asked nothing: said before, and inconclusive after.
+/// A registered webhook is never called: this is reported before the run, and the run is inconclusive.
 #[test]
 #[ignore = "slow"]
 fn a_webhook_that_nobody_asks_is_inconclusive() {
@@ -102,24 +103,24 @@ fn a_webhook_that_nobody_asks_is_inconclusive() {
     let file = file.to_str().unwrap();
     let plan = longhaul(&["check", "--plan", file]).output().unwrap();
     let plan = String::from_utf8_lossy(&plan.stdout).into_owned();
-    assert!(
-        plan.contains("NOT ASKED       mcache.kb.io would be asked nothing: its namespaceSelector wants"),
-        "{plan}"
-    );
+    assert!(plan.contains("NOT ASKED       mcache.kb.io would get no request: its namespaceSelector wants"), "{plan}");
     assert!(!plan.contains("vcache.kb.io would be"), "{plan}");
-    // Without the one that fills in what the other wants: that is for the definition to do.
+    // Without the webhook that sets a default for the other one: the definition has to set it.
     let text = std::fs::read_to_string(folder.path().join("good.yaml")).unwrap();
     std::fs::write(folder.path().join("good.yaml"), text + "  mode: safe\n").unwrap();
     let soak = soak(&[file]);
     assert_eq!(soak.code(), Some(2), "{}", soak.story());
     assert!(
-        soak.stdout().contains("the webhook mcache.kb.io was asked 0 times, so nothing is known of it: its namespaceSelector wants the label caches=enabled"),
+        soak.stdout().contains(
+            "the webhook mcache.kb.io was asked 0 times, so it was not tested: its namespaceSelector wants the label \
+            caches=enabled"
+        ),
         "{}",
         soak.story()
     );
 }
 
-/// Direct load sends the same objects, and shows to the webhook that looks what the one that fills in made of them.
+/// Direct load sends the same objects. The validating webhook gets them with the changes of the mutating one.
 #[test]
 #[ignore = "slow"]
 fn direct_load_sends_ones_own_kinds() {
@@ -128,7 +129,7 @@ fn direct_load_sends_ones_own_kinds() {
     assert!(sums(&soak.record(), "sent") > 500, "{}", soak.story());
 }
 
-/// What is made from a definition is no proof against a webhook that knows more than the definition.
+/// Objects from a definition prove nothing about a webhook that checks more than the definition.
 #[test]
 #[ignore = "slow"]
 fn what_was_made_from_the_definition_may_be_refused() {
@@ -137,7 +138,7 @@ fn what_was_made_from_the_definition_may_be_refused() {
                  true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object}}}}}\n";
     let all = ("webhooks.yaml", "resources: [caches] => resources: ['*/*']");
     let load = ("own.yaml", "admission: {rate: 100/s}\n");
-    // Beside what is churned it is not sent.
+    // Beside churned objects it is not sent.
     let Some(beside) = run(&[("crd.yaml", other), all, load], &[]) else { return };
     is_right(&beside);
     assert!(sums(&beside.record(), "sent") > 500, "{}", beside.story());
@@ -155,7 +156,7 @@ fn what_was_made_from_the_definition_may_be_refused() {
     );
 }
 
-/// The operator as kubebuilder lays it out, whose defaults its validation and its reconciler rely on.
+/// The operator in kubebuilder's layout. Its validation and its reconciler rely on its defaults.
 const OPERATOR: &str = include_str!("../files/kubebuilder-webhooks.yaml");
 
 fn operators_webhooks_are_right(more: &[&str]) {
@@ -186,7 +187,7 @@ fn nightly_those_of_an_operator_are_right_directly_and_through_a_real_server() {
     }
 }
 
-/// A gate of denials compares nothing: it is refused, in words.
+/// A gate of denials compares nothing, so it is refused with a message.
 #[test]
 #[ignore = "slow"]
 fn a_gate_of_denials_is_refused() {

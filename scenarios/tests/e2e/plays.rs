@@ -1,7 +1,8 @@
 //! Many short runs at a time, each played once.
 //!
-//! A correct client that fails is a defect of ours, and no second try hides it. Only a run that says of itself that the machine
-//! stood still, or that lacks a word and says what it could not decide, is played again, alone, and is counted and printed.
+//! A correct client that fails is a defect of ours, and no second try hides it. A run is played again, alone, in two
+//! cases: it reports itself that the machine stood still, or it lacks a word and reports which budget it could not
+//! decide. Such runs are counted and printed.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -15,44 +16,44 @@ use crate::support;
 
 /// Runs at a time. Each is a harness and a client that sleep most of the time.
 const AT_ONCE: usize = 20;
-/// How often one run may say that the machine stood still, until the machine is of no use.
+/// The most times that one run may report a machine that stood still; after that the machine is of no use.
 const STALLS_MAX: usize = 2;
-/// What a run says that was held up by the machine: see `reports/src/judge/validity/stalls.rs`.
+/// The budget of a run that the machine held up: see `reports/src/judge/validity/stalls.rs`.
 const STALL: &str = "validity.pace";
 
-/// What became of one run.
+/// The result of one run.
 #[derive(Debug, Default)]
 pub struct Seen {
-    /// Empty when it was as it must be.
+    /// The mistake; empty if there is none.
     pub wrong: String,
-    /// Why the machine, and nobody else, spoiled it.
+    /// The reason if only the machine spoiled it.
     pub stalled: Option<String>,
-    /// What this machine lacks.
+    /// The missing requirement of this machine.
     pub skipped: Option<String>,
     pub seconds: f64,
 }
 
-/// All that was played.
+/// The results of all runs.
 #[derive(Debug)]
 pub struct Played<T> {
     pub done: Vec<(T, Seen)>,
-    /// What runs said that were played again.
+    /// The messages of runs that were played again.
     pub stalls: Vec<String>,
     pub seconds: f64,
 }
 
-/// Plays all of them, and those that the machine spoiled again.
+/// Plays all of them, and once more those that the machine spoiled.
 pub fn play_all<T: Send>(things: Vec<T>, play: impl Fn(&T) -> Seen + Sync) -> Played<T> {
     play_so_many(AT_ONCE, things, play)
 }
 
-/// The same with so many at a time, for subjects that do not sleep most of it.
+/// The same with this many at a time, for subjects that do not mostly sleep.
 pub fn play_so_many<T: Send>(at_once_max: usize, things: Vec<T>, play: impl Fn(&T) -> Seen + Sync) -> Played<T> {
     let began = Instant::now();
     let mut played = Played { done: Vec::new(), stalls: Vec::new(), seconds: 0.0 };
     let mut waiting = things;
     for round in 0..=STALLS_MAX {
-        // Whoever was held up before is not to be held up by others.
+        // A run that was held up before must not be held up by others.
         let at_once = if round == 0 { at_once_max } else { 1 };
         for (thing, seen) in side_by_side(std::mem::take(&mut waiting), at_once, &play) {
             match &seen.stalled {
@@ -88,7 +89,7 @@ fn side_by_side<T: Send>(things: Vec<T>, at_once: usize, play: &(impl Fn(&T) -> 
 }
 
 impl<T> Played<T> {
-    /// What went wrong, a line each.
+    /// The mistakes, a line each.
     pub fn wrong(&self, name: impl Fn(&T) -> String) -> String {
         let mut text = String::new();
         for (thing, seen) in self.done.iter().filter(|(_, seen)| !seen.wrong.is_empty()) {
@@ -97,7 +98,7 @@ impl<T> Played<T> {
         text
     }
 
-    /// How many runs were played again because the machine stood still, and what they said.
+    /// Number of runs that were repeated because the machine stood still, and their messages.
     pub fn told(&self) -> String {
         match self.stalls.len() {
             0 => format!("{:.0} s, none was played again", self.seconds),
@@ -106,7 +107,8 @@ impl<T> Played<T> {
     }
 }
 
-/// What a run says about the machine, if that left its budgets undecided. `answer` is what `longhaul soak bugs/NAME --json` printed.
+/// The run's message about the machine, if that left its budgets undecided. `answer` is the output of
+/// `longhaul soak bugs/NAME --json`.
 pub fn stalled(answer: &Value) -> Option<String> {
     if answer["verdict"] != "invalid" && answer["verdict"] != "inconclusive" {
         return None;
@@ -115,7 +117,7 @@ pub fn stalled(answer: &Value) -> Option<String> {
     is_held_up(&verdict).then(|| format!("{}: {}", answer["id"], answer["reason"]))
 }
 
-/// What a run of twenty at a time could not decide, if anything: a word that it lacks may be among that.
+/// The budgets that a run among twenty could not decide, if any: a missing word may be among them.
 pub fn left_open(answer: &Value) -> Option<String> {
     let verdict = support::verdict(Path::new(answer["record"].as_str()?));
     let findings = verdict["findings"].as_array()?.iter();
@@ -124,7 +126,7 @@ pub fn left_open(answer: &Value) -> Option<String> {
     (!open.is_empty()).then(|| format!("{}: {}", answer["id"], open.join("; ")))
 }
 
-/// Whether the harness stood still for so long that the run leaves something undecided.
+/// Whether the harness stood still for so long that the run leaves a budget undecided.
 pub fn is_held_up(verdict: &Value) -> bool {
     let open = |finding: &&Value| finding["verdict"] != "pass";
     let findings = verdict["findings"].as_array().map_or(&[][..], Vec::as_slice);

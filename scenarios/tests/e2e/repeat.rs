@@ -1,4 +1,4 @@
-//! The command that a report prints to repeat its run is one that does.
+//! The command in a report that repeats its run really does so.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +9,7 @@ use crate::support::{itself, longhaul, program, rows};
 
 const SMALL: &str = include_str!("../files/small.yaml");
 
-/// Program, paths, seed and length are those of the run, written as a shell reads them back.
+/// Program, paths, seed and length are those of the run, quoted for a shell.
 #[test]
 #[ignore = "slow"]
 fn the_command_to_repeat_is_what_was_really_used() {
@@ -33,7 +33,7 @@ fn the_command_to_repeat_is_what_was_really_used() {
 
     begins_a_row_with_its_fault(&first);
 
-    // And a shell that is given it plays the same plan.
+    // A shell with this command plays the same plan.
     let second = folder.path().join("second");
     let again = format!("{repeat} --quiet --run-dir '{}'", second.display());
     let output = Command::new("sh").args(["-c", &again]).output().unwrap();
@@ -49,11 +49,29 @@ fn the_command_to_repeat_is_what_was_really_used() {
     }
 }
 
-/// What a fault did is not told in one row with what was before it.
+/// The effects of a fault do not share a row with the time before it.
 fn begins_a_row_with_its_fault(record: &Path) {
     let faults = rows(record, "faults.jsonl");
     let began = faults.iter().find(|row| row["event"] == "started").and_then(|row| row["tMs"].as_u64()).unwrap();
     let starts: Vec<u64> = rows(record, "intervals.jsonl").iter().filter_map(|row| row["startMs"].as_u64()).collect();
     assert!(starts.iter().any(|start| start.abs_diff(began) <= 500), "{began} ms, rows at {starts:?}");
     assert!(starts.iter().all(|start| !(began + 501..began + 3000).contains(start)), "{began} ms, rows at {starts:?}");
+}
+
+/// kubectl finds the program as its plug-in; help and usage say how that is typed.
+#[test]
+fn a_plug_in_of_kubectl_is_the_same_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let link = folder.path().join("kubectl-longhaul");
+    std::os::unix::fs::symlink(itself(), &link).unwrap();
+    let text = |output: std::process::Output| String::from_utf8_lossy(&output.stdout).into_owned();
+    let help = text(Command::new(&link).args(["soak", "--help"]).output().unwrap());
+    assert!(help.contains("Usage: kubectl longhaul soak "), "{help}");
+    let Some(kubectl) = installer::on_path("kubectl") else {
+        println!("skipped: needs kubectl");
+        return;
+    };
+    let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
+    let said = text(Command::new(kubectl).args(["longhaul", "show", "library"]).env("PATH", path).output().unwrap());
+    assert!(said.contains("bugs/js-idle-no-fin"), "{said}");
 }

@@ -1,4 +1,4 @@
-//! Recorded load in a scenario: the file is sent as it says, and one that cannot be is refused with place and remedy.
+//! Recorded load in a scenario: a file is sent as recorded, and an invalid one is refused with place and remedy.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -22,7 +22,7 @@ fn traffic(requests: u64) -> String {
     text
 }
 
-/// A scenario in a folder of its own, beside the file that it names.
+/// A scenario in a separate folder, beside the file that it names.
 fn scenario(folder: &Path, admission: &str) -> String {
     let file = folder.join("replayed.yaml");
     let text = format!(
@@ -88,7 +88,7 @@ fn what_cannot_be_replayed_is_refused_with_its_place() {
         (
             "  replay: traffic.jsonl\n  rate: 5/s\n",
             traffic(3),
-            "DIR/replayed.yaml:8:3: admission.rate: stands beside `replay`, which says when requests are due",
+            "DIR/replayed.yaml:8:3: admission.rate: cannot be used with `replay`, which has its own times of requests",
         ),
     ] {
         let said = check(admission, &traffic);

@@ -1,4 +1,5 @@
-//! The service's API over Deployments: against the mock API server with RBAC, what it may do is what it does; below, its soaks.
+//! The service's API over Deployments against the mock API server with RBAC: its rights are exactly those that it uses.
+//! The modules below test its soaks.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -55,7 +56,7 @@ fn deployment(name: &str) -> String {
     .to_string()
 }
 
-/// Nothing when a program is missing.
+/// `None` if a program is missing.
 async fn world() -> Option<World> {
     let program = program("longhaul-service")?;
     if Command::new("kubectl").args(["version", "--client"]).output().is_err() {
@@ -96,7 +97,7 @@ async fn world() -> Option<World> {
 }
 
 impl World {
-    /// `longhaul-service replicas WORDS…`
+    /// Runs `longhaul-service replicas WORDS…`.
     fn call(&self, words: &[&str]) -> Output {
         let mut command = Command::new(&self.program);
         command.arg("replicas").arg(words[0]).arg("--server").arg(format!("localhost:{}", self.address.port()));
@@ -132,7 +133,7 @@ fn rights(objects: &[Value]) -> BTreeSet<String> {
     found
 }
 
-/// What the manifests allow is exactly what was used, and nothing was refused.
+/// The allowed requests of the manifests are exactly the used ones, and none was refused.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "slow"]
 async fn r31_the_rights_are_what_was_used() {
@@ -156,7 +157,7 @@ async fn r31_the_rights_are_what_was_used() {
     assert!(world.kube.refused(&account()).is_empty(), "{:?}", world.kube.refused(&account()));
 }
 
-/// Without its rights the service says so, and changes nothing.
+/// Without its rights the service reports that, and changes nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "slow"]
 async fn what_it_may_not_do_it_says() {

@@ -4,9 +4,9 @@ use serde_json::Value;
 
 use crate::support::{longhaul, program};
 
-/// What is played, and over which HTTP.
+/// The bugs, with the HTTP version.
 const ROWS: [(&str, &str); 3] = [
-    // It insisted on a version that the restored server had not reached, and threw older lists away.
+    // It insisted on a version that the restored server had not reached, and refused older lists.
     ("etcd-restore-rewind", "1"),
     ("too-large-rv-loop", "1"),
     // It took an empty HTTP/2 frame for a sign of life.
@@ -20,7 +20,7 @@ fn the_service_passes_the_bugs_that_it_had() {
         return;
     }
     let out = tempfile::tempdir().unwrap();
-    // All at once: each is a story of half a minute that consists of waiting.
+    // All run at once: each is a story of half a minute that mostly waits.
     let play = |(id, http): (&str, &str)| {
         let mut run = longhaul(&["soak", &format!("bugs/{id}"), "--json", "--http", http, "--runs"]);
         let output = run.arg(out.path()).output().unwrap();
@@ -42,7 +42,7 @@ fn the_service_passes_the_bugs_that_it_had() {
     for (code, outcome) in outcomes {
         assert_eq!(code, Some(0), "{outcome:#}");
     }
-    // What the service promises in every row is judged, also where the row does not ask for it.
+    // The service's general promises are judged even if the row does not ask for them.
     let verdicts = std::fs::read_dir(out.path()).unwrap().map(|entry| entry.unwrap().path().join("verdict.json"));
     for path in verdicts {
         let verdict: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();

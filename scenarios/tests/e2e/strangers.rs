@@ -1,4 +1,4 @@
-//! What others wrote: their resources, their webhooks, their folders.
+//! Work of others: their resources, their webhooks, their folders.
 
 use std::path::{Path, PathBuf};
 
@@ -57,7 +57,7 @@ fn its_objects_are_made_from_the_schema_where_no_template_is() {
     assert_eq!(soak.code(), Some(0), "{}", soak.story());
 }
 
-/// A file beside the scenario's is as good as what stands in it, and it is that file which is churned.
+/// A file beside the scenario's is equivalent to inline text, and its object is churned.
 #[test]
 #[ignore = "slow"]
 fn a_template_may_be_a_file_beside_the_scenario() {
@@ -73,7 +73,7 @@ fn a_template_may_be_a_file_beside_the_scenario() {
     assert!(bad.stdout().contains("spec.size in body should be less than or equal to 5"), "{}", bad.story());
 }
 
-/// Objects of the whole cluster, of which updates change what `vary` names: a rule refuses whoever changes the rest.
+/// Cluster-wide objects whose updates change the fields in `vary`: a rule refuses changes of other fields.
 #[test]
 #[ignore = "slow"]
 fn objects_of_the_cluster_vary_in_what_is_named() {
@@ -145,12 +145,12 @@ fn a_webhook_that_watches_nothing_is_judged_by_its_answers() {
         failing.story()
     );
     let plain = play(&path, "webhook.yaml", ("HOOK: errors", "HOOK: plain"), &[]);
-    // Whatever did not get ready on a machine that others keep busy is undecided.
+    // A subject that did not get ready on a busy machine is undecided.
     assert!(matches!(plain.code(), Some(2 | 3)), "{}", plain.story());
     assert!(plain.stdout().contains("does not answer TLS"), "{}", plain.story());
 }
 
-/// Two versions of a script have the same interpreter: only what `files` names tells them apart.
+/// Two versions of a script have the same interpreter: only the files in `files` distinguish them.
 #[test]
 #[ignore = "slow"]
 fn two_versions_of_a_script_have_two_digests() {
@@ -185,7 +185,8 @@ fn two_versions_of_a_script_have_two_digests() {
     assert!(gone.story().contains("`files`: gone.py: No such file"), "{}", gone.story());
 }
 
-/// A probe and a line each say when it is ready; one that fails or never comes ends the run with what was waited for.
+/// A probe and a line each show readiness. If one fails or never comes, the run ends with the condition that it waited
+/// for.
 #[test]
 #[ignore = "slow"]
 fn it_is_ready_when_its_page_or_a_line_says_so() {
@@ -213,7 +214,8 @@ fn it_is_ready_when_its_page_or_a_line_says_so() {
     }
 }
 
-/// A folder with these files, and what `init` makes of it: the text, and what `check --plan` says of that.
+/// A folder with these files, and the output of `init` for it: the text, and the output of `check --plan` for that
+/// text.
 fn proposed(files: &[(&str, &str)]) -> (String, String) {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in files {
@@ -232,7 +234,8 @@ const CRD: &str = include_str!("../files/stranger/memcached-crd.yaml");
 const HOOK: &str = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {name: h}\n\
                     webhooks:\n  - {name: h.example.com, clientConfig: {service: {name: h, namespace: h, path: /judge}}}\n";
 
-/// With `{request: first}` any request will do; without it the run waits for the first list or watch of what is judged.
+/// With `{request: first}` any request is enough; without it the run waits for the first list or watch of a judged
+/// resource.
 #[test]
 #[ignore = "slow"]
 fn its_first_request_says_that_it_is_ready() {
@@ -259,10 +262,10 @@ fn its_first_request_says_that_it_is_ready() {
     assert!(any > 1500 && judged < 1000, "it asked for what is judged at {any} and at {judged} ms of the run");
 }
 
-/// Files of a folder, and what the scenario for it must say.
+/// Files of a folder, and the expected parts of the scenario for it.
 type Case<'c> = (&'c [(&'c str, &'c str)], &'c [&'c str]);
 
-/// Whatever the folder holds, what is written can be played, and no budget in it is one that its witness cannot decide.
+/// For any folder, the scenario can be played, and has no budget that its witness cannot decide.
 #[test]
 #[ignore = "slow"]
 fn init_proposes_what_the_software_in_the_folder_can_pass() {
@@ -293,7 +296,7 @@ fn init_proposes_what_the_software_in_the_folder_can_pass() {
         ),
         (
             &[crd(&plain), docker],
-            &["the image (Dockerfile) starts it so: /manager --leader-elect", "check: nothing in the folder"],
+            &["the image (Dockerfile) starts it like this: /manager --leader-elect", "check: no file in the folder"],
         ),
         (
             &[crd(CRD), go, observes, ("hook.yaml", HOOK)],

@@ -1,4 +1,4 @@
-//! Who a subject may be: one that crashes and is started again, several processes, and what runs already.
+//! Kinds of subjects: one that crashes and is restarted, several processes, and a running one.
 
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::strangers::{SAME, folder, play};
 use crate::support::{Ended, Soak, findings, has_python, longhaul, program, verdict};
 
-/// A busy machine may take long to start everything; a test that waits longer has found a hang.
+/// A busy machine may take long to start everything; after this time a test has found a hang.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 fn runs(process: &mut Ended) -> bool {
@@ -44,7 +44,8 @@ fn a_controller_that_does_not_crash_passes() {
     assert_eq!(soak.rows("crashes.jsonl").len(), 0);
 }
 
-/// It is started again, and is judged for the crash and for nothing else: what was deleted meanwhile it could not know.
+/// The subject is restarted, and is judged for the crash and for nothing else: it could not know the deletions
+/// meanwhile.
 #[test]
 #[ignore = "slow"]
 fn a_crash_is_told_and_judged_and_the_run_goes_on() {
@@ -88,14 +89,14 @@ fn a_crash_loop_is_named_and_its_back_off_is_that_of_a_kubelet() {
     assert_eq!(starts, Some(5));
 }
 
-/// What was written while nobody ran is still due: who does not look at it has missed it.
+/// Writes without a running process still have to be seen: a subject that ignores them has missed them.
 #[test]
 #[ignore = "slow"]
 fn what_was_committed_while_nobody_ran_is_still_due() {
     if !has_python() {
         return;
     }
-    // Down for a while, so that something is written meanwhile.
+    // It is down for a while, so that there are writes meanwhile.
     let changes = [
         ("budgets:\n", "budgets:\n  crashes: {max: 2}\n"),
         ("initial: 400ms, max: 1s", "initial: 2s, max: 2s"),
@@ -107,7 +108,7 @@ fn what_was_committed_while_nobody_ran_is_still_due() {
     assert_eq!((silent.code(), silent.broken()), (Some(1), vec!["events.missed".to_owned()]), "{}", silent.story());
 }
 
-/// Growth says nothing of a subject that was started anew, and the crash is what the run fails by.
+/// Growth is not judged for a restarted subject, and the run fails by the crash.
 #[test]
 #[ignore = "slow"]
 fn without_a_restart_a_crash_ends_the_run_as_before() {
@@ -144,11 +145,11 @@ fn several_processes_are_one_subject() {
 
     let crash = ("env: {HOOK: \"\"}", "env: {CRASH_AFTER: \"40\"}");
     let soak = play(&path, "both.yaml", crash, &[]);
-    // Reviews that were under way when it exited have no answer either.
+    // Reviews that were under way at the exit have no answer either.
     assert!(soak.broken().iter().any(|budget| budget == "subject.exited"), "{}", soak.story());
     assert!(soak.stdout().contains("exit status: 4 (`hook`)"), "{}", soak.story());
 
-    // Only the one that ended is started again.
+    // Only the ended process is restarted.
     let (_folder, path) = folder();
     let text = std::fs::read_to_string(path.join("both.yaml")).unwrap();
     let text = text
@@ -162,7 +163,7 @@ fn several_processes_are_one_subject() {
     assert_eq!(soak.broken(), Vec::<String>::new(), "{}", soak.story());
 }
 
-/// A run of `attached.yaml` that has said what the subject is to be given, and the subject, started by hand with that.
+/// A run of `attached.yaml` that has printed the settings for the subject, and the subject, started by hand with them.
 struct Run {
     longhaul: Child,
     runs: tempfile::TempDir,
@@ -251,7 +252,7 @@ fn ctrl_c_leaves_what_ran_before() {
     assert!(runs(&mut run.watcher) && !run.kubeconfig.exists(), "{}", run.story);
 }
 
-/// `hook.py` on a port of its own, with a certificate of its own.
+/// `hook.py` with its own port and certificate.
 fn hook(path: &Path, habit: &str) -> (Ended, u16) {
     let authority = mock_pki::Authority::generate("somebody's").unwrap();
     let pair = authority.server(&["127.0.0.1"]).unwrap();
@@ -315,7 +316,7 @@ fn a_webhook_that_runs_already_is_judged_by_its_address() {
     assert!(soak.story().contains("there is no such process"), "{}", soak.story());
 }
 
-/// What does not fit together is told with its line and what to write instead.
+/// Conflicting keys are reported with their line and the right ones.
 #[test]
 #[ignore = "slow"]
 fn what_does_not_belong_to_a_kind_is_refused() {
@@ -338,7 +339,7 @@ fn what_does_not_belong_to_a_kind_is_refused() {
         (
             "attached-webhook.yaml",
             ("    url: https://127.0.0.1:9443/validate\n    ca: ca.pem\n", ""),
-            "say where, for example `url: https://",
+            "add the address, for example `url: https://",
         ),
         ("both.yaml", ("name: hook", "name: manager"), "two are called `manager`"),
         (
@@ -347,12 +348,12 @@ fn what_does_not_belong_to_a_kind_is_refused() {
             "`My Hook`: a name has 1 to 63 lower-case letters, digits and `-`",
         ),
         ("both.yaml", ("    cwd: .", "    cwd: .\n    run: [x]"), "has both `run` and `processes`"),
-        ("both.yaml", ("    serves: {path: /validate}\n", ""), "`role: both` serves reviews: say where"),
+        ("both.yaml", ("    serves: {path: /validate}\n", ""), "`role: both` serves reviews: add the address"),
         ("both.yaml", ("budgets:\n", "budgets:\n  crashes: {max: 1}\n"), "add `restart: always` to `subject`"),
         ("both.yaml", ("    cwd: .", "    cwd: .\n    restart: allways"), "allways"),
         ("both.yaml", ("    cwd: .", "    cwd: .\n    pid: 7"), "unknown key `pid`"),
-        ("crashing.yaml", ("    restart: always\n", ""), "`backOff` is between a crash and the next start"),
-        ("crashing.yaml", ("initial: 400ms", "initial: 4s"), "it begins with 4s and never gets longer than 1s"),
+        ("crashing.yaml", ("    restart: always\n", ""), "`backOff` is the time between a crash and the next start"),
+        ("crashing.yaml", ("initial: 400ms", "initial: 4s"), "`initial` (4s) is longer than `max` (1s)"),
     ] {
         let whole = std::fs::read_to_string(path.join(file)).unwrap();
         let text = whole.replacen(change.0, change.1, 1);

@@ -1,4 +1,4 @@
-//! Running `longhaul` as a user does, and reading what it left behind.
+//! Runs `longhaul` as a user does, and reads its results.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -12,19 +12,18 @@ pub struct Soak {
     runs: tempfile::TempDir,
 }
 
-/// Where the programs lie that are tested: `cargo xtask test` builds them as `cargo xtask soak` does, because unoptimized ones would
-/// keep the machine busy for most of the tests' time; else where cargo puts all programs of this profile.
+/// The folder of the tested programs. `cargo xtask test` builds them as `cargo xtask soak` does, because unoptimized
+/// ones would keep the machine busy for most of the tests' time. Otherwise it is cargo's folder for this profile.
 pub fn programs() -> PathBuf {
     let built = Path::new(env!("CARGO_BIN_EXE_longhaul")).parent().unwrap();
     std::env::var_os("LONGHAUL_PROGRAMS").map_or(built.to_owned(), PathBuf::from)
 }
 
-/// The program `longhaul` itself.
 pub fn itself() -> PathBuf {
     programs().join("longhaul")
 }
 
-/// A program beside it. `None` (and a message) when a test is run without `cargo xtask test`, which builds them.
+/// A program beside it. `None` (and a message) if a test is run without `cargo xtask test`, which builds them.
 pub fn program(name: &str) -> Option<PathBuf> {
     let path = programs().join(name);
     if path.is_file() {
@@ -41,7 +40,7 @@ pub fn longhaul(arguments: &[&str]) -> Command {
     command
 }
 
-/// A process that ends with the test, whatever becomes of that.
+/// A process that ends with the test in all cases.
 pub struct Ended(pub Child);
 
 impl Drop for Ended {
@@ -52,7 +51,7 @@ impl Drop for Ended {
     }
 }
 
-/// Whether there is a Python. False (and a message) when there is none.
+/// Whether there is a Python. False (and a message) if there is none.
 pub fn has_python() -> bool {
     let found = Command::new("python3").arg("--version").output().is_ok_and(|output| output.status.success());
     if !found {
@@ -61,19 +60,18 @@ pub fn has_python() -> bool {
     found
 }
 
-/// The exit code of a program and everything that it said, for when a test fails.
+/// The exit code and the output of a program, for a failing test.
 pub fn story(output: &Output) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     format!("exit {:?}\n{}\n{}", output.status.code(), text(&output.stdout), text(&output.stderr))
 }
 
-/// The rows of a file of a record.
 pub fn rows(record: &Path, file: &str) -> Vec<Value> {
     let text = std::fs::read_to_string(record.join(file)).unwrap();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Whether a run that writes its record into this folder sends load already.
+/// Whether a run with records in this folder already sends load.
 pub fn sends(runs: &Path) -> bool {
     let record = std::fs::read_dir(runs).ok().and_then(|mut all| all.next()).map(|one| one.unwrap().path());
     let rows = record.and_then(|record| std::fs::read_to_string(record.join("intervals.jsonl")).ok());
@@ -87,10 +85,11 @@ pub fn commits(record: &Path) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// The oldest kube-apiserver that software of today is played on: clients of today ask for what older ones have not.
+/// The oldest minor version of kube-apiserver that present software supports: present clients use features that older
+/// ones lack.
 const CURRENT: u32 = 34;
 
-/// Whether `$KUBEBUILDER_ASSETS` has a kube-apiserver of today. False (and a message) when it has not.
+/// Whether `$KUBEBUILDER_ASSETS` has a present kube-apiserver. False (and a message) if not.
 pub fn has_current_apiserver() -> bool {
     let Some(assets) = std::env::var_os("KUBEBUILDER_ASSETS").filter(|assets| !assets.is_empty()) else {
         println!("skipped: needs KUBEBUILDER_ASSETS");
@@ -122,7 +121,7 @@ pub fn soak_text(text: &str, arguments: &[&str]) -> Soak {
 }
 
 impl Soak {
-    /// It failed, by these budgets and no other.
+    /// Checks that it failed by these budgets and no other.
     #[track_caller]
     pub fn fails_by(&self, broken: &[&str]) {
         assert_eq!(self.code(), Some(1), "{}", self.story());
@@ -151,24 +150,22 @@ impl Soak {
         verdict(&self.record())
     }
 
-    /// The budgets that are broken, sorted.
+    /// The broken budgets, sorted.
     pub fn broken(&self) -> Vec<String> {
         findings(&self.verdict(), "fail")
     }
 
-    /// The finding about a budget.
     pub fn finding(&self, budget: &str) -> Value {
         let verdict = self.verdict();
         let found = verdict["findings"].as_array().unwrap().iter().find(|finding| finding["budget"] == budget);
         found.unwrap_or_else(|| panic!("{}", self.story())).clone()
     }
 
-    /// The rows of a file of its record.
     pub fn rows(&self, file: &str) -> Vec<Value> {
         rows(&self.record(), file)
     }
 
-    /// Everything there is to say when a test fails.
+    /// All facts for a failing test.
     pub fn story(&self) -> String {
         story(&self.output)
     }

@@ -1,4 +1,5 @@
-//! Load through the API server, on the mock and on a real one: what is stored is pinned, and where it is not, that is said.
+//! Load through the API server, on the mock and on a real one: stored images are pinned, and unpinned ones are
+//! reported.
 
 use crate::support::{Soak, program, soak};
 
@@ -9,7 +10,7 @@ fn run(service: &str, more: &[&str]) -> Option<Soak> {
     Some(soak(&[&[THROUGH, "--service", service.to_str().unwrap()], more].concat()))
 }
 
-/// What was stored in all intervals.
+/// Number of stored objects in all intervals.
 fn stored(soak: &Soak) -> u64 {
     soak.rows("intervals.jsonl").iter().filter_map(|row| row["admission"]["stored"]["versions"].as_u64()).sum()
 }

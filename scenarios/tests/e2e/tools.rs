@@ -1,5 +1,5 @@
-//! What the benchmark reads from the output of other generators, checked on recorded output: a version that prints something else
-//! must be noticed here and not as a wrong figure.
+//! Tests of the benchmark's parsers for other generators, on recorded output. A version with another output must be
+//! noticed here, and not as a wrong figure.
 
 #[path = "../../benches/load/output.rs"]
 #[expect(dead_code, reason = "shared with the benchmark")]
@@ -44,7 +44,7 @@ fn h2load() {
     assert!((figures(Tool::H2load, &sample.replace("0 failed", "7 failed")).2 - 7.0).abs() < 0.1);
 }
 
-/// hey, which prints a percentile only when it has enough answers.
+/// hey, which prints a percentile only if it has enough answers.
 #[test]
 fn hey() {
     let sample = include_str!("../files/tools/hey.txt");
@@ -53,7 +53,7 @@ fn hey() {
     assert_eq!(figures(Tool::Hey, &more).3, Some(51.2));
 }
 
-/// ab 2.3, which knows whole milliseconds only.
+/// ab 2.3, which only has whole milliseconds.
 #[test]
 fn ab() {
     let sample = include_str!("../files/tools/ab.txt");

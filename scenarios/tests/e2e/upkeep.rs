@@ -1,11 +1,11 @@
-//! Sick registries, restarts and new certificates in front of the built-in service: short forms of scenarios of the library, each with
-//! a twin that must fail.
+//! Sick registries, restarts and new certificates with the built-in service: short forms of library scenarios, each
+//! with a twin that must fail.
 
 use serde_json::{Value, json};
 
 use crate::support::{Soak, program, soak};
 
-/// Runs a scenario of the library with other keys: merged into it as a JSON merge patch does.
+/// Runs a scenario of the library with changes, merged into it as a JSON merge patch.
 fn run(text: &str, patch: &Value) -> Option<Soak> {
     let service = program("longhaul-service")?;
     let mut scenario: Value = serde_saphyr::from_str(text).unwrap();
@@ -16,7 +16,7 @@ fn run(text: &str, patch: &Value) -> Option<Soak> {
     Some(soak(&[file.to_str().unwrap(), "--service", service.to_str().unwrap()]))
 }
 
-/// Runs both at once: each is mostly waiting.
+/// Runs both at once, because each mostly waits.
 fn both(text: &str, one: &Value, other: &Value) -> Option<(Soak, Soak)> {
     std::thread::scope(|scope| {
         let one = scope.spawn(|| run(text, one));
@@ -75,7 +75,7 @@ fn restarts_lose_no_call_unless_a_process_goes_before_its_address_does() {
                 "settings": {"shutdown": {"drain": drain}},
             }},
             "admission": {"rate": "60/s", "callsPerConnection": 10},
-            // What is judged is whether calls end, and machines with two runs and other tests are slow.
+            // Only the end of the calls is judged, because machines with two runs and other tests are slow.
             "budgets": {"admission": {"p50": "2s"}},
         })
     };

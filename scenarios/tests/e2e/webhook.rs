@@ -1,5 +1,5 @@
-//! A small TLS webhook inside the test process, for commands that need no control plane. It shares no code with the client
-//! under test.
+//! A small TLS webhook inside the test process, for commands that need no control plane. It shares no code with the
+//! client under test.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -23,18 +23,18 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// What the webhook does with every review that comes to `/mutate`.
+/// The behaviour of the webhook for every review at `/mutate`.
 #[derive(Debug, Clone, Copy)]
 pub enum Habit {
     /// Allows it.
     Allow,
     /// Allows it after this time.
     Slow(Duration),
-    /// Every so many-th gets HTTP 500, beginning with the second.
+    /// Every n-th review gets HTTP 500, beginning with the second.
     Errors(u64),
-    /// Answers with HTTP 200 and something else.
+    /// Answers with HTTP 200 and an invalid body.
     Nonsense,
-    /// Answers with a uid of its own.
+    /// Answers with a wrong uid.
     WrongUid,
     /// Announces a body and closes the connection in the middle of it.
     BreaksOff,
@@ -42,7 +42,7 @@ pub enum Habit {
     Endless,
     /// Fails with a text that would clear the screen of a terminal.
     Colours,
-    /// Allows so many at once, each in so much time; what is beyond waits, as before a server with too few threads.
+    /// Allows this many at once, each in this time; further ones wait, as with too few threads.
     AtOnce(usize, Duration),
 }
 
@@ -52,7 +52,7 @@ pub enum Certificate {
     For(&'static str),
     Expired,
     AsksForClients,
-    /// Signed by itself and marked as a CA; it is the one that is trusted.
+    /// Self-signed and marked as a CA; the client trusts exactly this one.
     Own,
 }
 
@@ -104,7 +104,7 @@ impl Webhook {
         self.folder.path().join("ca.pem")
     }
 
-    /// A folder that ends with the webhook.
+    /// A file in a folder that is removed with the webhook.
     pub fn file(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
@@ -114,7 +114,7 @@ impl Webhook {
     }
 }
 
-/// As `openssl req -x509` makes it: signed by itself, and marked as a CA.
+/// A certificate like that of `openssl req -x509`: self-signed, and marked as a CA.
 fn own_ca(name: &str) -> Pair {
     let mut params = rcgen::CertificateParams::new([name.to_owned()]).unwrap();
     params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
@@ -122,7 +122,7 @@ fn own_ca(name: &str) -> Pair {
     Pair { certificate_pem: params.self_signed(&key).unwrap().pem(), key_pem: key.serialize_pem() }
 }
 
-/// A configuration that lets nobody in without a certificate of this CA.
+/// A configuration that requires a client certificate of this CA.
 fn asking(pair: &Pair, ca_pem: &str) -> rustls::ServerConfig {
     let mut roots = rustls::RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(ca_pem.as_bytes()).unwrap()).unwrap();

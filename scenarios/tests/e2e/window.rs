@@ -1,4 +1,4 @@
-//! A run that goes on, looked at from outside: its metrics and its page.
+//! The view into a running run: its metrics and its page.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::support::{longhaul, program, soak};
 
 const SMALL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/small.yaml");
-/// A busy machine may need so long to begin.
+/// Time limit of a start on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Status line with headers, and body.
@@ -18,7 +18,7 @@ fn ask(address: &str, method: &str, path: &str) -> std::io::Result<(String, Stri
     ask_as(address, address, method, path)
 }
 
-/// The same by another name.
+/// A request by another host name.
 fn ask_as(host: &str, address: &str, method: &str, path: &str) -> std::io::Result<(String, String)> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(PATIENCE))?;
@@ -35,14 +35,15 @@ fn value(metrics: &str, name: &str) -> f64 {
     line.trim().parse().unwrap()
 }
 
-/// The address of the page and the path of it, which has the token.
+/// The host and the path of the page's address; the path has the token.
 fn split(address: &str) -> (String, String) {
     let (host, path) = address.split_at(address.find('/').unwrap());
     assert!(path.len() > 30 && path.ends_with('/'), "{path}");
     (host.to_owned(), path.to_owned())
 }
 
-/// The addresses that a run tells in lines that begin so, in this order. What it says later is of no interest, and must not block it.
+/// The addresses in a run's lines with these beginnings, in this order. Later output is ignored, and must not block the
+/// run.
 fn addresses<const N: usize>(run: &mut Child, begin: [&str; N]) -> ([String; N], JoinHandle<usize>) {
     let mut lines = BufReader::new(run.stderr.take().unwrap()).lines().map(Result::unwrap);
     let addresses = begin.map(|begins| {
@@ -82,11 +83,11 @@ fn metrics_and_page_are_there_while_it_runs_and_gone_after() {
     }
     let (head, html) = ask(&page, "GET", &token).unwrap();
     assert!(
-        head.starts_with("HTTP/1.1 200") && html.contains("The run goes on") && html.contains("plot-memory"),
+        head.starts_with("HTTP/1.1 200") && html.contains("while the run goes on") && html.contains("plot-memory"),
         "{head}"
     );
     assert!(ask(&page, "GET", &format!("{token}manifest.json")).unwrap().1.starts_with('{'));
-    // A page of somebody else that has found the port knows no token, and asks by a name of its own.
+    // A foreign web page that has found the port has no token, and uses a host name of its own.
     for path in ["/", "/manifest.json", "/ended", &format!("/{}/", "0".repeat(32))] {
         let (head, body) = ask(&page, "GET", path).unwrap();
         assert!(head.starts_with("HTTP/1.1 404") && body.contains("has a token in it"), "{path}: {head} {body}");
@@ -115,7 +116,7 @@ fn metrics_and_page_are_there_while_it_runs_and_gone_after() {
     check(&record.join("metrics.txt"));
 }
 
-/// As Prometheus' own tool reads it.
+/// Checks the metrics with Prometheus' own tool.
 fn check(metrics: &std::path::Path) {
     let file = std::fs::File::open(metrics).unwrap();
     let checked = Command::new("promtool").args(["check", "metrics"]).stdin(file).output();
@@ -127,13 +128,13 @@ fn check(metrics: &std::path::Path) {
     assert!(!said.contains("error while linting: text format"), "{said}");
 }
 
-/// Two readers of one run: `files/live.html`, which tells what it saw.
+/// Two readers of one run: `files/live.html`, which reports its observations.
 const READERS: &str = include_str!("../files/live.html");
-/// The programs that are a browser to read with.
+/// The browsers that can serve as readers.
 const BROWSERS: [&str; 2] = ["chromium", "chromium-browser"];
 
-/// Who waits sees newer pages and then the verdict; who looks closer is left in peace, is told the verdict, and may turn to it. By then nobody
-/// listens any more.
+/// A waiting reader sees newer pages and then the verdict. A reader who interacts is not disturbed, gets a notice of
+/// the verdict, and may turn to it. By then the run does not listen any more.
 #[test]
 #[ignore = "slow"]
 fn an_open_page_ends_with_the_verdict() {
@@ -184,7 +185,7 @@ fn an_open_page_ends_with_the_verdict() {
     assert!(TcpStream::connect(&page).is_err(), "nobody listens any more");
 }
 
-/// Serves the readers from an address where everything else is what the run answers, and returns what they tell.
+/// Serves the readers from an address that forwards everything else to the run, and returns their reports.
 fn readers(page: String, token: &str) -> (std::net::SocketAddr, Receiver<String>) {
     let html: std::sync::Arc<str> = READERS.replace("/TOKEN/", token).into();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -192,14 +193,14 @@ fn readers(page: String, token: &str) -> (std::net::SocketAddr, Receiver<String>
     std::thread::spawn(move || {
         for stream in listener.incoming().map_while(Result::ok) {
             let (page, told, html) = (page.clone(), told.clone(), html.clone());
-            // A connection that breaks is the browser's business.
+            // A broken connection is the browser's problem.
             std::thread::spawn(move || drop(pass_on(stream, &page, &html, &told)));
         }
     });
     (address, seen)
 }
 
-/// Answers one request, or lets the run answer it.
+/// Answers one request, or forwards it to the run.
 fn pass_on(stream: TcpStream, page: &str, html: &str, told: &Sender<String>) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream.try_clone()?);
     let (mut head, mut length) = (String::new(), 0);
@@ -230,7 +231,7 @@ fn pass_on(stream: TcpStream, page: &str, html: &str, told: &Sender<String>) -> 
     std::io::copy(&mut run, &mut stream).map(drop)
 }
 
-/// A port that is taken is told before anything is started.
+/// A used port is reported before anything is started.
 #[test]
 #[ignore = "slow"]
 fn a_port_in_use_is_refused_at_the_start() {

@@ -1,5 +1,5 @@
-//! What an operator leaves behind proves what it saw: for each kind of witness a clean one passes, its mistakes are found, and what the
-//! witness cannot tell is undecided.
+//! The traces of an operator prove its observations. For each kind of witness a clean operator passes, its mistakes are
+//! found, and facts that the witness cannot observe are undecided.
 
 use crate::support::{Soak, findings, has_python, soak_text};
 
@@ -10,7 +10,7 @@ pub const LABEL: &str = "children: {resource: configmaps/v1, by: {label: example
 const OWNER: &str = "children: {resource: configmaps/v1, by: owner, generation: /data/generation}";
 const METRICS: &str = "metrics: \"http://127.0.0.1:${LONGHAUL_METRICS_PORT}/metrics\"";
 
-/// Runs the operator: `witness` is one or more keys of the subject, `mode` what it does and the mistake that it makes.
+/// Runs the operator: `witness` is one or more keys of the subject, `mode` its behaviour with its mistake.
 fn play(witness: &[&str], mode: &str, budgets: &str) -> Option<Soak> {
     play_in(SCENARIO, witness, mode, budgets)
 }
@@ -25,21 +25,21 @@ pub fn play_in(scenario: &str, witness: &[&str], mode: &str, budgets: &str) -> O
     Some(soak_text(&text, &[]))
 }
 
-/// What a run must say.
+/// The expected result of a run.
 #[derive(Clone, Copy)]
 enum Says {
     Passes,
     /// This budget alone is broken.
     Breaks(&'static str),
-    /// This budget alone is undecided, because the witness does not tell.
+    /// This budget alone is undecided, because the witness cannot observe it.
     CannotTell(&'static str),
 }
 use Says::{Breaks, CannotTell, Passes};
 
-/// A run: what proves, what the operator does, the budgets, and what the run must say.
+/// A run: the witness, the operator's mode, the budgets, and the expected result.
 type Case<'a> = (&'a [&'a str], &'a str, &'a str, Says);
 
-/// Plays them side by side, because each is mostly waiting.
+/// Plays them side by side, because each mostly waits.
 fn all_say(cases: &[Case]) {
     std::thread::scope(|scope| {
         let played: Vec<_> = cases.iter().map(|case| scope.spawn(|| play(case.0, case.1, case.2))).collect();
@@ -57,7 +57,7 @@ fn all_say(cases: &[Case]) {
                 "{mode}: {}",
                 soak.story()
             );
-            assert!(code != 2 || soak.stdout().contains("does not tell"), "{}", soak.story());
+            assert!(code != 2 || soak.stdout().contains("does not report"), "{}", soak.story());
         }
     });
 }
@@ -73,8 +73,8 @@ fn children_prove_their_parents() {
     ]);
 }
 
-/// Without the version in them children cannot tell of updates; and others than the subject take them: the garbage collector those with an
-/// owner, the end of a namespace all.
+/// Without the version in them children do not show updates. Other clients remove them as well: the garbage collector
+/// those with an owner, the end of a namespace all.
 #[test]
 #[ignore = "slow"]
 fn nightly_children_tell_no_more_than_they_show() {
@@ -92,15 +92,16 @@ fn nightly_children_tell_no_more_than_they_show() {
     ]);
 }
 
-/// From 2 s on every event comes eight seconds late, and objects go meanwhile: whoever handles each when it comes, and lets go what was asked to
-/// go, has missed nothing and is late with nothing, whichever witness tells it. Whoever overlooks some has.
+/// From 2 s on every event comes eight seconds late, and objects are deleted meanwhile. An operator that handles each
+/// event when it comes, and releases objects on request, has missed nothing and is late with nothing, for every
+/// witness. An operator that overlooks some has missed them.
 const WITHHELD: &str = "phases: {warmUp: 1s, steady: 16s, drain: 9s}\nfaults:\n  - {name: event-delayed, at: 2s, resource: packages, delay: 8s}\n";
 
 const STATUS: [&str; 1] = ["{kind: status, annotation: example.com/seen}"];
 const CHILDREN: [&str; 2] = ["{kind: children}", OWNER];
 const FINALIZER: [&str; 1] = ["{kind: finalizer, name: example.com/cleanup}"];
 
-/// Plays them side by side: what proves, what the operator does, the budgets, and those that must be broken.
+/// Plays them side by side: the witness, the operator's mode, the budgets, and those that must be broken.
 fn all_withheld(cases: &[(&[&str], &str, &str, &[&str])]) {
     let scenario = SCENARIO.replace("phases: {warmUp: 1s, steady: 8s, drain: 7s}\n", WITHHELD);
     assert!(scenario.contains("event-delayed"));
@@ -170,7 +171,7 @@ fn log_lines_of_a_library_name_objects() {
     let witness = ["{kind: log, preset: controller-runtime, of: Package}"];
     all_say(&[
         (&witness, "log", "{unseen: 0}", Passes),
-        // Judged without being asked for: nothing else is left to be judged.
+        // This is judged by default, because no other budget can be judged.
         (&witness, "log no-create", "{}", Breaks("events.unseen")),
         (&witness, "log", "{missed: 0}", CannotTell("events.missed")),
     ]);

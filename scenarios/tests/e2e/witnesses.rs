@@ -1,4 +1,5 @@
-//! Every kind of witness carries what a subject saw, and subjects that are not our service are judged by the same ledger.
+//! Every kind of witness carries a subject's observations, and subjects other than our service are judged by the same
+//! ledger.
 
 use crate::support::{Soak, has_python, program, soak_text};
 
@@ -11,7 +12,7 @@ fn python() -> Option<String> {
     has_python().then(|| format!("[python3, {SUBJECTS}/watcher.py]"))
 }
 
-/// Both examples to copy from, through each kind of trouble.
+/// Both examples to copy, through each kind of trouble.
 #[test]
 #[ignore = "slow"]
 fn the_example_watchers_pass() {
@@ -30,7 +31,7 @@ fn the_example_watchers_pass() {
     });
 }
 
-/// A clean program must not run under the name of a bug: a pass would be a lie.
+/// A clean program must not run under the name of a bug: a pass would be false.
 #[test]
 #[ignore = "slow"]
 fn a_clean_program_refuses_a_plant() {
@@ -51,7 +52,7 @@ fn chatty(lines: &[&str], keys: &str) -> Option<Soak> {
     ))
 }
 
-/// What a watch says that is about no object proves nothing, and is no mistake.
+/// Watch events without an object prove nothing, and are no mistake.
 #[test]
 #[ignore = "slow"]
 fn bookmarks_and_errors_may_be_posted_as_they_come() {
@@ -61,7 +62,7 @@ fn bookmarks_and_errors_may_be_posted_as_they_come() {
     assert_eq!(soak.code(), Some(0), "{}", soak.story());
 }
 
-/// One line that cannot be read: who tolerates none is told which, who tolerates ten is told too, and passes.
+/// With one unreadable line, a run that tolerates none names it; a run that tolerates ten names it too, and passes.
 #[test]
 #[ignore = "slow"]
 fn a_line_that_cannot_be_read_is_shown_with_its_number() {
@@ -82,7 +83,7 @@ fn a_line_that_cannot_be_read_is_shown_with_its_number() {
 #[ignore = "slow"]
 fn log_lines_prove_what_was_seen() {
     let Some(command) = python() else { return };
-    // The watcher prints its lines instead of posting them: two of its methods replaced from outside.
+    // The watcher prints its lines instead of posting them: two of its methods are replaced from outside.
     let shim = "import os,runpy,sys; os.environ['LONGHAUL_WITNESS_URL']='http://127.0.0.1:9'; \
                 m=runpy.run_path(sys.argv[1]); w=m['Watcher']; \
                 w.post=lambda s: (print('\\\\n'.join(s.lines),flush=True) if s.lines else None, s.lines.clear()); w().run()";
@@ -102,11 +103,12 @@ fn status_writes_prove_what_was_seen() {
         .replace("{missed: 0, ghost: 0, regressed: 0, heal: 15s}", "{missed: 0}");
     let soak = soak_text(&text, &["--service", service.to_str().unwrap()]);
     assert_eq!(soak.code(), Some(0), "{}", soak.story());
-    let note = "events.ghost, events.regressed, events.phantom, events.resurrected, events.identitySwap were not judged: the witness `status` does not tell deletions";
+    let note = "events.ghost, events.regressed, events.phantom, events.resurrected, events.identitySwap were not judged: the witness \
+        `status` does not report deletions";
     assert!(soak.stdout().contains(note), "{}", soak.story());
 }
 
-/// The status witness is no rubber stamp: a field that nobody writes proves nothing.
+/// A field that is never written proves nothing to the status witness.
 #[test]
 #[ignore = "slow"]
 fn a_status_that_nobody_writes_proves_nothing() {

@@ -1,4 +1,4 @@
-//! Several processes send one plan: their numbers add up, and a worker that dies or talks nonsense spoils the run.
+//! Several processes send one plan: their numbers add up, and a worker that dies or sends nonsense spoils the run.
 
 use std::io::Write as _;
 use std::process::{Child, Stdio};
@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::support::{Soak, itself, longhaul, program, rows, sends, soak_text, story};
 use crate::webhook::{Habit, Webhook};
 
-/// A busy machine may take long to start processes; a test that waits longer has found a hang.
+/// A busy machine may take long to start processes; after this time a test has found a hang.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 pub fn start(webhook: &Webhook, arguments: &[&str]) -> Child {
@@ -51,7 +51,7 @@ fn shares_add_up_to_the_plan() {
     assert_eq!(report["numbers"]["response"]["count"], 300);
     assert_eq!(report["numbers"]["lateness"]["count"], 300);
     assert_eq!(webhook.reviews(), 301, "one more for the probe");
-    // Of sixty slow calls, the longest ten of all, each with its phases.
+    // Of sixty slow calls, these are the longest ten of all, each with its phases.
     let slowest = report["numbers"]["slowest"].as_array().unwrap();
     let us = |slow: &Value, key: &str| slow[key].as_u64().unwrap();
     let responses: Vec<u64> = slowest.iter().map(|slow| us(slow, "responseUs")).collect();
@@ -78,7 +78,7 @@ fn shares_add_up_to_the_plan() {
 fn a_killed_worker_makes_the_run_invalid_and_nobody_stays() {
     let webhook = Webhook::start(Habit::Allow);
     let child = start(&webhook, &["--rate", "50/s", "--for", "10m", "--workers", "2"]);
-    // Both have told of their first second.
+    // Both have reported their first second.
     until("load", || webhook.reviews() > 150);
     let workers = workers(child.id());
     assert_eq!(workers.len(), 2);
@@ -107,7 +107,7 @@ fn no_worker_outlives_a_killed_coordinator() {
     }
 }
 
-/// Not there, or dead and not yet waited for by whoever inherited it.
+/// Whether a process does not exist, or is a zombie.
 fn gone(pid: Pid) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
     stat.is_empty() || stat.contains(") Z ")
@@ -150,7 +150,7 @@ fn a_worker_refuses_what_it_does_not_know() {
     assert!(said("").starts_with(r#"{"hello":{"protocol":"longhaul-worker/4""#));
 }
 
-/// A worker of the program under test behind a command that only passes its stdin and stdout on, as `ssh` does.
+/// A command that forwards stdin and stdout of a worker of the tested program, as `ssh` does.
 fn elsewhere() -> String {
     format!("cat | sh -c '{} worker' | cat", itself().display())
 }
@@ -170,7 +170,7 @@ fn workers_behind_commands_do_the_same() {
 #[ignore = "slow"]
 fn a_worker_lost_behind_a_command_makes_the_run_invalid() {
     let webhook = Webhook::start(Habit::Allow);
-    // It passes the third interval on, then is gone.
+    // It forwards the third interval, then is gone.
     let lost = format!("{} worker | sed -u '/\"number\":2,/q'", itself().display());
     let output = start(&webhook, &["--rate", "50/s", "--for", "10m", "--workers", "1", "--worker", &lost])
         .wait_with_output()
@@ -182,7 +182,47 @@ fn a_worker_lost_behind_a_command_makes_the_run_invalid() {
     assert!(report["numbers"]["sent"].as_u64().unwrap() > 0, "what was measured until then is told");
 }
 
-/// Workers of the test, written from the description of the protocol: each says its lines, one after each order.
+/// A worker that measures honestly, between pipes that change what it says: whatever that is, it is refused by its name, and the coordinator
+/// neither hangs nor grows.
+#[test]
+#[ignore = "slow"]
+fn a_worker_that_lies_makes_the_run_invalid() {
+    let webhook = Webhook::start(Habit::Allow);
+    // The head of a histogram with 4 GiB of counters, which do not follow.
+    let head = [0x1c84_9313_u32, u32::MAX, 0, 3, 0, 1, 0, 120_000_000, 0x3ff0_0000, 0];
+    let head = head.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<_>>();
+    let histogram = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, head);
+    let sed = |script: &str| format!("sed -u -e '{script}'");
+    let entries = r#""a","#.repeat(1000);
+    for (change, why) in [
+        (sed("s/\"number\":1,/\"number\":9,/"), "delivered interval 9 where 1 is next"),
+        (sed("s/^.*\"number\":1,.*$/noise/"), "wrote `noise`, which is no line of the protocol"),
+        (
+            sed(&format!("s|\"service\":\"[^\"]*\"|\"service\":\"{histogram}\"|")),
+            "the histogram `service` says that 4294967295 bytes follow its head",
+        ),
+        (sed("s/\"endMs\":[0-9]*/\"endMs\":18446744073709551615/"), "ms to 18446744073709551615 ms"),
+        (sed(&format!("s/\"examples\":\\[\\]/\"examples\":[{entries}\"a\"]/")), "a list of at most 64 entries"),
+        (sed("s/^{\"end\".*$/{\"end\":{\"intervals\":1000}}/"), "ended after 1000 intervals but delivered"),
+        (
+            r#"{ n=0; while IFS= read -r line; do case "$line" in *'"interval":'*) last=$line; n=$((n + 1)) ;; *'"end":'*) while :; do printf "%s\\n" "$last" | sed "s/\"number\":[0-9]*/\"number\":$n/"; n=$((n + 1)); done ;; esac; printf "%s\\n" "$line"; done; }"#
+                .to_owned(),
+            "intervals of the longest run, and does not end",
+        ),
+    ] {
+        let liar = format!("{} worker | {change}", itself().display());
+        let began = Instant::now();
+        let output =
+            start(&webhook, &["--rate", "50/s", "--for", "3s", "--worker", &liar]).wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(3), "{change}: {}", story(&output));
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let text = report["findings"][0]["text"].as_str().unwrap();
+        assert!(text.contains("worker 0 (/") && text.contains(why), "{change}: {text}");
+        assert!(began.elapsed() < PATIENCE, "{change}: {:?}", began.elapsed());
+    }
+}
+
+/// Workers of the test, written from the description of the protocol: each sends its lines, one after each order.
 #[test]
 fn other_versions_and_nonsense_are_refused() {
     let webhook = Webhook::start(Habit::Allow);
@@ -206,7 +246,7 @@ fn other_versions_and_nonsense_are_refused() {
     let error = said(&[hello, r#"{"error":{"message":"no descriptors left"}}"#]);
     assert!(error.contains("no descriptors left"), "{error}");
     let order = said(&[hello, r#"{"end":{"intervals":0}}"#]);
-    assert!(order.contains("where `ready` is next"), "{order}");
+    assert!(order.contains("instead of `ready`"), "{order}");
     let long = refused("head -c 4194400 /dev/zero");
     assert!(long.contains("a line of more than 4194304 bytes"), "{long}");
     let none = refused("exit 255");
@@ -225,7 +265,7 @@ fn sent(soak: &Soak) -> u64 {
     rows(&soak.record(), "intervals.jsonl").iter().filter_map(|row| row["admission"]["sent"].as_u64()).sum()
 }
 
-/// Workers send the plan of a scenario: the same load, every answer judged.
+/// Workers send the plan of a scenario: the same load, and every answer is judged.
 #[test]
 #[ignore = "slow"]
 fn workers_send_the_load_of_a_scenario() {
@@ -241,7 +281,7 @@ fn workers_send_the_load_of_a_scenario() {
     assert!(!fingerprint(&manifest).is_null(), "{manifest}");
 }
 
-/// They know what is right for each image.
+/// Workers know the right decision for each image.
 #[test]
 #[ignore = "slow"]
 fn a_wrong_verdict_is_seen_by_workers() {
@@ -249,7 +289,7 @@ fn a_wrong_verdict_is_seen_by_workers() {
     soak.fails_by(&["admission.wrongVerdicts"]);
 }
 
-/// What a worker had to send nobody sends when it is gone: the run is over, and counts for nothing.
+/// The share of a lost worker is never sent: the run is over, and is invalid.
 #[test]
 #[ignore = "slow"]
 fn a_run_whose_worker_is_killed_is_invalid() {

@@ -1,4 +1,5 @@
-//! Workloads become ready where the scenario says so: an operator that waits for its Deployments says `Ready` then, and waits for ever without.
+//! Workloads become ready if the scenario sets it: an operator that waits for its Deployments then reports `Ready`, and
+//! without it waits for ever.
 
 use crate::support::{Soak, has_python, soak_text};
 
@@ -32,7 +33,7 @@ fn play(mode: &str, plane: &str, faults: &str) -> Option<Soak> {
     Some(soak_text(&text.replace("WORKLOADS", plane).replace("FAULTS", faults), &[]))
 }
 
-/// Plays both side by side, because each is mostly waiting.
+/// Plays both side by side, because each mostly waits.
 fn both(one: [&str; 3], other: [&str; 3]) -> Option<(Soak, Soak)> {
     let play = |[mode, plane, faults]: [&str; 3]| play(mode, plane, faults);
     let (one, other) = std::thread::scope(|scope| {
@@ -55,7 +56,7 @@ fn an_operator_that_waits_for_a_deployment_is_done_with_the_key_and_waits_withou
     assert!(without.stdout().contains(" 0 observed"), "it says nothing, because it waits: {}", without.story());
 }
 
-/// Each fault shows the operator that cannot wait, and the one that can passes.
+/// Each fault shows the operator that cannot wait, and the operator that can passes.
 #[test]
 #[ignore = "slow"]
 fn nightly_an_operator_that_cannot_wait_is_found_by_workloads_that_are_not_ready() {

@@ -1,4 +1,4 @@
-//! The inside of the crate as benchmarks need it. Not part of the API.
+//! The parts of the crate that benchmarks call. Not part of the API.
 
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -37,7 +37,7 @@ impl Source for Everything {
     }
 }
 
-/// A validator to whom every image is signed.
+/// A validator for which every image is signed.
 #[cfg(feature = "verify")]
 struct Everybody;
 
@@ -57,11 +57,11 @@ impl Validator for Everybody {
     }
 }
 
-/// A webhook whose cache is warm once it has been asked.
+/// A webhook whose cache is warm after its first call.
 pub struct Webhook(Arc<Endpoint>, Arc<Peer>);
 
 impl Webhook {
-    /// With the defaults of the configuration.
+    /// A webhook with the default configuration.
     pub fn new() -> Self {
         let text = "admission: {listen: 127.0.0.1:0, certificate: none, key: none}";
         let config = Config::parse(text, Path::new("bench.yaml")).expect("the text is a configuration");
@@ -80,7 +80,7 @@ impl Webhook {
         )
     }
 
-    /// The same, with a rule under which every image must be signed, and is.
+    /// Like [`Self::new`], with a rule that demands signatures, which every image has.
     #[cfg(feature = "verify")]
     pub fn verifying() -> Self {
         let text = "{admission: {listen: 127.0.0.1:0, certificate: none, key: none}, validators: [{name: default, type: cosign, \
@@ -103,8 +103,8 @@ impl Webhook {
         Self(Arc::new(Endpoint::new(settings, Current::new(pipeline), Arc::clone(Share::default().reviews()))), peer)
     }
 
-    /// Answers one review, as from a connection that has read it. Boxed, as the role's handler is: so its code is compiled with that
-    /// of the role, not with the benchmark's.
+    /// Answers one review, as from a connection that has read it. Boxed, as the role's handler is, so that its code is
+    /// compiled with the role and not with the benchmark.
     pub fn answer(&self, review: Bytes) -> BoxFuture<'_, Response<Full<Bytes>>> {
         let request = Request::post("/mutate?timeout=10s")
             .header(header::CONTENT_TYPE, "application/json")
@@ -125,10 +125,8 @@ impl Default for Webhook {
     }
 }
 
-/// The images of an object, found.
 pub struct Sites(Vec<Site>);
 
-/// Finds the images of `object`.
 pub fn walk(object: &str) -> Sites {
     let mut sites = Vec::new();
     walk::walk(object, &mut |seen| {
@@ -144,7 +142,7 @@ pub fn patch(sites: &Sites) -> Option<String> {
     patch::replace(&sites.0, |_| Some(DIGEST))
 }
 
-/// A Pod with so many containers as an API server has filled it in.
+/// A Pod with this many containers, in the form in which an API server stores it.
 pub fn pod(images: usize) -> Value {
     let containers: Vec<Value> = (0..images)
         .map(|i| {

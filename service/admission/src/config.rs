@@ -1,12 +1,11 @@
 //! The configuration of admission: the listener, the policy and its validators.
 //!
-//! Owns these keys, their defaults and their reasons. It opens no file but the policies that the file names; certificates and keys are
-//! read by whoever uses them.
+//! This module owns these keys, their defaults and their reasons. Of the files named in the configuration it opens only
+//! policies; the users of certificates and keys open those.
 
 mod admission;
 mod documents;
 mod environment;
-mod own;
 mod policy;
 mod registration;
 mod validators;
@@ -21,7 +20,6 @@ pub use service_core::kube::Transport;
 pub use service_registry::config::{MAX_CONCURRENT, Resolve};
 
 pub use admission::Admission;
-pub use own::OwnCertificates;
 use policy::RawPolicy;
 #[cfg(feature = "verify")]
 pub use policy::demanded;
@@ -30,12 +28,12 @@ pub use policy::{
     Rule, Verdicts, With,
 };
 pub use registration::Registration;
+pub use service_own_certificates::OwnCertificates;
 use validators::RawValidator;
 pub use validators::{
     Constraint, Cosign, Form, Kind as ValidatorKind, Provider, Remote, Root, Text, TrustRoot, Validator, Way, files,
 };
 
-/// The sections that admission reads.
 pub const KINDS: &[Kind] = &[kind::<Admission>(), kind::<Resolve>(), kind::<Images>(), kind::<Kubernetes>()];
 
 /// The sections that admission reads, together.
@@ -43,18 +41,15 @@ pub const KINDS: &[Kind] = &[kind::<Admission>(), kind::<Resolve>(), kind::<Imag
 pub struct Config {
     /// The webhook listener; absent when this process has none.
     pub admission: Option<Admission>,
-    /// How images are resolved.
     pub resolve: Resolve,
-    /// The judges of images.
+    /// The validators that judge images.
     pub validators: Vec<Validator>,
-    /// The treatment of images.
     pub policy: Policy,
-    /// Path of a kubeconfig; when absent `$KUBECONFIG`, then the files of a pod.
+    /// Path of a kubeconfig; when absent, `$KUBECONFIG`, then the files of a pod.
     pub kubeconfig: Option<PathBuf>,
 }
 
 impl Config {
-    /// The sections of `file`.
     pub fn of(file: &File) -> Self {
         let Images { validators, policy, .. } = file.of::<Images>().clone();
         Self {
@@ -66,7 +61,7 @@ impl Config {
         }
     }
 
-    /// What is said of the validators of signatures that no rule asks, a sentence each.
+    /// Notes on the validators of signatures that no rule uses, one sentence each.
     pub fn unasked(&self) -> Vec<String> {
         let asked = |index: usize| self.policy.rules.iter().any(|rule| rule.validator == Some(index));
         let unasked = self.validators.iter().enumerate().filter(|(index, validator)| {
@@ -88,14 +83,13 @@ impl Config {
     }
 }
 
-/// The sections `validators` and `policy`: who is asked about which image, and what is done with it.
+/// The sections `validators` and `policy`: the validator of each image, and the action on its result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Images {
-    /// The judges of images.
+    /// The validators that judge images.
     pub validators: Vec<Validator>,
-    /// The treatment of images.
     pub policy: Policy,
-    /// Files and folders that hold policies of their own, and the files of these folders.
+    /// Files and folders with separate policies, and the files of these folders.
     pub documents: Vec<PathBuf>,
 }
 
@@ -135,7 +129,6 @@ impl Section for Images {
         environment::overrule(&mut raw.policy, environment)
     }
 
-    /// All of it.
     fn take(&mut self, fresh: &Self) -> Vec<&'static str> {
         let mut new = Vec::new();
         if self.policy != fresh.policy {

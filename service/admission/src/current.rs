@@ -1,6 +1,6 @@
-//! The pipeline that reviews go through now: replaced as a whole when the configuration changes.
+//! The current pipeline of reviews, replaced as a whole when the configuration changes.
 //!
-//! Shared by whoever brings reviews: the webhook's endpoint, and callers inside this process.
+//! Shared by all sources of reviews: the webhook's endpoint, and callers inside this process.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -16,26 +16,24 @@ use super::decide::Hook;
 use super::pipeline::{Full, Pipeline};
 use super::review;
 
-/// The pipeline of now.
 pub struct Current(RwLock<Arc<Pipeline>>);
 
 impl Current {
-    /// Starts with `pipeline`.
     pub fn new(pipeline: Pipeline) -> Arc<Self> {
         Arc::new(Self(RwLock::new(Arc::new(pipeline))))
     }
 
-    /// Lets the reviews that begin from now on go through `pipeline`.
+    /// Sends the reviews that begin from now on through `pipeline`.
     pub fn replace(&self, pipeline: Pipeline) {
         *self.0.write() = Arc::new(pipeline);
     }
 
-    /// The one for a review that begins now; the review keeps it.
+    /// The pipeline for a review that begins now; the review keeps it.
     pub fn pipeline(&self) -> Arc<Pipeline> {
         Arc::clone(&self.0.read())
     }
 
-    /// Answers the `AdmissionReview` in `body` as JSON, at the latest at `deadline`.
+    /// Answers the `AdmissionReview` in `body` as JSON, by `deadline`.
     pub async fn review(&self, hook: Hook, body: &Bytes, deadline: Instant) -> Result<Vec<u8>, Unanswered> {
         let (api_version, ask) = review::parse(body).map_err(|error| Unanswered::Malformed(error.to_string()))?;
         let pipeline = self.pipeline();
@@ -47,10 +45,10 @@ impl Current {
     }
 }
 
-/// Judges single images by whatever is current.
-pub struct Bench(pub Arc<Current>);
+/// Judges single images with the current pipeline.
+pub struct CurrentJudge(pub Arc<Current>);
 
-impl Judge for Bench {
+impl Judge for CurrentJudge {
     fn about(&self) -> About {
         self.0.pipeline().about()
     }
@@ -66,16 +64,15 @@ impl Judge for Bench {
     }
 }
 
-/// A review that has no answer.
+/// Why a review has no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum Unanswered {
-    /// The body is no review.
     #[error("{0}")]
     Malformed(String),
-    /// There is no memory for asking about its images; later there may be.
+    /// There is no memory for looking up its images; later there may be.
     #[error("too many images are asked about at one time")]
     Full,
-    /// The failurePolicy has to decide.
+    /// The webhook's failurePolicy has to decide.
     #[error("{0}")]
     Failed(String),
 }

@@ -1,14 +1,14 @@
-//! The one deadline of a review, from the `timeout` that the API server sends with each call.
+//! The deadline of a review, from the `timeout` that the API server sends with each call.
 //!
-//! Pure: works on durations, the caller adds its clock.
+//! Pure: it works on durations, and the caller adds its clock.
 
 use std::time::Duration;
 
-/// The time of a webhook whose configuration says nothing (Kubernetes: `timeoutSeconds` defaults to 10).
+/// The default of a webhook configuration (Kubernetes: `timeoutSeconds` defaults to 10).
 const DEFAULT: Duration = Duration::from_secs(10);
-/// Kubernetes allows 1 s to 30 s; more is not believed.
+/// Kubernetes allows 1 s to 30 s; longer ones are cut to this.
 const MOST: Duration = Duration::from_secs(30);
-/// Kept back so that the answer arrives before the caller leaves: a tenth, at most this.
+/// Reserve so that the answer arrives before the caller leaves: a tenth, at most this.
 const MARGIN_MAX: Duration = Duration::from_millis(500);
 
 /// Time a review may take, given the query of its URL.
@@ -19,7 +19,7 @@ pub fn budget(query: Option<&str>) -> Duration {
     timeout.saturating_sub((timeout / 10).min(MARGIN_MAX))
 }
 
-/// A duration as Go prints it: `10s`, `1m30s`, `500ms`, `1.5s`.
+/// Parses a duration as Go prints it: `10s`, `1m30s`, `500ms`, `1.5s`.
 fn go_duration(text: &str) -> Option<Duration> {
     let mut rest = text;
     let mut total = Duration::ZERO;

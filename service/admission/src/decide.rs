@@ -1,4 +1,4 @@
-//! The decision: what is known about each image, turned into one answer.
+//! The decision of a review: the outcomes of its images become one answer.
 //!
 //! Pure and deterministic: images are judged in the order of their names, so equal input gives byte-equal answers.
 
@@ -15,7 +15,7 @@ use crate::config::Action;
 use crate::validator::Approval;
 use service_registry::verdicts::{Class, Failure};
 
-/// Bytes of an image in messages and annotations; no right reference to a tag is longer.
+/// Most bytes of an image in messages and annotations; no valid reference to a tag is longer.
 const IMAGE_BYTES_MAX: usize = 400;
 /// Bytes of a cause in messages.
 const CAUSE_BYTES_MAX: usize = 600;
@@ -23,59 +23,54 @@ const CAUSE_BYTES_MAX: usize = 600;
 const WARNING_CHARS_MAX: usize = 120;
 /// Most warnings of one answer: the API server passes on 4 KiB of them.
 const WARNINGS_MAX: usize = 16;
-/// Bytes of an entry of an annotation beside its image: its form, a digest, a rule.
+/// Bytes of an entry of an annotation besides its image: its form, a digest, a rule.
 const ENTRY_BYTES: usize = 160;
 /// Bytes of a signer or a piece of evidence in annotations.
 const PROOF_BYTES_MAX: usize = 300;
 /// Most images in one annotation of the audit log; the others are counted.
 const ANNOTATED_MAX: usize = 32;
 
-/// Which webhook is asked.
+/// The kind of webhook that is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hook {
     /// The webhook that may change the object.
     Mutating,
-    /// The webhook that may only refuse: what the mutating one would have pinned must be pinned.
+    /// The webhook that may only refuse: an image that the mutating one would pin must be pinned already.
     Validating,
 }
 
 /// The known facts of an image that may run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// Its digest.
     pub digest: Arc<str>,
     /// Whether it gets the digest.
     pub pin: bool,
-    /// Its signers, when they were asked for.
+    /// Its signers, if signatures were verified.
     pub approval: Option<Arc<Approval>>,
 }
 
 impl Found {
-    /// An image that gets its digest, whoever signed it.
+    /// An image that gets its digest, whatever its signatures.
     pub fn pinned(digest: Arc<str>) -> Self {
         Self { digest, pin: true, approval: None }
     }
 }
 
-/// The outcome of an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
     /// The facts of the image, or why it may not run.
     pub result: Result<Found, Failure>,
-    /// The rule it is under.
     pub rule: RuleName,
-    /// The course that is taken with it.
     pub course: Course,
-    /// Whether more is asked of it than to have a digest.
+    /// Whether signatures are demanded in addition to a digest.
     pub signed: bool,
 }
 
-/// Courses that can be taken with an image.
+/// The treatment of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Course {
-    /// The image is pinned, or this is done when it has no digest.
+    /// The image is pinned; if it has no digest, this action follows.
     Enforce(Action),
-    /// The image is only reported.
     Detect,
 }
 
@@ -102,7 +97,7 @@ impl Entry<'_> {
             }
         }
         out.push_escaped(r#",\"rule\":"#);
-        // The name that nearly all have is not formatted.
+        // The most frequent name is not formatted each time.
         match self.rule {
             RuleName::BuiltIn => out.push_quoted(BUILT_IN),
             rule => out.push_quoted(&rule.to_string()),
@@ -122,8 +117,8 @@ impl Entry<'_> {
     }
 }
 
-/// Allows with the patch, denies, or leaves it to the webhook's `failurePolicy`. The strongest action of a failing image counts, a
-/// denial before an error, and the message names *all* images that failed.
+/// Allows with the patch, denies, or leaves the decision to the webhook's `failurePolicy`. The strongest action of a
+/// failing image decides, a denial before an error, and the message names *all* images that failed.
 pub fn decide(hook: Hook, sites: &[Site], outcomes: &Outcomes<'_>) -> Decision {
     let failed: Vec<_> =
         outcomes.iter().filter_map(|(image, outcome)| Some((image, outcome, failing(outcome)?))).collect();
@@ -143,11 +138,11 @@ pub fn decide(hook: Hook, sites: &[Site], outcomes: &Outcomes<'_>) -> Decision {
             } else {
                 ("1 image has no digest", "images have no digest")
             };
-            parts.push(said(failed.len(), one, many, lines));
+            parts.push(listing(failed.len(), one, many, lines));
         }
         if !unpinned.is_empty() {
             let lines = unpinned.iter().map(|(image, digest)| format!("{0}: write {0}@{digest}", shown(image)));
-            parts.push(said(unpinned.len(), "1 image is not pinned", "images are not pinned", lines));
+            parts.push(listing(unpinned.len(), "1 image is not pinned", "images are not pinned", lines));
         }
         parts.join(". ")
     };
@@ -169,12 +164,12 @@ pub fn decide(hook: Hook, sites: &[Site], outcomes: &Outcomes<'_>) -> Decision {
     Decision::Allow { notes: notes(hook, sites, outcomes), patch }
 }
 
-/// Images that are let in although they failed, with the class.
+/// The classes of images that are admitted although they failed.
 pub fn let_in(outcomes: &Outcomes<'_>) -> impl Iterator<Item = Class> {
     outcomes.values().filter_map(|outcome| outcome.result.as_ref().err()).map(|failure| failure.class)
 }
 
-/// Why an image fails and what that does, when it fails and is not only reported.
+/// The failure and its action, if the image fails and is not only reported.
 fn failing(outcome: &Outcome) -> Option<(&Failure, Action)> {
     match outcome.course {
         Course::Enforce(action) => Some((outcome.result.as_ref().err()?, action)),
@@ -182,7 +177,6 @@ fn failing(outcome: &Outcome) -> Option<(&Failure, Action)> {
     }
 }
 
-/// The digest to pin an image to.
 fn found(outcome: &Outcome) -> Option<&str> {
     let found = outcome.result.as_ref().ok().filter(|found| found.pin)?;
     matches!(outcome.course, Course::Enforce(_)).then_some(&*found.digest)
@@ -218,7 +212,7 @@ fn notes(hook: Hook, sites: &[Site], outcomes: &Outcomes<'_>) -> Notes {
             }
         };
         if notes.warnings.len() < WARNINGS_MAX {
-            // Every part of the end is ours and ASCII, so the rest of the line is the image's.
+            // Every part of the end is ours and ASCII, so the rest of the line is for the image.
             let image = printable(image, WARNING_CHARS_MAX.saturating_sub(warning.len()));
             notes.warnings.push(image.into_owned() + &warning);
         }
@@ -243,7 +237,7 @@ fn entry<'a>(image: &'a str, outcome: &'a Outcome, class: Option<Class>) -> Entr
     }
 }
 
-/// The clause that says what is wrong with an image.
+/// The clause that describes the failure of an image.
 fn fails(outcome: &Outcome) -> &'static str {
     if outcome.signed { "may not run" } else { "has no digest" }
 }
@@ -284,7 +278,7 @@ fn shown(image: &str) -> Cow<'_, str> {
     printable(image, IMAGE_BYTES_MAX)
 }
 
-fn said(count: usize, one: &str, many: &str, lines: impl Iterator<Item = String>) -> String {
+fn listing(count: usize, one: &str, many: &str, lines: impl Iterator<Item = String>) -> String {
     let lines = lines.collect::<Vec<_>>().join("; ");
     if count == 1 { format!("{one}: {lines}") } else { format!("{count} {many}: {lines}") }
 }

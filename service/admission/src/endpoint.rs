@@ -1,6 +1,6 @@
 //! The webhook's HTTP side: method, path, content type, size, deadline, shedding.
 //!
-//! Owns every limit that protects the process from its callers. What a review means is the pipeline's business.
+//! This module owns every limit that protects the process from its callers. The pipeline interprets reviews.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,18 +16,17 @@ use tokio::time::Instant;
 use super::current::{Current, Unanswered};
 use super::deadline;
 use super::decide::Hook;
-use super::load::{Load, Place};
+use super::load::{Load, Slot};
 use super::metrics::Metrics;
 use super::resolver::DEFECT;
 use crate::config;
 use service_core::edge::{Answer, Broken, Calls, Entered, Peer};
-use service_core::share::{Held, ReviewMemory, Stop};
+use service_core::share::{BodyMemory, ReviewMemory, Stop};
 use service_registry::verdicts::Class;
 
 /// Seconds after which a shed caller may come again.
 const RETRY_AFTER_S: &str = "1";
 
-/// The webhook.
 pub struct Endpoint {
     current: Arc<Current>,
     metrics: Arc<Metrics>,
@@ -35,16 +34,16 @@ pub struct Endpoint {
     slots_per_peer: usize,
     memory: Arc<ReviewMemory>,
     body_max: usize,
-    /// The key that the limit of a body's size is of.
+    /// The configuration key of the body limit.
     body_key: &'static str,
 }
 
-/// A request that gets no review: status and text.
+/// The status and text for a request that gets no review.
 #[derive(Debug)]
 pub struct Refusal(StatusCode, String);
 
 impl Endpoint {
-    /// A webhook over `current` with the limits of `settings`, whose reviews hold no more than `memory`.
+    /// A webhook over `current` with the limits of `settings`; its reviews hold at most `memory`.
     pub fn new(settings: &config::Admission, current: Arc<Current>, memory: Arc<ReviewMemory>) -> Self {
         let (asked, fits) = (settings.max_body_bytes, memory.body_max());
         let body_key = if asked <= fits { "admission.maxBodyBytes" } else { "admission.maxHeldBytes" };
@@ -59,7 +58,7 @@ impl Endpoint {
         }
     }
 
-    /// How many reviews are in work.
+    /// The number of reviews in work.
     pub fn load(&self) -> &Arc<Load> {
         &self.load
     }
@@ -83,9 +82,9 @@ fn busy() -> Refusal {
 
 impl Calls for Endpoint {
     type Call = Arc<Peer>;
-    type Place<'a> = (Place<'a>, Entered<'a>);
-    type Asked<'a> = Hook;
-    type Held<'a> = (Bytes, Held<'a>);
+    type Permit<'a> = (Slot<'a>, Entered<'a>);
+    type Target<'a> = Hook;
+    type Body<'a> = (Bytes, BodyMemory<'a>);
     type Refusal = Refusal;
 
     fn in_flight(&self) -> &Gauge {
@@ -100,21 +99,21 @@ impl Calls for Endpoint {
         deadline::budget(head.uri.query())
     }
 
-    fn asked(&self, _: &mut Arc<Peer>, head: &Head) -> Result<Hook, Refusal> {
+    fn target(&self, _: &mut Arc<Peer>, head: &Head) -> Result<Hook, Refusal> {
         check_head(head)
     }
 
-    fn enter<'a>(&'a self, peer: &'a Arc<Peer>) -> Result<Self::Place<'a>, Refusal> {
+    fn enter<'a>(&'a self, peer: &'a Arc<Peer>) -> Result<Self::Permit<'a>, Refusal> {
         self.load.enter().zip(peer.enter(self.slots_per_peer)).ok_or_else(busy)
     }
 
     async fn read<'a, B: Body<Data = Bytes, Error: Broken> + Send + Unpin>(
         &'a self,
         peer: &'a Self::Call,
-        _: (&Self::Asked<'_>, &Head),
+        _: (&Self::Target<'_>, &Head),
         body: &mut B,
         deadline: Instant,
-    ) -> Result<Self::Held<'a>, Refusal> {
+    ) -> Result<Self::Body<'a>, Refusal> {
         let mut held = self.memory.hold(peer, self.body_max);
         let body = held.read(body, deadline).await.map_err(|stop| self.stopped(stop))?;
         Ok((body, held))
@@ -123,15 +122,15 @@ impl Calls for Endpoint {
     async fn answer(
         &self,
         _: &Self::Call,
-        (hook, _): (Self::Asked<'_>, &Head),
-        (body, _held): Self::Held<'_>,
+        (hook, _): (Self::Target<'_>, &Head),
+        (body, _held): Self::Body<'_>,
         deadline: Instant,
     ) -> Result<Answer, Refusal> {
         let mut response = match self.current.review(hook, &body, deadline).await {
             Ok(answer) => Response::new(Full::from(answer)),
             Err(Unanswered::Full) => return Err(busy()),
             Err(Unanswered::Malformed(text)) => return Err(Refusal(StatusCode::BAD_REQUEST, text)),
-            // Not a refusal: the review was counted by its outcome.
+            // This is no refusal: the review was counted by its outcome.
             Err(Unanswered::Failed(text)) => return Ok(refusal(StatusCode::INTERNAL_SERVER_ERROR, text)),
         };
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));

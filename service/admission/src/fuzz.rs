@@ -1,12 +1,12 @@
-//! The part of admission that the fuzz targets call.
+//! The functions of admission that the fuzz targets call.
 //!
-//! Owns no logic: it turns the room's own functions into such as take and give text.
+//! No logic: this module wraps the crate's own functions so that they take and return text.
 
 use super::walk;
 
 pub use super::review::{Decision, answer, parse};
 
-/// Pointer and text of every image of an object; nothing of one that cannot be examined.
+/// Pointer and text of every image of an object; empty if the object cannot be examined.
 pub fn images(object: &str) -> Vec<(String, String)> {
     let mut images = Vec::new();
     let walked = walk::walk(object, &mut |seen| {

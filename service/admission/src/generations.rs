@@ -1,6 +1,6 @@
-//! Admission's parts that a new configuration replaces, and what outlives them.
+//! The parts of admission that a new configuration replaces, and the parts that outlive it.
 //!
-//! A review goes through the generation that it began with, to its end. Nothing is replaced before everything could be made.
+//! A review uses its first generation to its end. No part is replaced before all parts of the new generation exist.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -26,17 +26,17 @@ use crate::policy::Policy;
 use crate::resolver::Resolver;
 use crate::validator::{Approvals, Memory, Metrics as ValidationMetrics, Validators};
 
-/// Admission's parts that a new configuration replaces; whoever brings reviews shares them.
+/// The parts of admission that a new configuration replaces; all sources of reviews share them.
 pub struct Generations {
     current: Arc<Current>,
     client: Client,
-    /// Verdicts of validators; they outlive rules and keys, because what it knows is known for these alone.
+    /// Verdicts of validators. They outlive rules and keys, because each entry is valid only for its own rule and key.
     approvals: Arc<Approvals>,
     memory: Memory,
-    /// The memory that everything from outside may hold.
+    /// The memory that outsiders may hold.
     share: Arc<Share>,
     alerts: Option<Arc<dyn AlertSink>>,
-    /// What other processes have found.
+    /// Values shared by the processes of the service.
     known: Option<Arc<dyn Knowledge>>,
     /// The source of owners; made at first need.
     owners: Option<Arc<Owners>>,
@@ -45,18 +45,17 @@ pub struct Generations {
     registry_metrics: Arc<RegistryMetrics>,
 }
 
-/// The client of registries, and what it knows.
+/// The client of registries, and its knowledge about them.
 struct Client {
     registry: Arc<Registry>,
     resolver: Arc<Resolver>,
-    /// The API server, when anything of it is read.
+    /// The API server, if any part reads from it.
     cluster: Option<Arc<kube::Client>>,
-    /// Follow the files of the two clients.
+    /// Tasks that follow the files of the two clients.
     _followers: JoinSet<()>,
 }
 
 impl Generations {
-    /// The admission of `config`.
     pub fn new(config: &Config, start: &mut Start<'_>) -> anyhow::Result<Self> {
         let registry: &mut MetricsRegistry = start.metrics;
         let (metrics, registry_metrics) = (AdmissionMetrics::register(registry), RegistryMetrics::register(registry));
@@ -88,7 +87,7 @@ impl Generations {
         })
     }
 
-    /// A source of answers where no process listens: nobody reads its numbers.
+    /// A pipeline for processes without a listener; its metrics are not served.
     pub fn alone(config: &Config) -> anyhow::Result<Arc<Current>> {
         let mut registry = MetricsRegistry::default();
         let (metrics, asked) = (AdmissionMetrics::register(&mut registry), RegistryMetrics::register(&mut registry));
@@ -107,16 +106,16 @@ impl Generations {
         &self.current
     }
 
-    /// The memory that everything from outside may hold.
+    /// The memory that outsiders may hold.
     pub fn share(&self) -> &Arc<Share> {
         &self.share
     }
 
-    /// Changes to `fresh`; clients stay with all that they know when their settings do.
+    /// Changes to `fresh`; clients keep their knowledge if their settings stay the same.
     pub fn change(&mut self, running: &Config, fresh: &Config) -> anyhow::Result<()> {
         let asks_cluster = |config: &Config| config.policy.child_approval || config.resolve.keychain.pull_secrets;
         let same_clients = running.resolve == fresh.resolve && asks_cluster(running) == asks_cluster(fresh);
-        // Nothing is replaced before everything could be made: a key that cannot be read leaves all as it was.
+        // Nothing is replaced before all parts are made: after an unreadable key everything stays as it was.
         let made = if same_clients {
             None
         } else {
@@ -136,7 +135,7 @@ impl Generations {
         let parts =
             Parts { client, approvals: &approvals, memory: &self.memory, share: &self.share, owners: owners.as_ref() };
         let pipeline = pipeline(fresh, &parts, &self.metrics)?.telling(self.alerts.clone());
-        // The followers of a client before end with it; reviews that began with it keep it as it is.
+        // The followers of the former client end with it; reviews that began with it keep it as it is.
         if let Some(made) = made {
             self.client = made;
         }

@@ -1,20 +1,21 @@
-//! A cursor over JSON text that skips what nobody reads by its structure: it looks for quotes and brackets, 64 bytes at a time.
+//! A cursor over JSON text that skips unread parts by their structure: it searches for quotes and brackets, 64 bytes at
+//! a time.
 //!
-//! Pure. What is read (keys on the way and the values behind them) is held to the grammar. What is skipped must have closed
-//! strings and as many closing as opening brackets, and nothing else is said about it: the API server has parsed and written it
-//! (decision 022). Nothing here recurses, so depth costs no stack.
+//! Pure. The parts that are read (keys on the way and the values behind them) must follow the grammar. Skipped parts
+//! must have closed strings and as many closing as opening brackets; they are not checked further, because the API
+//! server has parsed and written them (decision 022). Nothing here recurses, so depth costs no stack.
 
 mod bits;
 mod piece;
 
 use std::borrow::Cow;
 
-/// Shows `each` place in `text` that a JSON string must escape.
+/// Calls `each` with every place in `text` that a JSON string must escape.
 pub fn specials(text: &str, each: impl FnMut(usize)) {
     bits::specials(text.as_bytes(), each);
 }
 
-/// Whether a JSON string must escape anything of `text`.
+/// Whether a JSON string must escape any part of `text`.
 pub fn needs_escape(text: &str) -> bool {
     bits::special(text.as_bytes()).is_some()
 }
@@ -24,21 +25,20 @@ pub fn needs_escape(text: &str) -> bool {
 #[error("not JSON at byte {0}")]
 pub struct Error(pub usize);
 
-/// A place in a text.
 #[derive(Debug)]
 pub struct Cursor<'a> {
     text: &'a str,
     at: usize,
 }
 
-/// How far an object or array is read.
+/// How far an object or array has been read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Inside {
     first: bool,
 }
 
 impl<'a> Cursor<'a> {
-    /// The beginning of `text`.
+    /// A cursor at the beginning of `text`.
     pub fn new(text: &'a str) -> Self {
         Self { text, at: 0 }
     }
@@ -55,18 +55,18 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Where the next token begins.
+    /// The start of the next token.
     pub fn position(&mut self) -> usize {
         self.peek();
         self.at
     }
 
-    /// The text from `from`, which was a [`Self::position`], to here.
+    /// The text from `from`, an earlier [`Self::position`], to here.
     pub fn since(&self, from: usize) -> Option<&'a str> {
         self.text.get(from..self.at)
     }
 
-    /// Nothing but space is left.
+    /// Checks that only white space is left.
     pub fn end(&mut self) -> Result<(), Error> {
         if self.peek().is_none() { Ok(()) } else { Err(Error(self.at)) }
     }
@@ -77,7 +77,7 @@ impl<'a> Cursor<'a> {
         Ok(Inside { first: true })
     }
 
-    /// The next key of an object, and the cursor before its value; `None` behind the object.
+    /// The next key of an object, with the cursor before its value; `None` after the last one.
     #[inline]
     pub fn key(&mut self, inside: &mut Inside) -> Result<Option<Cow<'a, str>>, Error> {
         if !self.more(inside, b'}')? {
@@ -88,7 +88,7 @@ impl<'a> Cursor<'a> {
         Ok(Some(key))
     }
 
-    /// Whether the cursor is before another item of an array; else it is behind the array.
+    /// Whether the cursor is before another item of an array; otherwise it is after the array.
     pub fn item(&mut self, inside: &mut Inside) -> Result<bool, Error> {
         self.more(inside, b']')
     }
@@ -122,7 +122,6 @@ impl<'a> Cursor<'a> {
         self.string().map(Some)
     }
 
-    /// Steps over a value.
     #[inline]
     pub fn skip(&mut self) -> Result<(), Error> {
         let bytes = self.text.as_bytes();
@@ -150,7 +149,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Steps over the rest of a string.
+    /// Skips the rest of a string.
     fn close_string(&mut self) -> Result<(), Error> {
         let bytes = self.text.as_bytes();
         loop {

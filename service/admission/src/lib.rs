@@ -1,7 +1,8 @@
-//! Admission: a review in, an answer out, with every tag pinned to its digest and every signature verified that the policy asks for.
+//! Admission: a review goes in and an answer comes out. Every tag is pinned to its digest, and signatures are verified
+//! where the policy demands it.
 //!
-//! Owns the webhook's meaning: parse, exempt, walk, policy, resolve, validate, decide, patch. Listening, TLS and shutdown belong to `edge`;
-//! admission does not know of `watch`.
+//! This crate owns the meaning of reviews: parse, exempt, walk, policy, resolve, validate, decide, patch. Listening,
+//! TLS and shutdown belong to `edge`; admission does not know `watch`.
 
 #[doc(hidden)]
 pub mod bench;
@@ -10,6 +11,7 @@ mod current;
 mod deadline;
 mod decide;
 mod endpoint;
+pub mod events;
 mod exempt;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
@@ -19,8 +21,6 @@ mod load;
 mod memo;
 mod metrics;
 pub mod once;
-#[cfg(feature = "own-certificates")]
-mod own;
 mod owners;
 mod patch;
 mod pipeline;
@@ -46,4 +46,4 @@ pub use owners::{OwnerSource, Owners};
 pub use pipeline::{Pipeline, Validation};
 pub use policy::{Explanation, OnClass, Policy, RuleName, Target, Treatment};
 pub use resolver::{Resolver, Source};
-pub use role::Manager;
+pub use role::AdmissionRole;

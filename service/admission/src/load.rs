@@ -1,7 +1,7 @@
-//! How many reviews are in work, who is shed, and what a full house says about the process.
+//! The places for reviews in work, shedding, and the effect of a full process on its health.
 //!
-//! Shedding is what the limit is for, so it takes a while until it counts: a replica that has shed for half a minute gets no
-//! new callers, and one that is full and ends nothing for longer than any deadline allows is stuck.
+//! The limit exists for shedding, so shedding affects health only after a while. A replica that has shed for half a
+//! minute gets no new callers. One that is full and ends no review for longer than any deadline allows is stuck.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -12,14 +12,14 @@ use tokio::time::Instant;
 
 use service_core::edge::Probe;
 
-/// A pause in shedding that is longer ends it.
+/// A pause in shedding longer than this ends it.
 const CALM: Duration = Duration::from_secs(5);
-/// Shedding for so long without such a pause is not a burst.
+/// Shedding for this long without such a pause is not a burst.
 const SATURATED_AFTER: Duration = Duration::from_secs(30);
-/// No review lasts longer than 30 s; twice that without an end of any, while all places are taken, is no work any more.
+/// No review lasts longer than 30 s; twice that without the end of any review, while all places are taken, means that
+/// the process hangs.
 const STUCK_AFTER: Duration = Duration::from_mins(1);
 
-/// The places of reviews in work.
 #[derive(Debug)]
 pub struct Load {
     born: Instant,
@@ -37,23 +37,22 @@ struct Shedding {
 
 /// The place of one review; free again when dropped.
 #[derive(Debug)]
-pub struct Place<'a> {
+pub struct Slot<'a> {
     load: &'a Load,
     _permit: SemaphorePermit<'a>,
 }
 
 impl Load {
-    /// So many places.
     pub fn new(places: usize) -> Self {
         let places = Semaphore::new(places);
         Self { born: Instant::now(), places, moved_ms: AtomicU64::new(0), shedding: Mutex::default() }
     }
 
-    /// A place, or nothing when the review has to be shed.
-    pub fn enter(&self) -> Option<Place<'_>> {
+    /// A place, or `None` if the review has to be shed.
+    pub fn enter(&self) -> Option<Slot<'_>> {
         if let Ok(permit) = self.places.try_acquire() {
             self.moved();
-            return Some(Place { load: self, _permit: permit });
+            return Some(Slot { load: self, _permit: permit });
         }
         let now = Instant::now();
         let mut shedding = self.shedding.lock();
@@ -68,7 +67,7 @@ impl Load {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for Slot<'_> {
     fn drop(&mut self) {
         self.load.moved();
     }

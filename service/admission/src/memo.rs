@@ -1,7 +1,7 @@
-//! Treatments of texts that were seen lately: the same images come again and again.
+//! Recent treatments by image text: the same images come again and again.
 //!
-//! Owns nothing but time: a policy says the same about the same text for as long as it lives, so what is remembered is never stale.
-//! Bounded in number and by what is worth remembering.
+//! A policy gives the same answer for the same text as long as it lives, so entries are never stale. Their number and
+//! size are limited.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use parking_lot::Mutex;
 
 use super::policy::{Policy, Treatment};
 
-/// Texts remembered; a cluster has some hundred images in use. When there are more, all are forgotten.
+/// Texts remembered; a cluster has some hundred images in use. Beyond this number, all are forgotten.
 const TEXTS_MAX: usize = 1024;
-/// The longest text that is remembered: no right reference is longer.
+/// The longest text that is remembered: no valid reference is longer.
 const TEXT_BYTES_MAX: usize = 520;
 
-/// A policy and what it has said.
+/// A policy and its recent answers.
 #[derive(Debug)]
 pub struct Memo {
     policy: Arc<Policy>,
@@ -23,17 +23,15 @@ pub struct Memo {
 }
 
 impl Memo {
-    /// Nothing said yet.
     pub fn new(policy: Arc<Policy>) -> Self {
         Self { policy, said: Mutex::default() }
     }
 
-    /// The policy.
     pub fn policy(&self) -> &Policy {
         &self.policy
     }
 
-    /// The treatment of `image`: [`Policy::treatment`].
+    /// The treatment of `image`, as [`Policy::treatment`].
     pub fn treatment(&self, image: &str) -> Arc<Treatment> {
         if let Some(treatment) = self.said.lock().get(image) {
             return Arc::clone(treatment);

@@ -1,4 +1,4 @@
-//! The counts of admission. Labels are closed lists.
+//! The metrics of admission. Label values are closed lists.
 
 use std::sync::Arc;
 
@@ -33,13 +33,12 @@ pub struct CodeLabel {
     code: u16,
 }
 
-/// The counts of reviews, their images and requests.
 pub struct Metrics {
     /// Reviews by outcome: allowed, patched, exempt, denied, error.
     reviews: Family<OutcomeLabel, Counter>,
     /// Images without a digest by class.
     failures: Family<ClassLabel, Counter>,
-    /// Images let in without a digest by class: by a rule's `allow`, or because they are only reported.
+    /// Images admitted without a digest by class: by a rule's `allow`, or because they are only reported.
     let_in: Family<ClassLabel, Counter>,
     /// Parts of reviews that panicked.
     pub panics: Counter,
@@ -51,14 +50,14 @@ pub struct Metrics {
     pub in_flight: Gauge,
     /// Images answered from the cache.
     pub cache_hits: Counter,
-    /// Images asked at a registry.
+    /// Images looked up at a registry.
     pub cache_misses: Counter,
-    /// Images that joined a question under way.
+    /// Images that joined a lookup under way.
     pub joined: Counter,
 }
 
 impl Metrics {
-    /// Counters at zero, registered under the prefix `longhaul_admission`.
+    /// Registers counters at zero, under the prefix `longhaul_admission`.
     pub fn register(registry: &mut Registry) -> Arc<Self> {
         let metrics = Self {
             reviews: Family::default(),
@@ -91,7 +90,7 @@ impl Metrics {
         self.requests.get_or_create(&CodeLabel { code: status.as_u16() }).inc();
     }
 
-    /// Counts a review by what came of it.
+    /// Counts a review by its outcome.
     pub fn reviewed(&self, outcome: &'static str) {
         self.reviews.get_or_create(&OutcomeLabel { outcome }).inc();
     }
@@ -100,7 +99,7 @@ impl Metrics {
         self.failures.get_or_create(&ClassLabel { class: class.name() }).inc();
     }
 
-    /// Counts an image that is let in without a digest.
+    /// Counts an image that is admitted without a digest.
     pub fn let_in(&self, class: Class) {
         self.let_in.get_or_create(&ClassLabel { class: class.name() }).inc();
     }

@@ -1,7 +1,8 @@
-//! One image verified once, outside of any review: the library behind `longhaul-service verify` and `inject --verify`; and reviews where
-//! no process listens, for `pin` and `krm`.
+//! The verification of single images outside of reviews, for `longhaul-service verify` and `inject --verify`; and
+//! reviews without a listener, for `pin` and `krm`.
 //!
-//! It goes the way of a review (policy, digest, signatures) without its caches, so that what it says is what a review would say.
+//! This module takes the same steps as a review (policy, digest, signatures) without caches, so that its result is that
+//! of a review.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -22,21 +23,20 @@ use service_core::wire::Proxies;
 use service_registry::verdicts::{Class, Failure};
 use service_registry::{Hosts, Image, Keyring, Metrics, Registry};
 
-/// The report about an image.
 #[derive(Debug)]
 pub struct Report {
-    /// The image as it was asked about.
+    /// The image as the caller wrote it.
     pub image: String,
     /// The rule that decides, as messages call it.
     pub rule: String,
-    /// Its digest, when one was found.
+    /// Its digest, if one was found.
     pub digest: Option<Arc<str>>,
     /// Its signers, or why it is not verified.
     pub outcome: Result<Arc<Approval>, Failure>,
 }
 
-/// A configuration that wants every image signed with the key in `key`, without a transparency log. `plain_http` is for the
-/// image's own registry.
+/// A configuration that demands a signature by the key in `key` on every image, without a transparency log.
+/// `plain_http` concerns the image's own registry.
 pub fn with_key(image: &str, key: &Path, plain_http: bool) -> anyhow::Result<Config> {
     let key = std::path::absolute(key).with_context(|| key.display().to_string())?;
     let host = Image::parse(image).context("the image is no reference")?.host;
@@ -50,12 +50,12 @@ pub fn with_key(image: &str, key: &Path, plain_http: bool) -> anyhow::Result<Con
     Ok(Config::parse(&text.to_string(), &PathBuf::from("--key"))?)
 }
 
-/// Whoever reviews objects as a webhook with `config` would.
+/// Reviews objects as a webhook with `config` would.
 pub fn reviewer(config: &Config) -> anyhow::Result<Arc<dyn Review>> {
     Ok(role::reviewer(Generations::alone(config)?))
 }
 
-/// Verifies `image` as `config` wants it, at the latest at `deadline`.
+/// Verifies `image` under `config`, by `deadline`.
 pub async fn verify(config: &Config, image: &str, deadline: Instant) -> anyhow::Result<Report> {
     let metrics = Metrics::register(&mut MetricsRegistry::default());
     let registry = Arc::new(Registry::new(Hosts::new(&config.resolve, Proxies::from_env()?, metrics)?));
@@ -63,7 +63,7 @@ pub async fn verify(config: &Config, image: &str, deadline: Instant) -> anyhow::
     examine(config, image, &pieces, Some(&registry), deadline).await
 }
 
-/// Verifies `image`, which has a digest, by what lies among `pieces` alone.
+/// Verifies `image`, which has a digest, with the evidence among `pieces` alone.
 pub async fn verify_among(
     config: &Config,
     image: &str,
@@ -73,7 +73,7 @@ pub async fn verify_among(
     examine(config, image, pieces, None, deadline).await
 }
 
-/// Looks for signatures among `pieces`; a tag is asked of `registry`.
+/// Looks for signatures among `pieces`; a tag is resolved by `registry`.
 async fn examine(
     config: &Config,
     image: &str,

@@ -1,7 +1,8 @@
-//! Images that the owner of an object has already: one that a controller copies from there is not asked about again.
+//! Owners of objects: an image that a controller copies from the owner to its child is not verified again.
 //!
-//! Owns which owners count (controllers of Kubernetes' own, known by their uid), and what is known of them for a moment. An owner
-//! that cannot be read approves nothing: its child is looked at as everything else is.
+//! This module owns the list of accepted owners (Kubernetes' own controllers, identified by their uid), and a
+//! short-lived cache of their images. An unreadable owner approves nothing: its child is examined like any other
+//! object.
 
 mod cluster;
 
@@ -21,19 +22,19 @@ use super::walk;
 pub use cluster::FromCluster;
 use service_registry::verdicts::{Cache, Flights, Joined};
 
-/// How long the images of an owner are believed: a rollout of a thousand Pods costs one read, and a template that lost an image
-/// approves it no longer.
+/// How long the images of an owner stay cached: a rollout of a thousand Pods costs one read, and a template that lost
+/// an image soon stops approving it.
 const READ_TTL: Duration = Duration::from_secs(10);
-/// Longest time for reading owners: the larger part of a review's time is for the registry.
+/// Longest time for reading owners: most of a review's time is for the registry.
 const READ_TIMEOUT: Duration = Duration::from_secs(2);
-/// Bytes of what is known of owners: some thousand of them.
+/// Bytes of cached images: some thousand owners.
 const KNOWN_BYTES: usize = 1 << 20;
-/// Owners of one object that are read; real objects have one.
+/// Most owners of one object that are read; real objects have one.
 const OWNERS_MAX: usize = 2;
 /// Longest name of an object (Kubernetes).
 const NAME_BYTES_MAX: usize = 253;
 
-/// Kinds that make Pods or other objects of a template, and where the API server has them.
+/// Kinds that make Pods or other objects of a template, and their API paths.
 const KINDS: [(&str, &str, &str); 7] = [
     ("apps/v1", "ReplicaSet", "/apis/apps/v1/namespaces/{}/replicasets/"),
     ("apps/v1", "Deployment", "/apis/apps/v1/namespaces/{}/deployments/"),
@@ -44,23 +45,22 @@ const KINDS: [(&str, &str, &str); 7] = [
     ("v1", "ReplicationController", "/api/v1/namespaces/{}/replicationcontrollers/"),
 ];
 
-/// Whoever can read objects: the API server in production, a script in tests.
+/// Reads objects: from the API server in production, from a script in tests.
 pub trait OwnerSource: Send + Sync + 'static {
-    /// The object at `path` of the API, at the latest at `deadline`; nothing when it cannot be read.
+    /// The object at `path` of the API, by `deadline`; `None` if it cannot be read.
     fn read(self: Arc<Self>, path: String, deadline: Instant) -> BoxFuture<'static, Option<Bytes>>;
 }
 
-/// The owners of objects.
 pub struct Owners {
     source: Arc<dyn OwnerSource>,
     known: Arc<Mutex<Cache<Images>>>,
     flights: Flights<Images>,
 }
 
-/// The images of an owner; nothing of one that is not the one that was meant.
+/// The images of an owner; empty if the read object has another uid.
 type Images = Arc<[String]>;
 
-/// An owner as its child names it.
+/// An owner, as its child names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Owner {
     path: String,
@@ -91,12 +91,11 @@ struct Reference {
 }
 
 impl Owners {
-    /// Nothing read yet.
     pub fn new(source: Arc<dyn OwnerSource>) -> Self {
         Self { source, known: Arc::new(Mutex::new(Cache::new(KNOWN_BYTES))), flights: Flights::new() }
     }
 
-    /// The images that the owners of the object of `ask` have, read once.
+    /// The images of the owners of the object of `ask`, each owner read once.
     pub async fn images(&self, ask: &Ask<'_>, deadline: Instant) -> Vec<Images> {
         let owners = of(ask.object.unwrap_or_default(), ask.namespace.as_deref().unwrap_or_default());
         let deadline = deadline.min(Instant::now() + READ_TIMEOUT);
@@ -105,7 +104,7 @@ impl Owners {
     }
 
     async fn of_owner(&self, owner: Owner, deadline: Instant) -> Option<Images> {
-        // The path is part of it: a uid alone could be anybody's claim.
+        // The path is part of the key: any object can claim a uid.
         let key = format!("{} {}", owner.uid, owner.path);
         if let Some(known) = self.known.lock().value(&key, std::time::Instant::now()) {
             return Some(known);
@@ -129,7 +128,7 @@ impl Owners {
     }
 }
 
-/// The owners that the raw JSON of an object in `namespace` names, as far as they count.
+/// The accepted owners in the raw JSON of an object in `namespace`.
 fn of(object: &str, namespace: &str) -> Vec<Owner> {
     let metadata = serde_json::from_str::<Object>(object).ok().and_then(|object| object.metadata);
     let references = metadata.map(|metadata| metadata.owner_references).unwrap_or_default();
@@ -145,7 +144,7 @@ fn of(object: &str, namespace: &str) -> Vec<Owner> {
     references.into_iter().filter_map(owner).take(OWNERS_MAX).collect()
 }
 
-/// The images of an object that was read, when it is the one with `uid`.
+/// The images of an object, if it has `uid`.
 fn images_of(object: &[u8], uid: &str) -> Vec<String> {
     let Ok(text) = std::str::from_utf8(object) else { return Vec::new() };
     let metadata = serde_json::from_str::<Object>(text).ok().and_then(|object| object.metadata);
@@ -162,14 +161,14 @@ fn images_of(object: &[u8], uid: &str) -> Vec<String> {
         }
         Ok(())
     });
-    // What goes away approves nothing: whoever may hold it by a finalizer could keep its approval for ever.
+    // An object under deletion approves nothing: a finalizer could keep its approval for ever.
     if walked.is_err() || walked.is_ok_and(|outline| outline.deleting) {
         images.clear();
     }
     images
 }
 
-/// A name that can stand in a path as it is (RFC 1123).
+/// Whether a name can be used in a path unescaped (RFC 1123).
 fn is_name(text: &str) -> bool {
     let inside = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'.';
     (1..=NAME_BYTES_MAX).contains(&text.len()) && text.bytes().all(inside) && !text.contains("..")

@@ -1,17 +1,17 @@
-//! The patch: one `replace` for each image, which keeps what the user wrote and adds the digest.
+//! The patch: one `replace` for each image, which keeps the user's text and adds the digest.
 //!
-//! Pure. Applying it twice changes nothing, because a pinned image is never touched. It also owns which fields an update may
-//! change at all: a patch of an immutable one makes the API server refuse what the user asked for.
+//! Pure. Applying it twice changes nothing, because a pinned image is never touched. This module also knows the fields
+//! that an update may change: a patch of an immutable one makes the API server refuse the user's request.
 
 use super::review::Ask;
 use super::site::Site;
 use super::text::quote;
 use super::walk::List;
 
-/// Bytes of an operation beside its path and the image: its form, and a digest.
+/// Bytes of an operation besides its path and the image: its form, and a digest.
 const OPERATION_BYTES: usize = 120;
 
-/// The RFC 6902 document that pins `sites`, or `None` when nothing changes. `digest` knows the images to pin.
+/// The RFC 6902 document that pins `sites`, or `None` if nothing changes. `digest` knows the images to pin.
 pub fn replace<'a>(sites: &'a [Site], digest: impl Fn(&str) -> Option<&'a str>) -> Option<String> {
     let bytes = sites.iter().map(|site| site.pointer.len() + site.image.len() + OPERATION_BYTES).sum();
     let mut document = String::with_capacity(bytes);
@@ -30,10 +30,10 @@ pub fn replace<'a>(sites: &'a [Site], digest: impl Fn(&str) -> Option<&'a str>) 
     (!document.is_empty()).then(|| document + "]")
 }
 
-/// Whether the API server takes another image in `list` for what is asked.
+/// Whether the API server accepts a changed image in `list` in this request.
 ///
-/// On update everything in a Job's template is immutable. Of a Pod only the images of containers and init containers may change,
-/// and through the subresource for it ephemeral containers may be added (`ValidatePodUpdate`,
+/// On update, everything in a Job's template is immutable. Of a Pod only the images of containers and init containers
+/// may change, and ephemeral containers may be added through their subresource (`ValidatePodUpdate`,
 /// `ValidatePodEphemeralContainersUpdate` and `ValidateJobUpdate` in kubernetes/pkg/apis).
 pub fn is_mutable(ask: &Ask<'_>, list: List) -> bool {
     if ask.operation != "UPDATE" {

@@ -1,9 +1,9 @@
 //! The steps of a review in order: exempt, walk, treat each image by its rule, resolve in parallel, decide.
 //!
-//! Takes a parsed request and a deadline; knows nothing of HTTP.
+//! Its input is a parsed request and a deadline; it knows nothing of HTTP.
 
 mod alerts;
-mod judged;
+mod ruling;
 mod signed;
 
 use std::borrow::Cow;
@@ -33,19 +33,18 @@ use service_registry::Brought;
 use service_registry::verdicts::{Class, Failure};
 pub use signed::Validation;
 
-/// Bytes of a cause in the log; the caller gets more of it.
+/// Most bytes of a cause in the log; the caller gets a longer one.
 const LOGGED_BYTES_MAX: usize = 1024;
 /// Bytes of a name in the log; Kubernetes allows 253.
 const LOGGED_NAME_BYTES_MAX: usize = 256;
 
-/// There is no memory for asking about the images of a review.
+/// There is no memory for looking up the images of a review.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Full;
 
-/// Images of an object, and whose credentials they are pulled with.
+/// Images of an object, and the accounts and secrets they are pulled with.
 type Sites<'a> = (Cow<'a, [Site]>, Cow<'a, Pullers>);
 
-/// Decides about reviews.
 pub struct Pipeline {
     memo: Memo,
     resolver: Arc<Resolver>,
@@ -70,31 +69,29 @@ impl Pipeline {
         }
     }
 
-    /// Lets what is asked about hold no more than `memory`.
+    /// Limits the memory of lookups to `memory`.
     #[must_use]
     pub fn within(mut self, memory: Arc<ReviewMemory>) -> Self {
         self.memory = memory;
         self
     }
 
-    /// Verifies signatures where the policy asks for it.
+    /// Verifies signatures where the policy demands it.
     #[must_use]
     pub fn with_validation(mut self, validation: Validation) -> Self {
         self.validation = Some(validation);
         self
     }
 
-    /// The counts of admission.
     pub fn metrics(&self) -> &Arc<Metrics> {
         &self.metrics
     }
 
-    /// The policy that it treats images by.
     pub fn policy(&self) -> &Policy {
         self.memo.policy()
     }
 
-    /// The decision about `ask`, at the latest at `deadline`.
+    /// The decision about `ask`, by `deadline`.
     pub async fn review(&self, hook: Hook, ask: &Ask<'_>, deadline: Instant) -> Result<Decision, Full> {
         if let Some(reason) = exempt::by_request(ask) {
             return Ok(self.exempt(reason));
@@ -135,7 +132,7 @@ impl Pipeline {
         Ok(self.recorded(ask, decision))
     }
 
-    /// The decision about a review of which a part panicked outside of its images.
+    /// The decision about a review if a part other than its images panicked.
     pub fn defect(&self, ask: &Ask<'_>) -> Decision {
         self.metrics.panics.inc();
         self.metrics.failed(Class::Internal);
@@ -161,8 +158,8 @@ impl Pipeline {
         Decision::Allow { patch: None, notes: Notes::exempt(reason) }
     }
 
-    /// The images of the object that are to be judged (all of a new one, of a stored one those that changed), and whose
-    /// credentials they are pulled with.
+    /// The images to judge (all of a new object, the changed ones of a stored one), and the accounts and secrets they
+    /// are pulled with.
     fn sites<'a>(&self, ask: &'a Ask<'_>, stored: Option<&Stored>) -> Result<Sites<'a>, walk::Error> {
         if let Some(known) = &ask.sites {
             return Ok((known.into(), Cow::Borrowed(&ask.pullers)));
@@ -170,7 +167,8 @@ impl Pipeline {
         let mut sites = Vec::new();
         let Some(object) = ask.object else { return Ok((sites.into(), Cow::Borrowed(&ask.pullers))) };
         let outline = walk::walk(object, &mut |seen| {
-            // What goes away is let go with what it has; what is new in it is judged, because controllers still make its children.
+            // A deleted object keeps its images; new ones in it are judged, because controllers still make its
+            // children.
             let is_left_alone =
                 |stored: &Stored| stored.has(seen) && (stored.deleting || !self.policy().rechecks(seen.image));
             if stored.is_some_and(is_left_alone) {
@@ -186,7 +184,7 @@ impl Pipeline {
         Ok((sites.into(), Cow::Owned(outline.pullers)))
     }
 
-    /// The outcome of each distinct image that is not left alone; those that need a registry are asked about at the same time.
+    /// The outcome of each distinct image that is not left alone; all lookups at registries run at the same time.
     async fn outcomes<'s>(
         &self,
         ask: &Ask<'_>,
@@ -207,7 +205,7 @@ impl Pipeline {
             };
             Outcome { result, rule, course, signed }
         };
-        // Pull secrets are read only when a registry is to be asked, and without them what is known need not be waited for.
+        // Pull secrets are read only for a lookup at a registry; known answers without them need no wait.
         let now = std::time::Instant::now();
         let known = |name: &str| if self.resolver.reads_pull_secrets() { None } else { self.resolver.known(name, now) };
         for image in sites.iter().map(|site| site.image.as_str()) {
@@ -247,13 +245,13 @@ impl Pipeline {
             for (image, treatment) in waiting.by_ref().take(IMAGES_AT_ONCE - under_way.len()) {
                 let queue = &queue;
                 under_way.push(async move {
-                    // What is seen with credentials of a namespace is asked for by that namespace alone.
+                    // A result obtained with the credentials of a namespace is requested for that namespace alone.
                     let whose = brought.and(ask.namespace.as_deref()).unwrap_or_default();
                     let asked = format!("{whose} {image}");
                     if self.tenants.is_asked(&asked) {
                         return Ok((image, self.answered(&treatment, brought, deadline).await));
                     }
-                    // A longer wait ends with the answer of whoever is asked then.
+                    // A longer wait ends with the answer of the lookup at that time.
                     let _place = timeout_at(deadline, queue.acquire()).await;
                     let waited = Instant::now() > half;
                     let _turn = self.tenants.turn(asked);
@@ -272,7 +270,8 @@ impl Pipeline {
         Ok(outcomes)
     }
 
-    /// The answer of a registry about an image, under which rule, and whether that is about signatures; nothing when nobody is asked.
+    /// A registry's answer about an image, with its rule and whether signatures are involved; `None` if no lookup is
+    /// needed.
     async fn answered(
         &self,
         treatment: &Treatment,
@@ -292,7 +291,7 @@ impl Pipeline {
         }
     }
 
-    /// Counts the decision, and writes the line that an operator looks for when something was not let in as it was asked.
+    /// Counts the decision, and logs a refused or changed admission for the operator.
     fn recorded(&self, ask: &Ask<'_>, decision: Decision) -> Decision {
         let (outcome, said) = match &decision {
             Decision::Allow { patch: None, notes } => ("allowed", notes.warnings.first()),
@@ -303,7 +302,7 @@ impl Pipeline {
         self.metrics.reviewed(outcome);
         if let Some(said) = said {
             let name = |text: Option<&str>| printable(text.unwrap_or_default(), LOGGED_NAME_BYTES_MAX).into_owned();
-            tracing::info!(name: service_core::logs::names::REVIEW,
+            tracing::info!(name: crate::events::REVIEW,
                 uid = %name(Some(&ask.uid)),
                 operation = %name(Some(&ask.operation)),
                 kind = %name(ask.kind.as_ref().map(|kind| &*kind.kind)),
@@ -322,7 +321,7 @@ impl Pipeline {
     }
 }
 
-/// Who had to wait for most of a review's time cannot tell a registry that does not answer from one that had no time to.
+/// Changes the failure of a review that waited most of its time for its turn: the registry may not be at fault.
 fn waited_too_long(failure: &mut Failure) {
     if failure.class == Class::Unavailable && !failure.unasked {
         failure.class = Class::Busy;

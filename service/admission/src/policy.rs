@@ -1,7 +1,7 @@
-//! The policy: which rule an image is under, and what becomes of it when it has no digest or may not run.
+//! The policy: the rule of an image, and the action if the image has no digest or may not run.
 //!
-//! Pure, compiled once from the configuration. It asks nobody; what a registry says is the resolver's business, and who signed
-//! is the validators'.
+//! Pure, compiled once from the configuration. It sends no request: the resolver asks registries, and validators check
+//! signatures.
 
 mod explain;
 
@@ -13,28 +13,27 @@ pub use explain::{Explanation, OnClass};
 use service_registry::verdicts::{Class, Failure};
 use service_registry::{Image, Reference};
 
-/// Bytes of a text that is no reference which patterns look at: no more than the longest reference.
+/// Most bytes of a text other than a reference that are matched: the length of the longest reference.
 const MATCHED_BYTES_MAX: usize = 520;
 
-/// How digests begin that a signature can be of.
+/// Prefix of digests that signatures can refer to.
 const BOUND_BY_SIGNATURES: &str = "sha256:";
 
-/// The policy of the configuration about images.
 #[derive(Debug)]
 pub struct Policy {
     skip_prefixes: Vec<String>,
     settings: config::Policy,
-    /// The answers of static validators, by rule; `None` where none is asked.
+    /// The answers of static validators, by rule; `None` for other rules.
     approvals: Vec<Option<bool>>,
     /// The names of validators, by rule.
     validators: Vec<Option<String>>,
-    /// Whether any rule looks at images that nobody changed, so that the others need not be asked.
+    /// Whether any rule judges unchanged images; otherwise the rules need not be checked.
     rechecks: bool,
-    /// What is said of validators that no rule asks.
+    /// Notes on validators that no rule uses.
     unasked: Vec<String>,
 }
 
-/// How [`RuleName::BuiltIn`] displays.
+/// The displayed name of [`RuleName::BuiltIn`].
 pub const BUILT_IN: &str = "built-in";
 
 /// The rule that decided about an image; displays as the path of a configuration key.
@@ -44,66 +43,56 @@ pub enum RuleName {
     SkipPrefix(usize),
     /// A rule of `policy.rules`.
     Rule(usize),
-    /// A rule of a document, counted over all of them. Messages have its name.
+    /// A rule of a document, counted over all documents. Messages have its name.
     Document(usize),
-    /// No rule matches, and `policy.noMatch` says what then.
+    /// No rule matches, and `policy.noMatch` decides.
     NoMatch,
-    /// No rule matches: the built-in one, which resolves every image.
+    /// No rule matches: the built-in rule, which resolves every image.
     BuiltIn,
 }
 
-/// The content whose signatures are looked for.
+/// The content whose signatures are verified.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// The content that a registry has under a tag now.
+    /// The content of a tag at the registry now.
     Tag(Reference),
-    /// The content of a digest.
     Digest {
         /// Host as configured.
         host: String,
-        /// Repository path.
         repository: String,
-        /// The digest as it is written, of SHA-256.
+        /// The digest as written, of SHA-256.
         digest: Arc<str>,
     },
 }
 
-/// The treatment of an image.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Treatment {
-    /// Nothing: it has its digest, or the configuration says so.
+    /// Nothing to do: the image has its digest, or the configuration exempts it.
     LeaveAlone,
-    /// The image is resolved.
     Resolve {
-        /// The question to the registry.
+        /// The reference to look up.
         reference: Reference,
         /// [`Reference::as_asked`] of it.
         name: String,
-        /// The rule that says so.
         rule: RuleName,
     },
-    /// Its signatures are verified by the validator of its rule.
+    /// The validator of its rule verifies its signatures.
     Verify {
-        /// Of what.
         target: Target,
         /// [`Reference::as_asked`] of a tag.
         name: String,
-        /// The rule that says so.
         rule: RuleName,
         /// Whether it then gets the digest.
         pin: bool,
     },
-    /// The image has failed already.
     Refuse {
-        /// Why.
         failure: Failure,
-        /// The rule whose action counts.
+        /// The rule whose action applies.
         rule: RuleName,
     },
 }
 
 impl Policy {
-    /// The policy of a configuration.
     pub fn new(config: &config::Config) -> Self {
         let validator = |rule: &config::Rule| config.validators.get(rule.validator?);
         let approval = |rule: &config::Rule| match validator(rule)?.kind {
@@ -121,10 +110,10 @@ impl Policy {
         }
     }
 
-    /// The treatment of `image` as somebody wrote it.
+    /// The treatment of `image` as written by the user.
     ///
-    /// A text that is no reference cannot be left alone by a rule: whatever it means to the next program, it is not what the rule's
-    /// author had in mind. A skip prefix is about written texts and is asked first.
+    /// No rule can leave a text alone that is no reference: its meaning for the next program is unknown, and the rule's
+    /// author did not intend it. A skip prefix concerns written texts and is checked first.
     pub fn treatment(&self, image: &str) -> Treatment {
         if self.skip_prefix(image).is_some() {
             return Treatment::LeaveAlone;
@@ -182,12 +171,12 @@ impl Policy {
         }
     }
 
-    /// Whether `image` is looked at although nobody changed it.
+    /// Whether `image` is judged although it did not change.
     pub fn rechecks(&self, image: &str) -> bool {
         self.rechecks && self.recheck(self.rule_of_text(image)) == Recheck::Always
     }
 
-    /// What is said of validators of signatures that no rule asks, a sentence each.
+    /// Notes on validators of signatures that no rule uses, one sentence each.
     pub fn unasked(&self) -> &[String] {
         &self.unasked
     }
@@ -197,37 +186,38 @@ impl Policy {
         self.settings.detection || self.mode(rule) == Mode::Detect
     }
 
-    /// Whether images of what is not a Pod are only reported.
+    /// Whether images of objects other than Pods are only reported.
     pub fn judges_pods_only(&self) -> bool {
         self.settings.resources == Resources::PodsOnly
     }
 
-    /// Whether what an owner has already may be let in with its child at all. With `podsOnly` owners are let in unseen.
+    /// Whether a child may keep its owner's images at all. With `podsOnly`, owners are admitted without a check.
     pub fn approves_children(&self) -> bool {
         self.settings.child_approval && !self.judges_pods_only()
     }
 
-    /// Whether an owner's image under `rule` says that somebody has verified it. Where a failure may let an image in, or nothing is refused, it may be there without.
+    /// Whether an owner's image under `rule` was verified for certain. That is not so if a failure may admit an image,
+    /// or if nothing is refused.
     pub fn is_inherited(&self, rule: RuleName) -> bool {
         let lets_in = |class: &Class| self.action(rule, *class) == Action::Allow;
         self.approves_children() && !self.detects(rule) && !Class::OF_SIGNATURES.iter().any(lets_in)
     }
 
-    /// Why nothing in `namespace` is looked at, if so; reads after "exempt:".
+    /// The reason for not examining `namespace`, if there is one; follows "exempt:".
     pub fn exempts(&self, namespace: Option<&str>) -> Option<&'static str> {
         if self.settings.namespaces.are_all() {
             return None;
         }
-        // An object without a namespace belongs to none.
+        // An object without a namespace counts as in the empty one.
         self.settings.namespaces.out(namespace.unwrap_or_default())
     }
 
-    /// Whether `image` starts in `namespace` although nobody can say who signed it.
+    /// Whether `image` starts in `namespace` without verified signatures.
     pub fn bootstraps(&self, namespace: Option<&str>, image: &str) -> bool {
         self.settings.bootstrap.as_ref().is_some_and(|bootstrap| bootstrap.lists(namespace, image))
     }
 
-    /// Which rule of the configuration this is, as an index into all rules.
+    /// The rule's index among all rules of the configuration.
     pub fn index(&self, rule: RuleName) -> Option<usize> {
         match rule {
             RuleName::Rule(index) => Some(index),
@@ -246,8 +236,9 @@ impl Policy {
         self.action_and_origin(rule, class).0
     }
 
-    /// The action on `failure` for an image under `rule`. Where signatures are wanted, a registry that is not asked lets nothing in, whatever is said of one
-    /// that does not answer: else whoever can make it fail chooses what runs.
+    /// The action on `failure` for an image under `rule`. Where signatures are demanded, a registry left alone after
+    /// failures admits no image, even if the rule admits images of registries that do not answer. Otherwise an attacker
+    /// that makes the registry fail could choose the images that run.
     pub fn action_on(&self, rule: RuleName, failure: &Failure) -> Action {
         if failure.unasked && self.verifies(rule) {
             return Action::Deny;
@@ -255,13 +246,13 @@ impl Policy {
         self.action(rule, failure.class)
     }
 
-    /// The action on a defect of a review that did not come as far as its images.
+    /// The action on a defect of a review before its images were examined.
     pub fn action_of_defect(&self) -> Action {
         self.action(RuleName::BuiltIn, Class::Internal)
     }
 
-    /// Explains what would be done with `image` in `namespace`: reference, rule and why, mode, and actions by class. Asks nobody,
-    /// never fails.
+    /// Explains the treatment of `image` in `namespace`: reference, rule and why, mode, and actions by class. Sends no
+    /// request, never fails.
     pub fn explain(&self, image: &str, namespace: Option<&str>) -> Explanation {
         explain::explain(self, image, namespace)
     }
@@ -282,7 +273,7 @@ impl Policy {
         self.rule(&image[..end])
     }
 
-    /// The most specific rule that matches; of equals the later one, as in Connaisseur.
+    /// The most specific matching rule; of equals the later one, as in Connaisseur.
     fn rule(&self, full_name: &str) -> RuleName {
         let matching =
             self.settings.rules.iter().enumerate().filter(|(index, rule)| self.matches(*index, rule, full_name));
@@ -290,7 +281,8 @@ impl Policy {
         best.map_or_else(|| self.no_match(), |(index, _)| self.rule_at(index))
     }
 
-    /// Whether the rule with this index is about an image. One that lets in without a look has to mean its host.
+    /// Whether the rule with this index applies to an image. A rule that admits without a check must match the image's
+    /// host.
     fn matches(&self, index: usize, rule: &config::Rule, full_name: &str) -> bool {
         let lets_in = rule.mode == Mode::Skip || self.approvals.get(index) == Some(&Some(true));
         if lets_in { rule.pattern.matches_at_its_host(full_name) } else { rule.pattern.matches(full_name) }
@@ -312,12 +304,12 @@ impl Policy {
         *self.approvals.get(self.index(rule)?)?
     }
 
-    /// The demands on signatures under `rule`, when any are looked at.
+    /// The demands on signatures under `rule`, if there are any.
     fn with(&self, rule: RuleName) -> Option<&config::With> {
         self.settings(rule)?.with.as_ref()
     }
 
-    /// Whether somebody is asked who signed images under `rule`.
+    /// Whether signatures of images under `rule` are verified.
     fn verifies(&self, rule: RuleName) -> bool {
         self.settings(rule).is_some_and(config::Rule::verifies)
     }
@@ -341,7 +333,7 @@ impl Policy {
         self.settings(rule).map_or(Recheck::Changed, |rule| rule.recheck)
     }
 
-    /// The action and the configuration key that says so, `built in` when none does.
+    /// The action and its configuration key, `built in` if there is none.
     fn action_and_origin(&self, rule: RuleName, class: Class) -> (Action, String) {
         if rule == RuleName::NoMatch && class == Class::Denied {
             let warns = self.settings.no_match == NoMatch::Warn;
@@ -368,13 +360,14 @@ fn named(actions: OnFailure, class: Class) -> Option<Action> {
         Class::Unsigned => actions.unsigned,
         Class::Invalid => actions.invalid,
         Class::Mismatch => actions.mismatch,
-        // The rule itself says deny; and limits of ours are for nobody to choose.
+        // The rule itself denies; and our own limits are not configurable here.
         Class::Denied | Class::TooMuchEvidence | Class::Busy => None,
     }
 }
 
-/// An image about which nothing can be found out is refused as a definite failure is, in new objects and for new images of old ones alike: what did not change is not asked about.
-/// Whether a defect of ours may stop a change is for the webhook's `failurePolicy` to say.
+/// The built-in action. An image with an unknown result is refused like one with a definite failure, in new objects and
+/// for new images of old ones alike; unchanged images are not judged. For a defect of ours the webhook's
+/// `failurePolicy` decides.
 fn built_in(class: Class) -> Action {
     match class {
         Class::Internal => Action::Error,

@@ -1,7 +1,8 @@
-//! Whether the webhook is called: a webhook that is registered and cannot be called fails silently, or stops a cluster.
+//! The check whether the webhook is called: a registered webhook that cannot be called fails silently, or stops a
+//! cluster.
 //!
-//! Owns the look at its own registration, as the API server has it, and at Pods that nobody asked about. It only tells: a replica that
-//! is not called would not be called more often if it were not ready.
+//! This module reads its own registration from the API server, and searches for Pods created without a review. It only
+//! reports: an unready replica would not be called more often.
 
 mod calls;
 mod judge;

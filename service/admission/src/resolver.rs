@@ -1,6 +1,6 @@
-//! From a reference to its digest: pull secrets, cache, single flight, registry.
+//! The resolution of a reference to its digest: pull secrets, cache, single flight, registry.
 //!
-//! Owns the digest cache and its lifetimes. No lock is held while a registry is asked.
+//! This module owns the digest cache and its lifetimes. No lock is held during a request to a registry.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -17,16 +17,16 @@ use crate::config;
 use service_registry::verdicts::{Cache, Class, Failure, Flights, Joined};
 use service_registry::{Brought, Keyring, PullSecrets, Reference, Registry};
 
-/// The message of a review of which a part panicked; where and why is in the log, by the panic itself.
+/// The message of a review with a panic; the panic itself writes place and reason to the log.
 pub const DEFECT: &str = "a task of this review panicked, which is a defect of this service: see its log";
-/// Longest time for one image, whatever the configuration says: no API server waits longer for a webhook.
+/// Longest time for one image, whatever the configuration: no API server waits longer for a webhook.
 const LONGEST: Duration = Duration::from_secs(30);
 
 type Outcome = Result<Arc<str>, Failure>;
 
-/// Whoever knows digests. The registry in production, a script in tests.
+/// A source of digests: the registry in production, a script in tests.
 pub trait Source: Send + Sync + 'static {
-    /// The digest of `reference` for whoever has `keyring`, at the latest at `deadline`.
+    /// The digest of `reference` as seen with `keyring`, by `deadline`.
     fn digest(
         self: Arc<Self>,
         reference: Reference,
@@ -34,7 +34,7 @@ pub trait Source: Send + Sync + 'static {
         deadline: Instant,
     ) -> BoxFuture<'static, Result<String, Failure>>;
 
-    /// The part of `keyring` on which the answer may depend; all of it that `digest` is given.
+    /// The part of `keyring` on which the answer may depend: all that `digest` receives.
     fn relevant(&self, _reference: &Reference, _keyring: &Keyring) -> Keyring {
         Keyring::default()
     }
@@ -55,7 +55,7 @@ impl Source for Registry {
     }
 }
 
-/// Digests of images, asked for as seldom as possible.
+/// Digests of images, with as few requests as possible.
 pub struct Resolver {
     source: Arc<dyn Source>,
     pull_secrets: Option<PullSecrets>,
@@ -67,7 +67,7 @@ pub struct Resolver {
 }
 
 impl Resolver {
-    /// A resolver that has asked nothing yet.
+    /// A resolver with an empty cache.
     pub fn new(settings: &config::Resolve, source: Arc<dyn Source>, metrics: Arc<Metrics>) -> Self {
         Self {
             source,
@@ -80,33 +80,32 @@ impl Resolver {
         }
     }
 
-    /// Reads the pull secrets of pods.
     #[must_use]
     pub fn with_pull_secrets(mut self, pull_secrets: Option<PullSecrets>) -> Self {
         self.pull_secrets = pull_secrets;
         self
     }
 
-    /// Whether pods may bring credentials along.
+    /// Whether the credentials of pods are used.
     pub fn reads_pull_secrets(&self) -> bool {
         self.pull_secrets.is_some()
     }
 
-    /// The credentials of the pods of an object in `namespace`, when those are looked at.
+    /// The credentials of the pods of an object in `namespace`, if those are used.
     pub async fn brought(&self, namespace: Option<&str>, pullers: &Pullers, deadline: Instant) -> Option<Brought> {
         let pull_secrets = self.pull_secrets.as_ref()?;
         let deadline = deadline.min(Instant::now() + self.timeout);
         Some(pull_secrets.brought(namespace?, &pullers.accounts, &pullers.secrets, deadline).await)
     }
 
-    /// The known answer about the reference called `name` without credentials of a pod's own.
+    /// The cached answer for the reference called `name`, without credentials of a pod.
     pub fn known(&self, name: &str, now: std::time::Instant) -> Option<Outcome> {
         let known = self.cache.lock().value(name, now)?;
         self.metrics.cache_hits.inc();
         Some(known)
     }
 
-    /// The digest of `reference`, called `name`, before `deadline`, for pods that bring `brought` along.
+    /// The digest of `reference`, called `name`, before `deadline`, for pods with the credentials `brought`.
     pub async fn resolve(
         &self,
         reference: &Reference,
@@ -118,10 +117,12 @@ impl Resolver {
             return self.known_or_asked(reference, name.to_owned(), Keyring::default(), deadline).await;
         };
         let keyring = self.source.relevant(reference, &brought.keyring);
-        // What one tenant's credentials saw is for those who have the same. Credentials of the configuration are everybody's.
+        // A result seen with one tenant's credentials is shared only with holders of the same. Credentials of the
+        // configuration are shared by all.
         let key = keyring.fingerprint().map_or_else(|| name.to_owned(), |of| format!("{name} {of}"));
         let outcome = self.known_or_asked(reference, key, keyring.clone(), deadline).await;
-        // Said here and not by the source: others with equal credentials wait for the same answer, and have theirs elsewhere.
+        // Explained here and not by the source: other callers with equal credentials wait for the same answer, and have
+        // theirs from elsewhere.
         outcome.map_err(|failure| brought.explain(failure, &keyring))
     }
 
@@ -143,12 +144,12 @@ impl Resolver {
         timeout_at(deadline, flight).await.unwrap_or_else(late)
     }
 
-    /// The question as a flight: it has the time of one resolution, whatever the deadline of the caller that started it.
+    /// The lookup as a flight: it has the time of one resolution, whatever the deadline of the caller that started it.
     fn ask(&self, key: String, reference: Reference, keyring: Keyring) -> BoxFuture<'static, Outcome> {
         let (source, cache, ttl) = (Arc::clone(&self.source), Arc::clone(&self.cache), self.ttl);
         let metrics = Arc::clone(&self.metrics);
         let deadline = Instant::now() + self.timeout;
-        // A panic would reach every review that waits for this image; as a failure it is answered by each one's rule.
+        // A panic would reach every review that waits for this image; as a failure, each review's rule handles it.
         let asked = AssertUnwindSafe(async move { source.digest(reference, keyring, deadline).await }).catch_unwind();
         async move {
             let outcome = match timeout_at(deadline, asked).await {

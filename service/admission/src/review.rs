@@ -1,6 +1,7 @@
-//! `AdmissionReview` v1 and v1beta1: read without copying the objects, and written with what the API server checks.
+//! `AdmissionReview` v1 and v1beta1: read without copying the objects, and answered in the form that the API server
+//! checks.
 //!
-//! Pure. The objects inside stay raw text; whoever needs a field walks it.
+//! Pure. The objects inside stay raw text; readers of their fields walk it.
 
 mod short;
 
@@ -14,7 +15,7 @@ use super::site::Site;
 use super::text::{Escaped, quote};
 use super::walk::Pullers;
 
-/// Longest message of a denial, bytes; longer ones are cut at a character and say so.
+/// Longest message of a denial, bytes; longer ones are cut at a character and marked.
 const MESSAGE_BYTES_MAX: usize = 4096;
 
 /// A review as the API server sends it.
@@ -24,10 +25,8 @@ pub struct Review<'a> {
     /// `admission.k8s.io/v1` or `/v1beta1`; echoed.
     #[serde(borrow)]
     pub api_version: Cow<'a, str>,
-    /// `AdmissionReview`.
     #[serde(borrow)]
     pub kind: Cow<'a, str>,
-    /// The request.
     #[serde(borrow)]
     pub request: Option<Ask<'a>>,
 }
@@ -45,31 +44,31 @@ pub struct Ask<'a> {
     /// The kind of `object`.
     #[serde(borrow, default)]
     pub kind: Option<Kind<'a>>,
-    /// The user who asks.
+    /// The user that made the request.
     #[serde(borrow, default)]
     pub user_info: Option<User<'a>>,
-    /// Where it is; for the log.
+    /// The object's namespace, for the log.
     #[serde(borrow, default)]
     pub namespace: Option<Cow<'a, str>>,
-    /// How it is called; for the log. Empty while the API server has still to make a name.
+    /// The object's name, for the log. Empty while the API server has still to make a name.
     #[serde(borrow, default)]
     pub name: Option<Cow<'a, str>>,
     /// `status`, `scale`, `ephemeralcontainers` …
     #[serde(borrow, default)]
     pub sub_resource: Option<Cow<'a, str>>,
-    /// Whether nothing comes of it: no alert is sent.
+    /// Whether this is a dry run, for which no alert is sent.
     #[serde(default, deserialize_with = "flag")]
     pub dry_run: bool,
     /// The object as it would be stored, raw.
     #[serde(borrow, default, deserialize_with = "raw")]
     pub object: Option<&'a str>,
-    /// The object as it is stored, raw.
+    /// The stored object, raw.
     #[serde(borrow, default, deserialize_with = "raw")]
     pub old_object: Option<&'a str>,
-    /// Every image of a new object, when they were found while the review was read.
+    /// Every image of a new object, if they were found while the review was read.
     #[serde(skip)]
     pub sites: Option<Vec<Site>>,
-    /// The accounts and secrets that its images are pulled with, when `sites` is there.
+    /// The accounts and secrets that its images are pulled with, if `sites` is set.
     #[serde(skip)]
     pub pullers: Pullers,
 }
@@ -80,12 +79,11 @@ pub struct Kind<'a> {
     /// The API group, empty for the core.
     #[serde(borrow, default)]
     pub group: Cow<'a, str>,
-    /// The kind.
     #[serde(borrow, default)]
     pub kind: Cow<'a, str>,
 }
 
-/// Whoever asks for a change, as the API server authenticated them.
+/// The requesting user, as the API server authenticated it.
 #[derive(Deserialize)]
 pub struct User<'a> {
     /// Such as `system:serviceaccount:kube-system:deployment-controller`.
@@ -93,21 +91,18 @@ pub struct User<'a> {
     pub username: Cow<'a, str>,
 }
 
-/// The decision about a review.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
-    /// Allowed, with a JSON patch when something is to change.
+    /// Allowed, with a JSON patch if there are changes.
     Allow {
         /// RFC 6902 document.
         patch: Option<String>,
-        /// Notes beside the decision.
         notes: Notes,
     },
     /// Refused with 403 and this message.
     Deny {
-        /// For the person who wrote the object.
+        /// For the author of the object.
         message: String,
-        /// Notes beside the decision.
         notes: Notes,
     },
     /// Not decided: HTTP 500, so that the webhook's `failurePolicy` decides.
@@ -117,17 +112,17 @@ pub enum Decision {
     },
 }
 
-/// Notes of an answer beside its decision.
+/// Additions to an answer besides its decision.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Notes {
-    /// Lines for the user.
+    /// Messages for the user.
     pub warnings: Vec<String>,
     /// Entries of the audit log; the API server puts the name of the webhook before each key.
     pub annotations: BTreeMap<&'static str, Escaped>,
 }
 
 impl Notes {
-    /// The note of an object that was not examined.
+    /// The note of an exempt object.
     pub fn exempt(reason: &str) -> Self {
         Self { warnings: Vec::new(), annotations: BTreeMap::from([("exempt", Escaped::from(reason))]) }
     }
@@ -136,27 +131,20 @@ impl Notes {
 /// Why a body is not a review.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Not JSON, or not of that shape.
+    /// Not JSON, or not of the expected shape.
     #[error("the body is not an AdmissionReview: {0}")]
     Json(#[from] serde_json::Error),
-    /// Another kind or version.
     #[error(
         "the body is {kind} in {api_version}; this webhook answers AdmissionReview in admission.k8s.io/v1 and v1beta1"
     )]
-    Kind {
-        /// The value that was sent.
-        kind: String,
-        /// The value that was sent.
-        api_version: String,
-    },
-    /// A review that asks nothing.
+    Kind { kind: String, api_version: String },
+    /// The review has no request.
     #[error("the AdmissionReview has no request")]
     NoRequest,
 }
 
-/// Reads a review.
 pub fn parse(body: &[u8]) -> Result<(Cow<'_, str>, Ask<'_>), Error> {
-    // Looked through first, because what is skipped unread would not be.
+    // Checked for UTF-8 as a whole, because skipped parts are not read.
     let review = match simdutf8::basic::from_utf8(body).map(short::read) {
         Ok(Ok(review)) => review,
         _ => serde_json::from_slice(body)?,
@@ -169,7 +157,7 @@ pub fn parse(body: &[u8]) -> Result<(Cow<'_, str>, Ask<'_>), Error> {
     Ok((review.api_version, review.request.ok_or(Error::NoRequest)?))
 }
 
-/// A `null` is a no.
+/// Reads a flag; `null` counts as false.
 fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
     Ok(Option::<bool>::deserialize(deserializer)?.unwrap_or_default())
 }

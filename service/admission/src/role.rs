@@ -1,6 +1,6 @@
-//! The role: its sections, its listener, what it lends, and its end.
+//! The admission role: its sections, its listener, the parts that it lends, and its end.
 //!
-//! Owns the tasks of this role. What a review means is the pipeline's business.
+//! This module owns the tasks of the role. The pipeline interprets reviews.
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use service_core::config::Config as File;
 use service_core::edge::{Files, Handler, Labels, Limits, Listener, Probe, Protocols, ServerTls, serve};
-use service_core::role::{About, Lent, Reload, Review, Role, Running, Start, Started};
+use service_core::role::{About, Reload, Review, Role, Running, Start, Started};
 use tokio::time::Instant;
 
 use crate::config::{self, Admission, Config};
-use crate::current::{Bench, Current};
+use crate::current::{Current, CurrentJudge};
 use crate::decide::Hook;
 use crate::endpoint::Endpoint;
 use crate::generations::Generations;
@@ -23,7 +23,7 @@ use crate::upkeep::Upkeep;
 use crate::validator;
 
 const ABOUT: About = About {
-    name: "manager",
+    name: "admission",
     help: "Only the webhook",
     sections: config::KINDS,
     needs: &[File::has::<Admission>],
@@ -31,11 +31,11 @@ const ABOUT: About = About {
     always: true,
 };
 
-/// The webhook is served.
+/// The role that serves the webhook.
 #[derive(Debug)]
-pub struct Manager;
+pub struct AdmissionRole;
 
-impl Role for Manager {
+impl Role for AdmissionRole {
     fn about(&self) -> &'static About {
         &ABOUT
     }
@@ -48,13 +48,15 @@ impl Role for Manager {
         Config::of(config).unasked()
     }
 
-    fn lend<'a>(&'a self, start: &'a mut Start<'_>) -> anyhow::Result<Option<Lent>> {
+    fn prepare(&self, start: &mut Start<'_>) -> anyhow::Result<Option<Reload>> {
         let config = Config::of(start.config);
         let generations = Generations::new(&config, start)?;
-        let part = Arc::new(Part { current: Arc::clone(generations.current()), generations: Mutex::new(generations) });
-        let review = Arc::new(CurrentReview(Arc::clone(&part.current)));
-        let judge = Arc::new(Bench(Arc::clone(&part.current)));
-        Ok(Some(Lent { reload: reload(config, Arc::clone(&part)), part, review, judge }))
+        let reviews =
+            Arc::new(Reviews { current: Arc::clone(generations.current()), generations: Mutex::new(generations) });
+        start.review = Some(Arc::new(CurrentReview(Arc::clone(&reviews.current))));
+        start.judge = Some(Arc::new(CurrentJudge(Arc::clone(&reviews.current))));
+        start.keep(Arc::clone(&reviews));
+        Ok(Some(reload(config, reviews)))
     }
 
     fn start<'a>(&'a self, start: &'a mut Start<'_>) -> BoxFuture<'a, anyhow::Result<Started>> {
@@ -63,15 +65,15 @@ impl Role for Manager {
 }
 
 /// The part of the role that works with and without a listener.
-struct Part {
+struct Reviews {
     current: Arc<Current>,
     generations: Mutex<Generations>,
 }
 
-/// Whether the validators of the policy are asked by any rule of it.
-struct Asked(Arc<Current>);
+/// The note on validators of the policy that no rule uses.
+struct Unasked(Arc<Current>);
 
-impl Probe for Asked {
+impl Probe for Unasked {
     fn name(&self) -> &'static str {
         "validators"
     }
@@ -83,17 +85,17 @@ impl Probe for Asked {
     }
 }
 
-/// Says in the log which validators verify nothing.
+/// Logs which validators verify nothing.
 fn tell_of_unasked(config: &Config) {
     for reason in config.unasked() {
-        tracing::warn!(name: service_core::logs::names::VALIDATOR_UNASKED, reason, "a validator is not asked");
+        tracing::warn!(name: crate::events::VALIDATOR_UNASKED, reason, "a validator is not asked");
     }
 }
 
-/// Admission of this process.
+/// Reviews with the current pipeline of this process.
 struct CurrentReview(Arc<Current>);
 
-/// A review by whatever is current.
+/// Reviews with the current pipeline.
 pub fn reviewer(current: Arc<Current>) -> Arc<dyn Review> {
     Arc::new(CurrentReview(current))
 }
@@ -109,8 +111,8 @@ impl Review for CurrentReview {
     }
 }
 
-/// Takes policy, validators and how images are resolved; and what the files of validators hold.
-fn reload(mut running: Config, part: Arc<Part>) -> Reload {
+/// Reloads policy, validators, the settings of resolution, and the content of the validators' files.
+fn reload(mut running: Config, reviews: Arc<Reviews>) -> Reload {
     let mut trust = validator::trust(&running.validators);
     Box::new(move |fresh| {
         let fresh = Config::of(fresh);
@@ -120,7 +122,7 @@ fn reload(mut running: Config, part: Arc<Part>) -> Reload {
             (&one.policy, &one.resolve, &one.validators) == (&two.policy, &two.resolve, &two.validators)
         };
         if new_trust || !same(&running, &fresh) {
-            part.generations.lock().change(&running, &fresh)?;
+            reviews.generations.lock().change(&running, &fresh)?;
             tell_of_unasked(&fresh);
             running = Config { admission: running.admission.take(), kubeconfig: running.kubeconfig.take(), ..fresh };
             trust = now;
@@ -129,10 +131,8 @@ fn reload(mut running: Config, part: Arc<Part>) -> Reload {
     })
 }
 
-/// Binds, loads and serves.
 async fn begin(start: &mut Start<'_>) -> anyhow::Result<Started> {
-    let part = start.part.clone().and_then(|part| part.downcast::<Part>().ok());
-    let part = part.context("nothing was lent")?;
+    let reviews = start.kept::<Arc<Reviews>>().context("the role was not prepared")?;
     let config = Config::of(start.config);
     let settings = config.admission.as_ref().context("the section `admission` is missing")?;
     let upkeep = Upkeep::open(&config, settings)?;
@@ -153,17 +153,17 @@ async fn begin(start: &mut Start<'_>) -> anyhow::Result<Started> {
     let listener = listener.with_limits(Limits {
         connections: settings.max_connections,
         connections_per_peer: settings.max_connections_per_peer,
-        // A kube-apiserver that stood still dials for hundreds of calls at once: it is not to be refused.
+        // After a pause, a kube-apiserver connects for hundreds of calls at once: it must not be refused.
         handshakes_per_peer: settings.max_connections_per_peer.div_ceil(4) * 3,
     });
     let address = listener.address().context("failed to read the admission address")?;
-    let memory = Arc::clone(part.generations.lock().share().reviews());
-    let endpoint = Arc::new(Endpoint::new(settings, Arc::clone(&part.current), memory));
+    let memory = Arc::clone(reviews.generations.lock().share().reviews());
+    let endpoint = Arc::new(Endpoint::new(settings, Arc::clone(&reviews.current), memory));
     let mut probes = vec![
         Arc::clone(&tls) as Arc<dyn Probe>,
         Arc::clone(listener.heartbeat()) as _,
         Arc::clone(endpoint.load()) as Arc<dyn Probe>,
-        Arc::new(Asked(Arc::clone(&part.current))) as _,
+        Arc::new(Unasked(Arc::clone(&reviews.current))) as _,
     ];
     tell_of_unasked(&config);
     let calls = upkeep.as_ref().map(Upkeep::calls);
@@ -199,7 +199,7 @@ impl Running for Tasks {
         .boxed()
     }
 
-    /// Another replica makes certificates from now on; this one still reads them, while it answers.
+    /// Another replica makes certificates from now on; this one still reads them, and still answers.
     fn leave(&mut self) -> BoxFuture<'_, ()> {
         if let Some(upkeep) = &self.0 {
             upkeep.resign();

@@ -1,13 +1,12 @@
-//! An image of an object under review, and where it is written.
+//! The place of an image in an object under review.
 
-/// An image that is to be judged, and where it is written.
+/// An image to judge, and its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Site {
     /// JSON pointer (RFC 6901) of the string.
     pub pointer: String,
-    /// The string.
     pub image: String,
-    /// Whether the API server takes another value there.
+    /// Whether the API server accepts another value there.
     pub mutable: bool,
 }
 

@@ -1,8 +1,8 @@
-//! How many images of one namespace are asked about at one time: what one tenant's registry does not answer is not to take the places
-//! that all the others' images need.
+//! The limit on lookups of images for one namespace, so that a tenant's unresponsive registry does not take the places
+//! that other tenants' images need.
 //!
-//! Owns one queue for each namespace that has reviews in work, and which images have their turn: whoever asks for one of them joins the
-//! question that is under way and needs no turn of its own.
+//! This module owns one queue for each namespace with reviews in work, and the set of images under lookup. A further
+//! request for one of these images joins the lookup and needs no turn of its own.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -12,18 +12,17 @@ use tokio::sync::Semaphore;
 
 use service_core::share::IMAGES_AT_ONCE;
 
-/// The table is swept of namespaces without reviews when it has so many, and then at each doubling.
+/// Number of queues at which namespaces without reviews are removed; afterwards at each doubling.
 const SWEEP_MIN: usize = 64;
 
-/// The queues.
 #[derive(Debug)]
 pub struct Tenants {
     table: Mutex<Table>,
-    /// How many have a turn for an image.
+    /// How many turns each image has.
     asked: Mutex<HashMap<String, usize>>,
 }
 
-/// Somebody has a turn for an image, until this is dropped.
+/// A turn for an image, until dropped.
 #[derive(Debug)]
 pub struct Turn<'t> {
     tenants: &'t Tenants,
@@ -37,24 +36,24 @@ struct Table {
 }
 
 impl Tenants {
-    /// Nobody has reviews in work.
+    /// No namespace has reviews in work.
     pub fn new() -> Self {
         let table = Table { queues: HashMap::new(), sweep_at: SWEEP_MIN };
         Self { table: Mutex::new(table), asked: Mutex::default() }
     }
 
-    /// Whether `image` is being asked about.
+    /// Whether a lookup of `image` is under way.
     pub fn is_asked(&self, image: &str) -> bool {
         self.asked.lock().contains_key(image)
     }
 
-    /// `image` is being asked about from now on.
+    /// Begins a lookup of `image`.
     pub fn turn(&self, image: String) -> Turn<'_> {
         *self.asked.lock().entry(image.clone()).or_default() += 1;
         Turn { tenants: self, image }
     }
 
-    /// The queue of `namespace`; what is in none has one together. It is kept as long as somebody holds it.
+    /// The queue of `namespace`; objects without a namespace share one. A queue lives as long as it has a user.
     pub fn queue(&self, namespace: Option<&str>) -> Arc<Semaphore> {
         let namespace = namespace.unwrap_or_default();
         let mut table = self.table.lock();

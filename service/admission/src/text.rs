@@ -1,6 +1,7 @@
-//! Text from outside, made fit for a line of a log, a terminal or a message.
+//! Outside text made safe for a log line, a terminal or a message.
 //!
-//! Pure. What could move a cursor, begin a line or turn the direction of writing is escaped, and the length is bounded.
+//! Pure. Characters that could move a cursor, begin a line or change the direction of writing are escaped, and the
+//! length is limited.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -9,7 +10,7 @@ use super::json;
 
 const MARK: &str = "…";
 
-/// `text` on one line, with what does not print escaped, at most `bytes_max` bytes; what is cut says so by `…`.
+/// `text` on one line, with unprintable characters escaped, in at most `bytes_max` bytes; a cut text ends with `…`.
 pub fn printable(text: &str, bytes_max: usize) -> Cow<'_, str> {
     if text.len() <= bytes_max && text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
         return Cow::Borrowed(text);
@@ -35,22 +36,22 @@ pub fn printable(text: &str, bytes_max: usize) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Text as it stands between the quotes of a JSON string: what is written in that form is not looked through again.
+/// Text in the form between the quotes of a JSON string, so that it needs no second escaping.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Escaped(String);
 
 impl Escaped {
-    /// Nothing yet, and room for so many bytes.
+    /// An empty text with room for `bytes`.
     pub fn with_capacity(bytes: usize) -> Self {
         Self(String::with_capacity(bytes))
     }
 
-    /// Adds text that has nothing to escape, or is escaped.
+    /// Adds text that is escaped already or needs no escaping.
     pub fn push_escaped(&mut self, text: &str) {
         self.0.push_str(text);
     }
 
-    /// Adds `text` as a JSON string inside of this text.
+    /// Adds `text` as a JSON string inside this text.
     pub fn push_quoted(&mut self, text: &str) {
         self.0.push_str(r#"\""#);
         if json::needs_escape(text) {
@@ -70,7 +71,7 @@ impl Escaped {
         out.push('"');
     }
 
-    /// The text that it means.
+    /// The unescaped text.
     #[cfg(test)]
     pub fn text(&self) -> String {
         serde_json::from_str(&format!("\"{}\"", self.0)).expect("it is escaped")
@@ -106,7 +107,8 @@ fn escape(out: &mut String, text: &str) {
     out.push_str(&text[done..]);
 }
 
-/// Control characters, line and paragraph separators, and what turns the direction of writing or has no width.
+/// Whether a character is a control character, a line or paragraph separator, changes the direction of writing, or has
+/// no width.
 fn is_hidden(char: char) -> bool {
     char.is_control()
         || matches!(char, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
@@ -128,7 +130,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the text, it is one JSON string that means it.
+        /// Any text becomes one JSON string with its meaning.
         #[test]
         fn quoted_as_json(text in any::<String>()) {
             let mut out = String::from("[");
@@ -137,7 +139,7 @@ mod tests {
             prop_assert_eq!(serde_json::from_str::<[String; 1]>(&out).unwrap(), [text]);
         }
 
-        /// What was escaped means the same, in one string and in a string inside of one.
+        /// Escaped text keeps its meaning, in one string and in a string inside another.
         #[test]
         fn escaped_means_the_same(text in any::<String>(), plain in "[a-z]{0,40}") {
             prop_assert_eq!(&Escaped::from(&*text).text(), &text);
@@ -148,7 +150,7 @@ mod tests {
             }
         }
 
-        /// Whatever the text, the result is bounded and has nothing that does not print.
+        /// For any text, the result is bounded and printable.
         #[test]
         fn bounded_and_printable(text in any::<String>(), bytes_max in 3usize..60) {
             let out = printable(&text, bytes_max);

@@ -1,14 +1,15 @@
-//! Images that a stored object has already: those that an update does not touch are left alone.
+//! The images that a stored object already has: an update leaves unchanged ones alone.
 //!
-//! Pure. A place is a container or volume by its name in one pod spec; the three lists of containers share their names. Only
-//! fingerprints are kept, so that an object with thousands of containers costs little.
+//! Pure. A place is a container or volume by its name in one pod spec; the three lists of containers share their names.
+//! Only fingerprints are kept, so that an object with thousands of containers costs little.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher as _, RandomState};
 
-use super::walk::{self, List, Seen};
+use super::walk::{self, FoundImage, List};
 
-/// Most images remembered of a stored object. etcd holds no more: a stored container has some 150 bytes, an object 1.5 MiB.
+/// Most images remembered of a stored object. etcd holds no more: a stored container has some 150 bytes, an object 1.5
+/// MiB.
 const REMEMBERED_MAX: usize = 16_384;
 
 /// The images of a stored object.
@@ -16,12 +17,13 @@ const REMEMBERED_MAX: usize = 16_384;
 pub struct Stored {
     keys: RandomState,
     images: HashSet<u64>,
-    /// Whether the object is going away, and must be able to lose its finalizers.
+    /// Whether the object is under deletion, and must be able to lose its finalizers.
     pub deleting: bool,
 }
 
 impl Stored {
-    /// Reads the raw JSON of a stored object. What cannot be read is not remembered, so that everything counts as changed.
+    /// Reads the raw JSON of a stored object. Unreadable parts are not remembered, so that their images count as
+    /// changed.
     pub fn read(object: &str) -> Self {
         let mut stored = Self::default();
         let (keys, images) = (&stored.keys, &mut stored.images);
@@ -39,14 +41,14 @@ impl Stored {
     }
 
     /// Whether the stored object has the same text at the same place.
-    pub fn has(&self, seen: Seen<'_>) -> bool {
+    pub fn has(&self, seen: FoundImage<'_>) -> bool {
         !self.images.is_empty() && self.images.contains(&fingerprint(&self.keys, seen))
     }
 }
 
-/// The keys of the hash are random for each object, so nobody can look for two images with the same fingerprint.
-fn fingerprint(keys: &RandomState, seen: Seen<'_>) -> u64 {
-    // Without a name only the position tells which one it is.
+/// The hash keys are random for each object, so that nobody can search for two images with the same fingerprint.
+fn fingerprint(keys: &RandomState, seen: FoundImage<'_>) -> u64 {
+    // Without a name only the position identifies the container.
     let place = seen.name.ok_or((seen.list, seen.pointer));
     keys.hash_one((seen.spec, seen.list == List::Volumes, place, seen.image))
 }
@@ -61,7 +63,7 @@ mod tests {
     fn changed(old: &Value, new: &Value) -> Vec<String> {
         let stored = Stored::read(&old.to_string());
         let mut changed = Vec::new();
-        let visit = &mut |seen: Seen<'_>| {
+        let visit = &mut |seen: FoundImage<'_>| {
             if !stored.has(seen) {
                 changed.push(seen.image.to_owned());
             }

@@ -1,6 +1,6 @@
-//! Upkeep of the webhook at the API server: its certificates, and the look at its registration.
+//! The webhook's tasks at the API server: its certificates, and the check of its registration.
 //!
-//! Owns these tasks and their one client. Absent in a process that asks for neither.
+//! This module owns these tasks and their one client. A process that needs neither has none of it.
 
 use std::sync::Arc;
 
@@ -9,26 +9,26 @@ use prometheus_client::registry::Registry as MetricsRegistry;
 use tokio::task::JoinSet;
 
 use crate::config::{self, Config, Transport};
-#[cfg(feature = "own-certificates")]
-use crate::own;
 use crate::registration::{self, Calls};
 use service_core::edge::{Handed, Probe, ServerTls};
 use service_core::kube::{Client, Cluster};
+#[cfg(feature = "own-certificates")]
+use service_own_certificates::Rotation;
 
-/// The tasks.
+/// The tasks and their client.
 pub(super) struct Upkeep {
     client: Arc<Client>,
     namespace: Option<String>,
     handed: Option<Arc<Handed>>,
     #[cfg(feature = "own-certificates")]
-    certificates: Option<own::Rotation>,
+    certificates: Option<Rotation>,
     registration: Option<registration::Monitor>,
     calls: Arc<Calls>,
     tasks: JoinSet<()>,
 }
 
 impl Upkeep {
-    /// Finds the API server, when it is needed; starts nothing.
+    /// Finds the API server if it is needed; starts nothing.
     pub(super) fn open(config: &Config, settings: &config::Admission) -> anyhow::Result<Option<Self>> {
         let own = settings.own.as_ref();
         let wanted_by = match (own, &settings.registration) {
@@ -64,17 +64,17 @@ impl Upkeep {
         }))
     }
 
-    /// The place of the certificate, when it is not read from files.
+    /// The place of the certificate, unless it is read from files.
     pub(super) fn handed(&self) -> Option<Arc<Handed>> {
         self.handed.clone()
     }
 
-    /// Where it is noted that the webhook was called.
+    /// The record of calls to the webhook.
     pub(super) fn calls(&self) -> Arc<Calls> {
         Arc::clone(&self.calls)
     }
 
-    /// Starts what was asked for.
+    /// Starts the configured tasks.
     pub(super) fn start(&mut self, settings: &config::Admission, tls: &Arc<ServerTls>, metrics: &mut MetricsRegistry) {
         if let Some(settings) = &settings.registration {
             let parts = registration::Parts {
@@ -88,7 +88,7 @@ impl Upkeep {
         }
         #[cfg(feature = "own-certificates")]
         if let (Some(own), Some(handed), Some(namespace)) = (&settings.own, &self.handed, &self.namespace) {
-            let rotation = own::Rotation::start(own, namespace.clone(), &self.client, handed, metrics);
+            let rotation = Rotation::start(own, namespace.clone(), &self.client, handed, metrics);
             self.certificates = Some(rotation);
         }
     }
@@ -97,11 +97,11 @@ impl Upkeep {
         let mut probes: Vec<Arc<dyn Probe>> = Vec::new();
         probes.extend(self.registration.as_ref().map(registration::Monitor::probe));
         #[cfg(feature = "own-certificates")]
-        probes.extend(self.certificates.as_ref().map(own::Rotation::probe));
+        probes.extend(self.certificates.as_ref().map(Rotation::probe));
         probes
     }
 
-    /// Waits until a task ends that never should; answers why.
+    /// Waits until a task ends that should never end; returns the reason.
     pub(super) async fn broken(&mut self) -> String {
         #[cfg(feature = "own-certificates")]
         let certificates = async {
@@ -137,7 +137,6 @@ impl Upkeep {
         }
     }
 
-    /// Ends everything.
     pub(super) async fn stop(mut self) {
         #[cfg(feature = "own-certificates")]
         if let Some(running) = self.certificates.take() {

@@ -1,7 +1,8 @@
-//! The seam to validators, which say whether an image may run, and what they have said.
+//! The interface of validators, which decide whether an image may run, and the memory of their answers.
 //!
-//! Owns the question and its answer, the cache of verdicts, and which rule asks whom. What a static validator says needs no question:
-//! the policy knows it. Signatures are looked for and judged in `cosign`, which exists with the feature `verify` only.
+//! This module owns the question and its answer, the cache of verdicts, and the validator of each rule. The policy
+//! itself answers for a static validator. Signatures are verified in `cosign`, which exists only with the feature
+//! `verify`.
 
 mod approvals;
 #[cfg(feature = "verify")]
@@ -26,37 +27,34 @@ use service_registry::verdicts::Class;
 use service_registry::verdicts::Failure;
 pub use service_registry::{Pieces, Question};
 
-/// Most signers of an answer: more is not read in an audit log.
+/// Most signers of an answer: readers of an audit log need no more.
 pub const SIGNERS_MAX: usize = 8;
 
-/// Why an image may run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Approval {
     /// Its signers, at most [`SIGNERS_MAX`].
     pub signers: Vec<Signer>,
 }
 
-/// Whoever signed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signer {
-    /// The trust root that accepts the signature, and who made it.
+    /// The trust root that accepts the signature, and its signer.
     pub name: String,
-    /// The form of the signature and where it was found.
+    /// The form of the signature and its place.
     pub evidence: String,
 }
 
-/// The answer of a validator.
 pub type Answer = Result<Arc<Approval>, Failure>;
 
-/// Somebody who says whether images may run, under one rule.
+/// Decides whether images may run, under one rule.
 pub trait Validator: Send + Sync + 'static {
-    /// The answer about an image. It may ask a registry, at the latest until the deadline of the question.
+    /// The answer about an image. It may send requests to a registry until the deadline of the question.
     fn validate(self: Arc<Self>, question: Question) -> BoxFuture<'static, Answer>;
 
-    /// A text that is another one as soon as rule or trust are: an answer is only good for the same text.
+    /// A text that changes with rule or trust: an answer is valid only for the same text.
     fn generation(&self) -> Cow<'_, str>;
 
-    /// How long an answer is good at most, when that is not for the policy to say.
+    /// Longest time that an answer is valid, if the policy may not decide it.
     fn ttl_max(&self) -> Option<Duration> {
         None
     }
@@ -73,17 +71,15 @@ pub struct Validators {
     trusted: cosign::Trusted,
 }
 
-/// Why validators cannot work.
 #[derive(Debug, thiserror::Error)]
 #[error("{key}: {what}")]
 pub struct ValidatorError {
     /// The key of the configuration.
     pub key: String,
-    /// The reason.
     pub what: String,
 }
 
-/// Knowledge that outlives a configuration: how registries were found to be, and the memory that evidence may hold.
+/// Knowledge that outlives a configuration: facts about registries, and the memory for evidence.
 #[derive(Debug, Clone, Default)]
 pub struct Memory {
     #[cfg(feature = "verify")]
@@ -101,7 +97,7 @@ impl Memory {
         self
     }
 
-    /// Evidence may hold what `share` has for it.
+    /// Limits evidence to its part of `share`.
     pub fn of(share: &Arc<Share>) -> Self {
         #[cfg(feature = "verify")]
         return Self { share: Arc::clone(share), ..Self::default() };
@@ -114,7 +110,7 @@ impl Memory {
 }
 
 impl Validators {
-    /// The validators of a configuration, which read their keys now and look for signatures among `pieces`.
+    /// The validators of a configuration; they read their keys now and look for signatures among `pieces`.
     pub fn load(config: &Config, pieces: &Arc<dyn Pieces>, memory: &Memory) -> Result<Self, ValidatorError> {
         #[cfg(feature = "verify")]
         let mut validators = cosign::load(config, pieces, memory)?;
@@ -150,7 +146,6 @@ impl Validators {
         Ok(validators)
     }
 
-    /// The validators of a script, by rule.
     pub fn scripted(of_rules: Vec<Option<Arc<dyn Validator>>>) -> Self {
         Self {
             of_rules,
@@ -159,7 +154,7 @@ impl Validators {
         }
     }
 
-    /// Whoever trusts what the validator `name` does, and is asked what `demands` says.
+    /// A validator with the trust of the validator `name` and the demands `demands`.
     pub fn demanded(&self, name: &str, demands: &str) -> Result<Arc<dyn Validator>, Failure> {
         #[cfg(feature = "verify")]
         return self.trusted.engine(name, demands);
@@ -173,7 +168,7 @@ impl Validators {
         }
     }
 
-    /// The validators that others may ask, and a text that is another one as soon as any of them trusts something else.
+    /// The validators that other processes may use, and a text that changes when the trust of any of them changes.
     pub fn lent(&self) -> (Vec<String>, String) {
         #[cfg(feature = "verify")]
         return self.trusted.about();
@@ -181,13 +176,13 @@ impl Validators {
         (Vec::new(), "none".to_owned())
     }
 
-    /// Whoever is asked under the rule with that index.
+    /// The validator of the rule with that index.
     pub fn of_rule(&self, index: usize) -> Option<&Arc<dyn Validator>> {
         self.of_rules.get(index)?.as_ref()
     }
 }
 
-/// Reads the keys of `config` and says whether they can be used.
+/// Checks whether the keys of `config` can be used.
 pub fn check(config: &Config) -> Result<(), ValidatorError> {
     #[cfg(feature = "verify")]
     cosign::check(config)?;
@@ -195,11 +190,11 @@ pub fn check(config: &Config) -> Result<(), ValidatorError> {
     Ok(())
 }
 
-/// A text that is another one as soon as a file that `validators` read has another content.
+/// A text that changes when the content of a file of `validators` changes.
 pub fn trust(validators: &[config::Validator]) -> String {
     let mut hash = Sha256::new();
     for file in config::files(validators) {
-        // One that cannot be read is another one than any content; why is said by whoever needs it.
+        // An unreadable file differs from any content; its user reports the reason.
         let content = std::fs::read(&file).map_or_else(|_| [0; 32], |bytes| Sha256::digest(bytes).into());
         hash.update(content);
     }

@@ -1,48 +1,42 @@
-//! The walk: one pass over an object's raw JSON that finds every image, where it is written, and the names of pull secrets.
+//! The walk: one pass over an object's raw JSON that finds every image, its place, and the names of pull secrets.
 //!
-//! Owns the list of field paths. It does not look at the kind: any object with the same paths is treated alike, so new
-//! kinds and fields of other versions need no code. Pure.
+//! This module owns the list of field paths. It ignores the kind: any object with the same paths is treated alike, so
+//! new kinds and fields of other versions need no code. Pure.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use super::json::{self, Cursor};
 
-/// Longest name of a container or volume that is kept; Kubernetes allows 63.
+/// Longest stored name of a container or volume; Kubernetes allows 63.
 const NAME_BYTES_MAX: usize = 256;
 
-/// Which list an image was found in.
+/// The list that contains an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum List {
-    /// `containers`.
     Containers,
-    /// `initContainers`.
     InitContainers,
-    /// `ephemeralContainers`.
     EphemeralContainers,
-    /// `volumes`.
     Volumes,
 }
 
-/// An image that the walk stands at.
+/// An image at the position of the walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Seen<'a> {
+pub struct FoundImage<'a> {
     /// JSON pointer (RFC 6901) of the string.
     pub pointer: &'a str,
     /// JSON pointer of the pod spec that it belongs to.
     pub spec: &'a str,
-    /// The list in that spec.
     pub list: List,
-    /// Name of the container or volume, when it has one.
+    /// Name of the container or volume, if it has one.
     pub name: Option<&'a str>,
-    /// The string; never empty.
+    /// Never empty.
     pub image: &'a str,
 }
 
-/// Takes what the walk sees; an error ends the walk.
-pub type Visit<'v> = dyn FnMut(Seen<'_>) -> Result<(), TooMany> + 'v;
+/// Takes each image; an error ends the walk.
+pub type Visit<'v> = dyn FnMut(FoundImage<'_>) -> Result<(), TooMany> + 'v;
 
-/// The outline of the object as a whole.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Outline {
     /// Whether `metadata.deletionTimestamp` is set.
@@ -51,12 +45,10 @@ pub struct Outline {
     pub pullers: Pullers,
 }
 
-/// Names in a pod spec that lead to credentials, as they are written; of an object with several pod specs, those of all.
+/// Names in a pod spec that lead to credentials, as written; for an object with several pod specs, those of all.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Pullers {
-    /// `serviceAccountName`.
     pub accounts: Vec<String>,
-    /// `imagePullSecrets`.
     pub secrets: Vec<String>,
 }
 
@@ -65,9 +57,9 @@ impl Pullers {
     pub const MAX: usize = 16;
 }
 
-/// Where in the object the walk is. Only these places are entered; everything else is skipped unread.
+/// The place of the walk in the object. Only these places are entered; everything else is skipped unread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Field {
     Root,
     Metadata,
     DeletionTimestamp,
@@ -92,7 +84,7 @@ enum Place {
     PullSecretName,
 }
 
-impl Place {
+impl Field {
     fn enter(self, key: &str) -> Option<Self> {
         match self {
             Self::Root => match key {
@@ -136,7 +128,7 @@ impl Place {
         }
     }
 
-    /// Whether a key of an object here leads on.
+    /// Whether this key of an object here is entered.
     fn is_entered(self) -> bool {
         !self.is_text() && self.item().is_none()
     }
@@ -165,31 +157,30 @@ pub enum Error {
     /// The object is not JSON.
     #[error(transparent)]
     Json(#[from] json::Error),
-    /// The object says the same thing twice.
+    /// The object has the same key twice.
     #[error("the key `{key}` is there twice at `{at}/`: write it once")]
     Twice {
-        /// The key.
         key: String,
         /// JSON pointer of the object that has it.
         at: String,
     },
-    /// Whoever looks on has seen enough.
+    /// The visitor accepts no more images.
     #[error(transparent)]
     TooMany(#[from] TooMany),
 }
 
-/// An object has more images than whoever looks on can take.
+/// An object has more images than the visitor accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("more than {most} images in one object")]
 pub struct TooMany {
-    /// How many are taken.
+    /// Most images that the visitor accepts.
     pub most: usize,
 }
 
-/// Walks the raw JSON of an object and shows every non-empty image to `visit`, in document order.
+/// Walks the raw JSON of an object and passes every non-empty image to `visit`, in document order.
 ///
-/// A key that leads to an image or to credentials may be there only once: which of two counts is for each reader to say, and we would not know what
-/// the next one sees.
+/// A key that leads to an image or to credentials may occur only once: readers differ in the choice between two, and
+/// the next reader's choice is unknown here.
 pub fn walk(object: &str, visit: &mut Visit<'_>) -> Result<Outline, Error> {
     let mut json = Cursor::new(object);
     let outline = walk_in(&mut json, visit)?;
@@ -197,7 +188,7 @@ pub fn walk(object: &str, visit: &mut Visit<'_>) -> Result<Outline, Error> {
     Ok(outline)
 }
 
-/// The same for the object that `json` is at, inside a larger text.
+/// Like [`walk`], for the object at the cursor `json`, inside a larger text.
 pub fn walk_in(json: &mut Cursor<'_>, visit: &mut Visit<'_>) -> Result<Outline, Error> {
     let mut walker = Walker {
         json,
@@ -209,7 +200,7 @@ pub fn walk_in(json: &mut Cursor<'_>, visit: &mut Visit<'_>) -> Result<Outline, 
         name: Cow::Borrowed(""),
         visit,
     };
-    walker.value(Place::Root)?;
+    walker.value(Field::Root)?;
     Ok(walker.outline)
 }
 
@@ -217,18 +208,18 @@ struct Walker<'w, 'a, 'f> {
     json: &'w mut Cursor<'a>,
     outline: Outline,
     pointer: String,
-    /// Where in `pointer` the path of the pod spec ends.
+    /// Length of the path of the pod spec in `pointer`.
     spec_bytes: usize,
     list: List,
-    /// Image of the container or volume under way; shown at its end, when its name is known as well.
+    /// Image of the container or volume under way; passed on at its end, when its name is known as well.
     image: Option<Cow<'a, str>>,
     name: Cow<'a, str>,
     visit: &'w mut Visit<'f>,
 }
 
 impl Walker<'_, '_, '_> {
-    /// The value at `place`. One of a wrong type is the API server's to refuse; the walk steps over it.
-    fn value(&mut self, place: Place) -> Result<(), Error> {
+    /// Reads the value at `place`. The API server refuses values of a wrong type; the walk skips them.
+    fn value(&mut self, place: Field) -> Result<(), Error> {
         match (self.json.peek(), place.item()) {
             (Some(b'{'), _) if place.is_entered() => self.object(place),
             (Some(b'['), Some(item)) => self.list(item),
@@ -237,8 +228,8 @@ impl Walker<'_, '_, '_> {
         }
     }
 
-    fn object(&mut self, place: Place) -> Result<(), Error> {
-        let holds_image = matches!(place, Place::Container | Place::Volume);
+    fn object(&mut self, place: Field) -> Result<(), Error> {
+        let holds_image = matches!(place, Field::Container | Field::Volume);
         if holds_image {
             (self.image, self.name) = (None, Cow::Borrowed(""));
         }
@@ -254,9 +245,9 @@ impl Walker<'_, '_, '_> {
                 return Err(Error::Twice { key: key.into_owned(), at: self.pointer.clone() });
             }
             known |= bit;
-            if let Place::Containers(list) = place {
+            if let Field::Containers(list) = place {
                 (self.list, self.spec_bytes) = (list, self.pointer.len());
-            } else if place == Place::Volumes {
+            } else if place == Field::Volumes {
                 (self.list, self.spec_bytes) = (List::Volumes, self.pointer.len());
             }
             if place.is_text() {
@@ -272,7 +263,7 @@ impl Walker<'_, '_, '_> {
         if holds_image { self.show() } else { Ok(()) }
     }
 
-    fn list(&mut self, place: Place) -> Result<(), Error> {
+    fn list(&mut self, place: Field) -> Result<(), Error> {
         let length = self.pointer.len();
         let mut inside = self.json.enter(b'[')?;
         for index in 0u32.. {
@@ -286,15 +277,15 @@ impl Walker<'_, '_, '_> {
         Ok(())
     }
 
-    fn text(&mut self, place: Place) -> Result<(), Error> {
+    fn text(&mut self, place: Field) -> Result<(), Error> {
         let text = self.json.string()?;
         match place {
             // Workload templates may leave the image out; the API server or another webhook fills it in.
-            Place::Image => self.image = Some(text).filter(|image| !image.is_empty()),
-            Place::Name => self.name = text,
-            Place::ServiceAccountName => keep(&mut self.outline.pullers.accounts, &text),
-            Place::PullSecretName => keep(&mut self.outline.pullers.secrets, &text),
-            Place::DeletionTimestamp => self.outline.deleting = true,
+            Field::Image => self.image = Some(text).filter(|image| !image.is_empty()),
+            Field::Name => self.name = text,
+            Field::ServiceAccountName => keep(&mut self.outline.pullers.accounts, &text),
+            Field::PullSecretName => keep(&mut self.outline.pullers.secrets, &text),
+            Field::DeletionTimestamp => self.outline.deleting = true,
             _ => {}
         }
         Ok(())
@@ -305,7 +296,7 @@ impl Walker<'_, '_, '_> {
         let length = self.pointer.len();
         self.pointer.push_str(if self.list == List::Volumes { "/image/reference" } else { "/image" });
         let name = beginning(&self.name);
-        let seen = Seen {
+        let seen = FoundImage {
             pointer: &self.pointer,
             spec: &self.pointer[..self.spec_bytes],
             list: self.list,
@@ -318,7 +309,7 @@ impl Walker<'_, '_, '_> {
     }
 }
 
-/// Enough of a name to tell it from others.
+/// The beginning of a name, enough to distinguish it from others.
 fn beginning(text: &str) -> &str {
     let end = (0..=NAME_BYTES_MAX.min(text.len())).rev().find(|&end| text.is_char_boundary(end));
     &text[..end.unwrap_or(0)]
@@ -331,7 +322,7 @@ fn keep(names: &mut Vec<String>, text: &str) {
     }
 }
 
-/// Every key that leads to an image or to credentials; their number is the number of bits that tell which were there.
+/// Every key that leads to an image or to credentials; each has one bit in the record of keys that occurred.
 const KEYS: [&str; 14] = [
     "metadata",
     "deletionTimestamp",

@@ -1,7 +1,7 @@
-//! The outcome of a review as an alert: the seam between admission and receivers.
+//! Alerts: the outcome of a review, as admission hands it to the receivers.
 //!
-//! Owns how much of an object an alert may carry: it waits in memory for receivers that hang, and what it says is written by anybody who
-//! may create an object.
+//! This module limits how much of an object an alert carries. An alert waits in memory while its receivers hang, and
+//! anybody with the right to create an object chooses its text.
 
 use std::time::Duration;
 
@@ -10,39 +10,35 @@ use serde::de::{IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use tokio::time::Instant;
 
-/// Images that an alert names; the others are counted.
+/// Most images that an alert names; further ones are only counted.
 pub const IMAGES_MAX: usize = 20;
-/// Bytes of an image; no right reference to a digest is longer.
+/// Most bytes of an image; no valid reference to a digest is longer.
 pub const IMAGE_BYTES_MAX: usize = 512;
-/// Bytes of a name; Kubernetes allows 253.
+/// Most bytes of a name; Kubernetes allows 253.
 pub const NAME_BYTES_MAX: usize = 256;
-/// Bytes of a message.
 pub const MESSAGE_BYTES_MAX: usize = 4096;
 
-/// Something that somebody wants to know.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", from = "Written")]
 pub struct Alert {
-    /// Whether the object was let in.
     pub admitted: bool,
-    /// Why not, or a sentence that it was.
+    /// The reason for a refusal, or a sentence that the object was admitted.
     pub message: String,
-    /// The kind of the object.
     pub kind: String,
-    /// Its namespace; empty outside of any.
+    /// Empty for an object outside any namespace.
     pub namespace: String,
-    /// Its name, or what the API server makes it of.
+    /// The object's name, or the prefix from which the API server makes it.
     pub name: String,
     /// The review's uid.
     pub request_id: String,
-    /// The first images of the object, each once, as they are written.
+    /// The first images of the object, each once, spelled as in the object.
     pub images: Vec<String>,
-    /// How many images it has beside these.
+    /// How many images the object has besides `images`.
     #[serde(skip_serializing_if = "is_zero")]
     pub more_images: usize,
 }
 
-/// An alert as another process writes it.
+/// The JSON form in which another process sends an alert.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Written {
@@ -57,7 +53,7 @@ struct Written {
     more_images: usize,
 }
 
-/// The first images of a list. A list of nothing would take eight times its text in memory.
+/// The first images of a list. A list of empty strings would otherwise take eight times its text in memory.
 struct First {
     images: Vec<String>,
     more: usize,
@@ -105,7 +101,7 @@ impl From<Written> for Alert {
 }
 
 impl Alert {
-    /// The alert with every text cut to what it may hold, and no more images than [`IMAGES_MAX`].
+    /// Cuts every text to its limit, and drops images beyond [`IMAGES_MAX`].
     #[must_use]
     pub fn cut(mut self) -> Self {
         let left_out = self.images.len().saturating_sub(IMAGES_MAX);
@@ -118,19 +114,19 @@ impl Alert {
         for image in &mut self.images {
             cut(image, IMAGE_BYTES_MAX);
         }
-        // What was cut shall not be held by what is left.
+        // The parts that remain must not keep the memory of the parts that were cut.
         self.images.shrink_to_fit();
         self
     }
 
-    /// Bytes that it holds.
+    /// Bytes that this alert holds in memory.
     pub fn bytes(&self) -> usize {
         let texts = [&self.message, &self.kind, &self.namespace, &self.name, &self.request_id];
         let images = self.images.iter().map(|image| size_of::<String>() + image.capacity()).sum::<usize>();
         size_of::<Self>() + texts.map(String::capacity).iter().sum::<usize>() + images
     }
 
-    /// The images as a sentence has them: as many names as `bytes_max` has room for, and how many there are beside these.
+    /// The images as part of a sentence: as many names as fit into `bytes_max`, then the count of the others.
     pub fn images_text(&self, bytes_max: usize) -> String {
         let (mut text, mut named) = (String::new(), 0);
         for image in &self.images {
@@ -153,7 +149,7 @@ fn is_zero(number: &usize) -> bool {
     *number == 0
 }
 
-/// Cuts a text to so many bytes, its sign for that included.
+/// Cuts a text to at most this many bytes, the sign for the cut included.
 fn cut(text: &mut String, bytes_max: usize) {
     const SIGN: &str = "…";
     if text.len() > bytes_max {
@@ -163,12 +159,12 @@ fn cut(text: &mut String, bytes_max: usize) {
     text.shrink_to_fit();
 }
 
-/// Whoever is told.
+/// Receivers of alerts.
 pub trait AlertSink: Send + Sync + 'static {
-    /// Tells an alert. An error means that a receiver without which nothing is admitted could not be told by `deadline`.
+    /// Sends an alert. An error means that a receiver that admission waits for was not reached by `deadline`.
     fn tell(&self, alert: Alert, deadline: Instant) -> BoxFuture<'static, Result<(), String>>;
 
-    /// Tells what waits still, for at most `grace`.
+    /// Sends the alerts that still wait, for at most `grace`.
     fn stop(&self, grace: Duration) -> BoxFuture<'_, ()>;
 }
 
@@ -195,7 +191,7 @@ mod tests {
         assert!(!serde_json::to_string(&few).unwrap().contains("moreImages"));
     }
 
-    /// Whatever anybody writes, an alert holds little.
+    /// An alert holds little memory whatever its sender writes.
     #[test]
     fn an_alert_holds_little() {
         let long = "ä".repeat(1 << 20);

@@ -1,21 +1,21 @@
-//! The allocator and its housekeeping: memory that nobody uses goes back to the system, also when nothing happens any more; and what
-//! it says of the heap.
+//! The memory allocator: its housekeeping, and its own count of the heap.
 //!
-//! With the feature `jemalloc` that is the allocator of every program that this crate is part of (`docs/decisions/013`). By itself it
-//! gives memory back only when more is asked for or freed; its background thread does so ten seconds after the burst, whatever comes
-//! then. Without the feature there is the allocator of the system, which keeps what it has and says nothing.
+//! With the feature `jemalloc`, every program that contains this crate uses that allocator (`docs/decisions/013`). By
+//! itself, jemalloc gives memory back only when more is asked for or freed. Its background thread gives memory back ten
+//! seconds after a burst, even if nothing happens afterwards. Without the feature, the system's allocator is used: it
+//! keeps freed memory and reports no figures.
 
 #[cfg(feature = "jemalloc")]
 pub use jemalloc::{NAME, give_memory_back, heap};
 #[cfg(not(feature = "jemalloc"))]
 pub use system::{NAME, give_memory_back, heap};
 
-/// The heap as the allocator counts it, in bytes.
+/// The allocator's own figures of the heap, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Heap {
-    /// Handed out and not given back: what a leak shows in before anything else.
+    /// Handed out and not given back. A leak shows here first.
     pub allocated: usize,
-    /// Mapped and touched, what is free and kept included.
+    /// Mapped and touched, free memory included.
     pub resident: usize,
 }
 
@@ -26,17 +26,17 @@ mod jemalloc {
     use super::Heap;
     use crate::logs::names;
 
-    /// Gives back what bursts of connections leave behind. It stands here and not in the programs, since each allocation goes through
-    /// it and their crate is optimized less than this one (decision 023).
+    /// Gives back the memory that bursts of connections leave behind. The allocator is set here and not in the
+    /// programs: each allocation goes through it, and the programs' crate is optimized less than this one (decision
+    /// 023).
     #[global_allocator]
     static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-    /// Name of the allocator.
     pub const NAME: &str = "jemalloc";
-    /// One is enough: it wakes a few times a second while there is something to give back, and not at all otherwise.
+    /// One thread is enough: it wakes a few times a second while memory can be given back, and otherwise not at all.
     const THREADS: usize = 1;
 
-    /// Starts the thread. Without it the service works as well, so that is a warning.
+    /// Starts the background thread. A failure is only a warning, because the service works without it.
     pub fn give_memory_back() {
         if let Err(error) = start() {
             tracing::warn!(name: names::MEMORY_LATE, %error, "memory that is free will be given back late");
@@ -48,9 +48,10 @@ mod jemalloc {
         background_thread::write(true)
     }
 
-    /// The heap as it is now, where the allocator tells. It takes some tens of microseconds: each arena is asked.
+    /// The heap now, if the allocator reports it. The call takes some tens of microseconds, because each arena is
+    /// asked.
     pub fn heap() -> Option<Heap> {
-        // What is read is of the last epoch.
+        // jemalloc's figures are those of the last epoch, so a new one begins here.
         epoch::advance().ok()?;
         Some(Heap { allocated: stats::allocated::read().ok()?, resident: stats::resident::read().ok()? })
     }
@@ -60,13 +61,12 @@ mod jemalloc {
 mod system {
     use super::Heap;
 
-    /// Name of the allocator.
     pub const NAME: &str = "system";
 
-    /// Nothing: it knows no housekeeping.
+    /// Does nothing: the system's allocator has no housekeeping.
     pub fn give_memory_back() {}
 
-    /// Nothing: it does not tell.
+    /// Always `None`: the system's allocator reports no figures.
     pub fn heap() -> Option<Heap> {
         None
     }

@@ -1,6 +1,6 @@
-//! `host:port` as images, URLs and configurations write it.
+//! The spelling of `host:port` in images, URLs and configurations.
 //!
-//! Pure. A port that is none is an error here and never some other port.
+//! Pure. An invalid port is an error here and never becomes another port.
 
 use std::fmt;
 use std::net::Ipv6Addr;
@@ -8,7 +8,6 @@ use std::net::Ipv6Addr;
 /// Longest host name (RFC 1035), which also holds every address.
 const HOST_BYTES_MAX: usize = 253;
 
-/// A host and, when it is written, its port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Authority {
     /// Name or address in lower case, without brackets.
@@ -17,10 +16,10 @@ pub struct Authority {
     pub port: Option<u16>,
 }
 
-/// Why a text is not `host` or `host:port`. Says nothing of the text: it may come from anybody.
+/// Why a text is not `host` or `host:port`. The error does not show the text, because a stranger may have chosen it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AuthorityError {
-    /// No host, or bytes that no host has.
+    /// The host is missing, or has bytes that no host name has.
     #[error("not a host")]
     Host,
     /// Not 1 to 65535.
@@ -62,16 +61,17 @@ impl fmt::Display for Authority {
     }
 }
 
-/// Docker Hub's names. Requests go to the last one, Go tools write the second one.
+/// Docker Hub's names. Requests go to the last one; Go tools write the second one.
 const HUB: [&str; 3] = ["docker.io", "index.docker.io", "registry-1.docker.io"];
 
-/// The one name of a registry, for all spellings that mean it: in lower case, without the port that HTTPS has anyway, addresses in their
-/// shortest form, and Docker Hub as the Go tools write it (decision 060). Whatever is known by registry is known by this name.
+/// The one name of a registry, for all its spellings: in lower case, without HTTPS' default port, addresses in their
+/// shortest form, and Docker Hub as the Go tools write it (decision 060). Everything that is stored by registry is
+/// stored under this name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OneName(String);
 
 impl OneName {
-    /// The name of `host`. What is no host is only lower case.
+    /// The name of `host`. A text that is no host is only turned into lower case.
     pub fn parse(host: &str) -> Self {
         Authority::parse(host).map_or_else(|_| Self(host.to_ascii_lowercase()), |authority| Self::of(&authority))
     }
@@ -87,19 +87,19 @@ impl OneName {
         Self(named.to_string())
     }
 
-    /// The name of a registry that speaks HTTP without TLS, whose own port need not be written either.
+    /// The name of a registry that speaks HTTP without TLS; HTTP's default port is left out as well.
     pub fn of_plain(authority: &Authority) -> Self {
         let port = authority.port.filter(|&port| port != 80);
         Self::of(&Authority { host: authority.host.clone(), port })
     }
 
-    /// As it begins the name of an image: a host without dot and port is told from a path at Docker Hub by its upper case alone.
+    /// The host as the first part of an image's name. A host without dot and port differs from a path at Docker Hub
+    /// only by upper case.
     pub fn before_path(&self) -> String {
         let is_plain = !self.0.contains(['.', ':']) && self.0 != "localhost";
         if is_plain { self.0.to_ascii_uppercase() } else { self.0.clone() }
     }
 
-    /// As a text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -111,7 +111,6 @@ impl fmt::Display for OneName {
     }
 }
 
-/// A port as text.
 pub fn port(text: &str) -> Result<u16, AuthorityError> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|&port| digits && port != 0).ok_or(AuthorityError::Port)

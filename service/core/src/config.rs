@@ -1,8 +1,8 @@
-//! The kit that configurations are made with: text to checked values, everything refused at the start.
+//! The tools for reading configurations: from text to checked values, with every error reported at the start.
 //!
-//! Owns the error that names file, line, column and the nearest key, and how the sections of a file come together. Which sections there
-//! are is said by whoever reads the file: each role brings its own, with its keys, defaults and their reasons. It opens no file but the
-//! configuration itself; certificates and keys are read by whoever uses them.
+//! This module owns the error that names file, line, column and the nearest key, and the assembly of a file's sections.
+//! The reader of a file lists its sections: each role brings its own, with keys, defaults and their reasons. Only the
+//! configuration file is opened here; each user of certificates and keys opens those.
 
 mod process;
 pub mod quantity;
@@ -19,9 +19,9 @@ pub use process::{Health, Kubernetes, Level, Log, LogFormat, Shutdown};
 pub use section::{Environment, Kind, Section, kind};
 use section::{Keys, Value};
 
-/// The version of the file's keys. A file without one is of the first.
+/// The version of the file's keys. A file without a version counts as version 1.
 pub const VERSION: u32 = 1;
-/// Most webhook configurations that are named in one place; more are somebody else's.
+/// Most webhook configurations that one list may name; a longer list names somebody else's as well.
 const WEBHOOKS_MAX: usize = 8;
 
 /// The sections of one file, checked.
@@ -30,35 +30,24 @@ pub struct Config {
     sections: Vec<(&'static Kind, Option<Box<dyn Value>>)>,
 }
 
-/// Why a configuration is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The file cannot be read.
     #[error("failed to read the configuration {}: {source}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Error of the system.
-        source: std::io::Error,
-    },
-    /// The text is not a configuration.
+    Read { path: PathBuf, source: std::io::Error },
+    /// The text is not a valid configuration.
     #[error("{}{at}: {what}{hint}", path.display())]
     Parse {
-        /// The file.
         path: PathBuf,
         /// Line and column, when known.
         at: At,
-        /// The reason.
         what: String,
         /// The remedy, starting with a separator; empty when there is none.
         hint: String,
     },
-    /// A value that cannot be used.
     #[error("{}: {key}: {what}", path.display())]
     Value {
-        /// The file.
         path: PathBuf,
-        /// The key, dotted.
+        /// The key with its parents, joined by dots.
         key: String,
         /// The reason and the remedy.
         what: String,
@@ -79,8 +68,8 @@ impl fmt::Display for At {
 }
 
 impl Config {
-    /// Reads and checks the sections of the file at `path`. Relative paths inside are taken from its folder. What the environment says
-    /// counts before it.
+    /// Reads and checks the sections of the file at `path`. Relative paths inside are taken from its folder.
+    /// Environment variables overrule the file.
     pub fn load(path: &Path, kinds: &'static [Kind]) -> Result<Self, Error> {
         let text = std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.into(), source })?;
         Self::overruled(&text, path, kinds, &Environment(&|name| std::env::var(name).ok()))
@@ -91,7 +80,7 @@ impl Config {
         Self::overruled(text, path, kinds, &Environment(&|_| None))
     }
 
-    /// Checks `text` as if it had been read from `path`, with what `environment` says laid over it.
+    /// Checks `text` as if it had been read from `path`, with the settings of `environment` on top.
     pub fn overruled(
         text: &str,
         path: &Path,
@@ -108,7 +97,7 @@ impl Config {
         Ok(Self { sections: kinds.iter().map(section).collect::<Result<_, Error>>()? })
     }
 
-    /// The section, when the file has it or it has defaults.
+    /// The section `S`; `None` when the file lacks it and it has no defaults.
     pub fn find<S: Section>(&self) -> Option<&S> {
         self.sections
             .iter()
@@ -116,12 +105,11 @@ impl Config {
             .find_map(|one| (one as &dyn Any).downcast_ref())
     }
 
-    /// Whether there is such a section.
     pub fn has<S: Section>(&self) -> bool {
         self.find::<S>().is_some()
     }
 
-    /// The same, to change it.
+    /// Like [`Self::find`], to change the section.
     pub fn find_mut<S: Section>(&mut self) -> Option<&mut S> {
         self.sections
             .iter_mut()
@@ -129,19 +117,19 @@ impl Config {
             .find_map(|one| (one as &mut dyn Any).downcast_mut())
     }
 
-    /// A section that is always there.
+    /// A section that every configuration has.
     pub fn of<S: Section>(&self) -> &S {
         self.find().expect("a section with defaults is in every configuration whose kinds name it")
     }
 
-    /// Takes from `fresh` what may change while the process runs; answers what of it is new.
+    /// Takes from `fresh` the settings that may change while the process runs; returns the keys that changed.
     pub fn take(&mut self, fresh: &Self) -> Vec<&'static str> {
         let pairs = self.sections.iter_mut().zip(&fresh.sections);
         let pairs = pairs.filter_map(|((_, old), (_, new))| Some((old.as_mut()?, new.as_deref()?)));
         pairs.flat_map(|(old, new)| old.take(new)).collect()
     }
 
-    /// The sections that differ, by their first keys.
+    /// The first keys of the sections that differ.
     pub fn differences(&self, other: &Self) -> Vec<&'static str> {
         let same = |one: &Option<Box<dyn Value>>, two: &Option<Box<dyn Value>>| match (one, two) {
             (Some(one), Some(two)) => one.equals(&**two),
@@ -151,12 +139,12 @@ impl Config {
         pairs.filter(|((_, one), (_, two))| !same(one, two)).map(|((kind, _), _)| kind.keys[0]).collect()
     }
 
-    /// The files that it names and that say what may change while the process runs.
+    /// Files named in the configuration whose content may change while the process runs.
     pub fn files(&self) -> Vec<PathBuf> {
         self.sections.iter().filter_map(|(_, section)| section.as_deref()).flat_map(Value::files).collect()
     }
 
-    /// Lays what no example can say over `shown`: defaults that follow other keys, and what is not there by default.
+    /// Adds to `shown` the settings that no example file can show: defaults that follow other keys, and absent ones.
     pub fn show(&self, shown: &mut serde_json::Map<String, serde_json::Value>) {
         for (kind, section) in &self.sections {
             match section {
@@ -172,15 +160,14 @@ pub fn is_empty(text: &str) -> bool {
     text.lines().all(|line| line.trim().is_empty() || line.trim().starts_with('#'))
 }
 
-/// What the parser says is wrong.
+/// The parser's error.
 pub type YamlError = serde_saphyr::Error;
 
-/// Reads YAML.
 pub fn yaml<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
     serde_saphyr::from_str(text)
 }
 
-/// The error of the parser about `path`, with the place and the remedy.
+/// Turns the parser's error about `path` into ours, with place and remedy.
 pub fn parse_error(error: &YamlError, path: &Path) -> Error {
     let error = error.without_snippet();
     let at = At(error.location().map(|at| (at.line(), at.column())).filter(|&(line, _)| line > 0));
@@ -216,12 +203,11 @@ fn nearest(field: &str, expected: &[&str]) -> String {
 pub struct Checker<'a> {
     /// The file, for messages.
     pub path: &'a Path,
-    /// Where relative paths are taken from.
+    /// The folder from which relative paths are taken.
     pub folder: &'a Path,
 }
 
 impl Checker<'_> {
-    /// The duration, or its default.
     pub fn positive(&self, key: &str, span: Option<quantity::Span>, default: Duration) -> Result<Duration, Error> {
         match span {
             None => Ok(default),
@@ -230,7 +216,7 @@ impl Checker<'_> {
         }
     }
 
-    /// A number that has to lie between two others.
+    /// Checks that a number lies between `least` and `most`.
     pub fn within(&self, key: &str, value: u64, least: u64, most: u64) -> Result<usize, Error> {
         match usize::try_from(value) {
             Ok(size) if (least..=most).contains(&value) => Ok(size),
@@ -238,7 +224,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Refuses a text that is no name of an object.
+    /// Refuses a text that is no valid name of an object.
     pub fn object_name(&self, key: &str, text: Option<&String>) -> Result<(), Error> {
         if text.is_some_and(|text| !is_name(text)) {
             return Err(self.value(key, "is no name: write lower-case letters, digits, dots and dashes"));
@@ -246,19 +232,19 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// Refuses a list of webhook configurations that cannot be asked for.
+    /// Refuses a list of webhook configurations that cannot be looked up.
     pub fn webhook_names(&self, key: &str, names: &[String]) -> Result<(), Error> {
         self.within(key, names.len() as u64, 1, WEBHOOKS_MAX as u64)?;
         names.iter().try_for_each(|name| self.object_name(key, Some(name)))
     }
 
-    /// The error about a value.
+    /// An error about the value of `key`.
     pub fn value(&self, key: impl Into<String>, what: impl Into<String>) -> Error {
         Error::Value { path: self.path.into(), key: key.into(), what: what.into() }
     }
 }
 
-/// A DNS subdomain (RFC 1123), as far as a path is safe with it; the API server says the rest.
+/// Whether `text` is a DNS subdomain (RFC 1123), as far as a path needs it to be safe; the API server checks the rest.
 fn is_name(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
     !text.is_empty() && text.len() <= 253 && text.bytes().all(inner) && !text.starts_with('.')

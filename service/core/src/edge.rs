@@ -1,8 +1,10 @@
-//! The way in: listeners, server TLS, drain, and the health endpoints.
+//! The inbound side: listeners, server TLS, drain, and the health endpoints.
 //!
-//! Owns sockets and their limits. It does not know what a review or a watch is; it gets a handler and probes.
+//! This module owns sockets and their limits. It knows neither reviews nor watches; it is given a handler and probes.
 
+mod call_memory;
 mod connection;
+mod connection_state;
 mod drain;
 mod expiry;
 mod exposition;
@@ -16,15 +18,15 @@ mod metrics;
 mod owed;
 mod peer;
 mod process;
-mod room;
 mod slots;
-mod standing;
 mod stream;
+mod table;
 mod tls;
 mod unread;
 mod watched;
 mod way;
 
+pub use call_memory::CallMemory;
 pub use drain::{Drain, Phase};
 pub use expiry::Certificates;
 pub use health::{Health, Probe};
@@ -33,7 +35,6 @@ pub use listener::{Listener, Protocols};
 pub use metrics::{ListenerMetrics, Metrics};
 pub use peer::{Accounts, Entered, Meter, Peer};
 pub use process::register as register_process;
-pub use room::Room;
 pub use slots::{Limits, Reason};
 pub use tls::{CertificateError, ClientCertificate, Files, Handed, Labels, Refusal, Rules, ServerTls};
 pub use way::{Answer, Broken, Calls, Handler, serve};

@@ -1,7 +1,8 @@
-//! What is asked about an image and what is answered: the seam between the role that has the trust and those that ask it.
+//! Questions about images and their answers: the interface between the role that verifies images and the roles that ask
+//! it.
 //!
-//! Owns the question and the answer, in the form that goes between processes (docs/contract.md). Classes are texts here: which there
-//! are is known to whoever makes and reads them.
+//! Question and answer have the form in which they travel between processes (docs/contract.md). Failure classes are
+//! plain texts here; their writers and readers know the list.
 
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
@@ -10,23 +11,21 @@ use tokio::time::Instant;
 
 /// The version of the contract between processes.
 pub const CONTRACT: u32 = 1;
-/// How an image is called that may run.
+/// The verdict of an image that may run.
 pub const VERIFIED: &str = "verified";
 
-/// May this image run?
+/// The question whether one image may run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Inquiry {
-    /// [`CONTRACT`].
     pub contract: u32,
-    /// Whom the question is for, by the name in its configuration.
+    /// The name of the validator, as in its configuration.
     pub validator: String,
-    /// The image.
     pub image: Subject,
-    /// What the rule demands: its `with`, as configurations write it.
+    /// The rule's demands: its `with`, as configurations write it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub demands: Option<Box<RawValue>>,
-    /// What the image's pod brings along for its registry, the best first.
+    /// The credentials of the image's pod for its registry, the best first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub credentials: Vec<Login>,
 }
@@ -35,26 +34,21 @@ pub struct Inquiry {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Subject {
-    /// Its host, as images write it.
+    /// The registry's host, spelled as in images.
     pub host: String,
-    /// Its repository.
     pub repository: String,
-    /// Its digest.
     pub digest: String,
 }
 
-/// A credential for a registry.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Login {
-    /// Where it fits, as docker configurations write it.
+    /// The registry for which it is valid, spelled as in docker configurations.
     pub registry: String,
-    /// The user.
     pub username: String,
-    /// Proves who asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub password: Option<String>,
-    /// The same for token services alone.
+    /// A token that only token services accept, instead of a password.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity_token: Option<String>,
 }
@@ -65,59 +59,54 @@ impl std::fmt::Debug for Login {
     }
 }
 
-/// What is said of an image.
+/// The answer about one image.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Ruling {
-    /// [`CONTRACT`].
     pub contract: u32,
-    /// A text that is another one as soon as what is trusted is.
+    /// A text that changes when the trust changes.
     pub generation: String,
-    /// The digest that it is about.
     pub digest: String,
     /// [`VERIFIED`], or the class of the failure.
     pub verdict: String,
-    /// Who signed it.
+    /// The accepted signers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub signers: Vec<Signed>,
-    /// Why it may not run, for a person.
+    /// Why the image may not run, for a person.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub cause: String,
-    /// Nobody was asked, because the registry was left alone.
+    /// Whether the registry was not asked, because it is left alone after failures.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unasked: bool,
 }
 
-/// Whoever signed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Signed {
-    /// What accepts the signature, and who made it.
+    /// The trust root that accepts the signature, and its signer.
     pub name: String,
     /// The form of the signature and where it was found.
     pub evidence: String,
 }
 
-/// Who answers.
+/// Description of a judge.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct About {
-    /// [`CONTRACT`].
     pub contract: u32,
     /// As in [`Ruling::generation`].
     pub generation: String,
-    /// Whom questions may be for.
+    /// Validators that questions may name.
     pub validators: Vec<String>,
 }
 
-/// Whoever has the trust.
+/// Verifies images for other roles.
 pub trait Judge: Send + Sync + 'static {
-    /// Who answers.
     fn about(&self) -> About;
 
-    /// The answer, at the latest at `deadline`.
+    /// Answers a question by `deadline`.
     fn judge(&self, inquiry: Inquiry, deadline: Instant) -> BoxFuture<'static, Ruling>;
 
-    /// The same of an image as a pod would write it, by the rule of the policy that it is under.
+    /// Judges an image reference as a pod would write it, under its rule of the policy.
     fn judge_by_policy(&self, image: String, deadline: Instant) -> BoxFuture<'static, Ruling>;
 }

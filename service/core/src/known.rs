@@ -1,24 +1,26 @@
-//! What the processes of one service know together: the seam between whoever has verdicts and a cache beside them.
+//! Values that the processes of one service share: the interface between the memory of verdicts and a cache next to the
+//! processes.
 
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 
-/// A value that another process has found, or this one before it was started.
+/// A value found by another process, or by this one before its last start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Known {
-    /// As it was kept.
+    /// The value as it was stored.
     pub value: Vec<u8>,
-    /// For how much longer it is good.
+    /// Its remaining life.
     pub life: Duration,
 }
 
-/// Where values are kept that others may use.
+/// A store of values that other processes may use.
 pub trait Knowledge: Send + Sync + 'static {
-    /// The value of `key`, at the latest at `deadline`. Whatever goes wrong, and whatever somebody else has put there, is not known.
+    /// The value of `key`, by `deadline`. On any failure, and for an entry of somebody else, the value counts as
+    /// unknown.
     fn known(&self, key: &str, deadline: Instant) -> BoxFuture<'static, Option<Known>>;
 
-    /// Keeps a value for so long, when that is possible. Nobody waits for it.
+    /// Stores a value for its life, if possible. The caller does not wait for it.
     fn keep(&self, key: &str, value: Vec<u8>, life: Duration);
 }

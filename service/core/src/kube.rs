@@ -1,7 +1,7 @@
-//! The Kubernetes API as this service uses it: where it is, who we are, and a few requests.
+//! The Kubernetes API as this service uses it: its address, our credentials, and a few requests.
 //!
-//! Owns paths, headers and credentials. What an answer means is the caller's business, except that 401 makes the next
-//! request read the token again.
+//! This module owns paths, headers and credentials. Callers interpret the answers, with one exception: after a 401 the
+//! next request reads the token again.
 
 mod client;
 mod kubeconfig;
@@ -15,7 +15,6 @@ pub use webhooks::{Webhook, Webhooks};
 
 use serde::Deserialize;
 
-/// How the watch talks to the API server.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Transport {

@@ -1,6 +1,6 @@
-//! Everything that roles share: listeners, the wire, the client of the API server, logs, the configuration kit, health and metrics.
+//! The parts that all roles share: listeners, HTTP client, API server client, logs, configuration, health and metrics.
 //!
-//! It knows no role: what a role is to the program is said in [`role`].
+//! This crate knows no role; [`role`] defines the interface of a role.
 
 pub mod alert;
 pub mod allocator;

@@ -1,7 +1,8 @@
-//! The memory that anybody may make this process hold: one share of what it has, for everything that comes from outside.
+//! The memory that outsiders can make this process hold: one fixed share of the process' memory.
 //!
-//! Bodies and images in work, evidence of signatures, and answers of registries each have a part of it, so that none of them can take
-//! what the others need. What does not fit is refused (reviews) or waits (evidence); nothing is taken on trust of what was announced.
+//! Bodies and images in work, evidence of signatures, and answers of registries each have a part of the share, so that
+//! none of them takes the memory of the others. A review that does not fit is refused; evidence waits. Announced sizes
+//! are never trusted.
 
 mod limit;
 mod reviews;
@@ -12,37 +13,37 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-pub use reviews::{Asked, Held, IMAGES_AT_ONCE, ReviewMemory, Stop};
+pub use reviews::{BodyMemory, IMAGES_AT_ONCE, ImageMemory, ReviewMemory, Stop};
 use turns::{Account, Grant, Turns};
 
-/// The least that the process can do its work with, bytes.
+/// Least memory with which the process can work, in bytes.
 pub const LEAST: usize = 24 << 20;
-/// The share where the memory has no end, bytes: more would only be held by an attacker.
+/// The share in bytes if memory has no limit: a larger one would only help an attacker.
 const MOST: usize = 256 << 20;
 /// The unit in which evidence is counted.
 const EVIDENCE_UNIT_BYTES: usize = 1 << 10;
 /// Least part of registries' answers: one of the largest manifests.
 const ANSWERS_LEAST: usize = 4 << 20;
-/// Cost of a judged piece beside its bytes: its envelope's payload, decoded (base64: three quarters).
+/// Cost of a judged piece per byte (as a fraction): the bytes, and its envelope's decoded payload (base64: three
+/// quarters).
 const JUDGED: (usize, usize) = (7, 4);
 
-/// The share, and its parts.
 #[derive(Debug)]
 pub struct Share {
     bytes: usize,
     reviews: Arc<ReviewMemory>,
     answers: Arc<Semaphore>,
-    pieces: Part,
-    kept: Part,
+    pieces: Budget,
+    kept: Budget,
 }
 
 #[derive(Debug)]
-struct Part {
+struct Budget {
     bytes: usize,
     turns: Arc<Turns>,
 }
 
-/// Whoever has evidence, and so has to wait its turn for the memory of it: one image.
+/// A user of memory for evidence, one per image; it waits its turn.
 #[derive(Debug, Default)]
 pub struct Payer {
     pieces: Account,
@@ -55,61 +56,54 @@ pub struct Reserved {
     _grant: Grant,
 }
 
-/// Why there is no memory for evidence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoMemory {
-    /// There never is.
-    #[error("it needs {needed} bytes of memory and the share for evidence is {most} (admission.maxHeldBytes)")]
-    TooLarge {
-        /// Bytes that it needs.
-        needed: usize,
-        /// Bytes that there are.
-        most: usize,
-    },
-    /// Others had it until the deadline.
-    #[error("other evidence held the memory for it until the deadline (admission.maxHeldBytes)")]
+    /// More than there can ever be.
+    #[error("it needs {needed} bytes of memory and the share for evidence is {most}")]
+    TooLarge { needed: usize, most: usize },
+    /// Others held it until the deadline.
+    #[error("other evidence held the memory for it until the deadline")]
     Late,
 }
 
 impl Share {
-    /// A share of `bytes`.
     pub fn of(bytes: usize) -> Arc<Self> {
         let bytes = bytes.max(LEAST);
         let (evidence, answers) = (bytes / 16 * 7, (bytes / 8).max(ANSWERS_LEAST));
-        // What is kept of manifests while pieces are fetched must not wait for pieces: who waits for one would wait for itself.
+        // The memory that manifests keep while their pieces are fetched is separate: a wait for pieces would otherwise
+        // wait for itself.
         let kept = evidence / 8;
         Arc::new(Self {
             bytes,
             reviews: ReviewMemory::new(bytes - evidence - kept - answers),
             answers: Arc::new(Semaphore::new(answers / crate::wire::HELD_UNIT_BYTES)),
-            pieces: Part::new(evidence),
-            kept: Part::new(kept),
+            pieces: Budget::new(evidence),
+            kept: Budget::new(kept),
         })
     }
 
-    /// A share of `configured` bytes, or else of half the memory that this process may use.
+    /// A share of `configured` bytes, else of half the memory that this process may use.
     pub fn found(configured: Option<usize>) -> Arc<Self> {
         let found = || limit::memory_bytes().map_or(MOST, |limit| (limit / 2).clamp(LEAST, MOST));
         Self::of(configured.unwrap_or_else(found))
     }
 
-    /// Memory of the calls of other processes of the service, whose bodies are a role's own and not reviews: beside the share, a quarter of
-    /// what one would be here. The largest call fits, and half of such a call beside it.
+    /// Memory for calls of other processes of the service, whose bodies belong to a role and are not reviews. It comes
+    /// on top of the share, and is a quarter of the share of such a process. The largest call fits, and half of such a
+    /// call besides it.
     pub fn of_calls() -> Arc<ReviewMemory> {
         ReviewMemory::new(Self::found(None).bytes / 4)
     }
 
-    /// All of it, bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// What open calls may hold beside the share, on all listeners together, bytes: an eighth as much.
+    /// Bytes that open calls of all listeners may hold on top of the share: an eighth of it.
     pub fn room_bytes(&self) -> usize {
         self.bytes / 8
     }
 
-    /// The part of reviews.
     pub fn reviews(&self) -> &Arc<ReviewMemory> {
         &self.reviews
     }
@@ -119,19 +113,19 @@ impl Share {
         &self.answers
     }
 
-    /// Memory to read and judge a piece of evidence of `bytes`, when it is the turn of `payer`; whoever has it waits for no more before it
-    /// is dropped.
+    /// Memory to read and judge a piece of evidence of `bytes`, when it is the turn of `payer`. Its holder must not
+    /// wait for more before dropping it.
     pub async fn piece(&self, payer: &Payer, bytes: usize, deadline: Instant) -> Result<Reserved, NoMemory> {
         self.pieces.reserve(&payer.pieces, bytes.saturating_mul(JUDGED.0) / JUDGED.1, deadline).await
     }
 
-    /// Memory for `bytes` that are kept of a manifest while its pieces are fetched.
+    /// Memory for `bytes` of a manifest that are kept while its pieces are fetched.
     pub async fn kept(&self, payer: &Payer, bytes: usize, deadline: Instant) -> Result<Reserved, NoMemory> {
         self.kept.reserve(&payer.kept, bytes, deadline).await
     }
 }
 
-impl Part {
+impl Budget {
     fn new(bytes: usize) -> Self {
         Self { bytes, turns: Turns::new((bytes / EVIDENCE_UNIT_BYTES) as u64) }
     }

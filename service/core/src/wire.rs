@@ -1,7 +1,7 @@
-//! The way out: HTTP requests to one origin over pooled connections, each with a deadline and a cap.
+//! The outbound side: HTTP requests to one origin over pooled connections, each with a deadline and a size limit.
 //!
-//! Owns connecting, TLS, pooling and the limits on both. It knows nothing of registries or Kubernetes and never follows
-//! redirects or retries an answered request; that is the caller's decision.
+//! This module owns connecting, TLS, pooling and the limits on both. It knows nothing of registries or Kubernetes. It
+//! never follows redirects or retries an answered request; callers decide that.
 
 mod connection;
 mod proxy;
@@ -41,7 +41,6 @@ const IDLE_MAX: Duration = Duration::from_secs(25);
 /// The unit in which answers count against [`Client::holding`].
 pub const HELD_UNIT_BYTES: usize = 16 << 10;
 
-/// Which HTTP is spoken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
     /// One request at a time on a connection.
@@ -50,16 +49,14 @@ pub enum Protocol {
     Http2,
 }
 
-/// Where requests go.
 #[derive(Clone)]
 pub struct Origin {
     /// Name or address, without brackets.
     pub host: String,
-    /// TCP port.
     pub port: u16,
     /// TLS settings; `None` is plain HTTP.
     pub tls: Option<Arc<rustls::ClientConfig>>,
-    /// Name expected in the certificate when it is not `host`.
+    /// Name expected in the certificate if it is not `host`.
     pub server_name: Option<String>,
 }
 
@@ -74,7 +71,7 @@ impl Origin {
     }
 }
 
-/// How much one client may hold open.
+/// The limits of one client.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Requests in flight at one time; more wait, inside their deadline.
@@ -83,25 +80,14 @@ pub struct Limits {
     pub idle_max: usize,
 }
 
-/// Why there is no client of an address.
+/// Why an address gets no client.
 #[derive(Debug, thiserror::Error)]
 pub enum AddressError {
-    /// A file cannot be read.
     #[error("caFile: {}: {source}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Error of the system.
-        source: std::io::Error,
-    },
-    /// What it holds cannot be used.
+    Read { path: PathBuf, source: std::io::Error },
+    /// The file's content cannot be used.
     #[error("caFile: {}: {source}", path.display())]
-    Content {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        source: TlsError,
-    },
+    Content { path: PathBuf, source: TlsError },
     /// The authorities of the machine cannot be used.
     #[error(transparent)]
     System(TlsError),
@@ -110,89 +96,61 @@ pub enum AddressError {
     Proxy(#[from] ProxyError),
 }
 
-/// Why a request has no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The deadline passed.
     #[error("deadline passed while {doing}")]
     Deadline {
         /// The step that was under way.
         doing: &'static str,
     },
-    /// No TCP connection.
+    /// No TCP connection could be made.
     #[error("connect to {authority}: {source}")]
-    Connect {
-        /// Host and port.
-        authority: String,
-        /// Error of the system.
-        source: std::io::Error,
-    },
-    /// A stranger named a host that is inside.
+    Connect { authority: String, source: std::io::Error },
+    /// A stranger named a host of the internal network.
     #[error("{authority} is at an internal address")]
-    Inside {
-        /// Host and port.
-        authority: String,
-    },
-    /// The proxy made no tunnel.
+    Inside { authority: String },
+    /// The proxy opened no tunnel.
     #[error("the proxy answered {status} when asked for {authority}")]
-    Proxy {
-        /// Host and port.
-        authority: String,
-        /// Status of its answer.
-        status: http::StatusCode,
-    },
-    /// Answers that are being read hold too much already.
+    Proxy { authority: String, status: http::StatusCode },
+    /// Answers that are being read hold too much memory already.
     #[error("too many large answers at one time")]
     Crowded,
-    /// The TLS handshake failed.
     #[error("TLS with {authority}: {source}")]
-    Tls {
-        /// Host and port.
-        authority: String,
-        /// Error of the TLS library.
-        source: std::io::Error,
-    },
-    /// The server does not speak what the configuration asks for.
+    Tls { authority: String, source: std::io::Error },
+    /// The server does not speak HTTP/2, which the configuration asks for.
     #[error("{authority} did not agree to HTTP/2")]
-    NoHttp2 {
-        /// Host and port.
-        authority: String,
-    },
+    NoHttp2 { authority: String },
     /// The connection or its framing failed.
     #[error("HTTP: {}", chain(source))]
     Http {
-        /// Error of the HTTP library.
         #[from]
         source: hyper::Error,
     },
-    /// The connection ended, and nobody says what became of the request. Over HTTP/1.1 it was not sent.
+    /// The connection ended without an answer. Over HTTP/1.1 the request was not sent; over HTTP/2 its fate is unknown.
     #[error("the connection ended without an answer")]
     Ended,
     /// The answer is larger than its cap.
     #[error("the answer is larger than {cap_bytes} bytes")]
-    TooLarge {
-        /// The cap.
-        cap_bytes: usize,
-    },
+    TooLarge { cap_bytes: usize },
 }
 
 impl Error {
-    /// Whether the peer's certificate was not accepted: a matter of configuration, not of availability.
+    /// Whether the peer's certificate was not accepted: an error of configuration, not of availability.
     pub fn is_certificate(&self) -> bool {
         let Self::Tls { source, .. } = self else { return false };
         let inner = source.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
         matches!(inner, Some(rustls::Error::InvalidCertificate(_)))
     }
 
-    /// Whether the peer answered a TLS handshake with something that is no TLS at all: most often it speaks plain HTTP.
+    /// Whether the peer's answer to a TLS handshake is no TLS at all: most often it speaks plain HTTP.
     pub fn is_no_tls(&self) -> bool {
         let Self::Tls { source, .. } = self else { return false };
         let inner = source.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
-        // The first byte of a record says what it is, and that of `HTTP/1.1 400` says nothing known.
+        // The first byte of a record is its type, and that of `HTTP/1.1 400` is no known type.
         matches!(inner, Some(rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType)))
     }
 
-    /// Whether a request over HTTP/1.1 that failed so cannot have been processed.
+    /// Whether a request over HTTP/1.1 with this error cannot have been processed.
     fn is_unsent(&self) -> bool {
         match self {
             Self::Http { source } => source.is_canceled(),
@@ -202,13 +160,13 @@ impl Error {
     }
 }
 
-/// Whether nobody on the way reads what is sent to `host`: it goes over TLS, or does not leave this machine.
+/// Whether no third party can read data sent to `host`: it goes over TLS, or does not leave this machine.
 pub fn keeps_secrets(is_tls: bool, host: &str) -> bool {
     let host = host.trim_matches(['[', ']']);
     is_tls || host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
 }
 
-/// The message of `error` and of everything below it.
+/// The message of `error` and of all its causes.
 pub fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut below = error.source();
@@ -220,18 +178,18 @@ pub fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// Takes a piece of an answer; whether it wants more.
+/// Takes a piece of an answer; returns whether it wants more.
 type Take<'a> = &'a mut (dyn FnMut(&Parts, &[u8]) -> bool + Send);
 /// The head of an answer whose body was taken.
 type Walked = Result<Parts, Error>;
 
-/// Requests to one origin.
+/// A client of one origin.
 pub struct Client {
     origin: Origin,
     protocol: Protocol,
     limits: Limits,
     way: Way,
-    /// The address that answered last, when we chose it ourselves.
+    /// The address that answered last, if we chose it ourselves.
     peer: Mutex<Option<IpAddr>>,
     held: Option<Arc<Semaphore>>,
     open: Arc<Semaphore>,
@@ -253,7 +211,7 @@ enum Link {
 impl Client {
     /// A client without connections.
     pub fn new(mut origin: Origin, protocol: Protocol, limits: Limits) -> Self {
-        // Set here once, so that a connection only shares the settings and TLS sessions are resumed.
+        // Set here once, so that connections share the settings and resume TLS sessions.
         if let (Some(tls), Protocol::Http2) = (&mut origin.tls, protocol) {
             Arc::make_mut(tls).alpn_protocols = vec![connection::ALPN_HTTP2.to_vec()];
         }
@@ -271,8 +229,8 @@ impl Client {
         }
     }
 
-    /// A client of one address over HTTP/1.1, through the proxy of the environment, and the path of the address. It trusts the authorities
-    /// of `ca_file`, else those of the machine.
+    /// A client of one address over HTTP/1.1, through the proxy of the environment, and the path of the address. It
+    /// trusts the authorities of `ca_file`, else those of the machine.
     pub fn of_address(uri: &Uri, ca_file: Option<&Path>, limits: Limits) -> Result<(Self, String), AddressError> {
         let is_tls = uri.scheme_str() == Some("https");
         let read = |path: &Path| std::fs::read(path).map_err(|source| AddressError::Read { path: path.into(), source });
@@ -291,21 +249,21 @@ impl Client {
         Ok((Self::new(origin, Protocol::Http1, limits).through(proxy), path))
     }
 
-    /// Keeps the client from addresses that are not in `reach`.
+    /// Forbids addresses outside `reach`.
     #[must_use]
     pub fn within(mut self, reach: Reach) -> Self {
         self.way.reach = reach;
         self
     }
 
-    /// Sends through a proxy.
     #[must_use]
     pub fn through(mut self, proxy: Option<Proxy>) -> Self {
         self.way.proxy = proxy;
         self
     }
 
-    /// Takes what answers hold while they are read from `held`, in units of [`HELD_UNIT_BYTES`], shared with other clients.
+    /// Counts the memory of answers while they are read against `held`, in units of [`HELD_UNIT_BYTES`], shared with
+    /// other clients.
     #[must_use]
     pub fn holding(mut self, held: Arc<Semaphore>) -> Self {
         self.held = Some(held);
@@ -317,32 +275,32 @@ impl Client {
         *self.peer.lock()
     }
 
-    /// Where this client sends to.
     pub fn origin(&self) -> &Origin {
         &self.origin
     }
 
     /// Sends `request` (path and query only in its URI) and reads the whole answer, at most `cap_bytes`.
     ///
-    /// Boxed, like the other two: so all that a connection is made of is compiled here, and not in each crate that asks for something.
+    /// Boxed, like the other two, so that the code of connections is compiled here, and not in each crate that sends
+    /// requests.
     pub fn fetch(
         &self,
         request: Request<Bytes>,
         cap_bytes: usize,
         deadline: Instant,
     ) -> BoxFuture<'_, Result<Response<Bytes>, Error>> {
-        let held = self.held.as_ref().map(|held| Held { pool: held, permit: None });
+        let held = self.held.as_ref().map(|held| PooledConnection { pool: held, permit: None });
         Box::pin(self.read(request, (cap_bytes, BytesMut::new()), held, deadline))
     }
 
-    /// The same for who has memory for `cap_bytes` already: the answer counts nowhere else.
+    /// Like [`Self::fetch`], for a caller that has memory for `cap_bytes` already: the answer counts nowhere else.
     pub fn fetch_reserved(
         &self,
         request: Request<Bytes>,
         cap_bytes: usize,
         deadline: Instant,
     ) -> BoxFuture<'_, Result<Response<Bytes>, Error>> {
-        // At once, so that nothing is there twice while it grows.
+        // Reserved at once, so that no growing needs two copies.
         let bytes = BytesMut::with_capacity(cap_bytes);
         Box::pin(self.read(request, (cap_bytes, bytes), None, deadline))
     }
@@ -351,7 +309,7 @@ impl Client {
         &self,
         request: Request<Bytes>,
         (cap_bytes, mut bytes): (usize, BytesMut),
-        mut held: Option<Held<'_>>,
+        mut held: Option<PooledConnection<'_>>,
         deadline: Instant,
     ) -> Result<Response<Bytes>, Error> {
         let mut failed = None;
@@ -369,7 +327,8 @@ impl Client {
         failed.map_or_else(|| Ok(Response::from_parts(head, bytes.freeze())), Err)
     }
 
-    /// Sends `request` and hands the body of the answer to `take` as it comes, until that wants no more. Nothing of it is kept here.
+    /// Sends `request` and passes the body of the answer to `take` as it comes, until `take` wants no more. This client
+    /// keeps nothing of it.
     pub fn pieces<'a>(&'a self, request: Request<Bytes>, deadline: Instant, take: Take<'a>) -> BoxFuture<'a, Walked> {
         Box::pin(self.walk(request, deadline, take))
     }
@@ -385,7 +344,7 @@ impl Client {
                 if let Ok(data) = frame?.into_data()
                     && !take(&parts, &data)
                 {
-                    // The rest is not read: the connection ends with it.
+                    // The rest is not read: the connection ends here.
                     return Ok(parts);
                 }
             }
@@ -398,9 +357,9 @@ impl Client {
         timeout_at(deadline, work).await.unwrap_or(Err(Error::Deadline { doing: "waiting for the answer" }))
     }
 
-    /// Sends `request` and returns once the head of the answer is there. HTTP/1.1 gets a connection of its own.
+    /// Sends `request` and returns once the head of the answer has arrived. HTTP/1.1 uses a new connection.
     ///
-    /// Streams do not count against [`Limits::open_max`]: the caller has one, and it must not starve requests.
+    /// Streams do not count against [`Limits::open_max`]: they live long, and would starve requests.
     pub fn stream(
         &self,
         request: Request<Bytes>,
@@ -438,12 +397,12 @@ impl Client {
         if let (Some(proxy), None) = (&self.way.proxy, &self.origin.tls) {
             self.absolute(&mut request, proxy);
         }
-        // A stream takes a connection of its own; everything else prefers an idle one.
+        // A stream takes a connection of its own; all other requests prefer an idle one.
         while let Some(mut connection) = reuse.then(|| self.idle()).flatten() {
             let again = request.clone();
             match connection.send(request).await {
                 Ok(response) => return Ok((response, Link::One(connection))),
-                // The server closed the idle connection. Only what cannot have been processed is sent again.
+                // The server closed the idle connection. Only a request that cannot have been processed is sent again.
                 Err(error) if error.is_unsent() || again.method().is_safe() => request = again,
                 Err(error) => return Err(error),
             }
@@ -454,7 +413,7 @@ impl Client {
         Ok((response, Link::One(connection)))
     }
 
-    /// A proxy is sent the whole URL (RFC 9112, section 3.2.2).
+    /// A proxy gets the whole URL (RFC 9112, section 3.2.2).
     fn absolute(&self, request: &mut Request<Full<Bytes>>, proxy: &Proxy) {
         let mut parts = std::mem::take(request.uri_mut()).into_parts();
         parts.scheme = Some(http::uri::Scheme::HTTP);
@@ -480,7 +439,7 @@ impl Client {
         Ok((response, Link::Many(connection)))
     }
 
-    /// Of several connections made at the same time one is kept; the others end with their request.
+    /// Keeps one of several connections made at the same time; the others end with their request.
     fn share(&self, fresh: Http2) -> Arc<Http2> {
         let mut shared = self.shared.lock();
         match shared.as_ref().filter(|connection| connection.is_open()) {
@@ -516,12 +475,12 @@ impl Client {
 }
 
 /// The part of a shared pool that one answer holds.
-struct Held<'a> {
+struct PooledConnection<'a> {
     pool: &'a Semaphore,
     permit: Option<SemaphorePermit<'a>>,
 }
 
-impl Held<'_> {
+impl PooledConnection<'_> {
     /// Reserves for `bytes` in total. The first unit is free, so that small answers never fail.
     fn grow(&mut self, bytes: usize) -> Result<(), Error> {
         let has = self.permit.as_ref().map_or(0, SemaphorePermit::num_permits);
@@ -540,10 +499,11 @@ impl Held<'_> {
 }
 
 impl Stream {
-    /// The next piece of the body, which is never empty; `None` is a clean end. Without a deadline of its own: the caller has one.
+    /// The next piece of the body, never empty; `None` is a clean end. It has no deadline of its own: the caller has
+    /// one.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
         while let Some(frame) = self.body.frame().await {
-            // HTTP/2 ends many streams with a DATA frame of no bytes; it says nothing, also not that somebody is alive.
+            // HTTP/2 ends many streams with an empty DATA frame; it carries no data and is no sign of life.
             if let Ok(data) = frame?.into_data()
                 && !data.is_empty()
             {

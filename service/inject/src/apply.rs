@@ -1,7 +1,7 @@
-//! `inject apply`: index, program and chunks into the cluster, a service and the seed's Pod, and waiting until it serves.
+//! The command `inject apply`: creates index, program, chunks, a Service and the seed's Pod in the cluster, and waits
+//! until the seed serves.
 //!
-//! Every step is one that can be taken again: what is there and right stays, so a run that was ended at any moment is finished by the
-//! same command.
+//! Every step can be repeated: correct objects stay, so the same command finishes a run that was ended at any moment.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,21 +16,21 @@ use super::cluster::{Cluster, Error};
 use super::explain;
 use super::objects::{Owner, RUN_LABEL, Reach, Run};
 use super::payload::Payload;
-use super::place::{self, Needs, Node, Place, Pod, toleration};
+use super::place::{self, Needs, Node, Placement, Pod, toleration};
 use super::progress::Progress;
 use super::send::{self, Sent};
 use super::status::{events, is_ready, node_port};
 
-/// How often a Pod that starts is looked at.
+/// Interval at which a starting Pod is read.
 const LOOK: Duration = Duration::from_millis(500);
-/// How long a namespace's service account may take to be made.
+/// How long the creation of a namespace's service account may take.
 const ACCOUNT: Duration = Duration::from_mins(1);
-/// How often a port is asked for anew when the one that was given is not wanted.
+/// Most requests for another port if the assigned one is unwanted.
 const PORTS_MAX: u32 = 10;
-/// Wait between two ports.
+/// Pause before the request for another port.
 const PORT_WAIT: Duration = Duration::from_millis(500);
 
-/// How it is to be done.
+/// Options of an injection.
 #[derive(Debug)]
 pub struct Options {
     /// The seed's program.
@@ -39,24 +39,22 @@ pub struct Options {
     pub needs: Needs,
     /// An image that lends its file system; the scheduler then chooses the node, unless one is named.
     pub image: Option<String>,
-    /// How the seed is reached.
     pub reach: Reach,
-    /// Ports of nodes that are not wanted.
+    /// Unwanted ports of nodes.
     pub avoided_ports: Vec<u16>,
-    /// Chunks on their way at one time.
+    /// Most chunks on their way at one time.
     pub parallel: usize,
-    /// How long the seed may take until it serves, beside what its chunks take the kubelet.
+    /// How long the seed may take until it serves, in addition to the kubelet's time for its chunks.
     pub wait: Duration,
-    /// Whether a run that is there is removed first.
+    /// Whether an existing run is removed first.
     pub replace: bool,
 }
 
 /// The outcome of an injection.
 #[derive(Debug)]
 pub struct Applied {
-    /// The transfer.
     pub sent: Sent,
-    /// Chunks that were there and right.
+    /// Chunks that existed and were correct.
     pub kept: usize,
     /// The port of every node that leads to the seed.
     pub node_port: Option<u16>,
@@ -64,7 +62,7 @@ pub struct Applied {
     pub cluster_ip: String,
 }
 
-/// The architecture that an ELF program is for, as Kubernetes names it.
+/// The architecture of an ELF program, by Kubernetes' name.
 pub fn architecture(binary: &[u8]) -> Option<&'static str> {
     let is_elf = binary.starts_with(b"\x7fELF\x02\x01");
     match (is_elf, binary.get(18..20)?) {
@@ -74,14 +72,13 @@ pub fn architecture(binary: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Where the seed would run.
-pub async fn place(cluster: &Cluster, needs: &Needs) -> Result<Place, Error> {
+pub async fn place(cluster: &Cluster, needs: &Needs) -> Result<Placement, Error> {
     let nodes: Vec<Node> = cluster.list("/api/v1/nodes?").await?;
     let pods: Vec<Pod> = cluster.list("/api/v1/pods?").await?;
     place::choose(&nodes, &pods, needs).map_err(|none| Error::Refused(none.to_string()))
 }
 
-/// Does all of it.
+/// Runs all steps.
 pub async fn apply(cluster: &Arc<Cluster>, payload: &Payload, options: &Options) -> Result<Applied, Error> {
     let index = &payload.index;
     if options.binary.len() > CHUNK_BYTES_MAX as usize {
@@ -94,8 +91,8 @@ pub async fn apply(cluster: &Arc<Cluster>, payload: &Payload, options: &Options)
         let more = census.strangers.len() - 1;
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let what = format!(
-            "{stranger}{more} of this namespace has the name of an object of this injection and belongs to somebody else: inject under another --name, \
-             into another namespace, or delete it if nobody needs it"
+            "{stranger}{more} of this namespace has the name of an object of this injection, but does not belong to it: inject under \
+             another --name, into another namespace, or delete the object if it is not needed"
         );
         return Err(Error::Refused(what));
     }
@@ -112,7 +109,7 @@ pub async fn apply(cluster: &Arc<Cluster>, payload: &Payload, options: &Options)
         );
         return Err(Error::Refused(what));
     }
-    // Where it will run is known before anything is sent: an injection that nobody takes is no use.
+    // The place is chosen before anything is sent: an injection without a node is of no use.
     let run = run(cluster, options).await?;
     let name = cluster.names.index();
     let metadata = cluster.apply("configmaps", &name, cluster.names.index_object(index).to_string().into()).await?;
@@ -121,7 +118,7 @@ pub async fn apply(cluster: &Arc<Cluster>, payload: &Payload, options: &Options)
     replaced_unless_applied(cluster, &cluster.names.binary(), binary).await?;
     let right = send::verify(cluster, index, &census.claimed).await?;
     for place in census.claimed.difference(&right) {
-        // It says that it is ours and carries something else: whoever wrote that owns its bytes now, so it is made anew.
+        // It has our labels and other content: another writer owns its bytes now, so it is made anew.
         cluster.delete(&cluster.names.path("configmaps", &cluster.names.chunk(index.chunks[*place].number))).await?;
     }
     let mut progress = Progress::new("chunks", index.chunks.len() as u64, index.payload_bytes);
@@ -151,7 +148,7 @@ async fn run(cluster: &Cluster, options: &Options) -> Result<Run, Error> {
     Ok(Run { image: place.image, node: Some(place.node), architecture, tolerations })
 }
 
-/// Applies a `ConfigMap`; one that is there with other bytes is immutable and is made anew.
+/// Applies a `ConfigMap`; an existing one with other bytes is immutable and is made anew.
 async fn replaced_unless_applied(cluster: &Cluster, name: &str, object: bytes::Bytes) -> Result<(), Error> {
     match cluster.apply("configmaps", name, object.clone()).await {
         Err(error) if error.status() == Some(StatusCode::UNPROCESSABLE_ENTITY) => {
@@ -162,7 +159,7 @@ async fn replaced_unless_applied(cluster: &Cluster, name: &str, object: bytes::B
     }
 }
 
-/// The service, at a port that is wanted.
+/// The Service, at an acceptable port.
 async fn service(cluster: &Cluster, index: &Index, options: &Options, owner: &Owner) -> Result<Value, Error> {
     let (name, path) = (&cluster.names.name, cluster.names.path("services", &cluster.names.name));
     for _ in 0..PORTS_MAX {
@@ -175,10 +172,10 @@ async fn service(cluster: &Cluster, index: &Index, options: &Options, owner: &Ow
         cluster.delete(&path).await?;
         sleep(PORT_WAIT).await;
     }
-    Err(Error::Refused(format!("in {PORTS_MAX} attempts the service got only ports that are to be avoided")))
+    Err(Error::Refused(format!("in {PORTS_MAX} attempts the service got only ports of --avoid-node-port")))
 }
 
-/// The Pod, unless one of this run is there that may still serve.
+/// Creates the Pod, unless one of this run exists that may still serve.
 async fn start(cluster: &Cluster, index: &Index, run: &Run, owner: &Owner) -> Result<(), Error> {
     let (name, path) = (&cluster.names.name, cluster.names.path("pods", &cluster.names.name));
     let until = Instant::now() + ACCOUNT;
@@ -218,10 +215,10 @@ fn may_serve(pod: &Value, run: &str) -> bool {
         && !matches!(pod["status"]["phase"].as_str(), Some("Failed" | "Succeeded"))
 }
 
-/// Waits until the Pod is ready, and says each new reason why it is not.
+/// Waits until the Pod is ready, and reports each new reason for the wait.
 async fn serving(cluster: &Cluster, index: &Index, wait: Duration) -> Result<(), Error> {
     let path = cluster.names.path("pods", &cluster.names.name);
-    // A kubelet that may ask five times in a second needs two requests for each chunk.
+    // A kubelet that may send five requests per second needs two for each chunk.
     let until =
         Instant::now() + wait + Duration::from_millis(500) * u32::try_from(index.chunks.len()).unwrap_or(u32::MAX);
     let mut last = String::new();
@@ -232,7 +229,7 @@ async fn serving(cluster: &Cluster, index: &Index, wait: Duration) -> Result<(),
         }
         let findings = match &pod {
             Some(pod) => explain::pod(pod, &events(cluster).await),
-            None => return Err(Error::Refused("the Pod was deleted by somebody else".to_owned())),
+            None => return Err(Error::Refused("the Pod was deleted by another client".to_owned())),
         };
         let text = findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
         let ended = pod.is_some_and(|pod| matches!(pod["status"]["phase"].as_str(), Some("Failed" | "Succeeded")));

@@ -1,4 +1,4 @@
-//! Clean-up: everything of an injection goes, also of a run that died, and it is looked at whether it is gone.
+//! The clean-up of an injection: deletes all its objects, also those of a run that died, and checks that they are gone.
 
 use std::time::Duration;
 
@@ -7,22 +7,26 @@ use tokio::time::{Instant, sleep};
 use super::cluster::{Cluster, Error};
 use super::metadata::Metadata;
 
-/// How long the objects may take to go: the Pod has its grace period, and a weak control plane needs some time for a thousand chunks.
+/// How long the objects may take to go: the Pod has its grace period, and a weak control plane needs some time for a
+/// thousand chunks.
 const GONE: Duration = Duration::from_mins(3);
-/// How often it is looked at.
+/// Interval of the check.
 const LOOK: Duration = Duration::from_millis(500);
-/// The resources of an injection, in the order in which they go. The index goes last, because all others belong to it: a clean-up that is
-/// broken off can be begun again.
+/// The resources of an injection, in the order of deletion. The index goes last, because all others belong to it: an
+/// interrupted clean-up can be repeated.
 const RESOURCES: [&str; 3] = ["pods", "services", "configmaps"];
 
-/// Deletes everything and waits until it is gone; answers how many objects there were.
+/// Deletes everything and waits until it is gone; returns the number of objects.
 pub async fn clean(cluster: &Cluster) -> Result<usize, Error> {
     let names = &cluster.names;
     let (mut found, mut strangers) = (0, false);
     for resource in RESOURCES {
         for metadata in labelled(cluster, resource).await? {
             if !names.owns(&metadata) {
-                eprintln!("{resource}/{} has the labels of this injection and is not of it: it stays", metadata.name);
+                eprintln!(
+                    "{resource}/{} has the labels of this injection, but does not belong to it: it is kept",
+                    metadata.name
+                );
                 strangers |= resource == "configmaps";
                 continue;
             }
@@ -62,25 +66,24 @@ pub async fn clean(cluster: &Cluster) -> Result<usize, Error> {
     }
 }
 
-/// The names of what there is.
+/// The names of the injection's objects.
 async fn listed(cluster: &Cluster, resource: &str) -> Result<Vec<String>, Error> {
     let labelled = labelled(cluster, resource).await?.into_iter();
     Ok(labelled.filter(|metadata| cluster.names.owns(metadata)).map(|metadata| metadata.name).collect())
 }
 
-/// All that has our labels, also what somebody else wrote them on.
+/// All objects with our labels, also those labelled by other writers.
 async fn labelled(cluster: &Cluster, resource: &str) -> Result<Vec<Metadata>, Error> {
     cluster.metadata(&format!("{}?{}", cluster.names.path(resource, ""), cluster.names.selector())).await
 }
 
-/// The names of its chunks.
 async fn chunks(cluster: &Cluster) -> Result<Vec<String>, Error> {
     let path = format!("{}?{}", cluster.names.path("configmaps", ""), cluster.names.payload_selector());
     let labelled = cluster.metadata(&path).await?.into_iter();
     Ok(labelled.filter(|metadata| cluster.names.owns(metadata)).map(|metadata| metadata.name).collect())
 }
 
-/// Waits for the next look, or gives up and names what is left.
+/// Waits for the next check, or gives up and names the remaining objects.
 async fn late(cluster: &Cluster, until: Instant) -> Result<(), Error> {
     if Instant::now() < until {
         sleep(LOOK).await;

@@ -1,6 +1,6 @@
-//! Requests to the API server for an injection: patient with a server that is sick, and honest about one that says no.
+//! Requests to the API server for an injection: patient with a failing server, and quick to report a refusal.
 //!
-//! Owns which answers are asked again and for how long. What an answer means for the injection is its caller's business.
+//! This module decides which requests are repeated and for how long. Callers interpret the answers.
 
 use std::future::Future;
 use std::time::Duration;
@@ -18,13 +18,14 @@ use super::metadata::{Metadata, Partial};
 use super::objects::Names;
 use service_core::kube::{self, Client, LIST_PAGE, Write};
 
-/// How long a server may refuse or be silent before an injection gives up; a control plane that is restarted takes a minute or two.
+/// How long a server may refuse or be silent before an injection gives up; the restart of a control plane takes a
+/// minute or two.
 pub const PATIENCE: Duration = Duration::from_mins(5);
 /// How long an apply of a large object may take: a weak control plane writes a megabyte in seconds.
 pub const APPLY_TIME: Duration = Duration::from_secs(30);
 /// First wait between two attempts; doubled with each.
 const BACKOFF: Duration = Duration::from_millis(250);
-/// Longest wait between two attempts, whatever the server names.
+/// Longest wait between two attempts, even if the server asks for more.
 const WAIT_MAX: Duration = Duration::from_secs(30);
 /// Largest single object that is read: a `ConfigMap` of a megabyte in base64, and some.
 const OBJECT_BYTES_MAX: usize = 4 << 20;
@@ -32,23 +33,17 @@ const OBJECT_BYTES_MAX: usize = 4 << 20;
 /// Why an injection cannot go on.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The API server said no, or nothing.
+    /// The API server refused or did not answer.
     #[error("failed to {doing}: {source}{}", explain::advice(source))]
     Api {
-        /// The step that failed.
         doing: String,
         /// The last answer.
         source: kube::Error,
     },
-    /// An answer that is no object.
+    /// The answer is no object.
     #[error("failed to {doing}: the API server answered with something else than an object: {source}")]
-    Answer {
-        /// The step that failed.
-        doing: String,
-        /// The reason.
-        source: serde_json::Error,
-    },
-    /// Something stands in the way.
+    Answer { doing: String, source: serde_json::Error },
+    /// An obstacle that a person has to remove.
     #[error("{0}")]
     Refused(String),
     /// The payload's file cannot be read.
@@ -71,7 +66,7 @@ impl Error {
 struct List<T> {
     #[serde(default)]
     metadata: ListMetadata,
-    /// An API server that found nothing says `null`, where metadata alone is asked for.
+    /// An API server without results writes `null` in answers with only metadata.
     items: Option<Vec<T>>,
 }
 
@@ -83,14 +78,13 @@ struct ListMetadata {
 
 /// The cluster, as one injection sees it.
 pub struct Cluster {
-    /// The client.
     pub client: Client,
     /// Names of the objects.
     pub names: Names,
 }
 
 impl Cluster {
-    /// Asks until there is an answer that counts: success, or a refusal that another attempt would not change.
+    /// Repeats a request until the answer is final: success, or a refusal that another attempt would not change.
     pub async fn patiently<T, F>(&self, doing: &str, ask: impl Fn() -> F) -> Result<T, Error>
     where
         F: Future<Output = Result<T, kube::Error>>,
@@ -111,7 +105,7 @@ impl Cluster {
         }
     }
 
-    /// An object; `None` when it is not there.
+    /// An object; `None` if it does not exist.
     pub async fn read(&self, path: &str) -> Result<Option<Value>, Error> {
         let doing = format!("read {path}");
         let read = || self.client.read_at_most(path, OBJECT_BYTES_MAX, Instant::now() + APPLY_TIME);
@@ -122,7 +116,7 @@ impl Cluster {
         }
     }
 
-    /// Applies an object; answers its metadata.
+    /// Applies an object; returns its metadata.
     pub async fn apply(&self, resource: &str, name: &str, body: Bytes) -> Result<Metadata, Error> {
         let (doing, path) = (format!("apply {resource}/{name}"), self.names.applied(resource, name));
         let bytes =
@@ -130,7 +124,8 @@ impl Cluster {
         object::<Partial>(&doing, &bytes).map(|partial| partial.metadata)
     }
 
-    /// Deletes an object, or with a query a collection; answers whether it was there. Dependents go in the background.
+    /// Deletes an object, or with a query a collection; returns whether it existed. Dependents are deleted in the
+    /// background.
     pub async fn delete(&self, path: &str) -> Result<bool, Error> {
         let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"});
         let deleted =
@@ -142,13 +137,13 @@ impl Cluster {
         }
     }
 
-    /// The metadata of all that a list has, page after page. `path` has a query.
+    /// The metadata of all objects in a list, page after page. `path` has a query.
     pub async fn metadata(&self, path: &str) -> Result<Vec<Metadata>, Error> {
         let partials: Vec<Partial> = self.pages(path, |page| self.client_metadata(page)).await?;
         Ok(partials.into_iter().map(|partial| partial.metadata).collect())
     }
 
-    /// All that a list has, as far as `T` keeps it, page after page. `path` has a query.
+    /// All objects in a list, as `T` reads them, page after page. `path` has a query.
     pub async fn list<T: DeserializeOwned>(&self, path: &str) -> Result<Vec<T>, Error> {
         self.pages(path, |page| self.client_page(page)).await
     }
@@ -161,7 +156,8 @@ impl Cluster {
         self.client.whole_page(&path, false).await
     }
 
-    /// Pages of a list. One whose continuation the server has forgotten meanwhile is begun anew: what is seen twice does no harm.
+    /// Reads the pages of a list. If the server has forgotten the continuation, the list begins anew: repeated objects
+    /// do no harm.
     async fn pages<T: DeserializeOwned, F>(&self, path: &str, ask: impl Fn(String) -> F) -> Result<Vec<T>, Error>
     where
         F: Future<Output = Result<Bytes, kube::Error>>,
@@ -192,13 +188,14 @@ impl Cluster {
     }
 }
 
-/// Whether asking again may help: no answer, too many requests, a sick server, or a write that another one overtook.
+/// Whether a repeated request may help: no answer, too many requests, a failing server, or a conflict with another
+/// write.
 pub fn is_temporary(error: &kube::Error) -> bool {
     match error {
         kube::Error::Wire(error) => !error.is_certificate(),
         kube::Error::Status { status, message, .. } => match *status {
             StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT => true,
-            // A field that somebody else owns stays theirs.
+            // A field that another writer owns stays theirs.
             StatusCode::CONFLICT => !message.as_ref().is_some_and(|text| text.starts_with("Apply failed with")),
             // A webhook that cannot be called answers 500 as well, and may come back.
             status => status.is_server_error(),

@@ -1,4 +1,4 @@
-//! The command line of `inject`: arguments, what is printed, and the steps of each command in order.
+//! The command line of `inject`: arguments, printed text, and the steps of each command in order.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -24,32 +24,32 @@ use service_core::wire::Proxies;
 use service_registry::config::Resolve;
 use service_registry::{Hosts, Registry};
 
-/// Bytes of a chunk: an eighth of a second of a small control plane's disk, and a request that every proxy lets through.
+/// Bytes of a chunk: an eighth of a second of a small control plane's disk, and a request that every proxy accepts.
 const CHUNK_BYTES: u32 = 512 << 10;
 /// Chunks on their way at one time.
 const PARALLEL: usize = 4;
 /// Most chunks on their way at one time: each is some megabytes here, and a control plane has other work.
 const PARALLEL_MAX: usize = 16;
-/// Longest time until the seed serves, beside what its chunks take the kubelet.
+/// Longest time until the seed serves, in addition to the kubelet's time for its chunks.
 const WAIT_SECONDS: u64 = 60;
 
 /// Commands of an injection.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Pack the images and say what would be sent where; sends nothing.
+    /// Pack the images and print the plan of the injection; send nothing.
     Plan(PlanArgs),
-    /// Bring the images into the cluster and wait until they are served. Broken off, the same command goes on where it was.
+    /// Bring the images into the cluster and wait until they are served. After an interruption the same command continues.
     Apply(ApplyArgs),
-    /// Say how an injection stands, and what keeps it from serving. Exit 0 when it serves, else 1.
+    /// Print the state of an injection, and the reason if it does not serve. Exit 0 if it serves, otherwise 1.
     Status(Where),
-    /// Remove everything of an injection, also of one that died.
+    /// Remove all objects of an injection, also of a failed one.
     Clean(Where),
 }
 
-/// Which injection, in which cluster.
+/// An injection, and its cluster.
 #[derive(Debug, Args)]
 pub struct Where {
-    /// The kubeconfig; without it `$KUBECONFIG`, then the files of a Pod.
+    /// The kubeconfig. Default: `$KUBECONFIG`, then the service account files of a Pod.
     #[arg(long)]
     kubeconfig: Option<PathBuf>,
     /// The namespace of all objects; it must exist.
@@ -63,24 +63,24 @@ pub struct Where {
 /// The images to pack, and how.
 #[derive(Debug, Args)]
 pub struct Pack {
-    /// An image or all of a layout: `oci:FOLDER`, `oci-archive:FILE`, `docker-archive:FILE` or `docker://IMAGE`, with `=NAME:TAG` behind it to
-    /// call it so. May be given again.
+    /// An image, or all images of a layout: `oci:FOLDER`, `oci-archive:FILE`, `docker-archive:FILE` or `docker://IMAGE`. Append `=NAME:TAG`
+    /// to rename it. May be given several times.
     #[arg(long = "image", required = true, value_name = "SOURCE")]
     images: Vec<String>,
-    /// Of an index take only the image for this platform, for example linux/amd64.
+    /// Take only the image for this platform from an index, for example linux/amd64.
     #[arg(long)]
     platform: Option<String>,
-    /// Bytes of a chunk before it is encoded; at most 1048576.
+    /// Bytes of a chunk before encoding; at most 1048576.
     #[arg(long, default_value_t = CHUNK_BYTES)]
     chunk_bytes: u32,
     /// A configuration of this service, for its registries, credentials and mirrors.
     #[arg(long)]
     config: Option<PathBuf>,
-    /// Send only images that are verified under the policy of --config by the signatures that travel with them; one whose rule asks for no
-    /// signature is not.
+    /// Send only images whose enclosed signatures verify under the policy of --config. An image whose rule demands no signature does not
+    /// count as verified.
     #[arg(long, requires = "config")]
     verify: bool,
-    /// Where the payload is packed; as large as the images.
+    /// The folder in which the payload is packed. It takes as much space as the images.
     #[arg(long)]
     work_dir: Option<PathBuf>,
 }
@@ -88,19 +88,19 @@ pub struct Pack {
 /// Where the seed may run.
 #[derive(Debug, Args)]
 pub struct Placing {
-    /// The seed's program; without it `longhaul-seed` beside this one.
+    /// The seed's program. Default: `longhaul-seed` beside this program.
     #[arg(long)]
     seed: Option<PathBuf>,
-    /// Run in this image instead of one that is on a node already; unless --node is given, the scheduler chooses the node.
+    /// Run in this image instead of one that a node already has. Without --node the scheduler chooses the node.
     #[arg(long)]
     node_image: Option<String>,
     /// Run on this node.
     #[arg(long)]
     node: Option<String>,
-    /// A taint that is put up with: `KEY[=VALUE][:EFFECT]`. May be given again.
+    /// A taint to tolerate: `KEY[=VALUE][:EFFECT]`. May be given several times.
     #[arg(long = "tolerate", value_name = "TAINT")]
     tolerations: Vec<String>,
-    /// Do not run in an image from this host: it is the registry that is to be replaced. May be given again.
+    /// Do not run in an image from this host, because it is the registry to be replaced. May be given several times.
     #[arg(long = "avoid-host", value_name = "HOST")]
     avoided_hosts: Vec<String>,
 }
@@ -114,7 +114,7 @@ pub struct PlanArgs {
     pack: Pack,
     #[command(flatten)]
     placing: Placing,
-    /// Do not ask the cluster.
+    /// Send no request to the cluster.
     #[arg(long)]
     offline: bool,
 }
@@ -128,16 +128,16 @@ pub struct ApplyArgs {
     pack: Pack,
     #[command(flatten)]
     placing: Placing,
-    /// How the seed is reached.
+    /// The way to reach the seed.
     #[arg(long, value_enum, default_value = "node-port")]
     service: Reach,
-    /// A port of nodes that is not taken, because the registry will have it. May be given again.
+    /// A node port to leave free, because the registry will use it. May be given several times.
     #[arg(long = "avoid-node-port", value_name = "PORT")]
     avoided_ports: Vec<u16>,
-    /// Chunks on their way at one time, when the server answers promptly.
+    /// Chunks in flight, as long as the server answers promptly.
     #[arg(long, default_value_t = PARALLEL, value_parser = parallel)]
     parallel: usize,
-    /// Seconds that the seed may take until it serves, beside half a second for each chunk.
+    /// Seconds for the seed to start serving, plus half a second for each chunk.
     #[arg(long, default_value_t = WAIT_SECONDS)]
     wait_seconds: u64,
     /// Remove an earlier run of the same name first.
@@ -155,13 +155,12 @@ fn parallel(text: &str) -> Result<usize, String> {
 pub struct Program {
     /// The configuration at a path, or that of an empty file.
     pub load: fn(Option<&Path>) -> Result<Config, Error>,
-    /// Decides about images.
     pub judge: Judge,
-    /// The API server of a kubeconfig, or the one that is found without.
+    /// The API server of a kubeconfig, or of the environment without one.
     pub cluster: fn(Option<&Path>) -> Result<kube::Cluster>,
 }
 
-/// Does it; answers whether all is well. `program` decides what `--verify` asks.
+/// Runs the command; returns whether it succeeded. `program` provides the judge for `--verify`.
 pub async fn run(command: Command, program: Program) -> Result<bool> {
     match command {
         Command::Plan(arguments) => plan(&arguments, program).await.map(|()| true),
@@ -205,7 +204,7 @@ impl Where {
     }
 }
 
-/// Images in a payload, with the folder that holds what was fetched for them.
+/// Images in a payload, with the folder that holds fetched ones.
 struct Packed {
     payload: Payload,
     images: Arc<Images>,
@@ -279,7 +278,7 @@ async fn plan(arguments: &PlanArgs, program: Program) -> Result<()> {
     let census = send::census(&cluster, index).await?;
     println!("there already: {} of {} chunks", census.claimed.len(), index.chunks.len());
     for (run, count) in &census.others {
-        println!("in the way: run {run} with {count} objects (`inject clean`, or `apply --replace`)");
+        println!("conflict: run {run} with {count} objects (`inject clean`, or `apply --replace`)");
     }
     if let Some(image) = &arguments.placing.node_image {
         println!("runs in: {image}");
@@ -310,7 +309,6 @@ async fn apply(arguments: &ApplyArgs, program: Program) -> Result<()> {
     Ok(())
 }
 
-/// Describes the payload.
 fn described(packed: &Packed, binary_bytes: usize) -> String {
     let index = &packed.payload.index;
     let chunk = index.chunks.first().map_or(0, |chunk| chunk.bytes);
@@ -334,7 +332,7 @@ fn described(packed: &Packed, binary_bytes: usize) -> String {
     text
 }
 
-/// Where the images are, as one would pull them.
+/// The names of the images at the seed's registry, for the user.
 fn served(packed: &Packed, applied: &Applied, at: &Where) -> String {
     let sent = &applied.sent;
     let mut text = format!(
@@ -364,11 +362,10 @@ fn shown(status: &Status, at: &Where) -> String {
     };
     let mut text = format!("run: {}\nchunks: {} of {}\n", index.run, status.chunks, index.chunks.len());
     if let Some(first) = status.missing.first() {
-        let _ =
-            writeln!(text, "missing: from {first:05} on; `inject apply` with the same images sends what is missing");
+        let _ = writeln!(text, "missing: from {first:05} on; `inject apply` with the same images sends the rest");
     }
     if status.others > 0 {
-        let _ = writeln!(text, "in the way: {} objects of other runs; `inject clean` removes all", status.others);
+        let _ = writeln!(text, "conflict: {} objects of other runs; `inject clean` removes them all", status.others);
     }
     if let Some(port) = status.node_port {
         let _ = writeln!(text, "port of every node: {port}");

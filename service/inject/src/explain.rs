@@ -1,4 +1,4 @@
-//! Failures and their remedies, in sentences.
+//! Failures of an injection and their remedies, in sentences.
 //!
 //! Pure: answers of the API server, the Pod, its events and the census of chunks go in; findings come out.
 
@@ -9,15 +9,14 @@ use serde_json::Value;
 
 use service_core::kube;
 
-/// Characters of a message from outside that are shown.
+/// Most characters of an outside message that are shown.
 const SHOWN_CHARS_MAX: usize = 300;
 
-/// Something that keeps the seed from serving, or that it serves.
+/// A reason why the seed does not serve, or the fact that it serves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// The finding.
     pub what: String,
-    /// The remedy; empty when there is none.
+    /// Empty if there is none.
     pub remedy: String,
     /// Whether waiting may be enough.
     pub passes: bool,
@@ -30,17 +29,16 @@ impl fmt::Display for Finding {
     }
 }
 
-/// An event, of either API, as far as it explains anything.
+/// An event of either API, as far as it explains a failure.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Event {
     /// `FailedMount` and the like.
     pub reason: String,
-    /// The text of the event.
     pub message: String,
 }
 
-/// The remedy for an answer that is not success; begins with a separator, or is empty.
+/// The remedy for an answer other than success; begins with a separator, or is empty.
 pub fn advice(error: &kube::Error) -> String {
     let kube::Error::Status { status, message, .. } = error else { return String::new() };
     let message = message.as_deref().unwrap_or_default();
@@ -62,7 +60,7 @@ fn refusal(status: u16, message: &str) -> Option<String> {
             "the namespace has no service account yet: its controller makes it within seconds, or kube-controller-manager is not running"
         }
         403 if has("violates PodSecurity") => {
-            "the namespace's Pod security level refuses the Pod, although it asks for nothing: see what the message names"
+            "the namespace's Pod security level refuses the Pod, although it needs no privileges: see the fields in the message"
         }
         403 if has("forbidden: User") => {
             "the user of the kubeconfig lacks this right: docs/inject.md lists what is needed"
@@ -72,17 +70,17 @@ fn refusal(status: u16, message: &str) -> Option<String> {
         }
         404 if has("namespaces") && has("not found") => "the namespace does not exist: kubectl create namespace NAME",
         409 if has("Apply failed with") => {
-            "an object of that name is somebody else's: take another --name or another namespace"
+            "an object of that name belongs to another program: use another --name or another namespace"
         }
         409 if has("being terminated") => "the namespace is being deleted: wait for its end, or take another one",
-        413 => "the API server takes no request of this size: take smaller chunks with --chunk-bytes",
+        413 => "the API server accepts no request of this size: use smaller chunks with --chunk-bytes",
         401 => "the API server does not know the user of the kubeconfig",
         _ => return None,
     };
     Some(remedy.to_owned())
 }
 
-/// Findings from the Pod and its events. `event`s come in the order in which they happened.
+/// Findings from the Pod and its events. `events` are in the order in which they happened.
 pub fn pod(pod: &Value, events: &[Event]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let status = &pod["status"];
@@ -96,7 +94,7 @@ pub fn pod(pod: &Value, events: &[Event]) -> Vec<Finding> {
     if let Some(scheduled) = condition("PodScheduled").filter(|one| one["status"] == "False") {
         let message = shown(scheduled["message"].as_str().unwrap_or_default());
         findings.push(found(
-            &format!("no node takes the Pod: {message}"),
+            &format!("no node accepts the Pod: {message}"),
             "make room, tolerate the taints with --tolerate, or let `inject` choose a node by leaving --node-image out",
             false,
         ));
@@ -140,7 +138,7 @@ fn state(state: &Value) -> Option<Finding> {
             (_, "ContainerCannotRun" | "StartError") => {
                 "the image or the node cannot run it: name another image with --node-image"
             }
-            (65 | 66, _) => "`inject apply` again sends what is wrong once more",
+            (65 | 66, _) => "run `inject apply` again, which sends the wrong chunks once more",
             (71 | 74, _) => "the node refused: see its disk space and its limits",
             _ => "`inject apply` again makes a new Pod",
         };
@@ -151,7 +149,7 @@ fn state(state: &Value) -> Option<Finding> {
     let remedy = match &*reason {
         "" | "ContainerCreating" | "PodInitializing" => return None,
         "ErrImageNeverPull" | "ErrImagePull" | "ImagePullBackOff" | "InvalidImageName" => {
-            "the image is not on the node any more, or a policy pulls it always: name another one with --node-image"
+            "the node no longer has the image, or a policy always pulls it: name another one with --node-image"
         }
         "CreateContainerConfigError" | "CreateContainerError" | "RunContainerError" => {
             "the image or the node cannot run it: name another image with --node-image"
@@ -187,7 +185,7 @@ fn text(value: &Value) -> String {
     shown(value.as_str().unwrap_or_default())
 }
 
-/// A text from outside on one line.
+/// An outside text on one line.
 fn shown(text: &str) -> String {
     let text: String =
         text.chars().map(|char| if char.is_control() { ' ' } else { char }).take(SHOWN_CHARS_MAX).collect();

@@ -1,7 +1,7 @@
 //! The images of a payload: names, manifests and blobs, each blob once however many images share it.
 //!
-//! Owns what belongs to an image (its configuration, layers, the images of an index, what refers to it) and from where its bytes are
-//! read. Where they come from is a [`Shelf`]: a folder, an archive, or what was fetched from a registry.
+//! This module finds the parts of an image (its configuration, layers, the images of an index, its referrers) and the
+//! source of their bytes. A source is a [`Shelf`]: a folder, an archive, or images fetched from a registry.
 
 mod archive;
 mod beside;
@@ -28,66 +28,50 @@ pub use source::Source;
 
 /// Largest manifest read (OCI distribution specification).
 const MANIFEST_BYTES_MAX: u64 = 4 << 20;
-/// How deep indexes may lie in indexes.
+/// Most levels of indexes inside indexes.
 const DEPTH_MAX: usize = 4;
 
-/// Why there is no payload.
 #[derive(Debug, thiserror::Error)]
 pub enum ImagesError {
-    /// A source that is not written as one.
+    /// The text is no source.
     #[error("`{text}`: {what}")]
     Source {
-        /// As it was written.
         text: String,
         /// The remedy.
         what: String,
     },
-    /// A file cannot be read.
     #[error("{}: {source}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Error of the system.
-        source: io::Error,
-    },
-    /// A file is not what it should be.
+    Read { path: PathBuf, source: io::Error },
+    /// A file has a wrong form.
     #[error("{}: {what}", path.display())]
-    Shape {
-        /// The file or folder.
-        path: PathBuf,
-        /// The reason.
-        what: String,
-    },
-    /// A blob that an image needs is not there.
+    Shape { path: PathBuf, what: String },
+    /// A blob that an image needs is missing.
     #[error("{}: sha256:{digest} is missing, which {of} needs", path.display())]
     Missing {
-        /// Where it was looked for.
+        /// The place where it was expected.
         path: PathBuf,
-        /// The blob.
         digest: Digest,
         /// The image that needs it.
         of: String,
     },
-    /// A registry did not give it.
+    /// The registry did not deliver it.
     #[error("{image}: {cause}")]
     Registry {
-        /// The image that was asked for.
         image: String,
-        /// Why not.
+        /// The reason.
         cause: String,
     },
 }
 
-/// Where the bytes of a blob are.
+/// A blob and the source of its bytes.
 #[derive(Debug, Clone)]
 pub struct Blob {
-    /// Its size.
     pub bytes: u64,
-    place: Place,
+    place: Storage,
 }
 
 #[derive(Debug, Clone)]
-enum Place {
+enum Storage {
     /// A file, from an offset on.
     File(PathBuf, u64),
     /// Made here, or read already.
@@ -96,18 +80,18 @@ enum Place {
 
 impl Blob {
     fn file(path: impl Into<PathBuf>, offset: u64, bytes: u64) -> Self {
-        Self { bytes, place: Place::File(path.into(), offset) }
+        Self { bytes, place: Storage::File(path.into(), offset) }
     }
 
     fn memory(bytes: Vec<u8>) -> Self {
-        Self { bytes: bytes.len() as u64, place: Place::Memory(bytes) }
+        Self { bytes: bytes.len() as u64, place: Storage::Memory(bytes) }
     }
 
-    /// Its bytes, exactly as many as it has unless the file became shorter.
+    /// Its bytes, exactly as many as its size unless the file became shorter.
     pub fn reader(&self) -> Result<Box<dyn Read + '_>, ImagesError> {
         match &self.place {
-            Place::Memory(bytes) => Ok(Box::new(Cursor::new(bytes))),
-            Place::File(path, offset) => {
+            Storage::Memory(bytes) => Ok(Box::new(Cursor::new(bytes))),
+            Storage::File(path, offset) => {
                 let open = || -> io::Result<_> {
                     let mut file = File::open(path)?;
                     file.seek(SeekFrom::Start(*offset))?;
@@ -118,7 +102,7 @@ impl Blob {
         }
     }
 
-    /// All of a small blob.
+    /// Reads a small blob as a whole.
     fn read(&self, path: &Path) -> Result<Vec<u8>, ImagesError> {
         if self.bytes > MANIFEST_BYTES_MAX {
             let what = format!("a manifest of {} bytes; the most is {MANIFEST_BYTES_MAX}", self.bytes);
@@ -133,7 +117,7 @@ impl Blob {
 
 /// A place that images are taken from.
 trait Shelf {
-    /// Where that is, for messages.
+    /// The place, for messages.
     fn path(&self) -> &Path;
     /// The blob of that digest, if it is there.
     fn blob(&self, digest: &Digest) -> Option<Blob>;
@@ -141,20 +125,18 @@ trait Shelf {
     fn listed(&self) -> &[Descriptor];
 }
 
-/// Everything that goes into a payload.
+/// All contents of a payload.
 #[derive(Debug, Default)]
 pub struct Images {
-    /// Every blob by its digest.
     pub blobs: BTreeMap<Digest, Blob>,
-    /// Names, tags and manifests.
     pub catalog: Catalog,
     /// Referrers by manifest: the descriptors of a list of referrers.
     pub referrers: BTreeMap<Digest, Vec<Value>>,
 }
 
 impl Images {
-    /// Puts the image of `descriptor` in as `name`, with all that belongs to it. With `platform` (such as `linux/amd64`) an index is
-    /// replaced by its image for that.
+    /// Adds the image of `descriptor` as `name`, with all its parts. With `platform` (such as `linux/amd64`) an index
+    /// is replaced by its image for that platform.
     fn put(
         &mut self,
         shelf: &dyn Shelf,
@@ -193,7 +175,7 @@ impl Images {
         Ok((manifest, blob))
     }
 
-    /// A manifest and everything below it.
+    /// Adds a manifest and everything below it.
     fn tree(
         &mut self,
         shelf: &dyn Shelf,
@@ -215,7 +197,7 @@ impl Images {
         }
         let mut present = 0;
         for child in &manifest.manifests {
-            // A layout may have a part of an index only, as most copies of one platform are.
+            // A layout may have a part of an index only, as most copies of one platform do.
             if shelf.blob(&child.digest(path)?).is_some() {
                 self.tree(shelf, child, name, depth + 1)?;
                 present += 1;
@@ -229,7 +211,7 @@ impl Images {
             let missing = || ImagesError::Missing { path: path.into(), digest, of: of.clone() };
             let blob = shelf.blob(&digest).ok_or_else(missing)?;
             if part.size.is_some_and(|size| size != blob.bytes) {
-                return Err(shape(format!("{of}: sha256:{digest} has not the size that its manifest says")));
+                return Err(shape(format!("{of}: the size of sha256:{digest} differs from its manifest")));
             }
             self.blobs.insert(digest, blob);
         }
@@ -239,7 +221,7 @@ impl Images {
         Ok(digest)
     }
 
-    /// Signatures and the like at tags that name an image travel with it.
+    /// Adds signatures and other companions at tags that name an image.
     fn tagged_beside(&mut self, shelf: &dyn Shelf, name: &Name) -> Result<(), ImagesError> {
         for descriptor in shelf.listed() {
             let Some(tag) = beside::tag_of(descriptor, shelf.listed()) else { continue };
@@ -252,7 +234,7 @@ impl Images {
         Ok(())
     }
 
-    /// Candidates for referrers of an image: whatever is listed, and what lists of referrers list.
+    /// Candidates for referrers of an image: all listed entries, and the entries of lists of referrers.
     fn referring(shelf: &dyn Shelf, of: &str) -> Result<Vec<Descriptor>, ImagesError> {
         let mut all = shelf.listed().to_vec();
         for descriptor in shelf.listed() {
@@ -264,7 +246,7 @@ impl Images {
         Ok(all)
     }
 
-    /// Signatures and the like that refer to an image travel with it.
+    /// Adds signatures and other companions that refer to an image.
     fn referrers_of(&mut self, shelf: &dyn Shelf, name: &Name) -> Result<(), ImagesError> {
         for descriptor in &Self::referring(shelf, &name.to_string())? {
             let digest = descriptor.digest(shelf.path())?;
@@ -298,46 +280,42 @@ impl Images {
         Ok(())
     }
 
-    /// The list of what refers to `image`, as a registry answers it.
+    /// The list of referrers of `image`, in the form of a registry's answer.
     pub fn referrers_list(&self, image: &Digest) -> String {
         let descriptors = self.referrers.get(image).map(Vec::as_slice).unwrap_or_default();
         let media_type = "application/vnd.oci.image.index.v1+json";
         json!({"schemaVersion": 2, "mediaType": media_type, "manifests": descriptors}).to_string()
     }
 
-    /// How many signatures and the like there are beside the images.
+    /// Number of signatures and other companions of the images.
     pub fn count_beside(&self) -> usize {
         let tags = self.catalog.repositories.values().flat_map(|repository| repository.tags.keys());
         let tagged = tags.filter(|tag| beside::image_of(tag).is_some()).count();
         tagged + self.referrers.values().map(Vec::len).sum::<usize>()
     }
 
-    /// Bytes of all blobs.
     pub fn bytes(&self) -> u64 {
         self.blobs.values().map(|blob| blob.bytes).sum()
     }
 }
 
-/// An image of a payload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Taken {
-    /// Its name in the payload.
     pub name: Name,
-    /// Its name where it was taken from, host included: what the patterns of a policy are about.
+    /// Its name at its source, host included: policies match this name.
     pub known_as: String,
 }
 
-/// The name of an image in the registry that the seed is.
+/// The name of an image in the seed's registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Name {
     /// The repository, without a host.
     pub repository: String,
-    /// The tag.
     pub tag: String,
 }
 
 impl Taken {
-    /// From a reference as people write it; the name in the payload is without a host, because the seed stands in for all of them.
+    /// Parses a reference as people write it. The name in the payload has no host, because the seed serves all hosts.
     fn parse(text: &str) -> Result<Self, ImagesError> {
         let wrong = |what: String| ImagesError::Source { text: text.to_owned(), what };
         Ok(Self::of(Image::parse(text).map_err(|error| wrong(error.to_string()))?))

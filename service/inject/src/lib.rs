@@ -1,9 +1,9 @@
-//! Images into a cluster that has no registry: `inject plan`, `apply`, `status` and `clean`.
+//! The injection of images into a cluster without a registry: `inject plan`, `apply`, `status` and `clean`.
 //!
-//! Owns the payload (images to chunks), the objects that carry it, the pace at which they are sent, the choice of a node and an
-//! image to run the seed with, and the explanation of what went wrong. The other end is the package `service-seed`.
+//! This crate owns the payload (images to chunks), the objects that carry it, the pace of sending, the choice of a node
+//! and an image to run the seed with, and the explanation of failures. The other end is the package `service-seed`.
 //!
-//! What decides anything (`pace`, `place`, `explain`, `objects`) is pure; requests are made in `cluster` alone.
+//! All decisions (`pace`, `place`, `explain`, `objects`) are pure; only `cluster` sends requests.
 
 mod apply;
 mod clean;

@@ -1,42 +1,32 @@
-//! The part of an object that says whose it is, as the API server answers it.
+//! The metadata of an object, as the API server answers it.
 //!
-//! Owns nothing but the keys: whether an object belongs to an injection is decided by its names.
+//! This module owns only the keys; the names decide whether an object belongs to an injection.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-/// The metadata of an object.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Metadata {
-    /// Its name.
     pub name: String,
-    /// Its uid.
     pub uid: String,
-    /// Its labels.
     pub labels: BTreeMap<String, String>,
-    /// Its annotations.
     pub annotations: BTreeMap<String, String>,
-    /// Its owners.
     #[serde(rename = "ownerReferences")]
     pub owners: Vec<OwnerReference>,
 }
 
-/// An owner of an object.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct OwnerReference {
-    /// The owner's kind.
     pub kind: String,
-    /// The owner's name.
     pub name: String,
 }
 
-/// An object of which only the metadata matters.
+/// An object with only its metadata.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Partial {
-    /// Its metadata.
     pub metadata: Metadata,
 }

@@ -1,6 +1,6 @@
 //! The objects that carry a payload: their names, labels and content.
 //!
-//! Pure. All of them belong to the index's `ConfigMap`: deleting that one lets the cluster take the others.
+//! Pure. All of them belong to the index's `ConfigMap`: if that one is deleted, the cluster deletes the others.
 
 use std::fmt::Write as _;
 
@@ -14,13 +14,13 @@ use super::place::Taint;
 
 /// The writer of the objects, for server-side apply.
 pub const FIELD_MANAGER: &str = "longhaul-inject";
-/// The port that the seed serves on.
+/// The port of the seed's server.
 pub const PORT: u16 = 5000;
 /// The run that an object belongs to.
 pub const RUN_LABEL: &str = "longhaul.dev/run";
-/// The part that an object is: `index`, `binary`, `payload`, `seed`.
+/// The part of an object: `index`, `binary`, `payload`, `seed`.
 pub const PART_LABEL: &str = "longhaul.dev/part";
-/// The digest of what a `ConfigMap` carries.
+/// The digest of the bytes in a `ConfigMap`.
 pub const DIGEST_ANNOTATION: &str = "longhaul.dev/sha256";
 const MANAGED_LABEL: &str = "app.kubernetes.io/managed-by";
 const INSTANCE_LABEL: &str = "app.kubernetes.io/instance";
@@ -28,21 +28,19 @@ const INSTANCE_LABEL: &str = "app.kubernetes.io/instance";
 pub const INDEX_KEY: &str = "index";
 /// The key of the program in its `ConfigMap`.
 pub const BINARY_KEY: &str = "longhaul-seed";
-/// Nobody: what a `RunAsAny` cluster and one that insists on a user that is not root both take.
+/// A user that both a `RunAsAny` cluster and one that forbids root accept.
 const USER: u32 = 65_532;
-/// How long the kubelet waits for the seed's end: it lets answers under way finish for fifteen.
+/// How long the kubelet waits for the seed's end: the seed lets answers under way finish for fifteen seconds.
 const GRACE_SECONDS: u32 = 20;
-/// Bytes that the folder may hold beside what is unpacked: the file system's own.
+/// Bytes of the folder in addition to the unpacked files, for the file system itself.
 const SLACK_BYTES: u64 = 16 << 20;
-/// Longest name of an injection: the names of chunks have eighteen more, and labels take 63.
+/// Longest name of an injection: the names of chunks have eighteen more characters, and labels may have 63.
 pub const NAME_CHARS_MAX: usize = 45;
 
 /// Names of the objects of one injection.
 #[derive(Debug, Clone)]
 pub struct Names {
-    /// Where they are.
     pub namespace: String,
-    /// Prefix of the names.
     pub name: String,
 }
 
@@ -51,44 +49,40 @@ pub struct Names {
 pub struct Owner {
     /// The name of the index's `ConfigMap`.
     pub name: String,
-    /// Its uid.
     pub uid: String,
 }
 
-/// How the seed is reached.
+/// The kind of access to the seed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Reach {
-    /// At a port of every node, as container runtimes need it.
+    /// Through a port of every node, as container runtimes need.
     NodePort,
     /// Inside the cluster only.
     ClusterIp,
 }
 
-/// How the Pod is run.
+/// The settings of the Pod.
 #[derive(Debug, Clone)]
 pub struct Run {
     /// The image that lends its file system.
     pub image: String,
     /// The node; without one the scheduler chooses.
     pub node: Option<String>,
-    /// The architecture, where the scheduler chooses.
+    /// The architecture, if the scheduler chooses.
     pub architecture: String,
-    /// Taints that are put up with.
+    /// Tolerated taints.
     pub tolerations: Vec<Taint>,
 }
 
 impl Names {
-    /// The index.
     pub fn index(&self) -> String {
         format!("{}-index", self.name)
     }
 
-    /// The program.
     pub fn binary(&self) -> String {
         format!("{}-binary", self.name)
     }
 
-    /// A chunk.
     pub fn chunk(&self, number: u32) -> String {
         format!("{}-payload-{}", self.name, chunk_name(number))
     }
@@ -99,17 +93,18 @@ impl Names {
         format!("/api/v1/namespaces/{}/{resource}{slash}{name}", self.namespace)
     }
 
-    /// The path for a server-side apply. Nobody's fields are taken from them: what others own is a conflict.
+    /// The path for a server-side apply. It takes no field from another owner: such a field is a conflict.
     pub fn applied(&self, resource: &str, name: &str) -> String {
         format!("{}?fieldManager={FIELD_MANAGER}", self.path(resource, name))
     }
 
-    /// A query for everything of this injection.
+    /// A query for all objects of this injection.
     pub fn selector(&self) -> String {
         format!("labelSelector={MANAGED_LABEL}%3D{FIELD_MANAGER},{INSTANCE_LABEL}%3D{}", self.name)
     }
 
-    /// Whether this is an object of this injection: by manager, instance and owner. Anybody can write labels, or has the name that we want.
+    /// Whether this is an object of this injection: by manager, instance and owner. A foreign object may have our
+    /// labels, or our name.
     pub fn owns(&self, metadata: &Metadata) -> bool {
         let has = |label: &str, value: &str| metadata.labels.get(label).is_some_and(|found| found == value);
         let is_index = metadata.name == self.index();
@@ -117,7 +112,7 @@ impl Names {
         has(MANAGED_LABEL, FIELD_MANAGER) && has(INSTANCE_LABEL, &self.name) && (is_index || is_owned())
     }
 
-    /// Whether an object of this name stands where one of this injection goes.
+    /// Whether an object of this name has the place of one of this injection.
     pub fn wants(&self, resource: &str, name: &str) -> bool {
         match resource {
             "configmaps" => {
@@ -148,7 +143,7 @@ impl Names {
         metadata
     }
 
-    /// The index's object: what all others belong to.
+    /// The index's object, which owns all others.
     pub fn index_object(&self, index: &Index) -> Value {
         let text = index.to_text();
         let mut metadata = self.metadata(&self.index(), &index.run, "index", None);
@@ -156,14 +151,12 @@ impl Names {
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "immutable": true, "data": {INDEX_KEY: text}})
     }
 
-    /// The program's object.
     pub fn binary_object(&self, run: &str, binary: &[u8], owner: &Owner) -> Bytes {
         let mut metadata = self.metadata(&self.binary(), run, "binary", Some(owner));
         metadata["annotations"] = json!({DIGEST_ANNOTATION: Digest::of(binary).to_string()});
         carrying(&metadata, BINARY_KEY, binary)
     }
 
-    /// A chunk's object.
     pub fn chunk_object(&self, index: &Index, place: usize, bytes: &[u8], owner: &Owner) -> Bytes {
         let chunk = index.chunks[place];
         let mut metadata = self.metadata(&self.chunk(chunk.number), &index.run, "payload", Some(owner));
@@ -171,7 +164,7 @@ impl Names {
         carrying(&metadata, &chunk.name(), bytes)
     }
 
-    /// The service in front of the Pod.
+    /// The Service in front of the Pod.
     pub fn service_object(&self, run: &str, reach: Reach, owner: &Owner) -> Value {
         let kind = if reach == Reach::NodePort { "NodePort" } else { "ClusterIP" };
         json!({
@@ -185,7 +178,7 @@ impl Names {
         })
     }
 
-    /// The Pod: no rights, no token, nothing to write to but one folder.
+    /// The Pod: no rights, no token, and only one writable folder.
     pub fn pod_object(&self, index: &Index, run: &Run, owner: &Owner) -> Value {
         let digest = Digest::of(index.to_text().as_bytes()).to_string();
         let groups = index.chunks.chunks(index.group as usize);
@@ -195,7 +188,7 @@ impl Names {
             json!({"name": format!("chunks-{folder}"), "mountPath": format!("/longhaul/chunks/{folder}"), "readOnly": true})
         });
         let mut volumes = vec![
-            // Readable and executable for everybody: the user is nobody.
+            // Readable and executable for everybody: the user owns no file.
             json!({"name": "binary", "configMap": {"name": self.binary(), "defaultMode": 0o555}}),
             json!({"name": "index", "configMap": {"name": self.index()}}),
             json!({"name": "out", "emptyDir": {"sizeLimit": (index.unpacked_bytes + SLACK_BYTES).to_string()}}),
@@ -264,7 +257,7 @@ impl Names {
         pod
     }
 
-    /// One volume for several chunks: a volume each would be thousands.
+    /// One volume for several chunks: one volume each would mean thousands.
     fn projected(&self, group: usize, chunks: &[service_seed::index::Chunk]) -> Value {
         let sources: Vec<Value> =
             chunks.iter().map(|chunk| json!({"configMap": {"name": self.chunk(chunk.number)}})).collect();
@@ -272,8 +265,8 @@ impl Names {
     }
 }
 
-/// A `ConfigMap` that carries bytes. Written by hand, because the bytes are most of it and would be copied twice more. Immutable, so that a
-/// kubelet need not watch it and nobody changes it by mistake.
+/// A `ConfigMap` with bytes. Written by hand, because the bytes are most of it and would be copied twice more.
+/// Immutable, so that a kubelet need not watch it and nobody changes it by mistake.
 fn carrying(metadata: &Value, key: &str, bytes: &[u8]) -> Bytes {
     let encoding = base64_simd::STANDARD;
     let mut text = String::with_capacity(encoding.encoded_length(bytes.len()) + 1_024);
@@ -285,7 +278,6 @@ fn carrying(metadata: &Value, key: &str, bytes: &[u8]) -> Bytes {
     (text + "\"}}").into()
 }
 
-/// Adds base64 to a text.
 trait EncodeAppend {
     fn encode_append_to(&self, bytes: &[u8], text: String) -> String;
 }
@@ -374,7 +366,7 @@ mod tests {
         assert!(object.len() < 3 << 20, "{}", object.len());
     }
 
-    /// Base64 is a third; all else must stay small beside a chunk of the default size.
+    /// Base64 adds a third; all else must stay small next to a chunk of the default size.
     #[test]
     fn a_chunk_costs_less_than_forty_percent() {
         let bytes = vec![7; 512 << 10];
@@ -382,7 +374,7 @@ mod tests {
         assert!(object.len() * 100 < bytes.len() * 134, "{}", object.len());
     }
 
-    /// etcd takes 1.5 MiB; the Pod with the most chunks must stay below, with what the server adds.
+    /// etcd accepts 1.5 MiB; the Pod with the most chunks must stay below, with the server's additions.
     #[test]
     fn the_pod_of_the_most_chunks_fits_etcd() {
         let names = Names { namespace: "n".repeat(63), name: "n".repeat(NAME_CHARS_MAX) };

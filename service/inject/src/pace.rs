@@ -1,7 +1,7 @@
-//! The number of chunks on their way at one time, by how the server answers.
+//! The pace of sending: the number of chunks on their way at one time, by the server's answers.
 //!
-//! Pure. It begins with one and adds one for each round of prompt answers; slow answers and refusals take it back. A server that names
-//! a time is left alone for that time.
+//! Pure. It begins with one and adds one for each round of prompt answers; slow answers and refusals reduce it. If a
+//! server names a time, nothing is sent until then.
 
 use std::time::{Duration, Instant};
 
@@ -9,14 +9,13 @@ use std::time::{Duration, Instant};
 const BACKOFF: Duration = Duration::from_millis(500);
 /// Longest wait: a server that names an hour is asked again earlier, because it may have been restarted since.
 const WAIT_MAX: Duration = Duration::from_mins(1);
-/// An answer this many times slower than the best one says that the server is busy.
+/// An answer this many times slower than the best one means that the server is busy.
 const SLOW_TIMES: u32 = 4;
-/// Below this no answer is slow.
+/// A faster answer than this is never slow.
 const SLOW_LEAST: Duration = Duration::from_millis(200);
-/// Weight of the newest answer when the best one is let go of slowly: what was possible an hour ago may not be now.
+/// Weight of the newest answer in the slow decay of the best one: the best time of an hour ago may not be possible now.
 const FORGET: u32 = 64;
 
-/// The pace of one transfer.
 #[derive(Debug)]
 pub struct Pace {
     /// Chunks that may be on their way.
@@ -24,13 +23,13 @@ pub struct Pace {
     most: usize,
     /// Prompt answers since the window changed.
     prompt: usize,
-    /// The best answer, let go of slowly.
+    /// The best answer, which decays slowly.
     best: Option<Duration>,
     /// Refusals in a row.
     refusals: u32,
     /// Nothing is sent before.
     until: Option<Instant>,
-    /// When something was taken last.
+    /// When a chunk was accepted last.
     progress: Instant,
 }
 
@@ -40,7 +39,8 @@ impl Pace {
         Self { window: 1, most: most.max(1), prompt: 0, best: None, refusals: 0, until: None, progress: now }
     }
 
-    /// Whether one more may be sent while `open` are on their way, else how long to wait; no time means until one comes back.
+    /// Whether one more may be sent while `open` are on their way, else how long to wait; `None` means until one comes
+    /// back.
     pub fn may_send(&self, open: usize, now: Instant) -> Result<(), Option<Duration>> {
         match self.until {
             Some(until) if until > now => Err(Some(until - now)),
@@ -49,7 +49,7 @@ impl Pace {
         }
     }
 
-    /// The server took one after `latency`.
+    /// Records that the server accepted a chunk after `latency`.
     pub fn taken(&mut self, latency: Duration, now: Instant) {
         self.progress = now;
         self.refusals = 0;
@@ -67,7 +67,7 @@ impl Pace {
         }
     }
 
-    /// The server refused one for now, and may have named a time. `random` is from 0 to 1.
+    /// Records that the server refused a chunk for now, and its named time if any. `random` is from 0 to 1.
     pub fn refused(&mut self, named: Option<Duration>, random: f64, now: Instant) {
         let backoff = BACKOFF * 2_u32.saturating_pow(self.refusals.min(16));
         let backoff = backoff.min(WAIT_MAX).mul_f64(0.5 + random.clamp(0.0, 1.0) / 2.0);
@@ -79,7 +79,7 @@ impl Pace {
         self.until = Some(self.until.map_or(until, |before| before.max(until)));
     }
 
-    /// How long nothing has been taken.
+    /// Time since a chunk was accepted last.
     pub fn stuck(&self, now: Instant) -> Duration {
         now.saturating_duration_since(self.progress)
     }
@@ -130,7 +130,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a server answers, one may be sent again after a minute and never more than the most.
+        /// For any answers of a server, a chunk may be sent again after a minute, and never more than the most.
         #[test]
         fn never_stuck_and_never_too_many(answers in prop::collection::vec((any::<bool>(), 0..100_000_u64, 0.0..1.0_f64), 0..200)) {
             let mut now = Instant::now();

@@ -1,7 +1,7 @@
-//! From images to the payload: one archive, compressed, in a file, cut into chunks that an index describes.
+//! The payload: one compressed archive of images in a file, cut into chunks that an index describes.
 //!
-//! The same images give the same bytes, so that a transfer that was broken off goes on with the same run. Every blob is compared
-//! with its digest while it is written: a damaged one is found here and not in the cluster.
+//! The same images give the same bytes, so that an interrupted transfer continues with the same run. Every blob is
+//! compared with its digest while it is written: a damaged one is found here and not in the cluster.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
@@ -15,55 +15,51 @@ use sha2::{Digest as _, Sha256};
 
 use super::images::{Images, ImagesError};
 
-/// Smallest chunk: below this the objects cost more than what they carry.
+/// Smallest chunk: smaller objects cost more than the bytes they carry.
 const CHUNK_BYTES_LEAST: u32 = 4 << 10;
-/// Chunks in one folder of the seed's Pod, and so in one projected volume: a kubelet holds a volume's content in memory while it
-/// writes it.
+/// Chunks in one folder of the seed's Pod, and so in one projected volume: a kubelet holds a volume's content in memory
+/// while it writes it.
 pub const GROUP: u32 = 32;
-/// The window of the compression, as a power of two: what the seed must keep. Images have been compressed before, a larger one gains
-/// nothing.
+/// The window of the compression, as a power of two: the memory that the seed needs. Images are compressed already, so
+/// a larger window gains nothing.
 const WINDOW_LOG: u32 = 18;
 /// Level of the compression: zstd's own default.
 const LEVEL: i32 = 3;
 /// Buffer between the compressor and the file.
 const BUFFER_BYTES: usize = 256 << 10;
 
-/// Why there is no payload.
 #[derive(Debug, thiserror::Error)]
 pub enum PayloadError {
-    /// The images.
     #[error(transparent)]
     Images(#[from] ImagesError),
-    /// The payload's file.
     #[error("the payload's file: {0}")]
     File(#[from] io::Error),
-    /// A blob is not what its digest says.
+    /// The bytes of a blob do not match its digest.
     #[error("sha256:{digest}: its bytes have the digest {found}")]
     Blob {
-        /// As manifests name it.
+        /// The digest in the manifests.
         digest: Digest,
-        /// Of its bytes.
+        /// The digest of the bytes.
         found: Digest,
     },
-    /// Chunks larger or smaller than they may be.
-    #[error("chunks have {CHUNK_BYTES_LEAST} to {CHUNK_BYTES_MAX} bytes, not {0}: that is what a ConfigMap holds")]
+    /// The chunk size is outside its limits.
+    #[error("chunks have {CHUNK_BYTES_LEAST} to {CHUNK_BYTES_MAX} bytes, not {0}, because of the limit of a ConfigMap")]
     ChunkBytes(u32),
-    /// More chunks than can be described and mounted.
+    /// There are more chunks than can be described and mounted.
     #[error(
         "{chunks} chunks of {chunk_bytes} bytes are too many: an index describes {CHUNKS_MAX}, so take larger chunks (up to {CHUNK_BYTES_MAX} bytes) or fewer images"
     )]
     Chunks {
-        /// How many there would be.
+        /// The resulting number of chunks.
         chunks: u64,
-        /// The size of each.
         chunk_bytes: u32,
     },
-    /// Too many images.
+    /// The payload exceeds a limit of the seed.
     #[error("{what} of {most} is exceeded: take fewer images")]
     Bound {
-        /// The thing that there is too much of.
+        /// The kind of items that are too many.
         what: &'static str,
-        /// How much there may be.
+        /// The limit.
         most: usize,
     },
 }
@@ -72,9 +68,8 @@ pub enum PayloadError {
 #[derive(Debug)]
 pub struct Payload {
     file: File,
-    /// Its index.
     pub index: Index,
-    /// Bytes of all that was packed.
+    /// Bytes of the uncompressed archive's content.
     pub unpacked_bytes: u64,
 }
 
@@ -88,7 +83,7 @@ impl Payload {
         let cutter = Cutter::new(BufWriter::with_capacity(BUFFER_BYTES, file), chunk_bytes);
         let mut encoder = zstd::Encoder::new(cutter, LEVEL)?;
         encoder.window_log(WINDOW_LOG)?;
-        // Every chunk and the whole have a digest that says more.
+        // Every chunk and the whole have a stronger digest.
         encoder.include_checksum(false)?;
         let mut archive = Archive { out: encoder, files: 0, bytes: 0 };
         archive.images(images)?;
@@ -110,7 +105,7 @@ impl Payload {
             group: GROUP,
             chunks,
         };
-        // Another payload, or the same in other chunks, is another run.
+        // Another payload, or the same one in other chunks, is another run.
         let digest = Digest::of(index.to_text().as_bytes()).to_string();
         digest[..RUN_DIGITS].clone_into(&mut index.run);
         if index.to_text().len() > INDEX_BYTES_MAX {
@@ -130,7 +125,7 @@ impl Payload {
     }
 }
 
-/// The archive as it is written.
+/// The archive being written.
 struct Archive<W: Write> {
     out: W,
     files: u32,
@@ -173,7 +168,7 @@ impl<W: Write> Archive<W> {
         self.file(name, content.len() as u64, &mut &content[..])
     }
 
-    /// Writes an entry. No owner, no time: the same content gives the same bytes.
+    /// Writes an entry without owner and time, so that the same content gives the same bytes.
     fn file(&mut self, name: &str, bytes: u64, content: &mut dyn Read) -> Result<(), PayloadError> {
         let mut header = tar::Header::new_ustar();
         header.set_path(name)?;
@@ -194,7 +189,7 @@ impl<W: Write> Archive<W> {
     }
 }
 
-/// The `index.json` of the payload, so that it is a layout for other tools as well.
+/// The `index.json` of the payload, which makes it a layout for other tools as well.
 fn layout_index(images: &Images) -> String {
     let mut manifests = Vec::new();
     for (name, repository) in &images.catalog.repositories {
@@ -210,7 +205,7 @@ fn layout_index(images: &Images) -> String {
     json!({"schemaVersion": 2, "mediaType": media_type, "manifests": manifests}).to_string()
 }
 
-/// Hashes what is read.
+/// A reader that hashes its bytes.
 struct Hashed<R> {
     inner: R,
     hasher: Sha256,
@@ -224,7 +219,7 @@ impl<R: Read> Read for Hashed<R> {
     }
 }
 
-/// Hashes what is written, the whole and each chunk, and passes it on.
+/// A writer that hashes the whole and each chunk, and passes the bytes on.
 struct Cutter<W> {
     out: W,
     chunk_bytes: u32,

@@ -1,7 +1,7 @@
-//! Where the seed runs: a node that takes it, and an image that is on that node already.
+//! The place of the seed: a node that accepts it, and an image that is already on that node.
 //!
-//! Pure. The image only lends its file system: the seed is one static program and asks nothing of it. Objects come as the API server
-//! tells them; what is missing in them counts as nothing.
+//! Pure. The image only lends its file system: the seed is one static program and needs nothing from it. Objects come
+//! as the API server returns them; missing fields count as nothing.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use super::quantity::milli;
 pub const CPU_MILLI: i128 = 500;
 /// Request of the seed's Pod, in bytes.
 pub const MEMORY_BYTES: i128 = 64 << 20;
-/// Reasons shown when no node fits.
+/// Most reasons shown if no node fits.
 const REASONS_MAX: usize = 20;
 
-/// A node as far as it decides anything.
+/// The fields of a node that decide anything.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Node {
@@ -78,7 +78,7 @@ struct NodeImage {
     size_bytes: u64,
 }
 
-/// A Pod as far as it decides anything.
+/// The fields of a Pod that decide anything.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Pod {
@@ -131,22 +131,20 @@ struct ContainerStatus {
 /// Demands on a place.
 #[derive(Debug, Clone, Default)]
 pub struct Needs {
-    /// As `nodeInfo.architecture` names it: `amd64`, `arm64`.
+    /// By the names of `nodeInfo.architecture`: `amd64`, `arm64`.
     pub architecture: String,
-    /// Only this node.
     pub node: Option<String>,
-    /// Taints that are put up with: `key`, `key=value` or either with `:effect`.
+    /// Tolerated taints: `key`, `key=value` or either with `:effect`.
     pub tolerations: Vec<String>,
-    /// Images from these hosts are not taken: they are what is to be replaced.
+    /// Hosts whose images are not used: their registry is the one to replace.
     pub avoided_hosts: Vec<String>,
 }
 
 /// A node and an image on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
-    /// The node.
+pub struct Placement {
     pub node: String,
-    /// The image as its Pod writes it, with its digest where that is known.
+    /// The image as its Pod writes it, with its digest if that is known.
     pub image: String,
     /// The Pod that runs it, for people.
     pub seen_in: String,
@@ -154,12 +152,11 @@ pub struct Place {
 
 /// Why there is no place: each node with its reason.
 #[derive(Debug, thiserror::Error)]
-#[error("no node takes the seed: {}", reasons.join("; "))]
+#[error("no node accepts the seed: {}", reasons.join("; "))]
 pub struct NoPlace {
     reasons: Vec<String>,
 }
 
-/// The used part of a node.
 #[derive(Default)]
 struct Used {
     cpu_milli: i128,
@@ -167,9 +164,10 @@ struct Used {
     pods: i128,
 }
 
-/// Chooses a node and an image: of all nodes that fit, the image of a running Pod without pull secrets before one with, one with a
-/// digest before one without, then by the names, so that the same cluster gives the same choice.
-pub fn choose(nodes: &[Node], pods: &[Pod], needs: &Needs) -> Result<Place, NoPlace> {
+/// Chooses a node and an image among all nodes that fit. The image of a running Pod without pull secrets is preferred
+/// to one with, then one with a digest, then the order of names decides, so that the same cluster gives the same
+/// choice.
+pub fn choose(nodes: &[Node], pods: &[Pod], needs: &Needs) -> Result<Placement, NoPlace> {
     let mut used: BTreeMap<&str, Used> = BTreeMap::new();
     for pod in pods.iter().filter(|pod| !matches!(&*pod.status.phase, "Succeeded" | "Failed")) {
         let of_node = used.entry(&pod.spec.node_name).or_default();
@@ -178,7 +176,7 @@ pub fn choose(nodes: &[Node], pods: &[Pod], needs: &Needs) -> Result<Place, NoPl
         of_node.pods += 1;
     }
     let mut reasons = Vec::new();
-    let mut best: Option<(Rank, Place)> = None;
+    let mut best: Option<(Rank, Placement)> = None;
     for node in nodes {
         let name = &*node.metadata.name;
         match unfit(node, used.get(name).unwrap_or(&Used::default()), needs) {
@@ -238,7 +236,7 @@ fn unfit(node: &Node, used: &Used, needs: &Needs) -> Option<String> {
     None
 }
 
-/// Whether one of `tolerations` is for the taint.
+/// Whether one of `tolerations` matches the taint.
 fn tolerated(taint: &Taint, tolerations: &[String]) -> bool {
     tolerations.iter().map(|text| toleration(text)).any(|one| {
         one.key == taint.key
@@ -247,7 +245,7 @@ fn tolerated(taint: &Taint, tolerations: &[String]) -> bool {
     })
 }
 
-/// Takes `key[=value][:effect]` apart.
+/// Parses `key[=value][:effect]`.
 pub fn toleration(text: &str) -> Taint {
     let (rest, effect) = text.rsplit_once(':').unwrap_or((text, ""));
     let (key, value) = rest.split_once('=').unwrap_or((rest, ""));
@@ -255,7 +253,7 @@ pub fn toleration(text: &str) -> Taint {
 }
 
 impl Taint {
-    /// As a Pod tolerates it.
+    /// The toleration in a Pod.
     pub fn tolerating(&self) -> serde_json::Value {
         let mut toleration = serde_json::json!({"key": self.key, "operator": "Exists"});
         if !self.value.is_empty() {
@@ -269,7 +267,8 @@ impl Taint {
     }
 }
 
-/// Requests of a Pod, in thousandths: its containers together, or its largest init container, and what its runtime class costs.
+/// Requests of a Pod, in thousandths: the sum of its containers, or its largest init container, plus the overhead of
+/// its runtime class.
 fn requested(pod: &Pod, resource: &str) -> i128 {
     let of = |container: &Container| milli(container.resources.requests.get(resource).map_or("0", String::as_str));
     let sum: i128 = pod.spec.containers.iter().map(of).sum();
@@ -278,7 +277,7 @@ fn requested(pod: &Pod, resource: &str) -> i128 {
 }
 
 /// The best image on a node.
-fn image(node: &Node, pods: &[Pod], needs: &Needs) -> Option<(Rank, Place)> {
+fn image(node: &Node, pods: &[Pod], needs: &Needs) -> Option<(Rank, Placement)> {
     let name = &node.metadata.name;
     let avoided = |image: &str| {
         needs
@@ -286,11 +285,11 @@ fn image(node: &Node, pods: &[Pod], needs: &Needs) -> Option<(Rank, Place)> {
             .iter()
             .any(|host| image.strip_prefix(host.as_str()).is_some_and(|rest| rest.starts_with('/')))
     };
-    let mut found: Vec<(Rank, Place)> = Vec::new();
+    let mut found: Vec<(Rank, Placement)> = Vec::new();
     for pod in pods.iter().filter(|pod| pod.spec.node_name == *name) {
         for container in &pod.spec.containers {
             let status = pod.status.container_statuses.iter().find(|status| status.name == container.name);
-            // What runs has its image; what waits may wait for just that.
+            // A running container has its image; a waiting one may wait for just that.
             let Some(status) = status.filter(|status| status.state.contains_key("running")) else { continue };
             if container.image.is_empty() || avoided(&container.image) {
                 continue;
@@ -300,22 +299,22 @@ fn image(node: &Node, pods: &[Pod], needs: &Needs) -> Option<(Rank, Place)> {
             let pinned = pinned(&container.image, &status.image_id);
             let image = pinned.clone().unwrap_or_else(|| container.image.clone());
             let rank = (false, secrets, pinned.is_none(), name.clone(), image.clone());
-            found.push((rank, Place { node: name.clone(), image, seen_in }));
+            found.push((rank, Placement { node: name.clone(), image, seen_in }));
         }
     }
-    // Images that no Pod uses may be collected before the seed starts: only when there is nothing else.
+    // Images that no Pod uses may be collected before the seed starts: only if there is nothing else.
     for image in &node.status.images {
         let names = image.names.iter().flatten();
         for text in names.filter(|text| !text.starts_with("<none>") && !avoided(text)) {
             let rank = (true, false, !text.contains("@sha256:"), name.clone(), text.clone());
             let seen_in = format!("node {name}, {} bytes", image.size_bytes);
-            found.push((rank, Place { node: name.clone(), image: text.clone(), seen_in }));
+            found.push((rank, Placement { node: name.clone(), image: text.clone(), seen_in }));
         }
     }
     found.into_iter().min_by(|a, b| a.0.cmp(&b.0))
 }
 
-/// The image by digest, where the runtime knows one that can be asked for: an id alone is no name.
+/// The image by digest, if the runtime knows a usable name: an id alone is no name.
 fn pinned(image: &str, id: &str) -> Option<String> {
     let id = id.strip_prefix("docker-pullable://").unwrap_or(id);
     if image.contains("@sha256:") {

@@ -1,4 +1,5 @@
-//! How far a transfer is, with its rate and estimated end: one line that is written over on a terminal, else a line now and then.
+//! The progress of a transfer, with its rate and estimated end: one line that is overwritten on a terminal, else a line
+//! from time to time.
 
 use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _};
@@ -9,14 +10,13 @@ const REDRAW: Duration = Duration::from_millis(250);
 /// How often a line is written elsewhere.
 const LINE: Duration = Duration::from_secs(10);
 
-/// A transfer under way.
 #[derive(Debug)]
 pub struct Progress {
     what: &'static str,
     total: u64,
     total_bytes: u64,
     done: u64,
-    /// Of what this process sent itself: what was there already says nothing about the rate.
+    /// Bytes sent by this process: earlier bytes do not count for the rate.
     sent_bytes: u64,
     left_bytes: u64,
     began: Instant,
@@ -32,13 +32,13 @@ impl Progress {
         Self { what, total, total_bytes, done, sent_bytes, left_bytes, began: Instant::now(), shown: None, terminal }
     }
 
-    /// A piece that was there already.
+    /// Counts a piece that was there already.
     pub fn found(&mut self, bytes: u64) {
         self.done += 1;
         self.left_bytes = self.left_bytes.saturating_sub(bytes);
     }
 
-    /// A piece that was sent.
+    /// Counts a piece that was sent.
     pub fn sent(&mut self, bytes: u64) {
         self.found(bytes);
         self.sent_bytes += bytes;
@@ -50,7 +50,7 @@ impl Progress {
         }
     }
 
-    /// Says why nothing moves.
+    /// Shows why nothing moves.
     pub fn waits(&mut self, why: &str) {
         let now = Instant::now();
         if self.shown.is_none_or(|shown| shown + REDRAW <= now) {
@@ -59,7 +59,7 @@ impl Progress {
         }
     }
 
-    /// The last line.
+    /// Writes the last line.
     pub fn end(self) {
         if self.terminal {
             self.show(Instant::now(), "");
@@ -70,7 +70,7 @@ impl Progress {
     fn show(&self, now: Instant, why: &str) {
         let text = self.line(now.saturating_duration_since(self.began), why);
         let mut stderr = std::io::stderr().lock();
-        // A terminal that went away is no reason to stop.
+        // A closed terminal is no reason to stop.
         let _ = if self.terminal { write!(stderr, "\r\x1b[K{text}") } else { writeln!(stderr, "{text}") };
         let _ = stderr.flush();
     }

@@ -1,6 +1,6 @@
 //! Quantities of Kubernetes (`100m`, `64Mi`, `1e3`) as whole thousandths.
 //!
-//! Pure. What is no quantity counts as nothing: it came from a server that accepted it.
+//! Pure. An invalid quantity counts as nothing: it came from a server that accepted it.
 
 /// Binary and decimal suffixes.
 const SUFFIXES: [(&str, i128); 12] = [
@@ -18,7 +18,7 @@ const SUFFIXES: [(&str, i128); 12] = [
     ("E", 1_000_000_000_000_000_000),
 ];
 
-/// `text` in thousandths, rounded up as Kubernetes does; 0 when it is no quantity.
+/// `text` in thousandths, rounded up as Kubernetes does; 0 if it is no quantity.
 pub fn milli(text: &str) -> i128 {
     parse(text.trim()).unwrap_or(0)
 }

@@ -1,7 +1,7 @@
-//! Sending chunks: what is there already, what is missing, and how fast the rest goes.
+//! The transfer of chunks: existing ones, missing ones, and the rate of sending.
 //!
-//! Owns the tasks of one transfer. At most the pace's window of chunks is in memory at one time. Nothing is remembered outside the
-//! cluster, so a transfer that was ended at any moment goes on where it was.
+//! This module owns the tasks of one transfer. At most the pace's window of chunks is in memory at one time. All state
+//! is in the cluster, so an interrupted transfer continues where it stopped.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -22,45 +22,43 @@ use super::payload::Payload;
 use super::progress::Progress;
 use service_core::kube;
 
-/// Chunks that are read back at one time: reading is cheap for a server, and each is a megabyte here.
+/// Chunks that are read back at one time: reading is cheap for a server, and each takes a megabyte here.
 const READS: usize = 4;
-/// How often one chunk that the server calls immutable is deleted and sent again.
+/// Most times that one chunk is deleted and sent again because the server calls it immutable.
 const REPLACED_MAX: u32 = 3;
 
 /// The objects of an injection that the cluster has.
 #[derive(Debug, Default)]
 pub struct Census {
-    /// Chunks of this run that claim to be right.
+    /// Chunks of this run with the right digest in their annotation.
     pub claimed: BTreeSet<usize>,
     /// Objects of other runs, by run.
     pub others: BTreeMap<String, usize>,
-    /// Objects of others that have names of ours.
+    /// Foreign objects with our names.
     pub strangers: Vec<String>,
 }
 
-/// The outcome of a transfer.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Sent {
     /// Chunks that were sent.
     pub chunks: usize,
-    /// Bytes of their requests.
     pub request_bytes: u64,
-    /// Times the server refused for now.
+    /// Number of temporary refusals of the server.
     pub refusals: u64,
     /// Requests, refused ones included.
     pub requests: u64,
-    /// From the first request to the last answer.
+    /// Time from the first request to the last answer.
     pub elapsed: Duration,
 }
 
-/// Counts what is there, by labels and annotations.
+/// Counts the existing objects, by labels and annotations.
 pub async fn census(cluster: &Cluster, index: &Index) -> Result<Census, Error> {
     let names = &cluster.names;
     let places: BTreeMap<String, usize> =
         index.chunks.iter().enumerate().map(|(place, chunk)| (names.chunk(chunk.number), place)).collect();
     let mut census = Census::default();
     for resource in ["configmaps", "pods", "services"] {
-        // All that is there, whoever labelled it: what has one of our names and is not ours would be adopted by an apply.
+        // All existing objects, whatever their labels: an apply would take over a foreign object with one of our names.
         for metadata in cluster.metadata(&format!("{}?", names.path(resource, ""))).await? {
             if !names.owns(&metadata) {
                 if names.wants(resource, &metadata.name) {
@@ -85,7 +83,7 @@ pub async fn census(cluster: &Cluster, index: &Index) -> Result<Census, Error> {
     Ok(census)
 }
 
-/// Reads back the chunks that claim to be right; answers those that are.
+/// Reads back the chunks whose annotation is right; returns those whose bytes are right.
 pub async fn verify(
     cluster: &Arc<Cluster>,
     index: &Index,
@@ -116,13 +114,13 @@ pub async fn verify(
     }
 }
 
-/// The digest of what a `ConfigMap` really carries under a key.
+/// The digest of the bytes that a `ConfigMap` really has under a key.
 fn held(object: &Value, key: &str) -> Option<Digest> {
     let text = object["binaryData"][key].as_str()?;
     base64_simd::STANDARD.decode_to_vec(text).ok().map(|bytes| Digest::of(&bytes))
 }
 
-/// A chunk that was tried.
+/// The result of an attempt to send a chunk.
 struct Tried {
     place: usize,
     latency: Duration,
@@ -181,7 +179,7 @@ pub async fn send(
                 let doing = || format!("apply chunk {:05}", payload.index.chunks[tried.place].number);
                 let times = replaced.entry(tried.place).or_default();
                 if source.status() == Some(StatusCode::UNPROCESSABLE_ENTITY) && *times < REPLACED_MAX {
-                    // It is there with other bytes, and what is immutable can only be made anew.
+                    // It exists with other bytes, and an immutable object can only be made anew.
                     *times += 1;
                     let name = cluster.names.chunk(payload.index.chunks[tried.place].number);
                     cluster.delete(&cluster.names.path("configmaps", &name)).await?;

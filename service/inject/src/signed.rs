@@ -1,5 +1,5 @@
-//! `--verify`: nothing is sent whose signatures the policy does not accept. What is looked at is what was packed, signatures included, so that
-//! whoever pulls it from the seed finds the same.
+//! The option `--verify`: images whose signatures the policy refuses are not sent. The packed content is verified,
+//! signatures included, so that clients of the seed find the same.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use super::images::{Images, InPayload, Taken};
 use service_core::config::Config;
 use service_registry::Pieces;
 
-/// The signers of an image, or why it may not run.
+/// The signers of an image, or the reason for a refusal.
 pub type Verdict = Result<Vec<String>, String>;
 
-/// Whoever decides by a configuration whether an image (with its digest) may run, by signatures that lie among some pieces.
+/// Decides by a configuration whether an image (with its digest) may run, by signatures among some pieces.
 pub type Judge = fn(Arc<Config>, String, Arc<dyn Pieces>) -> BoxFuture<'static, Result<Verdict>>;
 
-/// Has every image judged; prints who signed it, and fails when one may not run.
+/// Judges every image; prints the signers, and fails if one may not run.
 pub async fn verify(
     images: &Arc<Images>,
     taken: &[Taken],
@@ -38,5 +38,5 @@ pub async fn verify(
         return Ok(());
     }
     let hint = if platform.is_some() { " (--platform leaves out an index and what signs it)" } else { "" };
-    bail!("not verified, so nothing is sent{hint}:\n{}", refused.join("\n"))
+    bail!("not verified, so no image is sent{hint}:\n{}", refused.join("\n"))
 }

@@ -1,4 +1,4 @@
-//! How an injection stands: what is there, and what keeps it from serving.
+//! The status of an injection: its existing objects, and the reasons why it does not serve.
 
 use serde_json::Value;
 use service_seed::index::Index;
@@ -8,18 +8,15 @@ use super::explain::{self, Event, Finding};
 use super::objects::INDEX_KEY;
 use super::send;
 
-/// An injection as it stands.
 #[derive(Debug)]
 pub struct Status {
-    /// The index, when it is there and can be read.
+    /// The index, if it exists and can be read.
     pub index: Option<Index>,
-    /// Chunks that are there.
     pub chunks: usize,
-    /// Chunks that are missing, by number, the first few.
+    /// The first missing chunks, by number.
     pub missing: Vec<u32>,
     /// Objects of other runs than the index's.
     pub others: usize,
-    /// The Pod.
     pub pod: Option<Value>,
     /// The port of every node that leads to the seed.
     pub node_port: Option<u16>,
@@ -27,23 +24,21 @@ pub struct Status {
     pub findings: Vec<Finding>,
 }
 
-/// Chunks that are named when they are missing.
+/// Most missing chunks that are named.
 const MISSING_MAX: usize = 10;
 
 impl Status {
-    /// Whether the seed serves.
     pub fn is_ready(&self) -> bool {
         self.pod.as_ref().is_some_and(is_ready)
     }
 }
 
-/// Whether a Pod is ready.
 pub fn is_ready(pod: &Value) -> bool {
     let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
     conditions.into_iter().any(|one| one["type"] == "Ready" && one["status"] == "True")
 }
 
-/// Looks at everything.
+/// Reads all objects of the injection.
 pub async fn status(cluster: &Cluster) -> Result<Status, Error> {
     let names = &cluster.names;
     let object = cluster.read(&names.path("configmaps", &names.index())).await?;
@@ -71,12 +66,11 @@ pub async fn status(cluster: &Cluster) -> Result<Status, Error> {
     Ok(Status { index, chunks, missing, others, pod, node_port, findings })
 }
 
-/// The port of every node that a Service has.
 pub fn node_port(service: &Value) -> Option<u16> {
     service["spec"]["ports"][0]["nodePort"].as_u64().and_then(|port| u16::try_from(port).ok())
 }
 
-/// The events of the Pod. They explain; a caller who may not read them learns less.
+/// The events of the Pod. They only explain: without the right to read them, the status has fewer findings.
 pub async fn events(cluster: &Cluster) -> Vec<Event> {
     let names = &cluster.names;
     let query = format!("fieldSelector=involvedObject.kind%3DPod,involvedObject.name%3D{}", names.name);

@@ -12,17 +12,16 @@ const TOKEN_LIFE_DEFAULT_S: u64 = 60;
 const TOKEN_BYTES_MAX: usize = 16 << 10;
 /// Longest parameter of a challenge.
 const PARAMETER_BYTES_MAX: usize = 4 << 10;
-/// A longer life is not believed: a token that is refused earlier costs a request, one kept for ever costs memory.
+/// Longest accepted life of a token: one refused earlier costs a request, one kept for ever costs memory.
 const TOKEN_LIFE_MAX_S: u64 = 3600;
 
-/// The kind of proof that a registry asks for.
+/// The kind of proof that a registry demands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Challenge {
-    /// A token from `realm`. The scope that it names is not read: what we ask for is ours to say.
+    /// A token from `realm`. The scope in the challenge is ignored: this client chooses its own.
     Bearer {
         /// URL of the token service.
         realm: String,
-        /// Value of the `service` parameter.
         service: Option<String>,
     },
     /// User name and password.
@@ -30,7 +29,7 @@ pub enum Challenge {
 }
 
 impl Challenge {
-    /// The first challenge in `header` that we can answer. A parameter that is too long makes it none.
+    /// The first challenge in `header` that we can answer. A challenge with an overlong parameter is skipped.
     pub fn parse(header: &str) -> Option<Self> {
         let (scheme, rest) = header.trim().split_once(' ').unwrap_or((header.trim(), ""));
         if scheme.eq_ignore_ascii_case("basic") {
@@ -56,7 +55,7 @@ impl Challenge {
     }
 }
 
-/// One `name=value` or `name="value"` at the front, and what follows it.
+/// Splits one `name=value` or `name="value"` from the front; also returns the rest.
 fn parameter(text: &str) -> Option<(&str, String, &str)> {
     let (name, rest) = text.trim_start_matches([' ', ',']).split_once('=')?;
     let Some(quoted) = rest.strip_prefix('"') else {
@@ -84,8 +83,8 @@ struct TokenAnswer {
     expires_in: serde_json::Value,
 }
 
-/// The token in the answer of a token service, and how long it may be used. `None` when there is none that may be sent: a
-/// realm could answer with anything, and what it answers goes to the registry.
+/// The token in the answer of a token service, and how long it may be used; `None` if there is none that may be sent. A
+/// realm could answer with anything, and its answer is sent to the registry.
 pub fn token(body: &[u8]) -> Option<(String, Duration)> {
     let answer: TokenAnswer = serde_json::from_slice(body).ok()?;
     let token = answer.token.filter(|token| !token.is_empty()).or(answer.access_token)?;
@@ -93,7 +92,7 @@ pub fn token(body: &[u8]) -> Option<(String, Duration)> {
         return None;
     }
     let life_s = match &answer.expires_in {
-        // Fractions are cut, negative ones mean now, and a `u64` has room for every other number by saturation.
+        // Fractions are cut, negative numbers mean now, and larger numbers saturate to `u64`.
         serde_json::Value::Number(number) => {
             number.as_u64().or_else(|| number.as_f64().map(saturate)).unwrap_or(TOKEN_LIFE_DEFAULT_S)
         }
@@ -113,8 +112,8 @@ fn saturate(number: f64) -> u64 {
     number as u64
 }
 
-/// The credentials of RFC 6750, section 2.1 (`token68`). Some registries use more than its letters, so every visible
-/// character counts, but none that could end the header or begin another.
+/// Whether a text has the form of credentials in RFC 6750, section 2.1 (`token68`). Some registries use more than its
+/// characters, so every visible character is accepted, except those that could end the header or begin another.
 fn is_token(text: &str) -> bool {
     !text.is_empty() && text.len() <= TOKEN_BYTES_MAX && text.bytes().all(|byte| byte.is_ascii_graphic())
 }

@@ -1,8 +1,8 @@
-//! The questions: HEAD, then GET, of a manifest by tag, and the pieces that signatures are made of; few retries, always inside the
-//! deadline.
+//! The registry client: HEAD, then GET, of a manifest by tag, and the parts of signatures; few retries, always inside
+//! the deadline.
 //!
-//! The digest of a multi-arch tag is the one of its index, never of a platform manifest. What a registry answers is believed as
-//! little as possible: numbers saturate, redirects end, and a cause names class, host and status, but nothing that came from
+//! The digest of a multi-arch tag is that of its index, never of a platform manifest. Answers of registries are trusted
+//! as little as possible: numbers saturate, redirects end, and a cause names class, host and status, but no text from
 //! outside.
 
 mod exchange;
@@ -32,15 +32,17 @@ use service_core::wire::{self, Silence};
 
 /// Size of the token cache: some hundred scopes.
 const TOKEN_CACHE_BYTES: usize = 1 << 20;
-/// Attempts for one request; a third failure in a row is an outage, and the deadline is better spent on saying so.
+/// Attempts for one request; after a third failure in a row the registry is down, and the failure is reported while
+/// time is left.
 const ATTEMPTS: u32 = 3;
 /// Base of the wait between attempts, doubled each time and drawn at random.
 const RETRY_BASE: Duration = Duration::from_millis(100);
-/// How often the files of registries are looked at: a rotated authority is trusted long before the old one ends.
+/// Interval at which the files of registries are checked: a rotated authority is trusted long before the former one
+/// ends.
 const FILES_INTERVAL: Duration = Duration::from_secs(5);
-/// How long a registry has to say how it is; one that takes longer is no use to anybody.
+/// How long a registry may take to answer for its API's version.
 const VERSION_TIME: Duration = Duration::from_secs(1);
-/// Largest answer to that: two letters in nearly all.
+/// Largest answer to that request: two letters from nearly all registries.
 const VERSION_BYTES_MAX: usize = 64 << 10;
 /// Longest cause of a failure: enough for a host, a status and a key of the configuration.
 const CAUSE_CHARS_MAX: usize = 400;
@@ -48,23 +50,21 @@ const CAUSE_CHARS_MAX: usize = 400;
 /// The registry client.
 pub struct Registry {
     hosts: Hosts,
-    /// Authorizations that registries took, by repository and keyring.
+    /// Authorizations that registries accepted, by repository and keyring.
     tokens: Mutex<Cache<Arc<str>>>,
 }
 
-/// A question about one piece, and everything that is needed to ask it.
+/// A request for one piece, and everything needed to send it.
 struct Question<'q> {
     upstream: &'q Upstream<'q>,
     repository: &'q str,
     wanted: Wanted<'q>,
-    /// Credentials of the asking pod.
     keyring: &'q Keyring,
     deadline: Instant,
     attempts: u32,
 }
 
 impl Registry {
-    /// A client for `hosts`.
     pub fn new(hosts: Hosts) -> Self {
         Self { hosts, tokens: Mutex::new(Cache::new(TOKEN_CACHE_BYTES)) }
     }
@@ -74,7 +74,7 @@ impl Registry {
         loop {
             tokio::time::sleep(FILES_INTERVAL).await;
             if self.hosts.look_at_files() {
-                // Tokens of the old credentials would live on for up to an hour.
+                // Tokens of the former credentials would live on for up to an hour.
                 *self.tokens.lock() = Cache::new(TOKEN_CACHE_BYTES);
             }
         }
@@ -91,9 +91,9 @@ impl Registry {
         keyring.narrowed(&stops.into_iter().map(|stop| (stop.host, stop.repository)).collect::<Vec<_>>())
     }
 
-    /// The digest (`sha256:` and 64 hex digits) that the registry serves for `reference` now, to whoever has `keyring`.
+    /// The digest (`sha256:` and 64 hex digits) that the registry serves for `reference` now, as seen with `keyring`.
     ///
-    /// A failure does not say what is in the keyring: whoever has an equal one may have it too.
+    /// A failure does not name the keyring's content: holders of an equal keyring may get the same failure.
     pub async fn resolve(
         &self,
         reference: &Reference,
@@ -107,9 +107,9 @@ impl Registry {
         })
     }
 
-    /// Asks one place after the other. What the last one says counts: the others are there to answer before it.
+    /// Asks one place after the other; if no earlier place answers, the last one's result decides.
     async fn digest(&self, reference: &Reference, keyring: &Keyring, deadline: Instant) -> Result<String, Failure> {
-        // Whatever the tag says now, and whether or not its registry answers.
+        // Whatever the tag refers to now, and whether or not its registry answers.
         if let Some(locked) = self.hosts.locked(&reference.full_name()) {
             return Ok(locked);
         }
@@ -117,7 +117,7 @@ impl Registry {
         let mut passed = Vec::new();
         while let Some(stop) = stops.next() {
             let last = stops.len() == 0;
-            // A mirror that hangs leaves their time to those after it.
+            // A mirror that hangs must leave time for the places after it.
             let share =
                 deadline.saturating_duration_since(Instant::now()) / u32::try_from(stops.len() + 1).unwrap_or(1);
             let question = Question {
@@ -145,28 +145,28 @@ impl Registry {
         let wrong = |error: ManifestError| {
             Failure::new(Class::Unavailable, format!("{} answered with {error}", upstream.host()))
         };
-        let head = self.asked(question, &Method::HEAD).await?;
+        let head = self.request(question, &Method::HEAD).await?;
         if head.status() == StatusCode::OK
             && let Some(digest) = manifest::of_head(head.headers()).map_err(wrong)?
         {
             return Ok(digest);
         }
-        // Some registries answer HEAD without the digest, or not at all; only the bytes can tell then.
+        // Some registries answer HEAD without the digest, or not at all; then only the bytes can give it.
         if !matches!(head.status(), StatusCode::OK | StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED) {
             return Err(question.refusal(head.status()));
         }
-        let get = self.asked(question, &Method::GET).await?;
+        let get = self.request(question, &Method::GET).await?;
         if get.status() != StatusCode::OK {
             return Err(question.refusal(get.status()));
         }
         manifest::of_get(get.headers(), get.body()).map_err(wrong)
     }
 
-    /// One request with authentication and retries; any status may come back.
-    async fn asked(&self, question: &Question<'_>, method: &Method) -> Result<Response<Bytes>, Failure> {
+    /// One request with authentication and retries; the answer may have any status.
+    async fn request(&self, question: &Question<'_>, method: &Method) -> Result<Response<Bytes>, Failure> {
         let mut attempt = 1;
         loop {
-            // Waiting for a registry that is known to be sick would only cost the review its time.
+            // Waiting for a registry that is known to be down would only cost the review its time.
             let answer = self.let_through(question, method).await?;
             let wait = match &answer {
                 Ok(response) if is_temporary(response.status()) => retry_after(response.headers()),
@@ -179,7 +179,7 @@ impl Registry {
             if attempt == question.attempts || wait.saturating_add(RETRY_BASE) > left {
                 return answer;
             }
-            // The registry asked for this time.
+            // The registry demanded this wait.
             let _listening = Silence::listen();
             tokio::time::sleep(wait).await;
             attempt += 1;
@@ -188,7 +188,7 @@ impl Registry {
 }
 
 impl Registry {
-    /// The same, through the limiter; `Err` when it is shut.
+    /// One request through the limiter; `Err` when it is shut.
     async fn let_through(
         &self,
         question: &Question<'_>,
@@ -202,7 +202,7 @@ impl Registry {
         };
         let mut pass = upstream.limiter.enter(question.deadline).await.map_err(shut)?;
         if pass.is_in_doubt() {
-            // What one image answers says nothing of the others: the registry speaks for itself.
+            // The answer about one image does not describe the others, so the registry itself is asked.
             pass = pass.probed(health(upstream, question.deadline).await).map_err(shut)?;
         }
         let silence = Silence::of_part();
@@ -218,8 +218,8 @@ impl Registry {
     }
 }
 
-/// How the registry as a whole is: it is asked for its API's version, which every registry answers, if only with 401 (OCI distribution
-/// specification, end-1). Nobody's credentials are shown.
+/// The state of the registry as a whole: it is asked for its API's version, which every registry answers, if only with
+/// 401 (OCI distribution specification, end-1). No credentials are sent.
 async fn health(upstream: &Upstream<'_>, deadline: Instant) -> Health {
     let long_enough = Instant::now() + VERSION_TIME;
     let Ok(request) = exchange::request(&Method::GET, "/v2/").body(Bytes::new()) else { return Health::Unknown };
@@ -227,7 +227,7 @@ async fn health(upstream: &Upstream<'_>, deadline: Instant) -> Health {
         Ok(response) if is_temporary(response.status()) => Health::Sick(format!("it answered {}", response.status())),
         // An answer of any size is one.
         Ok(_) | Err(wire::Error::TooLarge { .. }) => Health::Well,
-        // What is full is ours; and whoever has a few milliseconds left cannot tell a slow registry from a dead one.
+        // `Crowded` is a limit of ours; and in a few milliseconds a slow registry looks like a dead one.
         Err(wire::Error::Crowded) => Health::Unknown,
         Err(wire::Error::Deadline { .. }) if deadline < long_enough => Health::Unknown,
         Err(error) => Health::Sick(shown(&error.to_string())),
@@ -235,7 +235,7 @@ async fn health(upstream: &Upstream<'_>, deadline: Instant) -> Health {
 }
 
 impl Question<'_> {
-    /// The failure of an answer that is not success.
+    /// The failure of an answer other than success.
     fn refusal(&self, status: StatusCode) -> Failure {
         let (host, Self { repository, wanted, .. }) = (self.upstream.host(), self);
         let class = match status {
@@ -253,7 +253,7 @@ impl Question<'_> {
     }
 }
 
-/// `text` without control characters, and not longer than a cause should be.
+/// `text` without control characters, cut to the length of a cause.
 fn shown(text: &str) -> String {
     text.chars().filter(|char| !char.is_control()).take(CAUSE_CHARS_MAX).collect()
 }
@@ -263,7 +263,8 @@ fn is_temporary(status: StatusCode) -> bool {
         || matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT)
 }
 
-/// Whole seconds only; the date form is for humans and clocks that agree. Whoever waits compares it with a deadline.
+/// Whole seconds only; the date form is for humans and clocks that agree. The caller compares the wait with its
+/// deadline.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
 }

@@ -1,4 +1,4 @@
-//! The section `resolve`: how images become digests, and the registries that need more than anonymous HTTPS.
+//! The section `resolve`: the resolution of images, and the registries that need more than anonymous HTTPS.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,6 +9,7 @@ use serde::Deserialize;
 use service_core::authority::{Authority, OneName};
 use service_core::config::quantity::{Size, Span};
 use service_core::config::{Checker, Config, Error, Kind, Section, YamlError, kind, yaml};
+use service_core::wire::keeps_secrets;
 
 /// Half of the 10 s that a webhook gets by default, so that a denial with a reason still arrives in time.
 const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -16,12 +17,11 @@ const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
 const CACHE_TTL: Duration = Duration::from_secs(30);
 /// About 15,000 images at some 280 bytes each.
 const CACHE_BYTES: u64 = 4 << 20;
-/// Questions to one registry at one time: a burst of a hundred distinct images stays two round trips.
+/// Requests to one registry at one time: a burst of a hundred distinct images stays two round trips.
 pub const MAX_CONCURRENT: usize = 64;
 /// Mirrors of one registry: each takes its share of the time for one image.
 const MIRRORS_MAX: usize = 4;
 
-/// How images are resolved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resolve {
     /// Written images that start with one of these are left alone.
@@ -36,11 +36,11 @@ pub struct Resolve {
     pub registries: Vec<Registry>,
     /// Credentials from elsewhere.
     pub keychain: Keychain,
-    /// The digest lock: what is in it is asked of no registry.
+    /// The digest lock: no registry is asked for its images.
     pub lock: Option<PathBuf>,
 }
 
-/// Where credentials come from besides the entries of registries.
+/// Sources of credentials besides the entries of registries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Keychain {
     /// A docker configuration, such as `config.json`.
@@ -49,12 +49,12 @@ pub struct Keychain {
     pub pull_secrets: bool,
 }
 
-/// One registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Registry {
-    /// Its one name; images may write another.
+    /// Its one name; images may use another spelling.
     pub host: OneName,
-    /// Host and port that requests for it really go to, such as a mirror inside the cluster. Images keep their spelling.
+    /// Host and port that requests for it really go to, such as a mirror inside the cluster. Images keep their
+    /// spelling.
     pub endpoint: Option<Authority>,
     /// Whether it speaks HTTP without TLS.
     pub plain_http: bool,
@@ -63,33 +63,32 @@ pub struct Registry {
     /// User name and the file that holds the password.
     pub login: Option<(String, PathBuf)>,
     /// Places that are asked before it, in this order.
-    pub mirrors: Vec<Place>,
-    /// Repositories that are somewhere else.
+    pub mirrors: Vec<Location>,
+    /// Repositories that are at another place.
     pub rewrite: Vec<Rewrite>,
-    /// Questions at one time.
+    /// Requests at one time.
     pub max_concurrent: usize,
-    /// Questions in a second, if that is limited.
+    /// Requests per second, if limited.
     pub max_per_second: Option<u32>,
-    /// Hosts of token services that get the credentials and may be inside; without a port, at any port.
+    /// Hosts of token services that get the credentials and may be internal; without a port, at any port.
     pub realms: Vec<Authority>,
 }
 
 /// A registry and a path in it, written `host[:port][/path]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
-    /// The registry, as an entry for it would be called.
+pub struct Location {
+    /// The registry, named as in its entry.
     pub host: Authority,
     /// Parts of a repository's name, without `/` at either end; may be empty.
     pub path: String,
 }
 
-/// Repositories whose name begins with some parts, and where they are instead.
+/// A prefix of repositories, and the place that serves them instead.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rewrite {
-    /// The parts, without `/` at either end; empty for all.
+    /// The prefix in whole parts, without `/` at either end; empty for all.
     pub from: String,
-    /// The place that they are asked at instead.
-    pub to: Place,
+    pub to: Location,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -107,7 +106,7 @@ struct RawResolve {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 struct RawKeychain {
     pub docker_config: Option<PathBuf>,
-    /// Off by default: to read the secrets of a cluster is a right that a webhook should have only where it is needed.
+    /// Off by default: a webhook should have the right to read a cluster's secrets only where it is needed.
     pub pull_secrets: bool,
 }
 
@@ -146,7 +145,7 @@ pub struct RawFile {
 }
 
 impl Resolve {
-    /// The section of `text`, which has no other one and is right.
+    /// The valid section in `text`, which has no other one.
     #[doc(hidden)]
     pub fn of(text: &str) -> Self {
         const KINDS: &[Kind] = &[kind::<Resolve>()];
@@ -196,7 +195,6 @@ impl Section for Resolve {
         }))
     }
 
-    /// All of it.
     fn take(&mut self, fresh: &Self) -> Vec<&'static str> {
         if self == fresh {
             return Vec::new();
@@ -224,6 +222,13 @@ fn registry(check: &Checker<'_>, index: usize, raw: RawRegistry) -> Result<Regis
         (Some(_), None) => return Err(check.value(key("passwordFile"), "is needed beside username")),
         (None, Some(_)) => return Err(check.value(key("username"), "is needed beside passwordFile")),
     };
+    let asked = &endpoint.as_ref().unwrap_or(&host).host;
+    if login.is_some() && !keeps_secrets(!raw.plain_http, asked) {
+        let what = format!(
+            "would show the password to everybody on the way to {asked}: remove it, or username and passwordFile"
+        );
+        return Err(check.value(key("plainHttp"), what));
+    }
     let ca_file = raw.ca_file.map(|path| check.folder.join(path));
     let realm = |(at, text): (usize, &String)| authority(&format!("realms[{at}]"), text);
     let realms = raw.realms.iter().enumerate().map(realm).collect::<Result<_, _>>()?;
@@ -263,7 +268,7 @@ fn mirrors(
     host: &OneName,
     raw: &[String],
     key: &dyn Fn(&str) -> String,
-) -> Result<Vec<Place>, Error> {
+) -> Result<Vec<Location>, Error> {
     if raw.len() > MIRRORS_MAX {
         return Err(check.value(key("mirrors"), format!("are too many: at most {MIRRORS_MAX}")));
     }
@@ -276,14 +281,14 @@ fn mirrors(
     raw.iter().enumerate().map(mirror).collect()
 }
 
-fn place(check: &Checker<'_>, key: &dyn Fn() -> String, text: &str) -> Result<Place, Error> {
+fn place(check: &Checker<'_>, key: &dyn Fn() -> String, text: &str) -> Result<Location, Error> {
     let (host, rest) = text.split_once('/').unwrap_or((text, ""));
     let host = Authority::parse(host)
         .map_err(|error| check.value(key(), format!("`{text}`: {error}; write host, host:port or host:port/path")))?;
     let path = path(rest).ok_or_else(|| {
         check.value(key(), format!("`{text}`: what follows the host is not the beginning of a repository's name"))
     })?;
-    Ok(Place { host, path })
+    Ok(Location { host, path })
 }
 
 /// Parts of a repository's name, without a `/` at the end.

@@ -1,8 +1,9 @@
-//! The hosts that images name: where to connect, whom to trust, and with which credentials.
+//! The hosts of registries: address, trust and credentials of each.
 //!
-//! Owns one pooled client for each host, made at first use and bounded in number, and the rules about hosts that a registry
-//! names: how far a client for them may reach, and whether they get our credentials. The files of an entry are followed,
-//! so that rotated authorities and passwords are picked up without a restart.
+//! This module owns one pooled client for each host, made at first use and bounded in number. It also owns the rules
+//! about hosts that a registry names: the addresses that a client for them may reach, and whether they get our
+//! credentials. The files of an entry are followed, so that rotated authorities and passwords are picked up without a
+//! restart.
 
 mod files;
 mod limiters;
@@ -29,11 +30,11 @@ use pool::{Key, Pool};
 pub use route::Stop;
 use service_core::authority::{Authority, OneName};
 use service_core::share::Share;
-use service_core::wire::{self, Client, Origin, Proxies, Reach, Trust, is_inside};
+use service_core::wire::{self, Client, Origin, Proxies, Reach, Trust, is_inside, keeps_secrets};
 
-/// Docker Hub's one name, and where its images really are.
+/// Docker Hub's one name, and the host that really has its images.
 const DOCKER_HUB: (&str, &str) = ("index.docker.io", "registry-1.docker.io");
-/// Registries whose token service is known to be somewhere else.
+/// Registries whose token service is known to be at another host.
 const KNOWN_REALMS: [(&str, &str); 2] = [(DOCKER_HUB.0, "auth.docker.io"), ("registry.gitlab.com", "gitlab.com")];
 
 /// Why the registries of a configuration cannot be used.
@@ -52,7 +53,6 @@ struct Entry {
     password: Password,
 }
 
-/// Every registry that can be reached.
 pub struct Hosts {
     entries: BTreeMap<OneName, Entry>,
     docker_config: Option<DockerConfig>,
@@ -67,33 +67,30 @@ pub struct Hosts {
 /// The registry that serves an image.
 pub struct Upstream<'h> {
     hosts: &'h Hosts,
-    /// As images write it.
+    /// Spelled as in images.
     host: Authority,
     entry: Option<&'h Entry>,
-    /// Its pooled client.
     pub client: Arc<Client>,
-    /// The limiter of its questions.
+    /// The limiter of its requests.
     pub limiter: Arc<Limiter>,
 }
 
-/// A host that a registry named, and what it may see.
+/// A host named by a registry, and its access to our credentials.
 pub struct Target {
-    /// The client for it.
     pub client: Arc<Client>,
-    /// Whether it may see the registry's credentials.
+    /// Whether it gets the registry's credentials.
     pub trusted: bool,
 }
 
 /// The relation of a host to the registry that named it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Relation {
-    /// The registry itself.
     Own,
-    /// The configuration names it beside the registry.
+    /// The configuration names it besides the registry.
     Named,
     /// Known to be the registry's token service.
     Known,
-    /// Neither.
+    /// Any other host.
     Stranger,
 }
 
@@ -124,7 +121,7 @@ impl Hosts {
         Ok(Self { entries, docker_config, lock, system_tls, pool, limiters, metrics })
     }
 
-    /// Lets answers hold no more than `share` has for them.
+    /// Limits the memory of answers to their part of `share`.
     #[must_use]
     pub fn within(mut self, share: &Share) -> Self {
         self.pool.holding(Arc::clone(share.answers()));
@@ -132,7 +129,7 @@ impl Hosts {
     }
 
     /// Reads authorities and docker configuration again. New authorities count from the next connection on, and no old
-    /// connection is used any more. Answers whether there are new credentials.
+    /// connection is used any more. Returns whether there are new credentials.
     pub fn look_at_files(&self) -> bool {
         for entry in self.entries.values() {
             let Some(authorities) = &entry.authorities else { continue };
@@ -142,11 +139,11 @@ impl Hosts {
                 Look::Replaced => {
                     self.pool.forget(entry.index);
                     self.metrics.replaced();
-                    tracing::info!(name: service_core::logs::names::AUTHORITIES_REPLACED, %file, registry = %entry.settings.host, "authorities replaced");
+                    tracing::info!(name: crate::events::AUTHORITIES_REPLACED, %file, registry = %entry.settings.host, "authorities replaced");
                 }
                 Look::Refused(what) => {
                     self.metrics.refused();
-                    tracing::warn!(name: service_core::logs::names::AUTHORITIES_KEPT, %file, registry = %entry.settings.host, what, "authorities not replaced");
+                    tracing::warn!(name: crate::events::AUTHORITIES_KEPT, %file, registry = %entry.settings.host, what, "authorities not replaced");
                 }
             }
         }
@@ -156,11 +153,11 @@ impl Hosts {
                 Look::Same => {}
                 Look::Replaced => {
                     self.metrics.replaced();
-                    tracing::info!(name: service_core::logs::names::LOCK_REPLACED, %file, "digest lock replaced");
+                    tracing::info!(name: crate::events::LOCK_REPLACED, %file, "digest lock replaced");
                 }
                 Look::Refused(what) => {
                     self.metrics.refused();
-                    tracing::warn!(name: service_core::logs::names::LOCK_KEPT, %file, what, "digest lock not replaced");
+                    tracing::warn!(name: crate::events::LOCK_KEPT, %file, what, "digest lock not replaced");
                 }
             }
         }
@@ -170,18 +167,18 @@ impl Hosts {
             Look::Same => false,
             Look::Replaced => {
                 self.metrics.replaced();
-                tracing::info!(name: service_core::logs::names::DOCKER_REPLACED, %file, "docker configuration replaced");
+                tracing::info!(name: crate::events::DOCKER_REPLACED, %file, "docker configuration replaced");
                 true
             }
             Look::Refused(what) => {
                 self.metrics.refused();
-                tracing::warn!(name: service_core::logs::names::DOCKER_KEPT, %file, what, "docker configuration not replaced");
+                tracing::warn!(name: crate::events::DOCKER_KEPT, %file, what, "docker configuration not replaced");
                 false
             }
         }
     }
 
-    /// The digest that an image is locked to.
+    /// The digest that the lock has for an image.
     pub fn locked(&self, name: &FullName) -> Option<String> {
         Some(self.lock.as_ref()?.value().get(name)?.digest.clone())
     }
@@ -192,13 +189,12 @@ impl Hosts {
         Ok(self.upstream_at(parsed(host)?))
     }
 
-    /// The places that are asked for what images call `repository` at `host`; never empty.
+    /// The places to ask for the repository that images call `repository` at `host`; never empty.
     pub fn route(&self, host: &str, repository: &str) -> Result<Vec<Stop>, Failure> {
         let host = parsed(host)?;
         Ok(route::route(&host, repository, self.entry(&host).map(|entry| &entry.settings)))
     }
 
-    /// The registry at `host`.
     pub fn upstream_at(&self, host: Authority) -> Upstream<'_> {
         let entry = self.entry(&host);
         let (plain, place) = place(&host, entry);
@@ -238,7 +234,7 @@ impl Upstream<'_> {
         self.hosts.metrics.request(wanted);
     }
 
-    /// As images write it.
+    /// Spelled as in images.
     pub fn host(&self) -> &Authority {
         &self.host
     }
@@ -249,7 +245,7 @@ impl Upstream<'_> {
         file.value().fitting(&self.host, repository).cloned().collect()
     }
 
-    /// User name and password, when the entry of this registry has them.
+    /// User name and password, if the entry of this registry has them.
     pub fn login(&self) -> Result<Option<Arc<Credential>>, Failure> {
         let Some(entry) = self.entry else { return Ok(None) };
         let Some((name, path)) = &entry.settings.login else { return Ok(None) };
@@ -257,7 +253,7 @@ impl Upstream<'_> {
             Ok((password, lost)) => {
                 if let Some(error) = lost {
                     self.hosts.metrics.refused();
-                    tracing::warn!(name: service_core::logs::names::PASSWORD_KEPT, file = %path.display(), %error, "password not read; the last one is used");
+                    tracing::warn!(name: crate::events::PASSWORD_KEPT, file = %path.display(), %error, "password not read; the last one is used");
                 }
                 let source = format!("user {name} of {}", self.key("username")).into();
                 let proof = Proof::Password(password.to_string());
@@ -270,7 +266,13 @@ impl Upstream<'_> {
         }
     }
 
-    /// How the configuration calls a setting of this registry.
+    /// Whether no third party can read the credentials that are sent to it.
+    pub fn keeps_secrets(&self) -> bool {
+        let (plain, place) = place(&self.host, self.entry);
+        keeps_secrets(!plain, &place.host)
+    }
+
+    /// The configuration key of a setting of this registry.
     pub fn key(&self, name: &str) -> String {
         match self.entry {
             Some(entry) => format!("resolve.registries[{}].{name}", entry.index),
@@ -278,7 +280,7 @@ impl Upstream<'_> {
         }
     }
 
-    /// The remedy for a registry that is meant to be spoken to without TLS.
+    /// The remedy for a registry without TLS.
     pub fn plain_http_remedy(&self) -> String {
         match self.entry {
             Some(entry) => format!("set resolve.registries[{}].plainHttp: true", entry.index),
@@ -289,34 +291,37 @@ impl Upstream<'_> {
         }
     }
 
-    /// The way to the token service that this registry named.
+    /// The access to the token service that this registry named.
     pub fn realm(&self, url: &Url) -> Result<Target, Failure> {
         let plain_allowed = self.entry.is_some_and(|entry| entry.settings.plain_http);
         if url.plain && !plain_allowed {
             let what = format!("{} names a token service without TLS at {}", self.host, url.authority);
             return Err(Failure::new(Class::Misconfigured, what));
         }
+        // A login never goes in clear to another machine.
+        let is_safe = keeps_secrets(!url.plain, &url.authority.host);
         Ok(match self.relation(url) {
+            // The login does not come here if this registry itself is in clear on another machine.
             Relation::Own => Target { client: Arc::clone(&self.client), trusted: true },
-            // Whoever names the realm means the registry's authorities too.
+            // A named realm shares the trust in the registry's authorities.
             Relation::Named => Target {
                 client: self.hosts.client(url.plain, &url.authority, Reach::Anywhere, self.trust_of(url)),
-                trusted: true,
+                trusted: is_safe,
             },
             relation @ (Relation::Known | Relation::Stranger) => Target {
                 client: self.hosts.client(url.plain, &url.authority, Reach::Outside, self.hosts.entry(&url.authority)),
-                trusted: relation == Relation::Known,
+                trusted: relation == Relation::Known && is_safe,
             },
         })
     }
 
-    /// The way on when this registry, or somebody it sent us to, redirects to `url`.
+    /// The access to `url` when this registry, or a host it redirected to, redirects there.
     pub fn redirect(&self, url: &Url) -> Target {
         let relation = self.relation(url);
         if relation == Relation::Own {
             return Target { client: Arc::clone(&self.client), trusted: true };
         }
-        // A registry inside that the operator configured may send to its neighbours; one that a stranger named may not.
+        // A configured internal registry may redirect to its neighbours; one that a stranger named may not.
         let inside = self.entry.is_some() && self.client.peer().is_some_and(is_inside);
         let reach = if relation == Relation::Named || inside { Reach::Anywhere } else { Reach::Outside };
         Target { client: self.hosts.client(url.plain, &url.authority, reach, self.trust_of(url)), trusted: false }
@@ -351,7 +356,7 @@ fn parsed(host: &str) -> Result<Authority, Failure> {
         .map_err(|error| Failure::new(Class::Misconfigured, format!("`{host}` is no registry host: {error}")))
 }
 
-/// Whether requests for `host` go without TLS, and where.
+/// Whether requests for `host` go without TLS, and their address.
 fn place(host: &Authority, entry: Option<&Entry>) -> (bool, Authority) {
     let mut place = entry.and_then(|entry| entry.settings.endpoint.clone()).unwrap_or_else(|| host.clone());
     if OneName::of(&place).as_str() == DOCKER_HUB.0 {

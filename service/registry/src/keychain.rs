@@ -1,7 +1,7 @@
-//! The keychain: whose credentials a registry is shown.
+//! The keychain: the credentials that may be sent to a registry.
 //!
-//! Owns docker configurations and the pull secrets of pods and their service accounts. Which of several credentials is tried
-//! when, and what a registry makes of it, is the client's business.
+//! This module owns docker configurations and the pull secrets of pods and their service accounts. The client decides
+//! the order of tries and interprets the registry's answers.
 
 mod keyring;
 mod pull_secrets;

@@ -1,11 +1,12 @@
-//! Our registry client: from a written image reference to the digest that the registry serves for it.
+//! The registry client: from a written image reference to the digest that the registry serves for it.
 //!
-//! Owns references, hosts, credentials, tokens and the requests (OCI distribution specification 1.1, Docker token
-//! authentication). It answers every failure with a class. It caches tokens and nothing else.
+//! This crate owns references, hosts, credentials, tokens and the requests (OCI distribution specification 1.1, Docker
+//! token authentication). Every failure has a class. Only tokens are cached here.
 
 mod challenge;
 mod client;
 pub mod config;
+pub mod events;
 mod hosts;
 mod keychain;
 mod limiter;

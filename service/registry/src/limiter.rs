@@ -1,7 +1,8 @@
-//! The limiter in front of one registry: how many questions at one time and in a second, and none while it is known to be sick.
+//! The limiter of one registry: requests at one time and per second, and a breaker for a registry that is down.
 //!
-//! Owns the breaker. After failures in a row it is in doubt, and one caller asks the registry how it is: only what that says opens it. Then every
-//! question fails at once, until after a while somebody asks again. What counts as sick is the caller's knowledge.
+//! After failures in a row the breaker is in doubt, and one caller asks the registry for its state; only that result
+//! opens the breaker. While it is open every request fails at once, until after a while another caller asks again.
+//! Callers decide which results count as failures.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,23 +14,24 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use super::metrics::Breaker;
 use service_core::wire::Silence;
 
-/// Failures in a row after which the registry itself is asked: three questions with all their attempts.
+/// Failures in a row after which the registry itself is asked: three requests with all their attempts.
 pub const BREAK_AFTER: u32 = 10;
-/// How long it stays open: about as long as one question may take, and short beside a registry's restart.
+/// How long the breaker stays open: about as long as one request may take, and short compared with a registry's
+/// restart.
 pub const BREAK_FOR: Duration = Duration::from_secs(5);
-/// A question that was given up is a failure when the registry has been silent for so long: its callers had less time than it took.
+/// An abandoned request counts as a failure if the registry was silent for this long: its callers had less time than it
+/// needed.
 const GIVEN_UP_AFTER: Duration = Duration::from_secs(1);
 
-/// How much one registry is asked.
+/// The rate limits of one registry.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Questions at one time; more wait, inside their deadline.
+    /// Requests at one time; more wait, inside their deadline.
     pub concurrent: usize,
-    /// Questions in a second, if that is limited; more wait.
+    /// Requests per second, if limited; more wait.
     pub per_second: Option<u32>,
 }
 
-/// The limiter of one registry.
 #[derive(Debug)]
 pub struct Limiter {
     limits: Limits,
@@ -41,42 +43,37 @@ pub struct Limiter {
 #[derive(Debug, Default)]
 struct State {
     failures: u32,
-    /// The last failure.
     cause: String,
     /// Set while the breaker is open; after this time it is in doubt.
     open_until: Option<Instant>,
-    /// Somebody is asking the registry how it is.
+    /// Whether a caller is asking the registry for its state.
     probing: bool,
-    /// When the next question fits the rate.
+    /// When the next request fits the rate.
     next: Option<Instant>,
 }
 
-/// Why a question may not be asked.
+/// Why a request may not be sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Shut {
-    /// The breaker is open.
     #[error("has failed {BREAK_AFTER} times in a row and is not asked for some seconds; at last: {cause}")]
-    Broken {
-        /// The last failure.
-        cause: String,
-    },
-    /// No room before the deadline.
+    Broken { cause: String },
+    /// No place became free before the deadline.
     #[error("is asked as much as it may be (maxConcurrent, maxPerSecond)")]
     Full,
 }
 
-/// How a registry is that was asked for nothing but that.
+/// The state of a registry that was asked only for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Health {
     /// The registry answers.
     Well,
     /// The registry does not answer, or with a failure of its own.
     Sick(String),
-    /// Nobody could tell; somebody else asks.
+    /// The state is unknown; another caller asks.
     Unknown,
 }
 
-/// The right to ask. Dropped without a word it counts as a failure only when that took long.
+/// The right to send a request. Dropped without a result, it counts as a failure only if that took long.
 #[derive(Debug)]
 pub struct Pass<'g> {
     limiter: &'g Limiter,
@@ -88,31 +85,30 @@ pub struct Pass<'g> {
 }
 
 impl Limiter {
-    /// An open limiter.
     pub fn new(limits: Limits, breaker: Breaker) -> Self {
         Self { limits, places: Semaphore::new(limits.concurrent), state: Mutex::default(), breaker }
     }
 
-    /// Waits to be let through, at most until `deadline`.
+    /// Waits for a place, at most until `deadline`.
     pub async fn enter(&self, deadline: Instant) -> Result<Pass<'_>, Shut> {
         let now = Instant::now();
         let (mut pass, at) = self.admit(now, deadline)?;
-        // A timer of tokio's that is due already still waits for the end of its millisecond.
+        // tokio's timer would wait for the end of the millisecond even if it is due.
         if at > now {
             sleep_until(at).await;
         }
         let place = timeout_at(deadline, self.places.acquire()).await.map_err(|_elapsed| Shut::Full);
-        // What waited for a place has not been asked; it says nothing about the registry.
+        // The wait for a place is over only now; it must not count against the registry.
         pass.begun = Instant::now();
         pass.place = Some(place?.expect("the semaphore is never closed"));
         Ok(pass)
     }
 
-    /// The right to ask at a time from `now` on.
+    /// The right to send a request at a time from `now` on.
     fn admit(&self, now: Instant, deadline: Instant) -> Result<(Pass<'_>, Instant), Shut> {
         let mut state = self.state.lock();
         let probe = match state.open_until {
-            // Others may ask meanwhile: nothing is known yet.
+            // Other callers may continue meanwhile: nothing is known yet.
             None => state.failures >= BREAK_AFTER && !state.probing,
             Some(until) if now >= until && !state.probing => true,
             Some(_) => return Err(Shut::Broken { cause: state.cause.clone() }),
@@ -120,7 +116,7 @@ impl Limiter {
         let mut at = now;
         if let Some(per_second) = self.limits.per_second {
             let gap = Duration::from_secs(1) / per_second.max(1);
-            // A quiet second is made up for by a burst of as many questions.
+            // After a quiet second, a burst of as many requests is allowed.
             let credit = now.checked_sub(Duration::from_secs(1).saturating_sub(gap)).unwrap_or(now);
             let next = state.next.map_or(credit, |next| next.max(credit));
             at = next.max(now);
@@ -135,12 +131,13 @@ impl Limiter {
 }
 
 impl Pass<'_> {
-    /// Whether the registry itself has to be asked before the question, and [`Self::probed`].
+    /// Whether the registry itself has to be asked first, with the result passed to [`Self::probed`].
     pub fn is_in_doubt(&self) -> bool {
         self.probe
     }
 
-    /// The state of the registry: that alone opens, keeps open and closes the breaker. `Ok` when the question may be asked.
+    /// Records the state of the registry, which alone opens, keeps open and closes the breaker. `Ok` if the request may
+    /// be sent.
     pub fn probed(mut self, health: Health) -> Result<Self, Shut> {
         self.probe = false;
         self.begun = Instant::now();
@@ -169,18 +166,18 @@ impl Pass<'_> {
         }
     }
 
-    /// The clock of the question. What is waited for elsewhere says nothing of the registry.
+    /// Sets the clock of the request. Waits for other peers do not count against the registry.
     pub fn watched(&mut self, silence: &Arc<Silence>) {
         self.silence = Some(Arc::clone(silence));
     }
 
-    /// A limit of ours ended the question: it says nothing of the registry.
+    /// Ends the request because of a limit of ours, which says nothing about the registry.
     pub fn untold(mut self) {
         self.said = true;
         self.limiter.state.lock().probing &= !self.probe;
     }
 
-    /// The registry answered, whatever it said.
+    /// Records that the registry answered, with any result.
     pub fn well(mut self) {
         self.said = true;
         let mut state = self.limiter.state.lock();
@@ -190,7 +187,7 @@ impl Pass<'_> {
         }
     }
 
-    /// The registry did not answer, or with a failure of its own.
+    /// Records that the registry did not answer, or with a failure of its own.
     pub fn sick(mut self, cause: &str) {
         self.said = true;
         self.failed(cause);
@@ -199,7 +196,7 @@ impl Pass<'_> {
     fn failed(&self, cause: &str) {
         let mut state = self.limiter.state.lock();
         state.probing &= !self.probe;
-        // Questions that were under way when it opened say nothing new.
+        // Requests that were under way when it opened add nothing new.
         if state.open_until.is_none() {
             state.failures = state.failures.saturating_add(1);
             cause.clone_into(&mut state.cause);
@@ -256,7 +253,7 @@ mod tests {
         matches!(limiter.enter(later()).await, Err(Shut::Broken { cause }) if cause == "503")
     }
 
-    /// The registry itself says so, or that nothing is wrong with it.
+    /// Records whether the registry itself reports a failure.
     async fn probed(limiter: &Limiter, sick: Option<&str>) -> bool {
         let pass = limiter.enter(later()).await.unwrap();
         assert!(pass.is_in_doubt());
@@ -264,7 +261,7 @@ mod tests {
         pass.probed(health).map(Pass::well).is_err()
     }
 
-    /// Also within a millisecond: a verification has four questions, one after the other.
+    /// Also within a millisecond: a verification has four requests, one after the other.
     #[tokio::test]
     async fn what_may_be_asked_at_once_does_not_wait() {
         let limits = [limiter(64, None), limiter(64, Some(1000))];
@@ -319,7 +316,7 @@ mod tests {
         assert_eq!((limiter.breaker.open(), limiter.breaker.transitions()), (0, (0, 0)));
     }
 
-    /// Whoever had too little time to find out changes nothing: it stays as it was, in doubt.
+    /// A caller with too little time changes nothing: the breaker stays in doubt.
     #[tokio::test(start_paused = true)]
     async fn what_nobody_could_tell_neither_opens_nor_closes_it() {
         let limiter = limiter(64, None);
@@ -344,7 +341,7 @@ mod tests {
         assert!(!limiter.enter(later()).await.unwrap().is_in_doubt());
     }
 
-    /// A registry that never answers opens it although nobody waits for it long enough to say so.
+    /// A registry that never answers opens the breaker, although every caller gives up early.
     #[tokio::test(start_paused = true)]
     async fn questions_that_are_given_up_late_are_failures_and_early_ones_are_not() {
         let limiter = limiter(64, None);
@@ -363,7 +360,8 @@ mod tests {
         assert_eq!(open.open(), 0, "what is gone is not open");
     }
 
-    /// A registry that answers at once opens nothing, however long we take to read and judge what it sends.
+    /// A registry that answers at once never opens the breaker, however long reading and judging its answers takes
+    /// here.
     #[tokio::test(start_paused = true)]
     async fn what_waits_for_us_is_no_failure_of_the_registry() {
         let limiter = limiter(64, None);

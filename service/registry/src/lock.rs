@@ -1,6 +1,8 @@
-//! The digest lock: which digest an image had when it was locked, so that a rollback gets the image it had, whatever its tag says now.
+//! The digest lock: the digest of each image at the time of locking, so that a rollback gets the same image, whatever
+//! its tag refers to now.
 //!
-//! Owns the file `images.lock`. It is YAML, one entry an image, sorted, so that a change of one image is a change of a few lines.
+//! This module owns the file `images.lock`. It is sorted YAML with one entry per image, so that a change of one image
+//! changes a few lines.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,27 +15,23 @@ use crate::reference::{FullName, Reference, ReferenceError};
 pub const VERSION: u32 = 1;
 /// Largest file: some hundred thousand images.
 const TEXT_BYTES_MAX: usize = 32 << 20;
-/// Most images.
 const IMAGES_MAX: usize = 200_000;
 
-/// The file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Lock {
-    /// Each image under the one name of all its spellings, with the one that was written.
+    /// Each image under its one name, with its written spelling.
     images: BTreeMap<FullName, (String, Locked)>,
 }
 
-/// The locked facts of an image.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Locked {
-    /// Its digest.
     pub digest: String,
-    /// When it had it (RFC 3339).
+    /// Time of the lookup (RFC 3339).
     pub resolved: String,
-    /// Which registry said so.
+    /// The registry that answered.
     pub registry: String,
-    /// Its signers and their evidence, when that was asked for.
+    /// Its signers and their evidence, if signatures were verified.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<String>,
 }
@@ -53,50 +51,31 @@ struct Entry {
     locked: Locked,
 }
 
-/// A file that is no lock.
+/// Why a file is no lock.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// Not YAML, or of another shape.
     #[error("it is no lock file: {0}; write it anew with `pin --lock`")]
     Shape(String),
-    /// From another time.
+    /// A version that this program does not know.
     #[error("it has version {0}; this program reads version {VERSION}: write it anew with `pin --lock`")]
     Version(u32),
-    /// An image with two digests.
     #[error("`{image}` has two digests, {one} and {two}: delete the entry that is wrong")]
-    Twice {
-        /// The image.
-        image: String,
-        /// The digest of the first entry.
-        one: String,
-        /// The digest of the second entry.
-        two: String,
-    },
-    /// Not `sha256:` and 64 digits.
+    Twice { image: String, one: String, two: String },
+    /// The digest is not `sha256:` and 64 digits.
     #[error("the digest of `{image}` is none: `{digest}`; write it anew with `pin --lock`")]
-    Digest {
-        /// The image.
-        image: String,
-        /// The text of the entry.
-        digest: String,
-    },
-    /// Not an image with a tag.
+    Digest { image: String, digest: String },
+    /// The image has no tag or is invalid.
     #[error("`{image}` cannot be locked: {error}")]
-    Image {
-        /// The text of the entry.
-        image: String,
-        /// The reason.
-        error: ReferenceError,
-    },
-    /// More than a lock has.
+    Image { image: String, error: ReferenceError },
+    /// The file is larger than the limit.
     #[error("it is larger than {} MiB or has more than {IMAGES_MAX} images: lock those alone that this cluster runs", TEXT_BYTES_MAX >> 20)]
     TooLarge,
 }
 
 impl Lock {
-    /// Reads the file.
     pub fn parse(text: &str) -> Result<Self, Error> {
-        /// Read first, so that another version is said and not what it has else.
+        /// Read first, so that an unknown version is reported before other errors.
         #[derive(Deserialize)]
         struct Version {
             version: u32,
@@ -134,25 +113,24 @@ impl Lock {
         self.images.get(name).map(|(_, locked)| locked)
     }
 
-    /// Locks an image as it is written; what it was locked to before is answered.
+    /// Locks an image as written; returns its former entry.
     pub fn insert(&mut self, image: &str, locked: Locked) -> Result<Option<Locked>, Error> {
         let reference = Reference::parse(image).map_err(|error| Error::Image { image: image.to_owned(), error })?;
         let before = self.images.insert(reference.full_name(), (image.to_owned(), locked));
         Ok(before.map(|(_, locked)| locked))
     }
 
-    /// Every image as it was written, sorted by its full name.
+    /// Every image as written, sorted by its full name.
     pub fn images(&self) -> impl Iterator<Item = (&str, &Locked)> {
         self.images.values().map(|(image, locked)| (image.as_str(), locked))
     }
 
-    /// The file.
     pub fn text(&self) -> String {
         let mut text = format!(
             "# Written by `longhaul-service pin --lock`: images with the digests that they had.\nversion: {VERSION}\nimages:\n"
         );
         for (image, locked) in self.images() {
-            // JSON is YAML; texts from outside are quoted so.
+            // JSON is YAML; texts from outside are quoted this way.
             let quoted = |text: &str| serde_json::Value::from(text).to_string();
             let _ = writeln!(text, "- image: {}\n  digest: {}", quoted(image), locked.digest);
             let _ = writeln!(text, "  resolved: {}", quoted(&locked.resolved));

@@ -22,19 +22,19 @@ pub enum Kind {
     Image,
 }
 
-/// Why an answer names no digest that could be used.
+/// Why an answer gives no usable digest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ManifestError {
     /// The media type is missing or none of the four that hold manifests.
     #[error("no manifest: its Content-Type is none of a manifest")]
     ContentType,
-    /// Not a JSON object with `schemaVersion` 2 and the shape of an index or image.
+    /// The body is not a JSON object with `schemaVersion` 2 and the shape of an index or image.
     #[error("no manifest: its body has not the shape of one")]
     Shape,
-    /// Body and headers disagree about what it is.
+    /// Body and headers disagree about the kind.
     #[error("no manifest: its body is something else than its Content-Type says")]
     Disagreement,
-    /// Two headers with different digests.
+    /// Two headers have different digests.
     #[error("two different digests for one manifest")]
     Digests,
     /// The header's digest is not the body's.
@@ -42,12 +42,12 @@ pub enum ManifestError {
     Digest,
 }
 
-/// The digest as the header states it.
+/// The digest in the headers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stated {
     /// A digest: `sha256:` and 64 hex digits.
     Digest(String),
-    /// Nothing that could be used.
+    /// No usable digest.
     Nothing,
 }
 
@@ -66,7 +66,7 @@ impl Kind {
     }
 }
 
-/// The parts of a manifest that say what it is.
+/// The fields of a manifest that determine its kind.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Shape {
@@ -105,7 +105,7 @@ pub fn check(content_type: Option<&str>, body: &[u8]) -> Result<Kind, ManifestEr
     if !body.trim_ascii_start().starts_with(b"{") {
         return Err(ManifestError::Shape);
     }
-    // Looked through first, because what is skipped unread would not be.
+    // Checked for UTF-8 as a whole, because skipped parts are not read.
     let text = std::str::from_utf8(body).map_err(|_| ManifestError::Shape)?;
     let shape: Shape = serde_json::from_str(text).map_err(|_| ManifestError::Shape)?;
     let kind = match (shape.schema_version, &shape.manifests, &shape.config, &shape.layers) {
@@ -120,7 +120,7 @@ pub fn check(content_type: Option<&str>, body: &[u8]) -> Result<Kind, ManifestEr
     if inside == kind && announced == kind { Ok(kind) } else { Err(ManifestError::Disagreement) }
 }
 
-/// The digest that `headers` state. A malformed one is nothing; two different ones are an error.
+/// The digest in `headers`. A malformed one counts as absent; two different ones are an error.
 pub fn stated(headers: &HeaderMap) -> Result<Stated, ManifestError> {
     let mut values = headers.get_all(DIGEST_HEADER).iter();
     let Some(first) = values.next() else { return Ok(Stated::Nothing) };
@@ -131,7 +131,7 @@ pub fn stated(headers: &HeaderMap) -> Result<Stated, ManifestError> {
     Ok(digest.map_or(Stated::Nothing, |text| Stated::Digest(text.to_owned())))
 }
 
-/// The digest in the answer to a HEAD, when it may be used without looking at the bytes.
+/// The digest in the answer to a HEAD, if it may be used without reading the bytes.
 pub(super) fn of_head(headers: &HeaderMap) -> Result<Option<String>, ManifestError> {
     let known = content_type(headers).is_none_or(|media_type| Kind::of(media_type).is_some());
     match stated(headers)? {
@@ -140,7 +140,7 @@ pub(super) fn of_head(headers: &HeaderMap) -> Result<Option<String>, ManifestErr
     }
 }
 
-/// The digest of the manifest that a GET brought.
+/// The digest of the manifest in the answer to a GET.
 pub(super) fn of_get(headers: &HeaderMap, body: &[u8]) -> Result<String, ManifestError> {
     let stated = stated(headers)?;
     check(content_type(headers), body)?;
@@ -203,7 +203,7 @@ mod tests {
     }
 
     proptest! {
-        /// No bytes and no type panic, and nothing random is a manifest.
+        /// No bytes and no type panic, and random bytes are never a manifest.
         #[test]
         fn noise_is_no_manifest(content_type in ".{0,60}", body in prop::collection::vec(any::<u8>(), 0..200)) {
             prop_assert!(check(Some(&content_type), &body).is_err());

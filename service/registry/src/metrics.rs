@@ -1,4 +1,4 @@
-//! The counts of the registry client.
+//! The metrics of the registry client.
 
 use std::sync::Arc;
 
@@ -16,7 +16,6 @@ pub struct OutcomeLabel {
     outcome: &'static str,
 }
 
-/// The counters.
 #[derive(Default)]
 pub struct Metrics {
     reloads: Family<OutcomeLabel, Counter>,
@@ -36,7 +35,7 @@ pub struct PieceLabel {
     piece: &'static str,
 }
 
-/// Which registry; its values are the configured hosts and `other`.
+/// The registry; its values are the configured hosts and `other`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct RegistryLabel {
     registry: String,
@@ -49,7 +48,7 @@ pub struct TransitionLabel {
     to: &'static str,
 }
 
-/// The counts of a breaker. One is shared by all breakers of the same name.
+/// The metrics of a breaker, shared by all breakers of the same name.
 #[derive(Debug, Clone, Default)]
 pub struct Breaker {
     open: Gauge,
@@ -58,30 +57,28 @@ pub struct Breaker {
 }
 
 impl Breaker {
-    /// One opened.
     pub fn opened(&self) {
         self.open.inc();
         self.opened.inc();
     }
 
-    /// One closed.
     pub fn closed(&self) {
         self.open.dec();
         self.closed.inc();
     }
 
-    /// One is gone that was open.
+    /// Counts an open breaker that was dropped.
     pub fn gone(&self) {
         self.open.dec();
     }
 
-    /// How many are open.
+    /// The number of open breakers.
     #[cfg(test)]
     pub fn open(&self) -> i64 {
         self.open.get()
     }
 
-    /// How often one opened and one closed.
+    /// The numbers of openings and closings.
     #[cfg(test)]
     pub fn transitions(&self) -> (u64, u64) {
         (self.opened.get(), self.closed.get())
@@ -89,7 +86,7 @@ impl Breaker {
 }
 
 impl Metrics {
-    /// Counters at zero, registered under the prefix `longhaul_registry`.
+    /// Registers counters at zero, under the prefix `longhaul_registry`.
     pub fn register(registry: &mut Registry) -> Arc<Self> {
         let mut metrics = Self::default();
         for outcome in ["replaced", "refused"] {
@@ -99,16 +96,16 @@ impl Metrics {
         let sub = registry.sub_registry_with_prefix("longhaul_registry");
         let help = "Changed files of registries (authorities, passwords), by whether the new content is used";
         sub.register("file_reloads", help, metrics.reloads.clone());
-        let help = "Pull secrets and service accounts read from the API server, by what came of it";
+        let help = "Pull secrets and service accounts read from the API server, by outcome";
         sub.register("pull_secret_reads", help, metrics.pull_secret_reads.clone());
         sub.register("breakers_open", "Registries that are not asked for a while", metrics.open.clone());
-        let help = "Changes between asking a registry and not asking it, by what it changed to";
+        let help = "Changes between asking a registry and not asking it, by the new state";
         sub.register("breaker_transitions", help, metrics.transitions.clone());
         let requests = Family::<PieceLabel, Counter>::default();
         metrics.requests = PIECES.map(|piece| requests.get_or_create(&PieceLabel { piece }).clone());
         sub.register(
             "requests",
-            "Requests to registries, by what was asked for; not those to token services",
+            "Requests to registries, by kind of request; without those to token services",
             requests,
         );
         Arc::new(metrics)
@@ -130,7 +127,8 @@ impl Metrics {
         self.reloads.get_or_create(&OutcomeLabel { outcome: "replaced" }).inc();
     }
 
-    /// The counts of the breakers of `registry`; at zero from now on, so that an alert on an increase sees the first one.
+    /// The metrics of the breakers of `registry`; at zero from now on, so that an alert on an increase sees the first
+    /// one.
     pub fn breaker(&self, registry: &str) -> Breaker {
         let counter = |to| {
             let label = TransitionLabel { registry: registry.to_owned(), to };
@@ -140,13 +138,13 @@ impl Metrics {
         Breaker { open, opened: counter("open"), closed: counter("closed") }
     }
 
-    /// Forgets the breakers of a configuration that is replaced: registries come and go.
+    /// Forgets the breakers of a replaced configuration, whose registries may be gone.
     pub fn forget_breakers(&self) {
         self.open.clear();
         self.transitions.clear();
     }
 
-    /// Counts a pull secret or service account that was read, or was not.
+    /// Counts the reading of a pull secret or service account, by outcome.
     pub fn pull_secret_read(&self, outcome: &'static str) {
         self.pull_secret_reads.get_or_create(&OutcomeLabel { outcome }).inc();
     }

@@ -1,4 +1,4 @@
-//! Where the pieces of signatures lie: the seam between those who verify and those who keep images.
+//! The source of signatures' parts: the interface between verification and the storage of images.
 
 use std::sync::Arc;
 
@@ -9,27 +9,25 @@ use tokio::time::Instant;
 use crate::verdicts::Failure;
 use crate::{Keyring, Piece, Registry, Wanted};
 
-/// An image that somebody wants to run.
+/// A question about one image.
 #[derive(Debug, Clone)]
 pub struct Question {
-    /// Its host, as images write it.
+    /// Its host, spelled as in images.
     pub host: String,
-    /// Its repository.
     pub repository: String,
-    /// Its digest.
     pub digest: Arc<str>,
-    /// Credentials of its pod: the part that fits the host.
+    /// Credentials of its pod: those that match the host.
     pub keyring: Keyring,
-    /// When the answer must be there.
+    /// Deadline of the answer.
     pub deadline: Instant,
 }
 
-/// Where the pieces of signatures lie: a registry, or images that are about to travel.
+/// A source of signatures' parts: a registry, or images that are about to be injected.
 pub trait Pieces: Send + Sync + 'static {
-    /// The piece that is `wanted` of the image's repository, for whoever asks.
+    /// The piece `wanted` of the image's repository, as seen with the question's credentials.
     fn piece<'p>(&'p self, question: &'p Question, wanted: Wanted<'p>) -> BoxFuture<'p, Result<Piece, Failure>>;
 
-    /// The part of `keyring` that may be shown for `repository` at `host`.
+    /// The part of `keyring` that may be sent for `repository` at `host`.
     fn relevant(&self, host: &str, repository: &str, keyring: &Keyring) -> Keyring;
 }
 

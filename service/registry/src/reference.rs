@@ -1,7 +1,7 @@
 //! Image references as people write them: `nginx`, `nginx:1.25`, `host:5000/team/app:v1@sha256:…`.
 //!
-//! Pure. The grammar is the one of the distribution project, which container runtimes use as well; what has no host belongs to
-//! Docker Hub. Only what this grammar takes has a digest: an `@` alone pins nothing.
+//! Pure. The grammar is that of the distribution project, which container runtimes use as well; a name without host
+//! belongs to Docker Hub. Only a digest of this grammar counts as one: an `@` alone pins nothing.
 
 use std::fmt;
 
@@ -13,19 +13,19 @@ const NAME_BYTES_MAX: usize = 255;
 const TAG_BYTES_MAX: usize = 128;
 /// Longest reference accepted: name, tag, `sha512:` with its digits, and the two separators.
 const REFERENCE_BYTES_MAX: usize = NAME_BYTES_MAX + TAG_BYTES_MAX + 7 + 128 + 2;
-/// The host that images without one mean.
+/// The host of images that name none.
 const DEFAULT_HOST: &str = "docker.io";
-/// The name under which the same host was known, and which tools of the Go world still write.
+/// The former name of the same host, which Go tools still write.
 const LEGACY_DEFAULT_HOST: &str = "index.docker.io";
-/// How names of that host begin for policies, and those of one part there.
+/// Prefixes of full names at that host, and of names with one part there.
 const HUB: &str = "index.docker.io/";
 const OFFICIAL: &str = "library/";
-/// Bytes of a part that a message repeats.
+/// Most bytes of a part that a message repeats.
 const SHOWN_BYTES_MAX: usize = 128;
 /// Algorithms that the OCI image specification registers and runtimes pull by, with the number of their hex digits.
 const ALGORITHMS: [(&str, usize); 2] = [("sha256", 64), ("sha512", 128)];
 
-/// An image as it is written, taken apart.
+/// The parts of a written image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Image {
     /// Host with its port, for example `docker.io` or `127.0.0.1:5000`.
@@ -38,39 +38,35 @@ pub struct Image {
     pub digest: Option<String>,
 }
 
-/// A reference by tag: what a registry can be asked about.
+/// A reference by tag, which can be looked up at a registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reference {
     /// Host as configured, for example `docker.io` or `127.0.0.1:5000`.
     pub host: String,
     /// Repository path, for example `library/nginx`.
     pub repository: String,
-    /// Tag; `latest` when none is written.
+    /// Tag; `latest` if none is written.
     pub tag: String,
 }
 
 /// Why a text is not a reference.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReferenceError {
-    /// Longer than any reference may be.
     #[error("an image reference has at most {REFERENCE_BYTES_MAX} bytes")]
     TooLong,
-    /// A name longer than any may be.
     #[error("host and repository have together at most {NAME_BYTES_MAX} bytes")]
     NameTooLong,
-    /// The repository breaks the grammar.
     #[error("`{0}` is not a repository name: lower-case letters, digits and single separators")]
     Repository(String),
-    /// The tag breaks the grammar.
     #[error("`{0}` is not a tag: letters, digits, `_`, `.` and `-`, at most 128")]
     Tag(String),
     /// The host cannot be connected to.
     #[error("`{0}` is not a registry host: write a name or address, and a port from 1 to 65535 if it needs one")]
     Host(String),
-    /// The text behind `@` names no content.
+    /// The text after `@` is no digest.
     #[error("`{0}` is not a digest: write sha256: and 64, or sha512: and 128 lower-case hex digits")]
     Digest(String),
-    /// A digest where a tag is needed.
+    /// The reference has a digest where a tag is needed.
     #[error("the reference has a digest already")]
     Pinned,
 }
@@ -114,12 +110,12 @@ impl Image {
         Ok(Self { host: host.to_owned(), repository, tag: tag.map(str::to_owned), digest })
     }
 
-    /// One text for all spellings of the same image, the host by its one name, Docker Hub's as the Go tools write it: what patterns of policies are
-    /// matched against.
+    /// One text for all spellings of the same image: the host by its one name, Docker Hub's as the Go tools write it.
+    /// Patterns of policies are matched against it.
     pub fn full_name(&self) -> String {
         let mut name = OneName::parse(&self.host).before_path();
         name.push('/');
-        // Under another of its names as well: an image of one part is Docker Hub's own.
+        // The host may have been written by another of its names: an image with one part belongs to Docker Hub's own.
         if name == HUB && !self.repository.contains('/') {
             name.push_str(OFFICIAL);
         }
@@ -134,7 +130,7 @@ impl Image {
         name
     }
 
-    /// The question to a registry about it; an image with a digest leaves nothing to ask.
+    /// The reference to look up at a registry; an error for an image with a digest, which needs no lookup.
     pub fn into_reference(self) -> Result<Reference, ReferenceError> {
         if self.digest.is_some() {
             return Err(ReferenceError::Pinned);
@@ -150,19 +146,19 @@ impl Reference {
         Image::parse(text)?.into_reference()
     }
 
-    /// The question to a registry as a text. Hosts are as they are written, because that is where they are asked.
+    /// The reference as text for a lookup. The host is as written, because the request goes there.
     pub fn as_asked(&self) -> String {
         format!("{}/{}:{}", self.host, self.repository, self.tag)
     }
 
-    /// The one name of its image.
     pub fn full_name(&self) -> FullName {
         let Self { host, repository, tag } = self.clone();
         FullName(Image { host, repository, tag: Some(tag), digest: None }.full_name())
     }
 }
 
-/// The one name of an image, for all its spellings ([`Image::full_name`]). Whatever is known by image is known by this name.
+/// The one name of an image, for all its spellings ([`Image::full_name`]). Everything that is stored by image is stored
+/// under this name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FullName(String);
 
@@ -172,7 +168,7 @@ impl fmt::Display for FullName {
     }
 }
 
-/// The beginning of a part that is refused; it may be as long as a reference.
+/// The beginning of a refused part, which may be as long as a reference.
 fn shown(text: &str) -> String {
     let end = (0..=SHOWN_BYTES_MAX.min(text.len())).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
     if end == text.len() { text.to_owned() } else { format!("{}…", &text[..end]) }
@@ -183,7 +179,7 @@ fn names_a_host(first: &str) -> bool {
     first == "localhost" || first.contains(['.', ':']) || first.bytes().any(|byte| byte.is_ascii_uppercase())
 }
 
-/// A name or an address with an optional port, without anything else that a URL may have there.
+/// Whether a text is a name or an address with an optional port, without any other part of a URL.
 fn is_host(text: &str) -> bool {
     let (name, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((address, rest)) => {
@@ -208,7 +204,7 @@ fn is_host(text: &str) -> bool {
     name.split('.').all(label) && port.is_none_or(is_port)
 }
 
-/// Digits only: `parse` alone would take a sign.
+/// Digits only: `parse` alone would accept a sign.
 fn is_port(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<u16>().is_ok_and(|port| port != 0)
 }

@@ -1,13 +1,12 @@
 //! URLs that a registry names: token realms and the targets of redirects.
 //!
-//! Pure. Whoever wrote them is a stranger, so nothing of a URL but its host is ever shown.
+//! Pure. Their authors are strangers, so messages show nothing of a URL but its host.
 
 use service_core::authority::Authority;
 
 /// Longest path with query; real ones have a few hundred bytes.
 const PATH_BYTES_MAX: usize = 4 << 10;
 
-/// An absolute HTTP URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Url {
     /// Whether it is `http`.
@@ -19,7 +18,7 @@ pub struct Url {
 }
 
 impl Url {
-    /// Parses `text`. Relative URLs, other schemes, user names, ports out of range and endless paths are refused.
+    /// Parses `text`. Relative URLs, other schemes, user names, ports out of range and overlong paths are refused.
     pub fn parse(text: &str) -> Option<Self> {
         let (scheme, rest) = text.split_once("://")?;
         let plain = match scheme {

@@ -1,6 +1,6 @@
-//! Known facts about images, and how long they may be believed.
+//! Facts about images with their lifetimes.
 //!
-//! Owns the error classes, the digest cache bounded in bytes, and the single flight. It does no I/O.
+//! This module owns the error classes, the digest cache bounded in bytes, and the single flight. It does no I/O.
 
 mod cache;
 mod class;

@@ -1,32 +1,27 @@
 //! The kinds of requests to a registry: a manifest by tag or digest, the referrers of a digest, a blob or a part of one.
 
-/// A request to a registry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted<'q> {
     /// The manifest of an image, by its tag.
     Image(&'q str),
     /// A manifest that may hold signatures, by its tag or digest.
     Manifest(&'q str),
-    /// The index of what refers to a digest (OCI distribution specification 1.1).
+    /// The index of referrers of a digest (OCI distribution specification 1.1).
     Referrers(&'q str),
-    /// A blob by its digest.
     Blob {
-        /// The digest.
         digest: &'q str,
         /// Largest size, bytes.
         bytes_max: usize,
     },
     /// A part of a blob, as large as one answer may be.
     Part {
-        /// The digest.
         digest: &'q str,
-        /// Its first byte.
+        /// Offset of its first byte.
         from: u64,
     },
 }
 
 impl Wanted<'_> {
-    /// Its name in messages.
     pub(super) fn of(self, repository: &str) -> String {
         match self {
             Self::Image(tag) | Self::Manifest(tag) if !tag.contains(':') => format!("{repository}:{tag}"),

@@ -1,5 +1,5 @@
-//! `completions` and `man`: what others read out of the definitions of the command line. Only in what `cargo xtask dist` builds,
-//! which checks that no command is missing in them.
+//! The commands `completions` and `man`, generated from the definitions of the command line. They are only in builds of
+//! `cargo xtask dist`, which checks that no command is missing in them.
 
 use std::io::Write as _;
 use std::path::Path;

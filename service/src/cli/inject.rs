@@ -1,4 +1,4 @@
-//! `inject`: what this program has for its commands.
+//! The parts of this program that the `inject` commands use.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use super::verify::TIMEOUT;
 use super::{Bugs, Failure, PLANTED_VARIABLE, plant, runtime, usage};
 use crate::config;
 
-/// Does it; answers whether all is well.
+/// Runs the command; returns whether it succeeded.
 pub(super) fn run(command: Command, bugs: Option<Bugs>) -> Result<bool, Failure> {
     let planted = plant(bugs.map(|bugs| bugs.inject), std::env::var_os(PLANTED_VARIABLE)).map_err(usage)?;
-    let program = Program { load, judge: judged, cluster: planted.unwrap_or(cluster) };
+    let program = Program { load, judge: verdict, cluster: planted.unwrap_or(cluster) };
     Ok(runtime()?.block_on(command::run(command, program))?)
 }
 
@@ -33,8 +33,8 @@ fn cluster(kubeconfig: Option<&Path>) -> anyhow::Result<Cluster> {
     Ok(Cluster::find(kubeconfig)?)
 }
 
-/// The verdict of `file` about `image`, whose signatures lie among `pieces`.
-fn judged(
+/// The verdict about `image` under the configuration `file`, with the signatures among `pieces`.
+fn verdict(
     file: Arc<config::Config>,
     image: String,
     pieces: Arc<dyn Pieces>,

@@ -1,4 +1,4 @@
-//! `verify`: one image, on the command line.
+//! The command `verify`: verifies one image.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::{EXIT_FAILURE, Failure, usage};
 use crate::config;
 
-/// Longest time for one image: as long as the API server would wait for a webhook at most.
+/// Longest time for one image: an API server's longest wait for a webhook.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The image to verify, and the rules for it.
@@ -20,12 +20,12 @@ pub(super) const TIMEOUT: Duration = Duration::from_secs(30);
 // The group that clap would make of it has all arguments, the image among them.
 #[group(skip)]
 pub(super) struct Arguments {
-    /// The image as a pod would write it.
+    /// The image, as written in a Pod.
     image: String,
-    /// The public key (PEM) that must have signed it; no transparency log is asked for.
+    /// The public key (PEM) that must have signed the image. No transparency log entry is required.
     #[arg(long, required_unless_present = "config", conflicts_with = "config")]
     key: Option<PathBuf>,
-    /// The configuration file (YAML) whose policy decides.
+    /// The configuration file (YAML) with the policy.
     #[arg(long)]
     config: Option<PathBuf>,
     /// With --key: the registry speaks HTTP without TLS.
@@ -33,7 +33,7 @@ pub(super) struct Arguments {
     plain_http: bool,
 }
 
-/// Prints what was found; fails when the image is not verified.
+/// Prints the result; fails if the image is not verified.
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let config = match (&arguments.key, &arguments.config) {
         (Some(key), _) => with_key(&arguments.image, key, arguments.plain_http).map_err(usage)?,

@@ -1,9 +1,9 @@
-//! From the helm values of Connaisseur to a configuration of ours, and the list of what was not taken over.
+//! The import of Connaisseur's helm values: a configuration of ours, and the list of parts that were not taken over.
 //!
-//! Pure. It reads what it knows, names every other key that means something, and never makes a policy weaker than it was: a validator
-//! that is not built in becomes one that refuses.
+//! Pure. It reads the keys it knows, names every other key with a meaning, and never weakens a policy: a validator that
+//! is not built in becomes one that refuses.
 
-#[cfg(feature = "alerts")]
+#[cfg(feature = "alerting")]
 mod alerts;
 mod features;
 
@@ -17,22 +17,21 @@ use service_admission::config::Pattern;
 /// The imported configuration.
 #[derive(Debug)]
 pub struct Imported {
-    /// The configuration, YAML.
     pub config: String,
-    /// Parts that were not taken over, or mean something else here; each reads as a sentence.
+    /// Parts that were not taken over, or have another meaning here; one sentence each.
     pub left: Vec<String>,
 }
 
 /// Keys of a rule's `with` that are the same here.
 const SAME_IN_WITH: [&str; 6] = ["trustRoot", "threshold", "required", "mode", "verifyInTransparencyLog", "verifySCT"];
-/// The file in place of the public instance's keys, which Connaisseur fetches and we do not.
+/// The file that replaces the public instance's keys, which Connaisseur fetches and this service does not.
 const TRUSTED_ROOT: &str = "trusted_root.json";
 
 /// Translates `text`, which was read from `path`.
 pub fn connaisseur(text: &str, path: &Path) -> Result<Imported, Error> {
     let values: Value = serde_saphyr::from_str(text).map_err(|error| parse_error(&error, path))?;
     let wrong = |key: &str, what: &str| Error::Value { path: path.into(), key: key.into(), what: what.into() };
-    // Charts of version 3 have a section for it; what Connaisseur itself reads has not.
+    // Charts of version 3 have a section for it; Connaisseur's own file has not.
     let application = values.get("application").unwrap_or(&values);
     let list = |key: &str| match application.get(key) {
         Some(Value::Array(entries)) => Ok(entries.as_slice()),
@@ -58,9 +57,9 @@ pub fn connaisseur(text: &str, path: &Path) -> Result<Imported, Error> {
     config.insert("policy".into(), policy.into());
     let alerting = [values.get("alerting"), values.pointer("/application/alerting")].into_iter().flatten();
     if let Some(alerting) = alerting.into_iter().find(|alerting| !alerting.is_null()) {
-        #[cfg(feature = "alerts")]
-        config.extend(alerts::translate(alerting, &mut left).map(|alerts| ("alerts".to_owned(), alerts)));
-        #[cfg(not(feature = "alerts"))]
+        #[cfg(feature = "alerting")]
+        config.extend(alerts::translate(alerting, &mut left).map(|alerts| ("alerting".to_owned(), alerts)));
+        #[cfg(not(feature = "alerting"))]
         left.push(format!(
             "alerting was left out: this build sends no alerts ({} keys).",
             alerting.as_object().map_or(0, Map::len)
@@ -79,7 +78,7 @@ fn text<'v>(value: &'v Value, key: &str) -> &'v str {
     value.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The rules; of two with the same pattern the later one, which is the one that counts there.
+/// The rules; of two with the same pattern the later one, which applies in Connaisseur.
 fn translate_rules(rules: &[Value], validators: &[Value], left: &mut Vec<String>) -> Vec<Value> {
     let mut out: Vec<(Option<Pattern>, Value)> = Vec::new();
     for (index, rule) in rules.iter().enumerate() {
@@ -92,7 +91,7 @@ fn translate_rules(rules: &[Value], validators: &[Value], left: &mut Vec<String>
             let earlier = out.remove(at);
             let what = text(&earlier.1, "pattern");
             left.push(format!(
-                "The rule `{what}` was left out: `{}` matches the same images and comes later, so it counts in Connaisseur.",
+                "The rule `{what}` was left out: `{}` matches the same images and comes later, so Connaisseur uses that.",
                 pattern.as_str()
             ));
         }
@@ -122,7 +121,7 @@ fn translate_rules(rules: &[Value], validators: &[Value], left: &mut Vec<String>
     out.into_iter().map(|(_, rule)| rule).collect()
 }
 
-/// A rule whose validator only refuses now has nothing to say about signatures.
+/// Removes the signature demands of a rule whose validator now only refuses.
 fn without_validator_of_refusal(mut rule: Value, validators: &[Value]) -> Value {
     let name = text(&rule, "validator").to_owned();
     let is_static = validators.iter().any(|other| text(other, "name") == name && text(other, "type") == "static");
@@ -149,7 +148,7 @@ fn translate_validator(validator: &Value, rules: &[Value], left: &mut Vec<String
     }
 }
 
-/// A cosign validator; `None` when nothing of its trust is left.
+/// A cosign validator; `None` if nothing of its trust is left.
 fn cosign(validator: &Value, name: &str, rules: &[Value], left: &mut Vec<String>) -> Option<Value> {
     let mut roots = Vec::new();
     for root in validator.get("trustRoots").and_then(Value::as_array).into_iter().flatten() {
@@ -160,8 +159,8 @@ fn cosign(validator: &Value, name: &str, rules: &[Value], left: &mut Vec<String>
             roots.push(json!({"name": root_name, "key": key}));
         } else {
             left.push(format!(
-                "The trust root `{root_name}` of the validator `{name}` was left out: its key is no PEM text (keys at a KMS and \
-                 certificates are not built in)."
+                "The trust root `{root_name}` of the validator `{name}` was left out: its key is no PEM text (KMS keys and certificates \
+                 are not supported)."
             ));
         }
     }
@@ -175,7 +174,7 @@ fn cosign(validator: &Value, name: &str, rules: &[Value], left: &mut Vec<String>
         match key.as_str() {
             "rekorPubkey" | "fulcioCert" | "ctLogPubkey" => drop(kept.insert(key.clone(), value.clone())),
             _ => left.push(format!(
-                "validators[{name}].host.{key} was left out: no log is asked, what is there with a signature is verified."
+                "validators[{name}].host.{key} was left out: no log is asked; the log entry that comes with a signature is verified."
             )),
         }
     }

@@ -1,17 +1,18 @@
-//! A file of an older version as one of this version, with its comments.
+//! The migration of a file of an older version to this version, with its comments.
 //!
-//! Each version has one step here. There is one so far: a file without a version is of the first, and says so afterwards.
+//! Each version has one step here. There is one so far: a file without a version counts as version 1, and states it
+//! afterwards.
 
 use std::path::Path;
 
 use super::{Error, VERSION, parse};
 
-/// The text of the file at `path` in the version of this program. What cannot be used is refused as at the start.
+/// The text of the file at `path` in the version of this program. An unusable file is refused as at the start.
 pub fn migrate(path: &Path) -> Result<String, Error> {
     let text = std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.into(), source })?;
     parse(&text, path)?;
     let migrated = if names_a_version(&text) { text } else { stamped(&text) };
-    // What is printed is used next: it has to be as good as what was read.
+    // The printed text is used next: it must be as valid as the input.
     parse(&migrated, path)?;
     Ok(migrated)
 }

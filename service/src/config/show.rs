@@ -1,6 +1,7 @@
-//! The configuration in effect: the file laid over every default, with secrets masked.
+//! The configuration in effect: the file over all defaults, with secrets masked.
 //!
-//! The defaults are those of `example.yaml`, which a test compares with the code; so a new key is shown without a line here.
+//! The defaults are those of `example.yaml`, which a test compares with the code; so a new key is shown without a line
+//! here.
 
 use std::path::Path;
 
@@ -12,7 +13,7 @@ use super::{Error, is_empty, is_known, parse};
 const EXAMPLE: &str = include_str!("../../example.yaml");
 /// The text in place of a secret.
 const MASK: &str = "(masked)";
-/// Keys whose texts are secrets wherever they stand. Files that hold secrets are named, not shown.
+/// Keys whose values are secrets at any place. Files that hold secrets are named, not shown.
 const SECRET_KEYS: [&str; 4] = ["password", "secret", "token", "auth"];
 /// The configuration in effect with the file at `path`, as YAML.
 pub fn show(path: &Path) -> Result<String, Error> {
@@ -25,13 +26,13 @@ pub fn show(path: &Path) -> Result<String, Error> {
     let mut effective = Value::Object(effective);
     lay_over(&mut effective, Value::Object(written));
     mask(&mut effective);
-    if let Some(alerts) = effective.get_mut("alerts") {
+    if let Some(alerts) = effective.get_mut("alerting") {
         mask_alerts(alerts);
     }
     serde_saphyr::to_string(&effective).map_err(|error| cannot_show(path, &error))
 }
 
-/// The text as plain values; an empty one is an empty map.
+/// The text as plain values; an empty text is an empty map.
 fn values(text: &str, path: &Path) -> Result<Map<String, Value>, Error> {
     if is_empty(text) {
         return Ok(Map::new());
@@ -47,7 +48,7 @@ fn cannot_show(path: &Path, error: &dyn std::fmt::Display) -> Error {
     Error::Value { path: path.into(), key: "the file".into(), what: format!("cannot be shown: {error}") }
 }
 
-/// Maps are united key by key; everything else is replaced.
+/// Maps are merged key by key; everything else is replaced.
 fn lay_over(below: &mut Value, above: Value) {
     match (below, above) {
         (Value::Object(below), Value::Object(above)) => {
@@ -61,7 +62,7 @@ fn lay_over(below: &mut Value, above: Value) {
     }
 }
 
-/// The addresses of chats have their token in the path, and headers are there for secrets.
+/// The addresses of chats have their token in the path, and headers often hold secrets.
 fn mask_alerts(alerts: &mut Value) {
     let streams = alerts.as_object_mut().into_iter().flat_map(Map::values_mut);
     let receivers = streams.filter_map(|stream| stream.get_mut("receivers")?.as_array_mut()).flatten();
@@ -119,7 +120,7 @@ mod tests {
         show(&path).unwrap()
     }
 
-    /// What is shown is a configuration, and the same one.
+    /// The shown text is a configuration, and the same one.
     #[test]
     fn what_is_shown_means_what_was_written() {
         for text in [
@@ -152,7 +153,7 @@ mod tests {
     #[test]
     fn addresses_and_headers_of_alerts_are_masked() {
         let text = shown(
-            "alerts:\n  reject:\n    receivers:\n    - {template: slack, url: \"https://hooks.slack.example/services/T0/B0/s3cret\"}\n    \
+            "alerting:\n  reject:\n    receivers:\n    - {template: slack, url: \"https://hooks.slack.example/services/T0/B0/s3cret\"}\n    \
              - {template: opsgenie, url: \"https://api.example?key=s3cret\", headers: {Authorization: GenieKey s3cret}}\n  \
              admit: {receivers: [{template: keybase, url: \"https://plain.example/\"}]}\n",
         );

@@ -1,4 +1,4 @@
-//! Tests of the configuration: what is accepted, and the exact words of what is refused.
+//! Tests of the configuration: accepted files, and the exact messages of refused ones.
 
 use std::path::Path;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use service_admission::config::{Action, Admission, Images, Mode, NoMatch, Policy, Recheck, Resources, Validator};
 use service_core::config::{Environment, Health, Kubernetes, Level, Log, LogFormat, Shutdown};
 use service_core::kube::Transport;
-use service_packages::config::Reconcile;
+use service_packages::config::Packages;
 use service_registry::config::Resolve;
 use service_replicas::config::{Bucket, Replicas};
 use service_watch::QueueKey;
@@ -22,7 +22,7 @@ struct Config {
     policy: Policy,
     kubernetes: Kubernetes,
     watch: Watch,
-    reconcile: Reconcile,
+    packages: Packages,
     shutdown: Shutdown,
 }
 
@@ -39,7 +39,7 @@ impl Config {
             policy,
             kubernetes: config.of::<Kubernetes>().clone(),
             watch: config.of::<Watch>().clone(),
-            reconcile: config.of::<Reconcile>().clone(),
+            packages: config.of::<Packages>().clone(),
             shutdown: config.of::<Shutdown>().clone(),
         })
     }
@@ -68,7 +68,7 @@ watch:
   serverTimeout: 20s
   silenceLimit: 25s
   backoff: {initial: 100ms, max: 5s}
-reconcile:
+packages:
   queue: kindNs
   workers: 2
   retries: [1s]
@@ -87,6 +87,17 @@ fn r36_a_configuration_has_a_version() {
         assert!(Config::parse(text, Path::new("/etc/service.yaml")).is_ok(), "{text}");
     }
     assert_eq!(refused("version: 7\n"), "/etc/service.yaml: version: 7 is not known to this program: it knows 1");
+}
+
+#[test]
+fn renamed_keys_are_refused_with_the_new_spelling() {
+    for (text, remedy) in [
+        ("reconcile: {workers: 2}\n", "unknown key `reconcile`; it is now `packages`"),
+        ("alerts: {cluster: x}\n", "unknown key `alerts`; it is now `alerting`"),
+        ("alerting: {listen: \"[::]:1\", certificate: c, key: k}\n", "unknown key `listen`; did you mean `listener`?"),
+    ] {
+        assert!(refused(text).contains(remedy), "{}", refused(text));
+    }
 }
 
 #[test]
@@ -163,9 +174,9 @@ fn every_key_reaches_its_value() {
     assert_eq!(config.kubernetes.kubeconfig.as_deref(), Some(Path::new("/etc/kube.yaml")));
     assert_eq!(config.watch.transport, Transport::Http2);
     assert_eq!(config.watch.backoff_max, Duration::from_secs(5));
-    assert_eq!(config.reconcile.queue, QueueKey::KindNs);
-    assert_eq!(config.reconcile.retries, [Duration::from_secs(1)]);
-    let lease = config.reconcile.lease;
+    assert_eq!(config.packages.queue, QueueKey::KindNs);
+    assert_eq!(config.packages.retries, [Duration::from_secs(1)]);
+    let lease = config.packages.lease;
     assert_eq!((lease.enabled, &*lease.name, lease.namespace.as_deref()), (Some(true), "l", Some("ns")));
     let seconds = [lease.duration, lease.renew, lease.retry].map(|span| span.as_secs());
     assert_eq!(seconds, [20, 15, 1]);
@@ -177,7 +188,7 @@ fn an_empty_file_is_all_defaults() {
     let config = Config::parse("# nothing\n", Path::new("x.yaml")).unwrap();
     assert!(config.admission.is_none() && config.health.is_none());
     assert_eq!(config.watch.server_timeout, Duration::from_secs(45));
-    assert_eq!(config.reconcile.workers, 8);
+    assert_eq!(config.packages.workers, 8);
 }
 
 #[test]
@@ -236,6 +247,18 @@ fn values_that_contradict_each_other_are_refused_with_their_key() {
         "/etc/service.yaml: resolve.registries[0].mirrors[0]: `http://m`: the port is not a number from 1 to 65535; \
          write host, host:port or host:port/path"
     );
+    let login = "plainHttp: true, username: u, passwordFile: p";
+    assert_eq!(
+        of_registry(login),
+        "/etc/service.yaml: resolve.registries[0].plainHttp: would show the password to everybody on the way to h: remove \
+         it, or username and passwordFile"
+    );
+    // What counts is where requests go.
+    let elsewhere =
+        refused(&format!("resolve: {{registries: [{{host: localhost, endpoint: \"10.0.0.5:5000\", {login}}}]}}\n"));
+    assert!(elsewhere.contains("on the way to 10.0.0.5: "), "{elsewhere}");
+    let here = format!("resolve: {{registries: [{{host: h, endpoint: \"[::1]:5000\", {login}}}]}}\n");
+    super::parse(&here, Path::new("/etc/service.yaml")).unwrap();
     assert!(of_registry("maxConcurrent: 65").contains("maxConcurrent: 65 is out of range: 1 to 64"));
     assert!(of_registry("maxPerSecond: 0").contains("maxPerSecond: would let no question through"));
     assert!(of_registry("mirrors: [\"h:443\"]").contains("mirrors[0]: is the registry itself"));
@@ -252,16 +275,13 @@ fn values_that_contradict_each_other_are_refused_with_their_key() {
         "/etc/service.yaml: admission.maxInFlightPerPeer: 6 is out of range: 1 to 5"
     );
     assert_eq!(
-        refused("reconcile: {lease: {duration: 10s}}\n"),
-        "/etc/service.yaml: reconcile.lease.renew: must be shorter than reconcile.lease.duration"
+        refused("packages: {lease: {duration: 10s}}\n"),
+        "/etc/service.yaml: packages.lease.renew: must be shorter than packages.lease.duration"
     );
-    assert!(refused("reconcile: {lease: {duration: 1500ms}}\n").contains("whole seconds"));
-    assert!(refused("reconcile: {lease: {retry: 9s}}\n").contains("reconcile.lease.retry: must fit"));
-    assert!(refused("reconcile: {lease: {namespace: ../x}}\n").contains("is no name"));
-    assert_eq!(
-        refused("reconcile: {workers: 0}\n"),
-        "/etc/service.yaml: reconcile.workers: 0 is out of range: 1 to 256"
-    );
+    assert!(refused("packages: {lease: {duration: 1500ms}}\n").contains("whole seconds"));
+    assert!(refused("packages: {lease: {retry: 9s}}\n").contains("packages.lease.retry: must fit"));
+    assert!(refused("packages: {lease: {namespace: ../x}}\n").contains("is no name"));
+    assert_eq!(refused("packages: {workers: 0}\n"), "/etc/service.yaml: packages.workers: 0 is out of range: 1 to 256");
 }
 
 #[test]
@@ -370,7 +390,7 @@ fn laid_over(text: &str, values: &[(&str, &str)]) -> Result<super::Config, super
     super::Config::overruled(text, Path::new("x.yaml"), &super::KINDS, &Environment(&find))
 }
 
-/// Every key that the environment may say: its name and value there, section, and the same in a file.
+/// Every setting of the environment: its name and value there, its section, and the same in a file.
 const BOTH_WAYS: [(&str, &str, &str, &str); 12] = [
     ("LONGHAUL_AUTOMATIC_CHILD_APPROVAL", "true", "policy", "automaticChildApproval: true"),
     ("LONGHAUL_AUTOMATIC_CHILD_APPROVAL", "false", "policy", "automaticChildApproval: false"),
@@ -386,8 +406,8 @@ const BOTH_WAYS: [(&str, &str, &str, &str); 12] = [
     ("LONGHAUL_LOG_FORMAT", "json", "log", "format: json"),
 ];
 
-/// No check can be passed by with the environment: whatever two keys say, and whichever way each of them says it, the same is refused and the same means
-/// the same.
+/// The environment cannot bypass a check: for any two keys, and from either source, the same values are refused and
+/// mean the same.
 #[test]
 fn the_environment_and_the_file_are_refused_alike() {
     let config = |of_file: &[(&str, &str)], environment: &[(&str, &str)]| {
@@ -423,7 +443,7 @@ fn the_environment_and_the_file_are_refused_alike() {
     assert_eq!(refused, 2, "automaticChildApproval and podsOnly, in either order");
 }
 
-/// The table above is all that the environment is asked for.
+/// The table above has every variable that is read from the environment.
 #[test]
 fn every_name_of_the_environment_is_in_the_table() {
     let asked = std::cell::RefCell::new(std::collections::BTreeSet::new());

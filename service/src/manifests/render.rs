@@ -1,6 +1,7 @@
-//! The effect of a choice on the objects of the files.
+//! The application of a choice to the objects of the manifest files.
 //!
-//! Pure: choice and objects in, objects out. A place that is not where it is expected is an error, not a manifest that lacks it.
+//! Pure: choice and objects in, objects out. If an expected place is missing, that is an error, not a manifest without
+//! the change.
 
 use anyhow::Context as _;
 use serde_json::{Value, json};
@@ -8,12 +9,12 @@ use serde_json::{Value, json};
 use super::templates::Piece;
 use super::{Certificates, Choice, FailurePolicy};
 
-/// API servers that pods reach by their own address, not by that of the Service, usually listen here.
+/// The usual port of API servers that pods reach by the server's own address, not by the Service's.
 const API_PORT: u16 = 6443;
 /// The key of the `ConfigMap` that the Deployment's arguments name.
 const CONFIG_KEY: &str = "webhook.yaml";
 
-/// All pieces in the order of application: what others need comes first, the webhook last.
+/// All pieces in the order of application: dependencies first, the webhook last.
 pub(super) fn all(choice: &Choice) -> anyhow::Result<Vec<(&'static str, Vec<Value>)>> {
     let own = choice.certificates == Certificates::Own;
     let pieces = [
@@ -25,7 +26,7 @@ pub(super) fn all(choice: &Choice) -> anyhow::Result<Vec<(&'static str, Vec<Valu
         (Piece::NETWORK_POLICY, true),
         (Piece::SERVICE, true),
         (Piece::DEPLOYMENT, true),
-        // One replica that must not go would keep its node from being drained for ever.
+        // A single replica that must not go would block the drain of its node for ever.
         (Piece::DISRUPTION, choice.replicas > 1),
         (Piece::WEBHOOK, true),
     ];
@@ -52,7 +53,7 @@ fn change(object: &mut Value, choice: &Choice) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether the service asks the API server for anything.
+/// Whether the service sends any request to the API server.
 fn asks(choice: &Choice) -> bool {
     choice.certificates == Certificates::Own || choice.registration
 }

@@ -1,7 +1,7 @@
-//! The files of `kind/manifests` that belong to the webhook, built in, and the minimal configuration.
+//! The built-in files of `kind/manifests` that belong to the webhook, and the minimal configuration.
 //!
-//! Owns which of their objects are taken: the watcher of Packages is an example of its own and stays out. Nothing is said twice: what
-//! differs from the files is what `render` changes.
+//! This module selects the objects: the watcher of Packages is a separate example and is left out. Every difference
+//! from the files is made in `render`.
 
 use anyhow::Context as _;
 use serde_json::Value;
@@ -10,13 +10,11 @@ use super::Certificates;
 
 /// The namespace in the files.
 pub(super) const NAMESPACE: &str = "longhaul-system";
-/// Objects of the watcher begin so.
+/// Prefix of the watcher's objects.
 const WATCHER: &str = "longhaul-watch";
 
-/// One file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Piece {
-    /// Name of the written file.
     pub name: &'static str,
     text: &'static str,
 }
@@ -41,7 +39,7 @@ impl Piece {
 
     /// Its objects of the webhook, in `namespace`.
     pub fn objects(self, namespace: &str) -> anyhow::Result<Vec<Value>> {
-        // The name of the namespace stands in names of servers and annotations too.
+        // The name of the namespace is part of server names and annotations too.
         let text = self.text.replace(NAMESPACE, namespace);
         let objects: Vec<Value> =
             serde_saphyr::from_multiple(&text).with_context(|| format!("the built-in {}", self.name))?;
@@ -53,7 +51,7 @@ impl Piece {
     }
 }
 
-/// A configuration that pins the images of every object, and looks at its registration.
+/// A configuration that pins the images of every object, and checks its registration.
 pub(super) fn minimal(certificates: Certificates) -> String {
     let certificates = match certificates {
         Certificates::Own => "  ownCertificates: {}\n",

@@ -1,4 +1,4 @@
-//! What is printed is what the files say, changed as chosen; and nothing in it can disarm a webhook.
+//! Tests of the printed manifests: they equal the files except for the choice, and no choice can disarm a webhook.
 
 use clap::Parser as _;
 
@@ -27,7 +27,7 @@ fn one<'a>(objects: &'a [Value], kind: &str) -> &'a Value {
 fn who_does_not_say_what_failure_does_is_told_what_each_means() {
     let error = printed(&[]).unwrap_err();
     assert!(error.contains("Pods cannot be created in labelled namespaces"), "{error}");
-    assert!(error.contains("let in unpinned and unverified"), "{error}");
+    assert!(error.contains("accepted unpinned and unverified"), "{error}");
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn with_own_certificates_nothing_is_mounted_and_rights_are_by_name() {
     }
 }
 
-/// The files say what is printed, where nothing was chosen otherwise.
+/// Without any choice, the printed manifests equal the files.
 #[test]
 fn the_files_and_what_is_printed_agree() {
     let objects = printed(&["--certificates", "secret", "--failure-policy", "ignore"]).unwrap();

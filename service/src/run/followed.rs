@@ -1,24 +1,24 @@
-//! Which files a configuration is made of, and whether one of them looks different from before.
+//! The files of a configuration, and whether one of them has changed.
 //!
-//! Only looks at what the system knows of files: their time, size and inode. A mounted `ConfigMap` or Secret is replaced by a
-//! link to a new folder, so its files get other inodes.
+//! Only the system's facts about files are compared: time, size and inode. A mounted `ConfigMap` or Secret is replaced
+//! by a link to a new folder, so its files get other inodes.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::config::Config;
 
-/// Files that are looked at, most; the rest is seen when the file itself is read again.
+/// Most files that are compared; changes of further ones are seen when the file itself is read again.
 const FILES_MAX: usize = 256;
 
-/// Files as they were at the last look.
+/// The state of the files at the last check.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Followed {
     files: Vec<PathBuf>,
     seen: Vec<Option<Look>>,
 }
 
-/// Facts of a file; two that are equal are taken for the same file with the same content.
+/// Facts of a file; if they are equal, file and content count as the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Look {
     inode: u64,
@@ -27,7 +27,7 @@ struct Look {
 }
 
 impl Followed {
-    /// The files of `config`, which is at `path`, as they look now.
+    /// The present state of the files of `config`, which is at `path`.
     pub fn of(path: &Path, config: &Config) -> Self {
         let mut files = vec![path.to_owned()];
         files.extend(config.files());
@@ -36,12 +36,12 @@ impl Followed {
         Self { files, seen }
     }
 
-    /// Whether both are about the same files.
+    /// Whether both have the same files.
     pub fn is_of_the_same_files(&self, other: &Self) -> bool {
         self.files == other.files
     }
 
-    /// Whether one looks different now.
+    /// Whether a file has changed.
     pub fn changed(&self) -> bool {
         self.files.iter().zip(&self.seen).any(|(file, seen)| look(file) != *seen)
     }

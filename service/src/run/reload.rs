@@ -1,8 +1,7 @@
-//! The configuration while the process runs: looked at again, and the parts of it that may change are swapped as a whole.
+//! The reload of the configuration while the process runs: the replaceable parts are swapped as a whole.
 //!
-//! `policy`, `validators`, `resolve`, `replicas.allow` and `replicas.rate` take effect at once: a review goes through the generation that
-//! it began with, to its end. What else changed is named and waits for a restart. A file that cannot be used changes nothing and is named
-//! once.
+//! Each role and section says which of its settings take effect at once; work under way uses the former ones to its end.
+//! Other changes are named and wait for a restart. An unusable file changes nothing and is named once.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,9 +18,10 @@ use tokio::sync::watch as channel;
 use super::followed::Followed;
 use crate::config;
 
-/// How often the file is read, whatever it looks like.
+/// How often the file is read, even if it looks unchanged.
 const RELOAD_INTERVAL: Duration = Duration::from_secs(10);
-/// How often the files of the configuration are looked at: a key that is no longer trusted is to be refused within a second.
+/// How often the files of the configuration are compared: a key that is no longer trusted must be refused within a
+/// second.
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// The metrics of the configuration.
@@ -34,23 +34,19 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// The first generation, just loaded.
+    /// Registers the metrics, with the first generation just loaded.
     pub fn register(registry: &mut MetricsRegistry) -> Self {
         let metrics = Self::default();
         let sub = registry.sub_registry_with_prefix("longhaul_config");
         let Self { generation, last_succeeded, last_success_s, needs_restart } = &metrics;
-        sub.register("generation", "Configurations that were taken, the first included", generation.clone());
-        sub.register(
-            "last_reload_successful",
-            "Whether the file, when it was last looked at, could be used",
-            last_succeeded.clone(),
-        );
+        sub.register("generation", "Configurations that came into effect, including the first", generation.clone());
+        sub.register("last_reload_successful", "1 if the file was valid at the last check", last_succeeded.clone());
         sub.register(
             "last_reload_success_timestamp_seconds",
-            "When a configuration was last taken, seconds since 1970",
+            "Time at which the last configuration came into effect, seconds since 1970",
             last_success_s.clone(),
         );
-        sub.register("restart_needed", "Whether the file holds changes that wait for a restart", needs_restart.clone());
+        sub.register("restart_needed", "1 if the file has changes that need a restart", needs_restart.clone());
         metrics.taken();
         metrics
     }
@@ -72,30 +68,25 @@ impl Probe for Trouble {
         "config"
     }
 
-    /// No more than a note: the old configuration works, and all replicas read the same file. To fail here would turn a typing mistake into
-    /// an outage of the whole webhook.
+    /// Only a note: the former configuration works, and all replicas read the same file. A failure here would turn a
+    /// typing mistake into an outage of the whole webhook.
     fn note(&self) -> Option<String> {
         self.0.lock().clone()
     }
 }
 
-/// Follows the file.
 pub struct Reloader {
-    /// The file.
     pub path: PathBuf,
-    /// The configuration that runs.
     pub running: Config,
-    /// The reloads of the roles.
     pub reloads: Vec<Reload>,
-    /// Where it is counted.
     pub metrics: Metrics,
-    /// Where a person reads of it.
+    /// The note on the health page.
     pub trouble: Arc<Trouble>,
 }
 
 impl Reloader {
-    /// Reads the file at each turn, soon when it or a file that it names looks different, and at once when `look` changes, until
-    /// dropped.
+    /// Reads the file at each turn, soon when it or a file that it names looks different, and at once when `look`
+    /// changes, until dropped.
     pub async fn follow(mut self, mut look: channel::Receiver<u64>) {
         let mut followed = Followed::of(&self.path, &self.running);
         loop {
@@ -106,7 +97,7 @@ impl Reloader {
                     Ok(()) = look.changed() => break,
                 }
             }
-            // Looked at before they are read: what changes meanwhile is another change.
+            // Compared before they are read, so that a change in between counts as another change.
             followed = Followed::of(&self.path, &self.running);
             self.turn();
             let now = Followed::of(&self.path, &self.running);
@@ -124,19 +115,19 @@ impl Reloader {
                 let sections = waiting.join(", ");
                 let note = || format!("changed in the file and waiting for a restart: {sections}");
                 if self.note((!waiting.is_empty()).then(note)) {
-                    tracing::warn!(name: service_core::logs::names::CONFIG_WAITS, sections, "the configuration has changes that need a restart");
+                    tracing::warn!(name: crate::events::CONFIG_WAITS, sections, "the configuration has changes that need a restart");
                 }
             }
             Err(error) => {
                 self.metrics.last_succeeded.set(0);
                 if self.note(Some(format!("the file is refused, the old configuration stays: {error:#}"))) {
-                    tracing::error!(name: service_core::logs::names::CONFIG_REFUSED, error = format!("{error:#}"), "configuration not replaced");
+                    tracing::error!(name: crate::events::CONFIG_REFUSED, error = format!("{error:#}"), "configuration not replaced");
                 }
             }
         }
     }
 
-    /// Takes what may change while running; answers the sections that need a restart.
+    /// Applies the changes that need no restart; returns the sections that need one.
     fn take(&mut self, fresh: &Config) -> anyhow::Result<Vec<&'static str>> {
         let mut new = Vec::new();
         for reload in &mut self.reloads {
@@ -146,16 +137,14 @@ impl Reloader {
         if !new.is_empty() {
             self.metrics.taken();
             let generation = self.metrics.generation.get();
-            let is_new = |name| new.contains(&name);
-            let [policy, validators, resolve, replicas] = ["policy", "validators", "resolve", "replicas"].map(is_new);
             tracing::info!(
-                name: service_core::logs::names::CONFIG_REPLACED, generation, sections = new.join(", "), policy, validators, resolve, replicas, "configuration replaced"
+                name: crate::events::CONFIG_REPLACED, generation, sections = new.join(", "), "configuration replaced"
             );
         }
         Ok(self.running.differences(fresh))
     }
 
-    /// Keeps `note`; answers whether it says something new.
+    /// Keeps `note`; returns whether it is new.
     fn note(&self, note: Option<String>) -> bool {
         let mut known = self.trouble.0.lock();
         let new = note.is_some() && *known != note;

@@ -1,4 +1,4 @@
-//! Admission from socket to registry and back.
+//! Tests of admission from socket to registry and back.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -22,7 +22,7 @@ pub async fn start(registry: &Registry, more: &str) -> Service {
          resolve: {{timeout: 2s, skipPrefixes: [\"skip.io/\"], registries: [{{host: \"{}\", plainHttp: true}}]}}\n{more}",
         registry.host()
     );
-    Service::start("manager", &config, Options::default()).await
+    Service::start("admission", &config, Options::default()).await
 }
 
 pub fn pod(images: &[&str]) -> Value {
@@ -63,7 +63,7 @@ pub fn patched(answer: &Value, object: &Value) -> Value {
     object
 }
 
-/// The image of the Pod `object` as it is stored, or the denial.
+/// The stored image of the Pod `object`, or the denial.
 pub fn verdict(answer: &Value, object: &Value) -> Result<String, String> {
     if answer["allowed"] == true {
         Ok(patched(answer, object)["spec"]["containers"][0]["image"].as_str().unwrap().to_owned())
@@ -82,7 +82,7 @@ async fn an_endpoint_stands_in_for_the_host_that_images_name() {
          resolve: {{registries: [{{host: \"registry.test:5000\", endpoint: \"{}\", plainHttp: true}}]}}\n",
         registry.host()
     );
-    let service = Service::start("manager", &config, Options::default()).await;
+    let service = Service::start("admission", &config, Options::default()).await;
     let object = pod(&["registry.test:5000/good:1"]);
     let answer = ask(&service.webhook(Protocol::Http1), &review("v1", &object)).await;
     let image = &patched(&answer, &object)["spec"]["containers"][0]["image"];
@@ -118,7 +118,7 @@ async fn tags_are_pinned_in_both_versions_and_protocols_and_a_second_round_chang
     service.app.stop().await;
 }
 
-/// A registry that speaks plain HTTP, and a configuration that does not say so: with an entry of its own, and without one.
+/// A registry with plain HTTP, and a configuration that does not state it: with an entry of its own, and without one.
 #[tokio::test]
 async fn a_registry_without_tls_is_named_with_the_key_to_set() {
     let registry = Registry::start().await;
@@ -134,7 +134,7 @@ async fn a_registry_without_tls_is_named_with_the_key_to_set() {
             "admission: {{listen: \"127.0.0.1:0\", certificate: tls.crt, key: tls.key}}\n\
              health: {{listen: \"127.0.0.1:0\"}}\nshutdown: {{drain: 50ms}}\nresolve: {{registries: [{entry}]}}\n"
         );
-        let service = Service::start("manager", &config, Options::default()).await;
+        let service = Service::start("admission", &config, Options::default()).await;
         let image = format!("{host}/good:1");
         let answer = ask(&service.webhook(Protocol::Http1), &review("v1", &pod(&[&image]))).await;
         let message = answer["status"]["message"].as_str().unwrap();
@@ -239,7 +239,7 @@ async fn exemptions_cost_nothing() {
         ("DELETE", None, Value::Null),
         ("UPDATE", Some("status"), object.clone()),
         ("UPDATE", Some("scale"), object.clone()),
-        // It has to be able to lose its finalizers.
+        // It must be able to lose its finalizers.
         ("UPDATE", None, deleting.clone()),
     ] {
         let mut review = review("v1", &object);
@@ -251,7 +251,7 @@ async fn exemptions_cost_nothing() {
     assert_eq!(registry.requests.load(Ordering::Relaxed), 0);
     let created_as_deleting = ask(&client, &review("v1", &deleting)).await;
     assert_eq!(created_as_deleting["allowed"], false, "a timestamp in a new object exempts nothing");
-    // Held by a finalizer it lives on, and its controller makes what its template says.
+    // A finalizer keeps it alive, and its controller makes children from its template.
     let mut changed = review("v1", &pod(&[&format!("{}/absent:2", registry.host())]));
     (changed["request"]["operation"], changed["request"]["oldObject"]) = ("UPDATE".into(), deleting);
     assert_eq!(ask(&client, &changed).await["allowed"], false, "a new image of what is being deleted is judged");
@@ -290,7 +290,7 @@ async fn too_many_reviews_are_shed_with_429() {
          resolve: {{registries: [{{host: \"{}\", plainHttp: true}}]}}\n",
         registry.host()
     );
-    let service = Service::start("manager", &config, Options::default()).await;
+    let service = Service::start("admission", &config, Options::default()).await;
     let client = Arc::new(service.webhook(Protocol::Http2));
     let slow = review("v1", &pod(&[&format!("{}/slow:1", registry.host())])).to_string();
     let mut callers = tokio::task::JoinSet::new();
@@ -321,7 +321,7 @@ async fn draining_answers_every_call_and_closes_by_the_answer() {
     let Service { app, folder: _folder, .. } = service;
     let started = Instant::now();
     let stop = tokio::spawn(app.stop());
-    // The connection from before is idle now; the next call on it is answered and ends it.
+    // The earlier connection is idle now; the next call on it is answered and ends it.
     let closing = async {
         loop {
             let answer = post(&client, "/mutate", good.clone()).await;
@@ -347,8 +347,8 @@ async fn a_restart_under_load_fails_no_call() {
         let (client, good) = (service.webhook(protocol), good.clone());
         callers.spawn(async move {
             let mut answered = 0;
-            // Each caller goes on until nobody listens any more. A connection that the kernel had not handed over yet when
-            // the listener closed is reset before a call was sent; every call that was sent must be answered.
+            // Each caller continues until the listener is gone. A connection that the kernel had not handed over at
+            // that moment is reset before a call was sent; every sent call must be answered.
             loop {
                 let request = Request::post("/mutate").header("content-type", "application/json");
                 let request = request.body(Bytes::from(good.clone())).unwrap();
@@ -359,7 +359,7 @@ async fn a_restart_under_load_fails_no_call() {
                 }
                 answered += 1;
                 if answered % 50 == 0 {
-                    // Idle for a moment, as real callers are: an idle connection must not be pulled away under a call.
+                    // Idle for a moment, as real callers are: an idle connection must not be closed under a call.
                     tokio::time::sleep(Duration::from_millis(20)).await;
                 }
             }

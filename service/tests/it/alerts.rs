@@ -1,4 +1,4 @@
-//! Who is told what became of a review: each once, of dry runs nobody, and what it costs when a receiver is gone.
+//! Tests of alerts: each review causes each alert once, dry runs cause none, and an absent receiver has a limited cost.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::admission::{pod, post, review};
 use crate::support::registry::Registry;
 use crate::support::{Server, Service, status, until};
 
-/// A receiver that answers with this status, and what it was told.
+/// A receiver that answers with this status, and the alerts it got.
 pub async fn receiver(code: u16) -> (Server, Arc<Mutex<Vec<Value>>>) {
     let told = Arc::new(Mutex::new(Vec::new()));
     let into = Arc::clone(&told);
@@ -32,10 +32,10 @@ pub async fn receiver(code: u16) -> (Server, Arc<Mutex<Vec<Value>>>) {
 async fn start(registry: &Registry, alerts: &str) -> Service {
     let config = format!(
         "admission: {{listen: \"127.0.0.1:0\", certificate: tls.crt, key: tls.key}}\nshutdown: {{drain: 50ms}}\n\
-         resolve: {{registries: [{{host: \"{}\", plainHttp: true}}]}}\nalerts: {{{alerts}}}\n",
+         resolve: {{registries: [{{host: \"{}\", plainHttp: true}}]}}\nalerting: {{{alerts}}}\n",
         registry.host()
     );
-    Service::start("manager", &config, Options::default()).await
+    Service::start("admission", &config, Options::default()).await
 }
 
 async fn ask(service: &Service, path: &str, review: Value) -> Value {
@@ -67,7 +67,7 @@ async fn each_decision_is_told_once_and_dry_runs_never() {
     assert_eq!(ask(&service, "/mutate", review("v1", &pod(&[&absent]))).await["allowed"], false);
     let both = || !admitted.lock().is_empty() && !refused.lock().is_empty();
     until("both are told", both).await;
-    // What was not told before these is not told any more: each receiver is told in order.
+    // Alerts not sent before these are never sent: each receiver gets them in order.
     assert_eq!(ask(&service, "/mutate", review("v1", &pod(&["127.0.0.1:1/last:1"]))).await["allowed"], false);
     until("the last one is told", || refused.lock().len() > 1).await;
     let (admitted, refused) = (admitted.lock().clone(), refused.lock().clone());

@@ -1,4 +1,4 @@
-//! The binaries as somebody would start them: exit codes, words, and the end by a signal.
+//! Tests of the installed binaries: exit codes, messages, and the end by a signal.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -11,7 +11,7 @@ const CLEAN: &str = env!("CARGO_BIN_EXE_longhaul-service");
 
 fn run(binary: &str, config: &Path, planted: Option<&str>) -> Output {
     let mut command = Command::new(binary);
-    command.args(["run", "--role", "watch", "--config"]).arg(config).env_remove("LONGHAUL_PLANTED_BUG");
+    command.args(["run", "--role", "packages", "--config"]).arg(config).env_remove("LONGHAUL_PLANTED_BUG");
     if let Some(planted) = planted {
         command.env("LONGHAUL_PLANTED_BUG", planted);
     }
@@ -63,7 +63,8 @@ fn a_configuration_can_be_checked_asked_and_shown() {
     }
 }
 
-/// Values become a configuration on stdout, what is left out becomes sentences on stderr; a namespace is part of the question.
+/// Values become a configuration on stdout, untranslated parts become sentences on stderr; a namespace is part of the
+/// question.
 #[test]
 fn connaisseurs_values_become_a_configuration_that_explains_images() {
     let folder = tempfile::tempdir().unwrap();
@@ -91,14 +92,14 @@ fn connaisseurs_values_become_a_configuration_that_explains_images() {
         let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
         assert!(said.contains(&format!("outcome:  {outcome}\n")), "{image}: {said}");
     }
-    // A key that cannot be used is found before anything runs.
+    // An unusable key is found before anything runs.
     std::fs::write(&to, "validators: [{name: a, type: cosign, trustRoots: [{name: default, keyFile: absent.pub}]}]")
         .unwrap();
     let output = Command::new(CLEAN).args(["config", "check", "--config"]).arg(&to).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     let what = if cfg!(feature = "verify") { "absent.pub" } else { "not built in" };
     assert!(output.status.code() == Some(64) && said.contains(what), "{said}");
-    // `verify` takes either of the two beside the image, and gets as far as the same file.
+    // `verify` accepts either of the two with the image, and gets as far as the same file.
     let verify = |arguments: &[&std::ffi::OsStr]| {
         let output = Command::new(CLEAN).args(["verify", "nginx"]).args(arguments).output().unwrap();
         (output.status.code(), String::from_utf8(output.stderr).unwrap())
@@ -122,7 +123,7 @@ async fn a_signal_ends_it_with_0() {
     let config = folder.path().join("service.yaml");
     std::fs::write(&config, "kubernetes: {kubeconfig: kube.yaml}\nlog: {format: json}\n").unwrap();
     let child = Command::new(CLEAN)
-        .args(["run", "--role", "watch", "--config"])
+        .args(["run", "--role", "packages", "--config"])
         .arg(&config)
         .env_remove("LONGHAUL_PLANTED_BUG")
         .env("LONGHAUL_WITNESS_URL", api.witness_url())
@@ -136,17 +137,4 @@ async fn a_signal_ends_it_with_0() {
     let output = tokio::task::spawn_blocking(|| child.wait_with_output()).await.unwrap().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(begun.elapsed() < PATIENCE.min(Duration::from_secs(5)), "without a webhook there is nothing to drain");
-}
-
-#[cfg(feature = "planted-bugs")]
-#[test]
-fn an_unknown_bug_is_refused_with_64() {
-    let folder = tempfile::tempdir().unwrap();
-    let config = folder.path().join("service.yaml");
-    std::fs::write(&config, "").unwrap();
-    let output = run(env!("CARGO_BIN_EXE_longhaul-service-planted"), &config, Some("typo"));
-    assert_eq!(output.status.code(), Some(64));
-    assert!(String::from_utf8(output.stderr).unwrap().contains("wrong-allow, ignore-410"));
-    let output = run(CLEAN, &config, Some("missed-delete"));
-    assert_eq!(output.status.code(), Some(64), "the clean binary refuses in this build as well");
 }

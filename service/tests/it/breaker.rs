@@ -1,4 +1,4 @@
-//! A sick registry: it is left alone for a while, and what is known of it is served.
+//! Tests of a failing registry: it is not asked for a while, and cached results are used.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ async fn service(host: &str) -> Service {
         "admission: {{listen: \"127.0.0.1:0\", certificate: tls.crt, key: tls.key}}\nshutdown: {{drain: 50ms}}\n\
          health: {{listen: \"127.0.0.1:0\"}}\nresolve: {{registries: [{{host: \"{host}\", plainHttp: true}}]}}\n"
     );
-    Service::start("manager", &config, Options::default()).await
+    Service::start("admission", &config, Options::default()).await
 }
 
 /// A 200 with the digest of an index.
@@ -52,7 +52,7 @@ async fn a_registry_that_keeps_failing_is_not_asked_until_a_probe_succeeds() {
     assert!(shows(&gauge(0)).await);
 
     sick.store(true, Ordering::Relaxed);
-    // Each of them is asked three times.
+    // Each of them is requested three times.
     let answer = about(&["a:1", "b:1", "c:1", "d:1"]).await;
     assert_eq!(answer["allowed"], false, "{answer}");
     assert!(shows(&gauge(1)).await);
@@ -75,7 +75,7 @@ async fn a_registry_that_keeps_failing_is_not_asked_until_a_probe_succeeds() {
     service.app.stop().await;
 }
 
-/// Whoever can push images that the registry fails at makes no outage: the registry itself is asked, and is well.
+/// An author of images that the registry fails at causes no outage: the registry itself is asked, and is well.
 #[tokio::test]
 async fn images_that_fail_are_no_outage_for_others() {
     let registry = Raw::start(|head| {
@@ -94,7 +94,7 @@ async fn images_that_fail_are_no_outage_for_others() {
         ask(&client, &review("v1", &pod(&images.iter().map(String::as_str).collect::<Vec<_>>()))).await
     };
     for round in 0..3 {
-        // Twelve images in twelve repositories, each asked three times.
+        // Twelve images in twelve repositories, each requested three times.
         let evil: Vec<String> = (0..12).map(|number| format!("evil{round}{number}:1")).collect();
         assert_eq!(about(&evil).await["allowed"], false);
         let good = about(&[format!("good{round}:1")]).await;

@@ -1,4 +1,5 @@
-//! Certificates that two replicas make themselves: from an empty Secret, through rotations of certificate and authority, under load.
+//! Tests of certificates that two replicas make themselves: from an empty Secret, through rotations of certificate and
+//! authority, under load.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,7 +18,7 @@ use crate::support::{Service, deadline, kubeconfig, until};
 const SECRET: &str = "/api/v1/namespaces/ours/secrets/longhaul-webhook-certificates";
 const WEBHOOK: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/longhaul-webhook";
 
-/// An API server with what the manifests make: an empty Secret, and a webhook configuration without a bundle.
+/// An API server with the objects of the manifests: an empty Secret, and a webhook configuration without a bundle.
 async fn applied() -> Api {
     let api = Api::start(false).await;
     let service = json!({"namespace": "ours", "name": "longhaul-webhook", "path": "/mutate"});
@@ -39,14 +40,14 @@ async fn replica(api: &Api, section: &str) -> Service {
          health: {{listen: \"127.0.0.1:0\"}}\nkubernetes: {{kubeconfig: \"{}\"}}\nshutdown: {{drain: 50ms}}\n",
         path.display()
     );
-    Service::start("manager", &config, Options::default()).await
+    Service::start("admission", &config, Options::default()).await
 }
 
 fn decoded(value: &Value) -> Option<Vec<u8>> {
     base64::engine::general_purpose::STANDARD.decode(value.as_str()?).ok()
 }
 
-/// Whom the API server trusts now.
+/// The authorities that the API server trusts now.
 fn bundle(api: &Api) -> Option<Vec<u8>> {
     decoded(&api.world.lock().core[WEBHOOK]["webhooks"][0]["clientConfig"]["caBundle"])
 }
@@ -55,10 +56,10 @@ fn held(api: &Api, key: &str) -> Option<Vec<u8>> {
     decoded(&api.world.lock().core[SECRET]["data"][key])
 }
 
-/// One review over a new connection, as an API server calls that trusts `bundle`.
+/// One review over a new connection, from an API server that trusts `bundle`.
 async fn call(service: &Service, bundle: &[u8]) -> Result<(), String> {
     let tls = client_config(Trust::Pem(bundle), None).map_err(|error| error.to_string())?;
-    let port = service.app.address("manager").unwrap().port();
+    let port = service.app.address("admission").unwrap().port();
     let name = Some("longhaul-webhook.ours.svc".to_owned());
     let origin = Origin { host: "127.0.0.1".into(), port, tls: Some(Arc::new(tls)), server_name: name };
     let client = Client::new(origin, Protocol::Http1, Limits { open_max: 1, idle_max: 0 });
@@ -91,10 +92,10 @@ async fn certificate_and_authority_are_replaced_under_load_without_a_failed_call
     }
     until("the configuration trusts somebody", || bundle(&api).is_some()).await;
     let first = held(&api, "authority.crt").unwrap();
-    // An open connection is kept through everything.
+    // An open connection is kept all the time.
     let kept = bundle(&api).unwrap();
     let (begun, mut calls, mut failed, mut leaves) = (Instant::now(), 0, Vec::new(), std::collections::BTreeSet::new());
-    // What this API server has read of the configuration: half a second late.
+    // The configuration as this API server has read it: half a second late.
     let mut seen = (Instant::now(), kept);
     let over = |api: &Api| {
         held(api, "authority.crt").is_some_and(|now| now != first)
@@ -161,7 +162,7 @@ async fn a_replica_without_a_certificate_is_not_ready_and_says_why() {
     ready(&service).await;
     until("the configuration trusts somebody", || bundle(&api).is_some()).await;
     call(&service, &bundle(&api).unwrap()).await.unwrap();
-    // Applied anew without a bundle, it is armed again; and one that is missing is named.
+    // If it is applied again without a bundle, the bundle is restored; and a missing configuration is named.
     api.world.lock().core.get_mut(WEBHOOK).unwrap()["webhooks"][0]["clientConfig"]["caBundle"] = Value::Null;
     until("the configuration trusts somebody again", || bundle(&api).is_some()).await;
     api.world.lock().core.remove(WEBHOOK);

@@ -1,4 +1,4 @@
-//! The edge under bad neighbours: slow bodies, idle connections, stalled handshakes.
+//! Tests of the edge with misbehaving clients: slow bodies, idle connections, stalled handshakes.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -26,13 +26,13 @@ async fn start(more: &str) -> Service {
         "admission: {{listen: \"127.0.0.1:0\", certificate: tls.crt, key: tls.key{more}}}\n\
          health: {{listen: \"127.0.0.1:0\"}}\nshutdown: {{drain: 50ms}}\n"
     );
-    Service::start("manager", &config, Options::default()).await
+    Service::start("admission", &config, Options::default()).await
 }
 
 async fn connect(service: &Service, from: Ipv4Addr) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind(SocketAddr::from((from, 0))).unwrap();
-    let port = service.app.address("manager").unwrap().port();
+    let port = service.app.address("admission").unwrap().port();
     socket.connect(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await.unwrap()
 }
 
@@ -60,7 +60,7 @@ fn head(length: &str) -> String {
     )
 }
 
-/// Waits until so many reviews are in work.
+/// Waits until this many reviews are in work.
 async fn in_flight(service: &Service, count: usize) {
     let line = format!("longhaul_admission_in_flight {count}\n");
     let waiting = async {
@@ -82,7 +82,7 @@ async fn call(stream: &mut TlsStream<TcpStream>) -> std::io::Result<String> {
     Ok(String::from_utf8_lossy(&answer[..read]).lines().next().unwrap_or_default().to_owned())
 }
 
-/// What is announced costs nothing: only what has arrived is held.
+/// Announced bytes cost nothing: only received ones are held.
 #[tokio::test]
 async fn slow_bodies_shut_nobody_out() {
     let service = start("").await;
@@ -103,7 +103,7 @@ async fn slow_bodies_shut_nobody_out() {
     service.app.stop().await;
 }
 
-/// A body that is refused for its size is read on for a moment, so that its answer arrives; nobody else waits for that.
+/// A refused large body is read on for a moment, so that its answer arrives; no other caller waits for that.
 #[tokio::test]
 async fn a_refused_body_takes_nobodys_place() {
     let service = start(", maxInFlight: 1").await;
@@ -119,7 +119,7 @@ async fn a_refused_body_takes_nobodys_place() {
     service.app.stop().await;
 }
 
-/// One peer has its share of the reviews in work and no more; a call that is shed costs the connection nothing.
+/// One peer gets its share of the reviews in work and no more; a shed call costs the connection nothing.
 #[tokio::test]
 async fn one_peer_cannot_take_every_place() {
     let service = start(", maxInFlight: 8, maxInFlightPerPeer: 2").await;
@@ -142,7 +142,7 @@ async fn one_peer_cannot_take_every_place() {
     service.app.stop().await;
 }
 
-/// Whoever has been idle for longest makes room; who works or is honest is not concerned.
+/// The longest idle connection makes room; busy and honest ones are not affected.
 #[tokio::test]
 async fn idle_connections_do_not_hold_the_listener() {
     let service = start(", maxConnections: 8").await;
@@ -190,7 +190,7 @@ impl Clients {
     }
 }
 
-/// A connection with a certificate, and whether a call on it succeeds: over TLS 1.3 a client learns of a refusal late.
+/// A connection with a certificate, if a call on it succeeds: over TLS 1.3 a client learns of a refusal late.
 async fn call_as(service: &Service, identity: Option<Identity>) -> Option<TlsStream<TcpStream>> {
     let mut tls = client_config(Trust::Pem(service.authority()), identity).unwrap();
     tls.alpn_protocols = vec![b"http/1.1".to_vec()];
@@ -200,7 +200,7 @@ async fn call_as(service: &Service, identity: Option<Identity>) -> Option<TlsStr
     call(&mut stream).await.ok().filter(|line| line == "HTTP/1.1 200 OK").map(|_| stream)
 }
 
-/// With `clientCA` nobody calls without a certificate of it; a new authority is followed, and open connections stay.
+/// With `clientCA` a caller needs a certificate of it; a new authority is followed, and open connections stay.
 #[tokio::test]
 async fn callers_prove_who_they_are_when_they_are_asked_to() {
     let folder = tempfile::tempdir().unwrap();
@@ -226,16 +226,16 @@ async fn callers_prove_who_they_are_when_they_are_asked_to() {
     service.app.stop().await;
 }
 
-/// While draining, a client that comes over HTTP/2 brings its call before it is told to go elsewhere.
+/// While draining, an HTTP/2 client sends its call before it gets a GOAWAY.
 #[tokio::test]
 async fn a_connection_made_while_draining_brings_its_call() {
     let config = "admission: {listen: \"127.0.0.1:0\", certificate: tls.crt, key: tls.key}\n\
                   health: {listen: \"127.0.0.1:0\"}\nshutdown: {drain: 10s}\n";
-    let service = Service::start("manager", config, Options::default()).await;
+    let service = Service::start("admission", config, Options::default()).await;
     let mut tls = client_config(Trust::Pem(service.authority()), None).unwrap();
     tls.alpn_protocols = vec![b"h2".to_vec()];
-    let port = service.app.address("manager").unwrap().port();
-    // A connection without a call yet keeps the listener open, as the next one on its way does.
+    let port = service.app.address("admission").unwrap().port();
+    // A connection without a call keeps the listener open, as the next one on its way does.
     let open = connect_tls(&service, HONEST).await.unwrap();
     let Service { app, folder: _folder, .. } = service;
     let mut stop = Box::pin(app.stop());

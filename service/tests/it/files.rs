@@ -1,4 +1,4 @@
-//! Manifests on disk: pinned in place, as a KRM function, and the digest lock, which the webhook honours as well.
+//! Tests of manifests on disk: pinned in place, as a KRM function, and the digest lock, which the webhook uses as well.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::admission::{ask, pod, review};
 use crate::support::Service;
 use crate::support::registry::{Registry, digest};
 
-/// A Deployment with comments, quotes and two images, and an object that nobody knows.
+/// A Deployment with comments, quotes and two images, and an object of an unknown kind.
 const MANIFEST: &str = "\
 # Why it is here.
 apiVersion: apps/v1
@@ -74,7 +74,7 @@ async fn manifests_are_pinned_in_place_and_nothing_else_of_them_changes() {
     assert_eq!((code, read()), (Some(0), pinned.replace("good:2", &format!("good:2@{}", digest()))));
 }
 
-/// A link stays one, and nothing is written where it leads to, also not with the temporary file beside it.
+/// A link stays a link, and nothing is written to its target, also not by the temporary file next to it.
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_symbolic_link_is_refused_and_what_it_leads_to_stays() {
@@ -90,7 +90,7 @@ async fn a_symbolic_link_is_refused_and_what_it_leads_to_stays() {
     let read = |file: &Path| std::fs::read_to_string(file).unwrap();
     for arguments in [["pin", "--config=config.yaml", "apps/link.yaml"], ["pin", "--config=config.yaml", "apps"]] {
         let (code, _, said) = run(path, &arguments, "");
-        assert!(code != Some(0) && said.contains("apps/link.yaml is a symbolic link: name what it leads to"), "{said}");
+        assert!(code != Some(0) && said.contains("apps/link.yaml is a symbolic link: name its target"), "{said}");
         assert!(path.join("apps/link.yaml").is_symlink());
         assert_eq!(
             (read(&target), read(&path.join("apps/a.yaml"))),
@@ -98,10 +98,10 @@ async fn a_symbolic_link_is_refused_and_what_it_leads_to_stays() {
             "nothing by half"
         );
     }
-    // One that leads to a file beside it is looked at with that.
+    // A link to a file next to it is covered by that file.
     std::fs::remove_file(path.join("apps/link.yaml")).unwrap();
     symlink("a.yaml", path.join("apps/link.yaml")).unwrap();
-    // And the file that is written beside another one is nobody's link.
+    // The temporary file next to another one must not follow a foreign link.
     symlink(&target, path.join("apps/a.yaml.new")).unwrap();
     let (code, said, wrong) = run(path, &["pin", "--config=config.yaml", "apps"], "");
     assert_eq!(code, Some(0), "{said}{wrong}");
@@ -144,7 +144,7 @@ async fn what_is_locked_gets_its_digest_whatever_the_tag_says_now() {
     assert_eq!(std::fs::read_to_string(path.join("web.yaml")).unwrap(), before, "manifests keep their tags");
     assert_eq!(lock(&["--lock", "--check"]).0, Some(0));
     let text = std::fs::read_to_string(path.join("images.lock")).unwrap();
-    // As if the tag had been another image then.
+    // As if the tag had referred to another image then.
     let then = format!("sha256:{}", "1".repeat(64));
     std::fs::write(path.join("images.lock"), text.replace(&digest(), &then)).unwrap();
     let (code, out, _) = lock(&["--lock", "--check"]);
@@ -185,7 +185,7 @@ async fn the_webhook_honours_the_lock() {
         )
     };
     let pinned = async |config: &str| {
-        let service = Service::start("manager", config, Options::default()).await;
+        let service = Service::start("admission", config, Options::default()).await;
         let answer = ask(&service.webhook(Protocol::Http1), &review("v1", &pod(&[&image]))).await;
         let patch = base64::engine::general_purpose::STANDARD.decode(answer["patch"].as_str().unwrap()).unwrap();
         String::from_utf8(patch).unwrap()

@@ -1,14 +1,15 @@
-//! The KRM function in the hands of those who run functions: kpt and kustomize; and beside that of k8s-digester.
+//! Tests of the KRM function under kpt and kustomize, and a comparison with k8s-digester.
 //!
-//! kustomize comes from the Go proxy (`go install sigs.k8s.io/kustomize/kustomize/v5`), kpt with Google Cloud's SDK, k8s-digester is built from
-//! its repository (`go build -o digester .`); each is looked for in `$PATH`, and its test skipped where it is not.
+//! kustomize comes from the Go proxy (`go install sigs.k8s.io/kustomize/kustomize/v5`), kpt with Google Cloud's SDK,
+//! k8s-digester is built from its repository (`go build -o digester .`). Each is looked for in `$PATH`, and its test is
+//! skipped if it is missing.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::support::registry::{Registry, digest};
 
-/// What people have: a workload, a Service of Knative, a source of its events, and a kind of their own.
+/// Typical objects: a workload, a Service of Knative, a source of its events, and a custom kind.
 const MANIFESTS: [(&str, &str); 4] = [
     (
         "web.yaml",
@@ -32,7 +33,7 @@ const MANIFESTS: [(&str, &str); 4] = [
 ];
 const PATHS: &str = "spec.workers[*].img";
 
-/// Whether a program can be started; else says that it cannot.
+/// Whether a program can be started; prints a message if not.
 fn has(program: &str) -> bool {
     let found = Command::new(program).arg("version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
     if !found {
@@ -41,7 +42,7 @@ fn has(program: &str) -> bool {
     found
 }
 
-/// A folder with the manifests, a configuration beside it, and what the manifests must be.
+/// A folder with the manifests, a configuration next to it, and the expected manifests.
 fn package(registry: &Registry) -> (tempfile::TempDir, Vec<(&'static str, String)>) {
     let folder = tempfile::tempdir().unwrap();
     let config = format!("resolve: {{registries: [{{host: \"{}\", plainHttp: true}}]}}\n", registry.host());
@@ -62,7 +63,7 @@ fn pinned(text: &str) -> String {
     (1..4).fold(text.to_owned(), with)
 }
 
-/// A script that runs the function with the configuration: what runs functions gives them no arguments, or splits them.
+/// A script that runs the function with the configuration: the hosts of functions pass no arguments, or split them.
 fn function(folder: &Path) -> String {
     let path = folder.join("function");
     let program = env!("CARGO_BIN_EXE_longhaul-service");
@@ -114,7 +115,7 @@ async fn kustomize_runs_it_as_a_transformer() {
     let output = command.current_dir(folder.path()).output().unwrap();
     let (built, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{said}");
-    // It writes YAML in a form of its own, so what is compared are the images.
+    // It writes YAML in a form of its own, so only the images are compared.
     let images = |text: &str| {
         let found = text.split_whitespace().filter(|word| word.contains("/good:")).map(str::to_owned);
         found.collect::<std::collections::BTreeSet<_>>()
@@ -123,7 +124,7 @@ async fn kustomize_runs_it_as_a_transformer() {
     assert_eq!(images(&built), right, "{built}");
 }
 
-/// Where both resolve an image, both find the same digest; docs/measured/krm.md lists other differences.
+/// If both resolve an image, both find the same digest; docs/measured/krm.md lists the other differences.
 #[tokio::test(flavor = "multi_thread")]
 async fn k8s_digester_finds_the_same_digests() {
     if !has("digester") {
@@ -131,7 +132,7 @@ async fn k8s_digester_finds_the_same_digests() {
     }
     let registry = Registry::start().await;
     let (folder, _) = package(&registry);
-    // What it looks at: pod specs and templates of workloads. It writes another form of YAML.
+    // The objects that it supports: pod specs and templates of workloads. It writes another form of YAML.
     let item = |kind: &str, api: &str, spec: &str| {
         format!("- apiVersion: {api}\n  kind: {kind}\n  metadata:\n    name: x\n  spec:\n{spec}")
     };

@@ -1,6 +1,6 @@
-//! What real cosign signed, through the whole of the service: registry, search, configuration, verdict.
+//! Tests of real cosign's signatures through the whole service: registry, search, configuration, verdict.
 //!
-//! The fixtures and what cosign said about each are those of `service-verify`, whose own tests judge the evidence alone.
+//! The fixtures and cosign's answers to them are those of `service-verify`, whose own tests judge the evidence alone.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -12,11 +12,11 @@ use service_admission::once::verify;
 use crate::support::deadline;
 use crate::support::signed::Signed;
 
-/// Cases that the table must have.
+/// Least number of cases in the table.
 const CASES_MIN: usize = 60;
 
 fn fixtures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("verify/fixtures")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("roles/verify/fixtures")
 }
 
 fn read(path: &str) -> Value {
@@ -24,7 +24,7 @@ fn read(path: &str) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-/// What cosign was asked: a validator, and what a rule demands of it.
+/// The question to cosign: a validator, and the demands of a rule.
 fn asked(case: &Value) -> (Value, Value) {
     let text = |key: &str| case[key].as_str();
     let mut root = Map::from_iter([("name".to_owned(), json!("root"))]);
@@ -59,7 +59,7 @@ fn asked(case: &Value) -> (Value, Value) {
     (json!({"name": "default", "type": "cosign", "trustRoots": [root], "trustedRootFile": trusted}), with)
 }
 
-/// The same as a configuration.
+/// The same question as a configuration.
 fn config(case: &Value, host: &str) -> Config {
     let (validator, with) = asked(case);
     let text = json!({
@@ -71,7 +71,7 @@ fn config(case: &Value, host: &str) -> Config {
     Config::parse(&text.to_string(), &path).unwrap_or_else(|error| panic!("{}: {error}", case["name"]))
 }
 
-/// The service answers as cosign does, whatever the registry can do; where it does not, the table says why.
+/// The service answers as cosign does, whatever the registry supports; the table explains each difference.
 #[tokio::test]
 async fn cosign_and_the_service_agree_on_every_case() {
     let table = read("cases.json");

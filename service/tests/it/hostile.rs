@@ -1,4 +1,4 @@
-//! What a registry may do to us: nothing. Each test is a registry that tries something.
+//! Tests of hostile registries: none of them has any effect. Each test is a registry with another attack.
 
 use service::run::Options;
 use service_core::wire::Protocol;
@@ -21,16 +21,16 @@ fn is_head(head: &str) -> bool {
     head.starts_with("HEAD ")
 }
 
-/// A service that knows `host` as plain HTTP, with `more` keys in its entry.
+/// A service that uses plain HTTP for `host`, with `more` keys in its entry.
 async fn start(host: &str, more: &str) -> Service {
     let config = format!(
         "admission: {{listen: \"127.0.0.1:0\", certificate: tls.crt, key: tls.key}}\nshutdown: {{drain: 50ms}}\n\
          resolve: {{timeout: 2s, registries: [{{host: \"{host}\", plainHttp: true{more}}}]}}\n"
     );
-    Service::start("manager", &config, Options::default()).await
+    Service::start("admission", &config, Options::default()).await
 }
 
-/// The denial of a pod with the image `NAME` of `registry`, or the image as it is stored.
+/// The denial of a pod with the image `NAME` of `registry`, or the stored image.
 async fn verdict(service: &Service, registry: &Raw, name: &str) -> Result<String, String> {
     let object = pod(&[&format!("{}/{name}", registry.host())]);
     let answer = ask(&service.webhook(Protocol::Http1), &review("v1", &object)).await;
@@ -88,7 +88,7 @@ async fn a_realm_that_the_configuration_names_is_asked_with_the_credentials() {
     assert!(image.ends_with(&digest()), "{image}");
     let heads = realm.heads();
     assert_eq!(heads.len(), 1);
-    // Whatever the registry would have us ask for: our password is for reading this repository.
+    // Whatever scope the registry asks for, our password is used only to read this repository.
     assert!(heads[0].starts_with("GET /token?a=b&service=s&scope=repository%3Aapp%3Apull "), "{heads:?}");
     assert!(heads[0].contains("authorization: Basic dTpwYXNz\r\n"), "{heads:?}");
     service.app.stop().await;
@@ -166,7 +166,7 @@ async fn of_two_digests_none_is_believed() {
         }
         service.app.stop().await;
     }
-    // One that is none is not used; the bytes decide.
+    // An invalid one is not used; the bytes decide.
     let odd = format!("{INDEX}docker-content-digest: sha256:abc\r\n");
     let registry = Raw::start(move |head| http("200 OK", &odd, if is_head(head) { "" } else { MANIFEST })).await;
     let service = start(&registry.host(), "").await;
@@ -197,7 +197,7 @@ async fn bodies_that_lie_about_their_length_are_unavailable_and_forgotten() {
         let registry = Raw::start(behaviour).await;
         let service = start(&registry.host(), "").await;
         let denial = verdict(&service, &registry, "app:1").await.expect_err(name);
-        // More than any manifest is a limit of ours, and definite.
+        // Exceeding the size of any manifest is a limit of ours, and definite.
         let class = if endless { "too-much-evidence: " } else { "unavailable: " };
         assert!(denial.contains(class), "{name}: {denial}");
         let before = registry.heads().len();

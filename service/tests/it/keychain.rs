@@ -1,4 +1,4 @@
-//! Credentials: which ones a registry is shown, in which order, and to whom its answers are told.
+//! Tests of credentials: those that a registry gets, their order, and the sharing of its answers.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ fn basic(user: &str, password: &str) -> String {
     format!("authorization: Basic {}\r\n", BASE64.encode(format!("{user}:{password}")))
 }
 
-/// A registry that answers to one login only, which may change.
+/// A registry that accepts only one login, which may change.
 async fn private(login: &Arc<Mutex<String>>) -> Raw {
     let login = Arc::clone(login);
     Raw::start(move |head| {
@@ -54,7 +54,7 @@ fn older_secret(host: &str, user: &str, password: &str) -> Value {
     json!({"type": "kubernetes.io/dockercfg", "data": {".dockercfg": BASE64.encode(config)}})
 }
 
-/// A service that knows `registry` as plain HTTP and reads pull secrets from `api`.
+/// A service that uses plain HTTP for `registry` and reads pull secrets from `api`.
 async fn start(registry: &Raw, api: &Api, more: &str) -> (Service, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let kube = folder.path().join("kube.yaml");
@@ -66,10 +66,10 @@ async fn start(registry: &Raw, api: &Api, more: &str) -> (Service, tempfile::Tem
         kube.display(),
         registry.host()
     );
-    (Service::start("manager", &config, Options::default()).await, folder)
+    (Service::start("admission", &config, Options::default()).await, folder)
 }
 
-/// The image as it is stored, or the denial, for a pod in `namespace` with these pull secrets.
+/// The stored image, or the denial, for a pod in `namespace` with these pull secrets.
 async fn verdict(client: &Client, namespace: &str, image: &str, secrets: &[&str]) -> Result<String, String> {
     let mut object = pod(&[image]);
     let names: Vec<_> = secrets.iter().map(|name| json!({ "name": name })).collect();
@@ -179,7 +179,7 @@ async fn a_docker_configuration_is_used_and_followed_and_an_identity_token_is_tr
     let registry = Raw::start(|head| {
         let host = head.split("host: ").nth(1).unwrap().lines().next().unwrap();
         if head.starts_with("POST /token ") {
-            // The body comes after the head, so only its type can be seen here.
+            // The body follows the head, so only its type is visible here.
             assert!(head.contains("application/x-www-form-urlencoded"), "{head}");
             return http("200 OK", "", r#"{"access_token": "t0k3n"}"#);
         }
@@ -210,7 +210,7 @@ async fn a_docker_configuration_is_used_and_followed_and_an_identity_token_is_tr
         "admission: {{listen: \"127.0.0.1:0\", certificate: tls.crt, key: tls.key}}\nshutdown: {{drain: 50ms}}\n\
          resolve: {{timeout: 2s, registries: [{{host: \"{host}\", plainHttp: true}}], keychain: {{dockerConfig: {path:?}}}}}\n",
     );
-    let service = Service::start("manager", &config, Options::default()).await;
+    let service = Service::start("admission", &config, Options::default()).await;
     let client = service.webhook(Protocol::Http1);
     assert!(verdict(&client, "n", &format!("{host}/traded/x:1"), &[]).await.is_ok());
     let image = format!("{host}/app:1");
@@ -222,7 +222,7 @@ async fn a_docker_configuration_is_used_and_followed_and_an_identity_token_is_tr
     service.app.stop().await;
 }
 
-/// An image keeps its name wherever its digest comes from, and a mirror is not told what the registry itself is told.
+/// An image keeps its name whatever the source of its digest, and a mirror does not get the registry's credentials.
 #[tokio::test]
 async fn mirrors_are_asked_first_and_what_is_wrong_with_them_leads_to_the_registry() {
     let upstream = Raw::start(|_| found()).await;
@@ -241,7 +241,7 @@ async fn mirrors_are_asked_first_and_what_is_wrong_with_them_leads_to_the_regist
         "admission: {{listen: \"127.0.0.1:0\", certificate: tls.crt, key: tls.key}}\nshutdown: {{drain: 50ms}}\n\
          resolve: {{timeout: 4s, registries: [{entry}]}}\n",
     );
-    let service = Service::start("manager", &config, Options::default()).await;
+    let service = Service::start("admission", &config, Options::default()).await;
     let client = service.webhook(Protocol::Http1);
     for (name, at_upstream, at_mirror, at_other) in
         [("good", 0, 1, 0), ("absent", 1, 1, 0), ("private", 1, 1, 0), ("hang", 1, 1, 0), ("moved/app", 0, 1, 1)]

@@ -1,4 +1,4 @@
-//! Two replicas and one lease: one reconciles, both watch, and a loss is made up for.
+//! Tests of two replicas and one lease: one reconciles, both watch, and the second takes over.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use crate::support::{Service, until};
 
 /// A replica whose lease lasts 3 s.
 async fn replica(api: &Api) -> Service {
-    let lease = "reconcile: {lease: {namespace: ours, duration: 3s, renew: 2s, retry: 100ms}}";
+    let lease = "packages: {lease: {namespace: ours, duration: 3s, renew: 2s, retry: 100ms}}";
     Service::watching(api.address(), "", lease, Options::default()).await
 }
 
@@ -88,7 +88,7 @@ async fn a_leader_that_is_killed_is_replaced_after_its_lease_and_one_that_stops_
     until("the third waits for the lease", || api.world.lock().count("GET /apis/coordination") >= 5).await;
     let leads_until_now = holder(&api);
     other.app.stop().await;
-    // Given back by name when it is gone, not left to run out: so nobody waits, however busy the machine is.
+    // The lease is given back by name, not left to expire: so no replica waits, however busy the machine is.
     assert_ne!(holder(&api), leads_until_now, "the one that stopped still holds the lease");
     wait_to_lead(&third).await;
     third.app.stop().await;

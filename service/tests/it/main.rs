@@ -1,9 +1,9 @@
-//! The service in one process over real sockets: a small registry and a small API server, both in this folder.
+//! Tests of the service in one process over real sockets: a small registry and a small API server, both in this folder.
 
 #![expect(clippy::unwrap_used, reason = "the helpers of tests fail as the tests do")]
 
 mod admission;
-#[cfg(feature = "alerts")]
+#[cfg(feature = "alerting")]
 mod alerts;
 mod binary;
 mod breaker;
@@ -32,7 +32,7 @@ mod review;
 #[cfg(all(feature = "verify", feature = "shared-cache"))]
 mod shared_cache;
 mod support;
-#[cfg(all(feature = "verify", feature = "validator", feature = "alerts"))]
+#[cfg(all(feature = "verify", feature = "validator", feature = "alerting"))]
 mod topology;
 #[cfg(feature = "verify")]
 mod verify;

@@ -1,12 +1,12 @@
-//! What anybody may make the service hold: three attacks on the shipped binary within the shipped limit of 64 MiB, and other reviews
-//! answered meanwhile.
+//! Tests of the memory that outsiders can make the service hold: three attacks on the shipped binary within the shipped
+//! limit of 64 MiB, with other reviews answered meanwhile.
 //!
-//! Where this process may make control groups the limit is a real one, and the kernel kills what passes it. Everywhere the peak of the
-//! resident memory is looked at.
+//! If this process may make control groups, the limit is a real one, and the kernel kills a process that exceeds it. In
+//! any case the peak of the resident memory is checked.
 
 mod attacks;
 mod process;
-#[cfg(all(feature = "alerts", feature = "watcher"))]
+#[cfg(all(feature = "alerting", feature = "watcher"))]
 mod roles;
 
 use std::time::Duration;
@@ -21,9 +21,9 @@ use crate::admission::{pod, review};
 use crate::support::registry::Registry;
 use crate::support::signed::{Key, Signed};
 
-/// What `kind/manifests/deployment.yaml` allows.
+/// The limit in `kind/manifests/deployment.yaml`.
 const LIMIT_BYTES: u64 = 64 << 20;
-/// How long an attack lasts at least.
+/// Least duration of an attack.
 const LASTS: Duration = Duration::from_secs(4);
 
 fn config(registries: &[&str], more: &str) -> String {
@@ -36,7 +36,8 @@ fn config(registries: &[&str], more: &str) -> String {
     )
 }
 
-/// Small reviews while `attack` goes on, with a number in place of the `?` of `image`; every one is answered with `allowed`.
+/// Sends small reviews during `attack`, with a number in place of the `?` in `image`; each must be answered with
+/// `allowed`.
 async fn others_are_answered(process: &Process, image: &str, attack: impl Future<Output = ()>) {
     let others = async {
         let (client, ends, mut tag) = (process.client(), Instant::now() + LASTS, 0);
@@ -58,7 +59,7 @@ fn held_within_the_limit(process: Process, what: &str) {
     assert!(peak.bytes <= LIMIT_BYTES, "{what}: {} KiB ({})", peak.bytes >> 10, peak.of);
 }
 
-/// Two addresses without a certificate, four bodies of 8 MiB each, all there but for the last byte.
+/// Two addresses without a certificate, four bodies of 8 MiB each, complete except for the last byte.
 #[tokio::test(flavor = "multi_thread")]
 async fn eight_bodies_of_eight_mebibytes() {
     let registry = Registry::start().await;
@@ -74,8 +75,8 @@ async fn eight_bodies_of_eight_mebibytes() {
     held_within_the_limit(process, "eight bodies");
 }
 
-/// Three images with twenty bundles of 8 MiB each: statements that are long, and lists of nothing, which would take twenty times their
-/// text in memory.
+/// Three images with twenty bundles of 8 MiB each: long statements, and lists of empty items, which would take twenty
+/// times their text in memory.
 #[tokio::test(flavor = "multi_thread")]
 async fn sixty_bundles_of_eight_mebibytes() {
     let (registry, key) = (Signed::start().await, Key::new());
@@ -105,7 +106,8 @@ async fn sixty_bundles_of_eight_mebibytes() {
     held_within_the_limit(process, "sixty bundles");
 }
 
-/// Sixteen Pods of 500 images each that their registry says nothing of; it answers for the images of others, none of which was seen before.
+/// Sixteen Pods of 500 images each for which their registry is silent; it answers for the images of others, all of them
+/// new.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "slow"]
 async fn eight_thousand_images_of_a_silent_registry() {

@@ -1,4 +1,4 @@
-//! What an operator sees: metrics, health in words, and the configuration that changes while the process runs.
+//! Tests of the operator's view: metrics, health notes, and configuration changes while the process runs.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -39,13 +39,13 @@ async fn allowed(client: &Client, image: &str) -> bool {
     answer["response"]["allowed"] == true
 }
 
-/// A page of a service in which everything that counts has counted something.
+/// The metrics of a service in which every metric has counted something.
 async fn page() -> String {
     let (registry, api) = (Registry::start().await, Api::start(false).await);
     let folder = tempfile::tempdir().unwrap();
     kubeconfig(&folder.path().join("kube.yaml"), api.address());
     let text = config(&registry, "").replace("kube.yaml", folder.path().join("kube.yaml").to_str().unwrap());
-    let alerts = "alerts: {reject: {receivers: [{template: slack, url: 'http://127.0.0.1:1/', attempts: 1}]}}\n";
+    let alerts = "alerting: {reject: {receivers: [{template: slack, url: 'http://127.0.0.1:1/', attempts: 1}]}}\n";
     let watcher = "watcher: {actions: [{resource: packages.longhaul.dev/v1alpha1, action: watch}]}\n";
     std::fs::write(folder.path().join("key"), "k".repeat(64)).unwrap();
     let key = folder.path().join("key");
@@ -107,14 +107,14 @@ async fn every_metric_is_documented() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn scrapers_get_the_format_that_they_read_and_labels_are_bounded() {
     let registry = Registry::start().await;
-    let service = Service::start("manager", &config(&registry, ""), Options::default()).await;
+    let service = Service::start("admission", &config(&registry, ""), Options::default()).await;
     allowed(&service.webhook(Protocol::Http1), &format!("{}/absent:1", registry.host())).await;
     let page = service.health("/metrics").await.1;
     assert!(page.contains("longhaul_admission_http_requests_total{code=\"200\"} 1\n"), "{page}");
     assert!(page.contains("longhaul_build_info{version=\"") && !page.contains("# EOF"), "{page}");
     assert!(page.contains("allocator=\"jemalloc\"") && page.contains("\njemalloc_allocated_bytes "), "{page}");
     assert!(page.contains("longhaul_certificate_expiry_timestamp_seconds{certificate=\"server\"} "), "{page}");
-    // The registries of the configuration are few, and whoever wrote it chose their names.
+    // The registries of the configuration are few, and their author chose their names.
     let mut lines = page.lines().filter(|line| !line.starts_with("longhaul_registry_breaker"));
     assert!(!lines.any(|line| line.contains("absent") || line.contains("127.0.0.1")), "neither images nor addresses");
     assert!(page.contains(&format!("longhaul_registry_breakers_open{{registry=\"{}\"}} 0\n", registry.host())));
@@ -125,7 +125,7 @@ async fn scrapers_get_the_format_that_they_read_and_labels_are_bounded() {
 #[tokio::test]
 async fn health_says_what_it_looked_at() {
     let registry = Registry::start().await;
-    let service = Service::start("manager", &config(&registry, ""), Options::default()).await;
+    let service = Service::start("admission", &config(&registry, ""), Options::default()).await;
     assert_eq!(service.health("/readyz").await, (200, "ok\n".into()));
     let (code, text) = service.health("/readyz?verbose").await;
     assert_eq!(code, 200);
@@ -136,13 +136,13 @@ async fn health_says_what_it_looked_at() {
     service.app.stop().await;
 }
 
-/// A changed policy is taken while running; a file that cannot be used changes nothing, is said, and does not take the process
-/// out of service.
+/// A changed policy is applied while running. An unusable file changes nothing, is reported, and does not take the
+/// process out of service.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_changed_configuration_is_taken_and_a_broken_one_is_not() {
     let registry = Registry::start().await;
     let text = config(&registry, "");
-    let mut service = Service::start("manager", &text, Options::default()).await;
+    let mut service = Service::start("admission", &text, Options::default()).await;
     let path = service.folder.path().join("service.yaml");
     std::fs::write(&path, &text).unwrap();
     service.app.follow_config(path.clone());

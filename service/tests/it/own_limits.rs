@@ -1,4 +1,4 @@
-//! Limits of our own: what they kept from being looked at is let in by no policy.
+//! Tests of our own limits: no policy admits an image that they kept from being examined.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::support::registry::Registry;
 use crate::support::signed::{Key, Signed};
 use crate::verify::{config, start};
 
-/// Everything that may be let in is.
+/// Admits every failure that a policy can admit.
 const LENIENT: &str = "onFailure: {not-found: allow, auth: allow, unavailable: allow, misconfigured: allow, internal: allow, \
                        unsigned: allow, invalid: allow, mismatch: allow}";
 const RULE: &str = "pattern: \"*\", with: {verifyInTransparencyLog: false}";
@@ -36,7 +36,8 @@ async fn too_much_evidence_is_denied_whatever_is_let_in() {
     service.app.stop().await;
 }
 
-/// A Pod with so many images that they cannot all have their turn is not let in for it, and neither is a neighbour that waits for the same.
+/// A Pod with too many images for a turn each is not admitted because of that, and neither is another Pod that waits
+/// for the same.
 #[tokio::test]
 async fn who_had_no_turn_is_denied_whatever_is_let_in() {
     let registry = Registry::start().await;
@@ -54,7 +55,7 @@ async fn who_had_no_turn_is_denied_whatever_is_let_in() {
     let many: Vec<_> = (0..450).map(|number| format!("{}/slow:{number}", registry.host())).collect();
     let neighbour = [format!("{}/slow:neighbour", registry.host())];
     let (own, of_neighbour) = tokio::join!(asked(&many), async {
-        // It comes when all places are taken.
+        // The second Pod arrives when all places are taken.
         while registry.requests.load(std::sync::atomic::Ordering::Relaxed) < 16 {
             tokio::task::yield_now().await;
         }
@@ -67,7 +68,7 @@ async fn who_had_no_turn_is_denied_whatever_is_let_in() {
     service.app.stop().await;
 }
 
-/// A `ReplicaSet` that was let in because its registry was away does not approve its Pods when it is back.
+/// A `ReplicaSet` admitted while its registry was away does not approve its Pods when it is back.
 #[tokio::test]
 async fn an_owner_that_was_let_in_unseen_approves_no_child() {
     let (registry, api, key) = (Signed::start().await, Api::start(false).await, Key::new());

@@ -1,8 +1,9 @@
-//! The price of the split (`cargo xtask bench topology`): one process, one process that asks itself over the wire, two processes, and two with
-//! a network of 1 ms and of 5 ms between them; each cold (every image is a new one) and warm (every verdict is remembered).
+//! The cost of splitting the service (`cargo xtask bench topology`). The forms are one process, one process that asks
+//! itself over the wire, two processes, and two with a network of 1 ms and of 5 ms between them. Each form is measured
+//! cold (every image is new) and warm (every verdict is cached).
 //!
-//! The registry and the load are in this process, so that the processor time is that of the service alone. The load is closed: so many
-//! callers, each with the next review as soon as the last is answered.
+//! The registry and the load are in this process, so that the measured processor time is that of the service alone. The
+//! load is closed: a fixed number of callers, each with the next review as soon as the last is answered.
 
 #![expect(clippy::unwrap_used, reason = "a measurement that cannot go on must fail where it stands")]
 #![allow(dead_code, reason = "what tests share is more than this needs")]
@@ -30,14 +31,14 @@ use world::{Pki, all, config, cosign};
 
 /// Callers at one time.
 const CALLERS: usize = 4;
-/// Clock ticks of a second in `/proc` (`getconf CLK_TCK`), on every Linux that this runs on.
+/// Clock ticks of a second in `/proc` (`getconf CLK_TCK`), the same on every Linux this runs on.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// What a process of this program is when it is not the one that measures.
+/// The variable with the role of a process of this program other than the measuring one.
 const ROLE: &str = "TOPOLOGY_ROLE";
 const CONFIG: &str = "TOPOLOGY_CONFIG";
-/// The roles that are measured: without those that watch an API server.
-const ROLES: &[&dyn Role] = &[&service_admission::Manager, &service_validator::Validating];
+/// The measured roles: those that need no API server.
+const ROLES: &[&dyn Role] = &[&service_admission::AdmissionRole, &service_validator::ValidatorRole];
 
 /// A form of the installation.
 #[derive(Clone, Copy)]
@@ -55,7 +56,7 @@ const FORMS: [(&str, Form); 5] = [
     ("two, 5 ms apart", Form::Two(Duration::from_millis(5))),
 ];
 
-/// Processes that end with this.
+/// Processes that end when this is dropped.
 struct Running(Vec<Child>);
 
 impl Drop for Running {
@@ -102,7 +103,7 @@ fn port() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
-/// A network between `from` and `to`: what goes there arrives later, each piece by as much.
+/// A network between `from` and `to`: each piece arrives later by `delay`.
 async fn apart(from: tokio::net::TcpListener, to: SocketAddr, delay: Duration) {
     loop {
         let Ok((near, _)) = from.accept().await else { return };
@@ -194,7 +195,7 @@ async fn measure(
     let mut running = Running(Vec::new());
     match form {
         Form::One => running.start(
-            "manager",
+            "admission",
             folder.path(),
             "one.yaml",
             &config(&host, &[trust], &all(), &json!({"admission": files})),
@@ -218,7 +219,7 @@ async fn measure(
             let more = json!({"validator": pki.listen_at(validator)});
             running.start("validator", folder.path(), "v.yaml", &config(&host, &[trust], &json!({}), &more));
             running.start(
-                "manager",
+                "admission",
                 folder.path(),
                 "m.yaml",
                 &config(&host, &[remote(at)], &all(), &json!({"admission": files})),
@@ -228,7 +229,7 @@ async fn measure(
     let tls = client_config(Trust::Pem(&std::fs::read(pki.path("ca.crt")).unwrap()), None).unwrap();
     let origin = Origin { host: "127.0.0.1".into(), port: webhook.port(), tls: Some(Arc::new(tls)), server_name: None };
     let client = Arc::new(Client::new(origin, Protocol::Http1, Limits { open_max: CALLERS, idle_max: CALLERS }));
-    // The first review, about an image of its own, waits until everybody is there.
+    // The first review, about an image of its own, waits until all processes are up.
     let started = Instant::now();
     while call(&client, review(&registry.image("first")))
         .await
@@ -263,7 +264,7 @@ async fn measure(
     lines
 }
 
-/// The process as the service is one, with the roles of this measurement.
+/// Runs the process like the service's own program, with the roles of this measurement.
 async fn serve(role: String, path: std::path::PathBuf) {
     let config = service::config::load(&path).unwrap();
     let options = Options { roles: ROLES, ..Options::default() };

@@ -1,4 +1,4 @@
-//! A proxy named by the environment: the way to a registry that only the proxy can find.
+//! Tests of a proxy from the environment: the path to a registry that only the proxy can find.
 
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
@@ -41,7 +41,7 @@ async fn registry(certified: &rcgen::CertifiedKey<rcgen::KeyPair>, tasks: &mut J
     address
 }
 
-/// A proxy that makes every tunnel to `registry`, and what it was asked.
+/// A proxy that makes every tunnel to `registry`, and a list of its requests.
 async fn proxy(registry: SocketAddr, tasks: &mut JoinSet<()>) -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -91,7 +91,7 @@ async fn registries_are_reached_through_the_proxy_of_the_environment() {
     std::fs::write(folder.path().join("tls.key"), certified.signing_key.serialize_pem()).unwrap();
     let registry = registry(&certified, &mut tasks).await;
     let (proxy, heads) = proxy(registry, &mut tasks).await;
-    // Free a moment ago; nobody else in this test asks for ports from now on.
+    // Free a moment ago; nothing else in this test takes ports from now on.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let config = folder.path().join("service.yaml");
     let text = format!(
@@ -103,7 +103,7 @@ async fn registries_are_reached_through_the_proxy_of_the_environment() {
     for variable in ["HTTP_PROXY", "http_proxy", "https_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy"] {
         command.env_remove(variable);
     }
-    command.env("HTTPS_PROXY", format!("http://me:word@{proxy}")).args(["run", "--role", "manager", "--config"]);
+    command.env("HTTPS_PROXY", format!("http://me:word@{proxy}")).args(["run", "--role", "admission", "--config"]);
     let _child = Child(command.arg(&config).stderr(Stdio::null()).spawn().unwrap());
 
     let tls = client_config(Trust::Pem(authority.as_bytes()), None).unwrap();

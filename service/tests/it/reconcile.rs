@@ -1,4 +1,4 @@
-//! The reconciler over real sockets: start empty, do the work, stop empty.
+//! Tests of the reconciler over real sockets: start empty, do the work, stop empty.
 
 use serde_json::{Value, json};
 use service::run::Options;
@@ -7,14 +7,14 @@ use crate::support::api::Api;
 use crate::support::{Service, until};
 
 async fn start(api: &Api) -> Service {
-    Service::watching(api.address(), "", "reconcile: {retries: [50ms, 50ms]}", Options::default()).await
+    Service::watching(api.address(), "", "packages: {retries: [50ms, 50ms]}", Options::default()).await
 }
 
 fn phase(api: &Api, name: &str) -> Value {
     api.world.lock().packages.get(name).map_or(Value::Null, |object| object["status"]["phase"].clone())
 }
 
-/// Ports that the policies of the world open.
+/// Ports that the present policies open.
 fn ports(api: &Api) -> Vec<u64> {
     let world = api.world.lock();
     let mut ports: Vec<_> = world
@@ -129,7 +129,7 @@ async fn a_package_that_goes_while_nobody_looks_leaves_nothing() {
     let service = start(&api).await;
     api.create("app", &[80]);
     until("the package is ready", || phase(&api, "app") == "Ready").await;
-    // Somebody takes the finalizer away and deletes.
+    // A foreign client removes the finalizer and deletes the object.
     api.world.lock().packages.get_mut("app").unwrap()["metadata"]["finalizers"] = json!([]);
     api.delete("app");
     until("its policies are removed", || api.world.lock().policies.is_empty()).await;
@@ -198,7 +198,6 @@ async fn a_status_that_stays_is_not_written() {
     service.app.stop().await;
 }
 
-/// The only policy, by name.
 fn only(api: &Api) -> (String, Value) {
     let world = api.world.lock();
     assert_eq!(world.policies.len(), 1, "{:#?}", world.policies);
@@ -248,7 +247,7 @@ async fn policies_of_a_package_that_is_gone_are_removed_also_after_a_restart() {
     api.create("goes", &[443]);
     until("both are ready", || phase(&api, "stays") == "Ready" && phase(&api, "goes") == "Ready").await;
     service.app.stop().await;
-    // Nobody looks while the package goes, and nobody collects what it owned.
+    // No process runs while the package goes, and no garbage collector removes its objects.
     api.edit("goes", |object| object["metadata"]["finalizers"] = json!([]));
     api.delete("goes");
     let service = start(&api).await;

@@ -1,4 +1,4 @@
-//! A webhook that is registered and is not called is told: on the health page, as a metric.
+//! Tests of a registered webhook that is not called: it is reported on the health page and as a metric.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ use crate::support::{Service, kubeconfig};
 const WEBHOOK: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/longhaul-webhook";
 const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/ours/leases/longhaul-webhook-calls";
 
-/// Waits until the line of the check says `what`; answers the metric.
+/// Waits until the note of the check contains `what`; returns the metric.
 async fn told(service: &Service, what: &str) -> String {
     let begun = Instant::now();
     loop {
@@ -43,14 +43,14 @@ async fn who_is_registered_and_not_called_says_so_until_he_is() {
          health: {{listen: \"127.0.0.1:0\"}}\nkubernetes: {{kubeconfig: \"{}\"}}\nshutdown: {{drain: 50ms}}\n",
         path.display()
     );
-    let service = Service::start("manager", &config, Options::default()).await;
+    let service = Service::start("admission", &config, Options::default()).await;
     assert_ne!(
         told(&service, "[!]registration: mutatingwebhookconfigurations/longhaul-webhook does not exist").await,
         "0"
     );
 
     let bundle = base64::engine::general_purpose::STANDARD.encode(service.authority());
-    // Its certificate is for localhost alone, so the configuration calls it by URL: nothing can be said about names then.
+    // Its certificate is for localhost alone, so the configuration calls it by URL: names cannot be checked then.
     let rules = json!([{"resources": ["pods"], "operations": ["CREATE"]}]);
     let selector = json!({"matchLabels": {"longhaul.dev/admission": "enabled"}});
     let with = |client: serde_json::Value| json!({"webhooks": [{"name": "w", "clientConfig": client, "rules": rules, "namespaceSelector": selector}]});
@@ -60,7 +60,7 @@ async fn who_is_registered_and_not_called_says_so_until_he_is() {
     api.world.lock().core.insert(WEBHOOK.into(), with(json!({"url": "https://localhost/mutate", "caBundle": bundle})));
     assert_eq!(told(&service, "[+]registration: ok").await, "0");
 
-    // Nobody asks, and nobody could: no namespace is selected. Then one is, with a Pod.
+    // No review comes, and none could: no namespace is selected. Then one is, with a Pod.
     api.world.lock().core.insert("/api/v1/namespaces".into(), json!({"items": []}));
     assert_eq!(
         told(&service, "[!]registration: no namespace is selected by longhaul.dev/admission=enabled").await,
@@ -75,7 +75,7 @@ async fn who_is_registered_and_not_called_says_so_until_he_is() {
     }
     assert_ne!(told(&service, "team/web was created in a namespace that is selected").await, "0");
 
-    // It is enough that another replica is asked.
+    // A call to another replica is enough.
     let now = format!("{:.6}", Timestamp::now());
     api.world.lock().core.get_mut(LEASE).unwrap()["spec"] = json!({"renewTime": now});
     assert_eq!(told(&service, "[+]registration: ok").await, "0");

@@ -1,4 +1,4 @@
-//! The API over Deployments, row by row: each test is named after the row of `docs/measured/replicas.md` that it is for.
+//! Tests of the API over Deployments, row by row: each is named after its row of `docs/measured/replicas.md`.
 
 mod calls;
 mod image;

@@ -1,4 +1,5 @@
-//! What a review may touch, what a failure does, and what bad input gets: from the socket to the answer.
+//! Tests of the fields that a review may change, the effect of a failure, and invalid input: from the socket to the
+//! answer.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -46,7 +47,7 @@ fn with_template(spec: &Value) -> Value {
     json!({"metadata": {"name": "w"}, "spec": {"template": {"spec": spec}}})
 }
 
-/// Status and text of what is no review's answer.
+/// Status and text of an answer that is no review.
 async fn raw(client: &Client, path: &str, body: impl Into<Bytes>) -> (u16, String) {
     let answer = post(client, path, body).await;
     (answer.status().as_u16(), String::from_utf8_lossy(answer.body()).into_owned())
@@ -132,14 +133,14 @@ async fn an_update_pins_what_changed_where_it_may_change() {
     expected["spec"]["ephemeralContainers"][0]["image"] = pinned("6").into();
     assert_eq!(patched(&answer, &debugged), expected);
 
-    // A missing image that the user brings in is refused as ever.
+    // A missing image added by the user is refused as usual.
     let mut missing = new_pod.clone();
     missing["spec"]["containers"][0]["image"] = format!("{}/absent:1", registry.host()).into();
     assert!(denial(&ask(&client, &update("Pod", &new_pod, &missing)).await).contains("not-found"));
     service.app.stop().await;
 }
 
-/// The controller would not know a pinned copy for its own and make another one, for ever.
+/// The controller would not recognize a pinned copy as its own and make another one, for ever.
 #[tokio::test]
 async fn the_replica_set_of_an_old_deployment_stays_a_copy_of_it() {
     let registry = Registry::start().await;
@@ -200,19 +201,20 @@ async fn a_failure_does_what_its_class_is_set_to() {
         let images: Vec<&str> = images.iter().map(String::as_str).collect();
         raw(&client, "/mutate?timeout=10s", review("v1", &pod(&images)).to_string()).await
     };
-    // A new object is refused while a registry is away, and so is a new image of one that exists: `Ignore` would store it as it is.
+    // A new object is refused while a registry is away, and so is a new image of an existing one: `Ignore` would store
+    // it unpinned.
     let (status, text) = create(&["broken:1"]).await;
     assert!(status == 200 && text.contains("unavailable: "), "{status} {text}");
     let (old, new) = (pod(&[&image("good:1")]), pod(&[&image("broken:1")]));
     let (status, text) = raw(&client, "/mutate", update("Pod", &old, &new).to_string()).await;
     assert!(status == 200 && text.contains(r#""allowed":false"#), "{status} {text}");
     assert!(text.contains(&format!("1 image has no digest: {}: unavailable: ", image("broken:1"))), "{text}");
-    // The strongest action wins: deny, then error, then allow; everybody who fails is named.
+    // The strongest action wins: deny, then error, then allow; all failing images are named.
     let (status, text) = create(&["denied:1", "broken:lenient"]).await;
     assert!(status == 500 && text.contains("denied:1: auth") && text.contains("broken:lenient: unavailable"), "{text}");
     let (status, text) = create(&["denied:1", "broken:lenient", "absent:1"]).await;
     assert!(status == 200 && text.contains("3 images have no digest"), "{status} {text}");
-    // Let in, with a warning and a line in the audit log; the others are pinned all the same.
+    // Admitted, with a warning and a line in the audit log; the others are still pinned.
     let (_, text) = create(&["broken:lenient", "good:1", "absent:seen", "absent:skipped"]).await;
     let answer: Value = serde_json::from_str(&text).unwrap();
     let response = &answer["response"];
@@ -325,7 +327,7 @@ async fn bad_input_gets_its_status_or_a_denial_and_asks_nobody() {
     }
     let deep_inside = object(&format!(r#"{{"spec":{{"containers":[{{"image":{0}}}]}},"data":{0}}}"#, nested(200_000)));
     assert_eq!(raw(&client, "/mutate", deep_inside).await.0, 200, "depth costs no stack");
-    // A label on an object that is too large to be examined anew is still only a label.
+    // A label on an object that is too large to be examined again is still only a label.
     assert_eq!(ask(&client, &update("Pod", &many, &labelled(&many))).await["allowed"], true);
     assert_eq!(registry.requests.load(Ordering::Relaxed), 0);
     let (_, metrics) = service.health("/metrics").await;
@@ -394,7 +396,7 @@ async fn a_panic_ends_with_an_answer_of_class_internal() {
     let (endpoint, metrics) = panicking("policy: {onFailure: {internal: allow}}\n");
     let (status, text) = serve(&endpoint, &["h.io/a:later", "h.io/a:good"]).await;
     assert!(status == 200 && text.contains("h.io/a:later has no digest (internal); let in by"), "{text}");
-    // Everybody who waits for the same image gets the answer, and nobody remembers it.
+    // All callers that wait for the same image get the answer, and it is not cached.
     let waiting = (0..20).map(|_| serve(&endpoint, &["h.io/a:later"]));
     let answers = futures_util::future::join_all(waiting).await;
     assert!(answers.iter().all(|(status, text)| *status == 200 && text.contains("internal")), "{answers:?}");

@@ -1,4 +1,5 @@
-//! Several processes with a Redis between them: what one has verified the others need not, and what somebody else writes there is nothing.
+//! Tests of several processes with a Redis between them: a verdict of one saves the others a verification, and foreign
+//! values are ignored.
 
 mod container;
 
@@ -13,11 +14,10 @@ use crate::support::signed::{Key, Signed};
 use crate::support::{Service, until};
 use crate::verify::{config, start};
 
-/// Images of a small cluster.
 const IMAGES: usize = 24;
-/// Replicas that start at one time after another.
+/// Replicas that start one after another.
 const PROCESSES: usize = 4;
-/// What a registry in the same region takes for an answer.
+/// The answer time of a registry in the same region.
 const REGISTRY_DELAY: Duration = Duration::from_millis(20);
 const RULES: &str = "rules: [{pattern: \"*\", with: {verifyInTransparencyLog: false}}]";
 
@@ -60,7 +60,7 @@ impl Redis {
     }
 }
 
-/// Asks about every image at one time; all may run.
+/// Sends a review for every image at one time; all may run.
 async fn about_all(client: &Client, images: &[String]) {
     let asked = images.iter().map(|image| async move {
         let answer = ask(client, &review("v1", &pod(&[image]))).await;
@@ -69,7 +69,8 @@ async fn about_all(client: &Client, images: &[String]) {
     futures_util::future::join_all(asked).await;
 }
 
-/// Starts one process after the other, each with nothing in its memory; answers how often the registry was asked by each, and how long all took.
+/// Starts one process after the other, each with an empty memory; returns the number of requests to the registry by
+/// each, and the total time.
 async fn cold(registry: &Signed, key: &Key, images: &[String], section: &str) -> (Vec<usize>, Duration) {
     let (mut asked, mut took) = (Vec::new(), Duration::ZERO);
     for _ in 0..PROCESSES {
@@ -82,7 +83,7 @@ async fn cold(registry: &Signed, key: &Key, images: &[String], section: &str) ->
         about_all(&client, images).await;
         took += began.elapsed();
         asked.push(registry.requests().len());
-        // What is to be kept is kept behind the answers.
+        // Values are stored after the answers.
         if !section.is_empty() {
             let kept = async || {
                 service.health("/metrics").await.1.lines().any(|line| {
@@ -100,7 +101,7 @@ async fn cold(registry: &Signed, key: &Key, images: &[String], section: &str) ->
     (asked, took)
 }
 
-/// A registry that takes its time, and what is signed in it.
+/// A slow registry with signed images.
 async fn signed() -> (Signed, Key, Vec<String>) {
     let (registry, key) = (Signed::start().await, Key::new());
     let signed = |number| {
@@ -127,7 +128,8 @@ async fn poll(what: &str, so: impl AsyncFn() -> bool) {
     }
 }
 
-/// The first process asks as it does alone; each that comes after it asks for the digests of tags, and for nothing of signatures.
+/// The first process sends the usual requests; each later one only looks up the digests of tags, and needs no requests
+/// for signatures.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "slow"]
 async fn processes_that_start_cold_ask_for_nothing_that_another_has_verified() {

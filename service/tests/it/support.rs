@@ -1,4 +1,5 @@
-//! What the tests share: a server that answers with a function, a service on free ports, and patience with a deadline.
+//! The common parts of the tests: a server that answers with a function, a service on free ports, and waiting with a
+//! deadline.
 
 pub mod api;
 pub mod deployments;
@@ -25,7 +26,7 @@ use service_core::wire::{Client, Limits, Origin, Protocol, Trust, client_config}
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-/// Whatever should happen in a test happens within this.
+/// Time limit of every expected event in a test.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
 pub type Body = BoxBody<Bytes, std::convert::Infallible>;
@@ -95,7 +96,7 @@ impl Service {
         Self { app, folder, authority: certified.cert.pem().into_bytes() }
     }
 
-    /// Starts the role `watch` before an API server; `watch` and `more` are the rest of its sections.
+    /// Starts the role `packages` with an API server; `watch` and `more` are the rest of its sections.
     pub async fn watching(address: SocketAddr, watch: &str, more: &str, options: Options) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("kube.yaml");
@@ -105,8 +106,8 @@ impl Service {
              watch: {{backoff: {{initial: 20ms, max: 200ms}}{watch}}}\n{more}\n",
             path.display()
         );
-        // The kubeconfig is read at the start; its folder may go.
-        Self::start("watch", &config, options).await
+        // The kubeconfig is read at the start; its folder may be removed.
+        Self::start("packages", &config, options).await
     }
 
     /// The certificate of the authority that signed the webhook's, PEM.
@@ -114,10 +115,9 @@ impl Service {
         &self.authority
     }
 
-    /// A client of the webhook.
     pub fn webhook(&self, protocol: Protocol) -> Client {
         let tls = client_config(Trust::Pem(&self.authority), None).unwrap();
-        let port = self.app.address("manager").unwrap().port();
+        let port = self.app.address("admission").unwrap().port();
         let origin = Origin { host: "127.0.0.1".into(), port, tls: Some(std::sync::Arc::new(tls)), server_name: None };
         Client::new(origin, protocol, Limits { open_max: 1000, idle_max: 4 })
     }
@@ -147,7 +147,7 @@ pub fn kubeconfig(path: &Path, address: SocketAddr) {
     std::fs::write(path, text).unwrap();
 }
 
-/// Polls until `check` answers true; panics with `what` when patience ends.
+/// Polls until `check` returns true; panics with `what` at the deadline.
 pub async fn until(what: &str, check: impl Fn() -> bool) {
     let start = Instant::now();
     while !check() {

@@ -1,4 +1,4 @@
-//! One process and many: the roles manager, validator and alerting, each by itself, over mTLS.
+//! Tests of one process and many: the roles admission, validator and alerting, each by itself, over mTLS.
 
 mod breaches;
 mod equal;

@@ -1,4 +1,4 @@
-//! Images verified at admission: from the socket to the registry that holds the signatures, and back.
+//! Tests of images verified at admission: from the socket to the registry with the signatures, and back.
 
 use std::time::{Duration, Instant};
 
@@ -26,11 +26,11 @@ pub fn config(registry: &Signed, keys: &[(&str, &Key)], policy: &str, more: &str
     )
 }
 
-/// Every image must be signed with the root `default`; keys need no log.
+/// Every image must be signed by the root `default`; keys need no log.
 const ALL: &str = "rules: [{pattern: \"*\", with: {verifyInTransparencyLog: false}}]";
 
 pub async fn start(config: &str) -> (Service, Client) {
-    let service = Service::start("manager", config, Options::default()).await;
+    let service = Service::start("admission", config, Options::default()).await;
     let client = service.webhook(Protocol::Http1);
     (service, client)
 }
@@ -43,14 +43,14 @@ fn message(answer: &Value) -> &str {
     answer["status"]["message"].as_str().unwrap_or_default()
 }
 
-/// The class by which the one image of a denial failed.
+/// The failure class of the one image in a denial.
 fn class(answer: &Value) -> &str {
     assert_eq!((&answer["allowed"], &answer["status"]["code"]), (&json!(false), &json!(403)), "{answer}");
     message(answer).strip_prefix("1 image may not run: ").and_then(|rest| rest.split(": ").nth(1)).unwrap_or("?")
 }
 
-/// Both formats count, in a registry with referrers and in one without; everything else is refused with its class. A cold
-/// verification costs at most four requests, a warm one none, and an unsigned image no more than a signed one.
+/// Both formats count, in a registry with referrers and in one without; all other images are refused with their class.
+/// A cold verification costs at most four requests, a warm one none, and an unsigned image no more than a signed one.
 #[tokio::test]
 async fn signed_images_run_and_others_are_refused_for_at_most_four_requests() {
     for api in [true, false] {
@@ -58,7 +58,7 @@ async fn signed_images_run_and_others_are_refused_for_at_most_four_requests() {
         registry.world.lock().api = api;
         registry.fill(&key, &Key::new());
         let (service, client) = start(&config(&registry, &[("default", &key)], ALL, "")).await;
-        // What the registry can do is learned from the first image.
+        // The first image shows what the registry supports.
         about(&client, &registry.image("unsigned")).await;
         for (repository, expected) in [
             ("tagged", None),
@@ -78,8 +78,8 @@ async fn signed_images_run_and_others_are_refused_for_at_most_four_requests() {
                 Some(expected) => assert_eq!(class(&answer), expected, "{what}: {answer}"),
             }
             let cold = registry.requests();
-            // A bundle that is wrong is no answer: the tag is asked as well. And the first bundle of a registry without the API is
-            // looked for at tags first.
+            // An invalid bundle is no answer: the tag is requested as well. And the first bundle of a registry without
+            // the API is looked for at tags first.
             let tags_too = repository.ends_with("-bundle") || !api && repository == "bundled";
             let most = if tags_too { 5 } else { 4 };
             assert!(cold.len() <= most, "{what}: {cold:#?}");
@@ -187,7 +187,7 @@ async fn five_hundred_reviews_cost_four_requests_and_nobody_else_waits() {
     service.app.stop().await;
 }
 
-/// What nobody can tell is a failure of its own, whoever asks again is told the truth as soon as there is one.
+/// An uncertain result is its own failure, and a repeated question gets the certain result as soon as there is one.
 #[tokio::test]
 async fn errors_have_their_class_and_are_never_taken_for_an_unsigned_image() {
     let (registry, key) = (Signed::start().await, Key::new());
@@ -238,7 +238,7 @@ async fn what_somebody_put_there_is_definite() {
     service.app.stop().await;
 }
 
-/// A good signature is enough, whatever else is wrong around it.
+/// A valid signature is enough, whatever else is wrong around it.
 #[tokio::test]
 async fn a_place_that_cannot_be_read_does_not_outweigh_a_good_signature() {
     let (registry, key) = (Signed::start().await, Key::new());
@@ -280,14 +280,15 @@ async fn thresholds_count_distinct_signers_in_all_forms() {
     }
 }
 
-/// A key that is removed is refused soon, though its verdicts were remembered; so is one whose file has changed.
+/// Images signed with a removed key are soon refused, although the verdicts were cached; the same holds for a key whose
+/// file has changed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_that_is_no_longer_trusted_is_refused_at_once() {
     let (registry, old, new) = (Signed::start().await, Key::new(), Key::new());
     let digest = registry.push("a");
     registry.sign_at_tag("a", &digest, &digest, &[&old]);
     let text = config(&registry, &[("default", &old)], ALL, "");
-    let mut service = Service::start("manager", &text, Options::default()).await;
+    let mut service = Service::start("admission", &text, Options::default()).await;
     let path = service.folder.path().join("service.yaml");
     std::fs::write(&path, &text).unwrap();
     service.app.follow_config(path.clone());
@@ -301,7 +302,7 @@ async fn a_key_that_is_no_longer_trusted_is_refused_at_once() {
         started.elapsed()
     };
     becomes(true).await;
-    // Nobody asks for it: the file is seen to be another.
+    // No signal is sent: the change of the file is noticed.
     std::fs::write(&path, config(&registry, &[("default", &new)], ALL, "")).unwrap();
     let elapsed = becomes(false).await;
     assert!(elapsed < Duration::from_secs(5), "{elapsed:?}");
@@ -314,7 +315,7 @@ async fn a_key_that_is_no_longer_trusted_is_refused_at_once() {
     becomes(true).await;
     std::fs::write(&key_file, new.pem()).unwrap();
     becomes(false).await;
-    // A file that is no key changes nothing.
+    // A file without a key changes nothing.
     std::fs::write(&key_file, "no key").unwrap();
     let said = async { while !service.health("/readyz?verbose").await.1.contains("[!]config") {} };
     tokio::time::timeout(PATIENCE, said).await.expect("it is said");
@@ -380,7 +381,8 @@ async fn with_pods_only_other_objects_are_let_in_with_a_warning() {
     service.app.stop().await;
 }
 
-/// What a controller copies from an object that has it is not asked about again; whoever only claims an owner is.
+/// An image that a controller copies from the owner is not verified again; an image whose object only claims an owner
+/// is.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_child_has_what_its_owner_has() {
     let (registry, api, key) = (Signed::start().await, Api::start(false).await, Key::new());
@@ -459,7 +461,7 @@ async fn failures_of_signatures_have_their_actions() {
     service.app.stop().await;
 }
 
-/// The validating webhook wants the digest that was verified.
+/// The validating webhook demands the verified digest.
 #[tokio::test]
 async fn the_validating_webhook_wants_the_pin_of_a_verified_image() {
     let (registry, key) = (Signed::start().await, Key::new());
@@ -492,7 +494,7 @@ async fn a_review_is_repeatable() {
     service.app.stop().await;
 }
 
-/// The library behind the command line says what a review says.
+/// The library behind the command line gives the result of a review.
 #[tokio::test]
 async fn one_image_can_be_verified_without_a_webhook() {
     let (registry, key, stranger) = (Signed::start().await, Key::new(), Key::new());
@@ -514,7 +516,7 @@ async fn one_image_can_be_verified_without_a_webhook() {
     }
 }
 
-/// A validator that no rule asks verifies nothing: `config check`, the log and `/readyz?verbose` say so.
+/// A validator that no rule uses verifies nothing: `config check`, the log and `/readyz?verbose` report it.
 #[tokio::test]
 async fn a_validator_that_nobody_asks_is_said() {
     let (registry, key) = (Signed::start().await, Key::new());

@@ -1,4 +1,4 @@
-//! The watch against an API server that fails in every documented way.
+//! Tests of the watch with an API server that fails in every documented way.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -20,12 +20,13 @@ async fn page(service: &Service) -> Value {
     serde_json::from_str(&service.health("/debug/watch").await.1).unwrap()
 }
 
-/// The service's view equals the server's, and it told the witness of everything that exists.
+/// The service's view equals the server's, and the witness got an observation of every existing object.
 async fn agrees(api: &Api, service: &Service) {
-    // Counted from when the view last moved: a slow machine takes long for a thousand objects, a service that is stuck stands still.
+    // Measured from the last change of the view: a slow machine takes long for a thousand objects, a stuck service
+    // stands still.
     let (mut moved, mut seen) = (Instant::now(), Value::Null);
     loop {
-        // Both sides move until the reconciler has settled; equal at one moment is enough.
+        // Both sides change until the reconciler has settled; equality at one moment is enough.
         let before = api.checksum();
         let page = page(service).await;
         if page["checksum"] == before.as_str() && api.checksum() == before {
@@ -35,7 +36,7 @@ async fn agrees(api: &Api, service: &Service) {
             (moved, seen) = (Instant::now(), page["resourceVersion"].clone());
         }
         assert!(moved.elapsed() < crate::support::PATIENCE, "the views differ: {page:#}");
-        // Both checksums go over every object, on the thread that the service works on.
+        // Both checksums go over every object, on the thread that the service uses too.
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let (mut moved, mut lines) = (Instant::now(), 0);
@@ -49,10 +50,10 @@ async fn agrees(api: &Api, service: &Service) {
     }
 }
 
-/// Whether the witness was told of everything that exists, as it is.
+/// Whether the witness got an observation of every existing object in its present version.
 fn is_witnessed(api: &Api) -> bool {
     let world = api.world.lock();
-    // Asked on the thread that the service works on: looked at only where it can be true, and not copied.
+    // This runs on the service's thread, so it compares only if it can be true, and without a copy.
     world.witnessed.len() >= world.packages.len() && {
         let told: HashSet<_> = world.witnessed.iter().map(version).collect();
         world.packages.values().all(|object| told.contains(&version(&object["metadata"])))
@@ -89,7 +90,7 @@ async fn a_list_in_pages_then_events_over_both_transports() {
     }
 }
 
-/// Runs one fault on a watch that has begun, changes things behind its back, and expects the truth.
+/// Runs one fault on a started watch, changes objects unseen, and expects the right view.
 async fn survives(fault: Fault, expected: impl Fn(&Value) -> bool) {
     let api = Api::start(false).await;
     api.create("stays", &[]);
@@ -97,7 +98,7 @@ async fn survives(fault: Fault, expected: impl Fn(&Value) -> bool) {
     let service = start(&api, "http1", "").await;
     agrees(&api, &service).await;
     api.fault(fault.clone());
-    // Silence tears the first stream down, and the next request meets the fault.
+    // Silence ends the first stream, and the next request meets the fault.
     until("the fault is hit", || api.world.lock().watch_faults.is_empty()).await;
     api.delete("goes");
     api.create("comes", &[]);

@@ -1,4 +1,4 @@
-//! The role `watcher` over real sockets: events to receivers, objects to hooks, and objects that wait with their end.
+//! Tests of the role `watcher` over real sockets: events to receivers, objects to hooks, and deletions that wait.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use crate::support::api::{Api, Fault};
 use crate::support::{Server, Service, kubeconfig, status, until};
 
-/// A hook that remembers its calls and answers as it is told to.
+/// A hook that records its calls and answers as scripted.
 struct Hook {
     calls: Arc<Mutex<Vec<Value>>>,
     /// Statuses of the next answers; then 200.
@@ -76,7 +76,7 @@ async fn start(api: &Api, actions: &str, witness: Option<String>) -> Service {
 
 const PACKAGES: &str = "resource: packages.longhaul.dev/v1alpha1";
 
-/// The changes that were told of `name` by `action`.
+/// The changes of `name` that `action` reported.
 fn told(api: &Api, action: &str) -> Vec<String> {
     let world = api.world.lock();
     let lines = world.witnessed.iter().filter(|line| line["action"] == action);
@@ -127,7 +127,7 @@ async fn a_hook_gets_the_latest_object_and_gets_it_again_until_it_takes_it() {
     until("it is taken at the third attempt", || hook.calls.lock().len() == 3).await;
     let first = ("added".to_owned(), "app".to_owned(), 80);
     assert_eq!(hook.seen(), vec![first; 3]);
-    // What no attempt brings is given up, and begins anew with the next change.
+    // An object is given up after all attempts, and begins anew with the next change.
     *hook.answers.lock() = vec![500; 3];
     api.update("app", &[81]);
     until("all attempts are made", || hook.calls.lock().len() == 6).await;
@@ -182,7 +182,7 @@ async fn filters_are_taken_while_running() {
     api.create("y1", &[1]);
     until("x is told", || told(&api, "a") == ["added x1"]).await;
     std::fs::write(&file, text(&api, &folder, &action("^y"))).unwrap();
-    // Each new object is one more question: it is told as soon as the filter was taken.
+    // Each new object is one more probe: it is reported as soon as the filter was applied.
     let mut number = 2;
     while told(&api, "a").len() == 1 {
         assert!(number < 2000, "the new filter was not taken");

@@ -1,10 +1,10 @@
-//! Back-off with full jitter, bounded, and as the server asks when it does.
+//! Back-off between failed requests: full jitter, an upper bound, and the server's Retry-After as a minimum.
 //!
-//! Pure: randomness and the state of the world come in as arguments.
+//! Pure: randomness and time come in as arguments.
 
 use std::time::Duration;
 
-/// A server may ask for patience, but not for silence: longer waits are cut to this.
+/// Longest wait that a server can ask for; longer ones are cut to this.
 const RETRY_AFTER_MAX: Duration = Duration::from_mins(2);
 
 /// The waits between failures in a row.
@@ -16,12 +16,11 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// No failure yet.
     pub fn new(initial: Duration, max: Duration) -> Self {
         Self { initial, max, failures: 0 }
     }
 
-    /// Forgets the failures: there was progress.
+    /// Forgets the failures, after progress.
     pub fn reset(&mut self) {
         self.failures = 0;
     }
@@ -37,7 +36,7 @@ impl Backoff {
         self.failures = self.failures.saturating_add(1);
         let wait = bound.mul_f64(draw.clamp(0.0, 1.0));
         match asked {
-            // The server's word is a minimum; jitter on top keeps its clients from coming back together.
+            // The server's wait is a minimum; jitter on top keeps its clients from coming back together.
             Some(asked) => asked.min(RETRY_AFTER_MAX) + wait.min(Duration::from_secs(1)),
             None => wait,
         }

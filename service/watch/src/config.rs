@@ -1,4 +1,4 @@
-//! The section `watch`: what is watched, over which transport, and when a stream counts as dead; and the settings of an election.
+//! The section `watch`: resource, transport and time limits of a watch; and the settings of the leader election.
 
 use std::time::Duration;
 
@@ -10,27 +10,25 @@ use service_core::kube::Transport;
 
 /// The interval Pepr uses for the same safety net.
 const RELIST_INTERVAL: Duration = Duration::from_mins(10);
-/// A dead link is noticed when the server should have ended the watch and did not; 45 s keeps that under a minute.
+/// A dead link shows when the server should have ended the watch and did not; 45 s keeps that under a minute.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(45);
-/// The server's timeout and 5 s for a slow goodbye.
+/// The server's timeout and 5 s for a slow end of the stream.
 const SILENCE_LIMIT: Duration = Duration::from_secs(50);
-/// Twice the time a busy server needs to answer; the real wait is drawn between zero and this.
+/// Twice the time a busy server needs to answer; the actual wait is drawn between zero and this.
 const BACKOFF_INITIAL: Duration = Duration::from_millis(200);
 /// A recovered server is found again within half a minute.
 const BACKOFF_MAX: Duration = Duration::from_secs(30);
 
-/// The watch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Watch {
-    /// HTTP/1.1 or HTTP/2.
     pub transport: Transport,
-    /// The kind of objects that is watched.
+    /// The kind of the watched objects.
     pub resource: Resource,
-    /// Time between two safety relists beside a healthy watch.
+    /// Time between two safety relists next to a healthy watch.
     pub relist_interval: Duration,
     /// `timeoutSeconds` of a watch request.
     pub server_timeout: Duration,
-    /// Longest time without a byte before a stream is torn down.
+    /// Longest time without a byte before a stream is closed.
     pub silence_limit: Duration,
     /// Upper bound of the first back-off.
     pub backoff_initial: Duration,
@@ -38,16 +36,14 @@ pub struct Watch {
     pub backoff_max: Duration,
 }
 
-/// The election among replicas.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lease {
-    /// Whether there is one; without a word there is one exactly when the namespace is known.
+    /// Whether there is an election; if absent, there is one exactly when the namespace is known.
     pub enabled: Option<bool>,
-    /// Name of the lease.
     pub name: String,
-    /// Its namespace; without it that of the pod.
+    /// The Lease's namespace; if absent, the pod's.
     pub namespace: Option<String>,
-    /// How long others wait after the last renewal that they saw; whole seconds.
+    /// How long other replicas wait after the last renewal that they saw; whole seconds.
     pub duration: Duration,
     /// How long a leader works after the last renewal that it sent.
     pub renew: Duration,
@@ -66,7 +62,6 @@ struct RawWatch {
     pub backoff: RawBackoff,
 }
 
-/// The kind of objects that is watched.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Resource {

@@ -1,12 +1,12 @@
-//! Lines out of chunks: watch streams are JSON lines whose chunks end anywhere.
+//! Lines out of chunks: a watch stream consists of JSON lines, and its chunks end anywhere.
 //!
-//! Pure. A line has a cap; the buffer never holds more than one line and one chunk.
+//! Pure. A line has a size limit; the buffer never holds more than one line and one chunk.
 
 use bytes::{Buf as _, Bytes, BytesMut};
 
 /// Longest line: etcd's 1.5 MiB limit for an object, doubled for escapes, and room for the frame around it.
 pub const LINE_BYTES_MAX: usize = 4 << 20;
-/// A buffer that grew for one large object is given back above this size.
+/// A buffer larger than this, which grew for one large object, is freed afterwards.
 const KEEP_BYTES: usize = 256 << 10;
 
 /// A line longer than [`LINE_BYTES_MAX`].
@@ -14,16 +14,15 @@ const KEEP_BYTES: usize = 256 << 10;
 #[error("a line is longer than {LINE_BYTES_MAX} bytes")]
 pub struct TooLong;
 
-/// Cuts a byte stream into lines.
+/// Splits a byte stream into lines.
 #[derive(Debug, Default)]
 pub struct Lines {
     buffer: BytesMut,
-    /// Bytes at the front that are known to hold no newline.
+    /// Bytes at the front that hold no newline.
     scanned: usize,
 }
 
 impl Lines {
-    /// Adds a chunk.
     pub fn push(&mut self, chunk: &Bytes) {
         self.buffer.extend_from_slice(chunk);
     }
@@ -63,7 +62,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Wherever the bytes are cut, the lines are the same, and a torn tail is noticed.
+        /// The lines are the same wherever the bytes are cut, and a torn tail is noticed.
         #[test]
         fn cuts_do_not_matter(lines in prop::collection::vec("[a-zé]{0,12}", 0..20), tail in "[a-z]{0,5}", cuts in prop::collection::vec(1usize..9, 1..200)) {
             let mut text: String = lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect();

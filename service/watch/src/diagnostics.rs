@@ -1,8 +1,9 @@
-//! The watch as others see it: probes, the page `/debug/watch`, and metrics.
+//! The diagnostics of a watch: probes, the JSON at `/debug/watch`, and metrics.
 //!
-//! Owns the numbers; the driver writes them, the health endpoints read them. Liveness is tied to progress: a process whose
-//! watch neither receives bytes nor lists for longer than its limit is not alive.
+//! The driver writes the numbers held here, and the health endpoints read them. Liveness is tied to progress: a process
+//! is not alive if its watch neither receives bytes nor lists for longer than its limit.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -23,21 +24,20 @@ use super::source::Source;
 use super::store::Store;
 use service_core::edge::Probe;
 
-/// Objects that `/debug/watch/objects` names: about 10 MB. Whoever needs to know whether that is all of them compares with `objects`
-/// of `/debug/watch`.
+/// Most objects in `/debug/watch/objects`: about 10 MB. If `objects` in `/debug/watch` is larger, some are left out.
 const OBJECTS_MAX: usize = 50_000;
 
-/// How often a watch that waits for its readers says that it is alive.
+/// How often a watch that waits for its readers reports that it is alive.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A watch without a stream for longer is said to a person: between two streams lie a second and a list.
+/// A watch without a stream for longer than this gets a note. Between two streams lie a second and a list.
 const APART_NOTED: Duration = Duration::from_secs(5);
 
-/// One object, as the witness names it.
+/// One object, named as in the witness.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Line<'a> {
-    resource: &'static str,
+    resource: &'a str,
     namespace: &'a str,
     name: &'a str,
     uid: &'a str,
@@ -51,50 +51,47 @@ pub struct Label {
 }
 
 impl Label {
-    /// The label of `kind`.
     pub fn new(kind: &'static str) -> Self {
         Self { kind }
     }
 }
 
-/// The resource of a watch, and something about it whose values are a closed list.
+/// The resource of a watch, and a label whose values are a closed list.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct WatchLabel {
-    resource: &'static str,
+    resource: Cow<'static, str>,
     kind: &'static str,
 }
 
-/// The resource of a watch.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct ResourceLabel {
-    resource: &'static str,
+    resource: Cow<'static, str>,
 }
 
-/// The counts of watches and reconciler.
+/// The metrics of watches and reconciler.
 #[derive(Debug, Default, Clone)]
 pub struct Metrics {
     /// Accepted events by kind of change.
     pub events: Family<WatchLabel, Counter>,
     /// Lists applied by reason.
     pub relists: Family<WatchLabel, Counter>,
-    /// Watch requests and how their streams ended.
+    /// Watch requests by the way their streams ended.
     pub streams: Family<WatchLabel, Counter>,
-    /// Events that a relist found and the watch had lost.
+    /// Events that the watch had lost and a relist found.
     pub lost: Family<ResourceLabel, Counter>,
-    /// Events that brought nothing new.
+    /// Events without news.
     pub repeats: Family<ResourceLabel, Gauge>,
-    /// Objects in the store.
     pub objects: Family<ResourceLabel, Gauge>,
     /// Reconciliations by result.
     pub reconciles: Family<Label, Counter>,
     /// Keys that wait in the reconcile queue.
     pub queued: Gauge,
-    /// 1 while this process reconciles, 0 while another one does or nobody.
+    /// 1 while this process reconciles, else 0.
     pub leader: Gauge,
 }
 
 impl Metrics {
-    /// Counters at zero, registered under the prefix `longhaul_watch`.
+    /// Registers counters at zero, under the prefix `longhaul_watch`.
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self::default();
         let sub = registry.sub_registry_with_prefix("longhaul_watch");
@@ -126,13 +123,12 @@ pub struct Diagnostics<K = Package> {
 pub struct Link {
     /// Whether the first list is done.
     pub listed: bool,
-    /// For how long there has been no stream; nothing while there is one.
+    /// How long there has been no stream; `None` while there is one.
     pub apart: Option<Duration>,
-    /// How long ago the server was last heard of: a line, a byte, or a page of a list.
+    /// Time since the server last sent a line, a byte, or a page of a list.
     pub age: Duration,
-    /// The version up to which everything is known.
+    /// The version up to which the view is complete.
     pub revision: Option<Box<str>>,
-    /// The last failure.
     pub last_error: Option<String>,
 }
 
@@ -154,7 +150,7 @@ struct Note {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Page<'a> {
+struct DebugPage<'a> {
     resource: &'a str,
     connected: bool,
     listed: bool,
@@ -176,7 +172,7 @@ struct Page<'a> {
 }
 
 impl<K: Kind> Diagnostics<K> {
-    /// A watch that has not begun; it is dead after `stall_limit` without progress.
+    /// A watch that has not begun; it counts as dead after `stall_limit` without progress.
     pub fn new(source: Source, store: Store<K>, metrics: Metrics, stall_limit: Duration) -> Arc<Self> {
         let state = State {
             progress: Instant::now(),
@@ -186,8 +182,8 @@ impl<K: Kind> Diagnostics<K> {
             last_error: None,
             last_event: None,
         };
-        // There from the start, so that an alert on them never looks at nothing.
-        let resource = ResourceLabel { resource: source.resource };
+        // Present from the start, so that an alert on them always has values.
+        let resource = ResourceLabel { resource: source.resource.clone() };
         drop(metrics.lost.get_or_create(&resource));
         drop(metrics.objects.get_or_create(&resource));
         Arc::new(Self {
@@ -200,7 +196,6 @@ impl<K: Kind> Diagnostics<K> {
         })
     }
 
-    /// Whether the first list is done.
     pub fn is_listed(&self) -> bool {
         *self.listed.borrow()
     }
@@ -229,18 +224,19 @@ impl<K: Kind> Diagnostics<K> {
     }
 
     fn resource(&self) -> ResourceLabel {
-        ResourceLabel { resource: self.source.resource }
+        ResourceLabel { resource: self.source.resource.clone() }
     }
 
     fn label(&self, kind: &'static str) -> WatchLabel {
-        WatchLabel { resource: self.source.resource, kind }
+        WatchLabel { resource: self.source.resource.clone(), kind }
     }
 
     pub(super) fn progress(&self) {
         self.state.lock().progress = Instant::now();
     }
 
-    /// Waits for room in what takes the events. That is no standstill of the watch: to begin anew would not help.
+    /// Waits until the receiver of events has room. This does not count as a stall: a restart of the watch would not
+    /// help.
     pub(super) async fn waiting(&self, mut room: BoxFuture<'static, ()>) {
         while tokio::time::timeout(PROGRESS_INTERVAL, &mut room).await.is_err() {
             self.progress();
@@ -253,22 +249,22 @@ impl<K: Kind> Diagnostics<K> {
     }
 
     pub(super) fn stream_opened(&self) {
-        tracing::debug!(name: service_core::logs::names::WATCH_OPENED, resource = self.source.resource, "a stream began");
+        tracing::debug!(name: crate::events::WATCH_OPENED, resource = &*self.source.resource, "a stream began");
         let mut state = self.state.lock();
         state.progress = Instant::now();
         state.apart = None;
     }
 
     pub(super) fn stream_ended(&self, how: &'static str) {
-        tracing::debug!(name: service_core::logs::names::WATCH_ENDED, resource = self.source.resource, how, "a stream ended");
+        tracing::debug!(name: crate::events::WATCH_ENDED, resource = &*self.source.resource, how, "a stream ended");
         self.metrics.streams.get_or_create(&self.label(how)).inc();
         self.state.lock().apart.get_or_insert_with(Instant::now);
     }
 
     pub(super) fn applied_list(&self, reason: Reason, items: usize, events: usize) {
-        let (resource, why) = (self.source.resource, reason.name());
+        let (resource, why) = (&*self.source.resource, reason.name());
         tracing::info!(
-            name: service_core::logs::names::WATCH_LISTED, resource, reason = why, objects = items, differences = events,
+            name: crate::events::WATCH_LISTED, resource, reason = why, objects = items, differences = events,
             "a list was taken"
         );
         self.metrics.relists.get_or_create(&self.label(reason.name())).inc();
@@ -280,7 +276,7 @@ impl<K: Kind> Diagnostics<K> {
     }
 
     pub(super) fn failed(&self, what: String) {
-        tracing::warn!(name: service_core::logs::names::WATCH_FAILED, resource = self.source.resource, what, "watch");
+        tracing::warn!(name: crate::events::WATCH_FAILED, resource = &*self.source.resource, what, "watch");
         self.state.lock().last_error = Some(note(what));
     }
 
@@ -294,8 +290,8 @@ impl<K: Kind> Diagnostics<K> {
         self.metrics.objects.get_or_create(&self.resource()).set(i64::try_from(self.store.len()).unwrap_or(i64::MAX));
         let object = &event.object;
         tracing::debug!(
-            name: service_core::logs::names::WATCH_CHANGED,
-            resource = self.source.resource, change = kind, object = %object.key, uid = &*object.uid, revision = &*object.version,
+            name: crate::events::WATCH_CHANGED,
+            resource = &*self.source.resource, change = kind, object = %object.key, uid = &*object.uid, revision = &*object.version,
             "an object changed"
         );
         self.state.lock().last_event = Some(note(format!("{kind} {} {} {}", object.key, object.uid, object.version)));
@@ -303,8 +299,8 @@ impl<K: Kind> Diagnostics<K> {
 }
 
 impl<K: Kind> Probe for Diagnostics<K> {
-    fn name(&self) -> &'static str {
-        self.source.probe
+    fn name(&self) -> &str {
+        &self.source.probe
     }
 
     fn dead(&self) -> Option<String> {
@@ -317,7 +313,7 @@ impl<K: Kind> Probe for Diagnostics<K> {
         (!self.is_listed()).then(|| format!("the first list of {} is not done", self.source.resource))
     }
 
-    /// How old the view may be: where it has not been heard of the server for longer than a healthy stream is silent.
+    /// A note on how old the view may be, if the server has been silent for longer than a healthy stream is.
     fn note(&self) -> Option<String> {
         let link = self.link();
         let apart = link.apart.filter(|apart| *apart > APART_NOTED && link.listed)?;
@@ -333,8 +329,8 @@ impl<K: Kind> Probe for Diagnostics<K> {
         let metrics = &self.metrics;
         let checksum = self.store.checksum();
         let state = self.state.lock();
-        let page = Page {
-            resource: self.source.resource,
+        let page = DebugPage {
+            resource: &self.source.resource,
             connected: state.apart.is_none(),
             listed: self.is_listed(),
             objects: self.store.len(),
@@ -360,7 +356,7 @@ impl<K: Kind> Probe for Diagnostics<K> {
         let mut lines = String::new();
         for object in self.store.after(None, OBJECTS_MAX) {
             let line = Line {
-                resource: self.source.resource,
+                resource: &self.source.resource,
                 namespace: &object.key.namespace,
                 name: &object.key.name,
                 uid: &object.uid,

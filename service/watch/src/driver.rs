@@ -1,7 +1,7 @@
-//! The driver: carries the machine's wishes to the API server and its answers back.
+//! The driver of a watch: sends the machine's requests to the API server and returns the answers.
 //!
-//! Owns sockets, clocks and pauses of the watch. It decides nothing about objects. It never gives up and never hurries:
-//! two watch requests are at least [`OPEN_GAP`] apart, whatever the server does.
+//! This module owns the sockets, clocks and pauses of the watch. It decides nothing about objects. It never gives up
+//! and never hurries: two watch requests are at least [`OPEN_GAP`] apart, whatever the server does.
 
 mod list;
 mod streamed;
@@ -26,51 +26,45 @@ use list::ListError;
 use service_core::kube::{Client, LIST_PAGE};
 use service_core::wire::{self, Stream};
 
-/// Least time between two watch requests: under two a second, also when each stream ends at once.
+/// Least time between two watch requests: fewer than two per second, even if each stream ends at once.
 const OPEN_GAP: Duration = Duration::from_millis(600);
 /// Least pause after a stream that ended without a byte.
 const EMPTY_PAUSE: Duration = Duration::from_secs(1);
-/// A stream that lived so long was a working one, even when it had nothing to say.
+/// A stream that lived this long worked, even if it carried nothing.
 const HEALTHY_AFTER: Duration = Duration::from_secs(5);
-/// How long a list beside the watch waits for the watch to catch up; a watch that is later than this has lost something.
+/// How long a list next to the watch waits for the watch to catch up; a watch that is later than this has lost
+/// something.
 const SETTLE_GRACE: Duration = Duration::from_secs(10);
-/// Least pause after a list that is older than what is known; up to twice as long, so that clients do not march in step. Proof
-/// that the server went back takes some lists and some seconds, and until then nothing that is known can be trusted.
+/// Least pause after a list that is older than the view; at most twice as long, so that clients do not act in step.
+/// Proof that the server went back takes some lists and some seconds, and until then the view cannot be trusted.
 const OLDER_PAUSE: Duration = Duration::from_secs(1);
-/// Least time between two lists that a stream caused by showing something older than what is known: it may be a server that
-/// repeats itself for ever.
+/// Least time between two lists caused by a stream with old events: the server may repeat itself for ever.
 const DOUBT_GAP: Duration = Duration::from_secs(10);
-/// Lists by a watch that fail in a row before pages are asked for once: something between us and the server may not bear them.
+/// Failed lists by watch in a row before one list is requested in pages: a proxy in between may not support them.
 const STREAMED_FAILURES_MAX: u32 = 3;
-/// Pause after a failed list beside the watch.
+/// Pause after a failed list next to the watch.
 const SIDE_RETRY: Duration = Duration::from_secs(30);
 
-/// The room that a sink has to make before it takes anything else; nothing when it has enough.
-pub type Room = Option<BoxFuture<'static, ()>>;
+/// The room that a sink has to make before it takes more events; `None` if it has enough.
+pub type Backpressure = Option<BoxFuture<'static, ()>>;
 
-/// Takes every accepted event; it must not wait itself. The watch waits for the room that it asks for, and the server with it: nothing is
-/// dropped.
-pub type Sink<K> = Box<dyn Fn(&Event<K>) -> Room + Send>;
+/// Takes every accepted event. It must not block; the watch waits for the room that it asks for, and so does the
+/// server. No event is dropped.
+pub type Sink<K> = Box<dyn Fn(&Event<K>) -> Backpressure + Send>;
 
-/// Everything that the driver needs.
 pub struct Parts<K> {
-    /// What is watched.
     pub source: Source,
-    /// Intervals and limits.
     pub settings: config::Watch,
-    /// The API server.
     pub client: Arc<Client>,
-    /// Where the machine keeps the objects.
+    /// The machine's object store.
     pub store: Store<K>,
-    /// Where the numbers go.
     pub diagnostics: Arc<Diagnostics<K>>,
-    /// Where observations go.
+    /// Receiver of observations.
     pub witness: Witness,
-    /// Where accepted events go.
+    /// Receiver of accepted events.
     pub sink: Sink<K>,
 }
 
-/// One watch.
 pub struct Driver<K> {
     parts: Parts<K>,
     machine: Machine<K>,
@@ -78,7 +72,7 @@ pub struct Driver<K> {
     page: u32,
     /// The server cannot list by a watch.
     paged: bool,
-    /// Lists by a watch that failed in a row.
+    /// Failed lists by watch in a row.
     streamed_failures: u32,
     opened: Option<Instant>,
     relist_due: Instant,
@@ -104,7 +98,6 @@ struct Progress {
 }
 
 impl<K: Kind> Driver<K> {
-    /// A watch that has not begun.
     pub fn new(parts: Parts<K>) -> Self {
         let backoff = Backoff::new(parts.settings.backoff_initial, parts.settings.backoff_max);
         let relist_due = Instant::now() + parts.settings.relist_interval;
@@ -140,7 +133,7 @@ impl<K: Kind> Driver<K> {
             return self.streamed_list(reason, at_least).await;
         }
         let work = list::collect(
-            self.parts.source,
+            self.parts.source.clone(),
             Arc::clone(&self.parts.client),
             self.parts.store.clone(),
             Arc::clone(&self.parts.diagnostics),
@@ -163,7 +156,7 @@ impl<K: Kind> Driver<K> {
         self.adopt(reason, listing).await;
     }
 
-    /// Lists by a watch, and goes on with it.
+    /// Lists by a watch, and continues with its stream.
     async fn streamed_list(&mut self, reason: Reason, at_least: Option<Box<str>>) {
         if let Some(opened) = self.opened {
             sleep_until(opened + OPEN_GAP).await;
@@ -198,7 +191,7 @@ impl<K: Kind> Driver<K> {
         }
     }
 
-    /// Makes a list the view; answers whether it was used.
+    /// Makes a list the view; returns whether it was used.
     async fn adopt(&mut self, reason: Reason, listing: Listing<K>) -> bool {
         let (version, items) = (listing.version.clone(), listing.items.len());
         let mut events = Vec::new();
@@ -249,10 +242,10 @@ impl<K: Kind> Driver<K> {
         }
     }
 
-    /// Reads one stream to its end and makes the pause that its end calls for.
+    /// Reads one stream to its end, then makes the pause that fits the end.
     async fn stream(&mut self, mut stream: Stream, mut lines: Lines) {
         let mut progress = Progress { opened: Instant::now(), bytes: false, lines: false };
-        // The list that this stream began with may have ended in the middle of a chunk.
+        // The list at the start of this stream may have ended in the middle of a chunk.
         if let Some(over) = self.lines(&mut lines, &mut progress).await {
             drop(stream);
             return self.over(over, &progress).await;
@@ -265,7 +258,7 @@ impl<K: Kind> Driver<K> {
                     progress.bytes = true;
                     lines.push(&chunk);
                     let over = self.lines(&mut lines, &mut progress).await;
-                    // The stream is closed before the pause: a server that holds it open must not hold us.
+                    // The stream is closed before the pause: a server that holds it open must not block us.
                     if let Some(over) = over {
                         drop(stream);
                         return self.over(over, &progress).await;
@@ -323,7 +316,8 @@ impl<K: Kind> Driver<K> {
         }
     }
 
-    /// Gives every complete line to the machine and delivers what it accepts; answers why the stream is over, if it is.
+    /// Passes every complete line to the machine and delivers the accepted events; returns why the stream is over, if
+    /// it is.
     async fn lines(&mut self, lines: &mut Lines, progress: &mut Progress) -> Option<Line> {
         let mut events = Vec::new();
         let mut over = None;
@@ -352,7 +346,7 @@ impl<K: Kind> Driver<K> {
         over
     }
 
-    /// The server ended the stream with a line.
+    /// Handles a line with which the server ended the stream.
     async fn over(&mut self, over: Line, progress: &Progress) {
         match over {
             Line::Continue => {}
@@ -375,8 +369,8 @@ impl<K: Kind> Driver<K> {
         }
     }
 
-    /// The position is of no use to this server: out of history, or not reached. The first time is followed by a list at once,
-    /// further ones without progress by a pause.
+    /// The server cannot continue from the position: it is out of history, or not reached. The first time, a list
+    /// follows at once; further times without progress are followed by a pause.
     async fn lost_position(&mut self, how: &'static str) {
         self.parts.diagnostics.stream_ended(how);
         self.drop_side();
@@ -399,7 +393,7 @@ impl<K: Kind> Driver<K> {
 
     async fn broken(&mut self, what: String, progress: &Progress) {
         if progress.lines {
-            // It worked until now: resume at once, paced by the gap between requests.
+            // The stream worked until now: resume at once, paced by the gap between requests.
             self.parts.diagnostics.failed(what);
         } else {
             self.machine.fruitless();
@@ -413,7 +407,7 @@ impl<K: Kind> Driver<K> {
         sleep(pause).await;
     }
 
-    /// Whoever answered is behind what is known.
+    /// The server that answered is behind the view.
     async fn older(&mut self, what: String) {
         self.parts.diagnostics.failed(what);
         sleep(older_pause()).await;
@@ -438,7 +432,7 @@ impl<K: Kind> Driver<K> {
     fn begin_side(&mut self) {
         self.machine.begin_side();
         self.side = Some(Box::pin(list::collect(
-            self.parts.source,
+            self.parts.source.clone(),
             Arc::clone(&self.parts.client),
             self.parts.store.clone(),
             Arc::clone(&self.parts.diagnostics),
@@ -453,8 +447,8 @@ impl<K: Kind> Driver<K> {
         self.relist_due = Instant::now() + self.parts.settings.relist_interval;
     }
 
-    /// Compares the list beside the watch once the watch has caught up, or when `force` says that the wait is over.
-    /// Answers whether the watch has lost something and must be opened anew.
+    /// Compares the list next to the watch once the watch has caught up, or if `force` ends the wait. Returns whether
+    /// the watch has lost something and must be opened again.
     async fn settle(&mut self, force: bool) -> bool {
         let ready = |(listing, _): &mut (Listing<K>, Instant)| force || self.machine.caught_up(listing);
         let Some((listing, _)) = self.settling.take_if(ready) else { return false };

@@ -1,6 +1,6 @@
-//! One watched resource put together: its driver, its store, what it says of itself, its witness, and their end.
+//! One watched resource: its driver, store, diagnostics and witness, and their end.
 //!
-//! Owns the tasks of one watch. What is done with the events is the business of whoever brings the sink.
+//! This module owns the tasks of one watch. The sink's owner uses the events.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,23 +22,17 @@ use service_core::kube::Client;
 /// How long the witness may take its queue at the end.
 const DELIVER_MAX: Duration = Duration::from_secs(3);
 
-/// Everything that an informer needs.
 pub struct Start<'a, K> {
-    /// What is watched.
     pub source: Source,
-    /// Intervals and limits.
     pub settings: &'a config::Watch,
-    /// The API server.
     pub client: Arc<Client>,
-    /// Where it is counted.
     pub metrics: &'a Metrics,
-    /// Where observations are posted, if anywhere.
+    /// URL to which observations are posted, if any.
     pub witness_url: Option<&'a str>,
     /// Takes every accepted event.
     pub sink: Sink<K>,
 }
 
-/// A watch that runs.
 pub struct Informer<K> {
     view: View<K>,
     driver: JoinSet<()>,
@@ -59,26 +53,25 @@ impl<K> Clone for View<K> {
 }
 
 impl<K: Kind> Informer<K> {
-    /// Starts to list and watch.
     pub fn start(start: Start<'_, K>) -> Result<Self, TargetError> {
         Self::start_with(start, Store::default())
     }
 
-    /// The same with what `store` keeps of each object.
+    /// Like [`Self::start`], with a given `store` that decides what is kept of each object.
     pub fn start_with(start: Start<'_, K>, store: Store<K>) -> Result<Self, TargetError> {
         let settings = start.settings;
-        // A stream may be silent for its limit, then back off, then open and list: beyond that nothing is under way.
+        // A stream may be silent for its limit, then back off, then open and list: after that nothing is under way.
         let stall_limit = settings.silence_limit + settings.server_timeout + settings.backoff_max;
         let mut delivery = JoinSet::new();
         let witness = match start.witness_url {
             None => Witness::absent(),
             Some(url) => {
-                let (witness, end) = Witness::new(start.source.resource, url)?;
+                let (witness, end) = Witness::new(&start.source.resource, url)?;
                 delivery.spawn(end.run());
                 witness
             }
         };
-        let diagnostics = Diagnostics::new(start.source, store.clone(), start.metrics.clone(), stall_limit);
+        let diagnostics = Diagnostics::new(start.source.clone(), store.clone(), start.metrics.clone(), stall_limit);
         let (changed, changes) = channel::channel(0);
         let sink = start.sink;
         let parts = Parts {
@@ -99,17 +92,15 @@ impl<K: Kind> Informer<K> {
         Ok(Self { view: View { store, diagnostics, changes }, driver, delivery })
     }
 
-    /// Its view.
     pub fn view(&self) -> &View<K> {
         &self.view
     }
 
-    /// Its checks of health.
     pub fn probe(&self) -> Arc<dyn Probe> {
         Arc::clone(&self.view.diagnostics) as _
     }
 
-    /// Waits until a task ends that never should; answers why.
+    /// Waits until a task ends that should never end; returns the reason.
     pub async fn broken(&mut self) -> String {
         let (name, ended) = tokio::select! {
             Some(ended) = self.driver.join_next() => ("a driver", ended),
@@ -122,36 +113,35 @@ impl<K: Kind> Informer<K> {
         }
     }
 
-    /// Stops watching; observations that wait are still delivered by [`Self::delivered`].
+    /// Stops watching; [`Self::delivered`] still delivers the observations that wait.
     pub async fn stop(&mut self) {
         self.driver.shutdown().await;
     }
 
-    /// Waits until the witness has taken what waited when the watch stopped, or for three seconds.
+    /// Waits until the witness has taken the observations that waited when the watch stopped, at most three seconds.
     pub async fn delivered(mut self) {
-        // The driver held the last entrance to the queue, so the delivery ends when it is empty.
+        // The driver held the queue's last sender, so the delivery ends when the queue is empty.
         if timeout(DELIVER_MAX, async { while self.delivery.join_next().await.is_some() {} }).await.is_err() {
-            tracing::warn!(name: service_core::logs::names::WITNESS_LEFT, "the witness did not take the last observations in time");
+            tracing::warn!(name: crate::events::WITNESS_LEFT, "the witness did not take the last observations in time");
         }
     }
 }
 
 impl<K: Kind> View<K> {
-    /// The objects.
     pub fn store(&self) -> &Store<K> {
         &self.store
     }
 
-    /// The state of the watch.
     pub fn diagnostics(&self) -> &Arc<Diagnostics<K>> {
         &self.diagnostics
     }
 
-    /// Waits until `wanted` is true of the object at `key`, or of its absence; answers whether it came true before `deadline`.
+    /// Waits until `wanted` is true of the object at `key`, or of its absence; returns whether it became true before
+    /// `deadline`.
     pub async fn until(&self, key: &Key, deadline: Instant, wanted: impl Fn(Option<&Object<K>>) -> bool) -> bool {
         let mut changes = self.changes.clone();
         loop {
-            // Marked as seen before the look: a change in between is not lost.
+            // Marked as seen before the check, so that a change in between is not lost.
             changes.borrow_and_update();
             if wanted(self.store.object(key).as_deref()) {
                 return true;

@@ -1,32 +1,31 @@
 //! The items of a list, one after the other, out of chunks that end anywhere.
 //!
-//! Pure. It holds one item and what stands around the items, never the list: a page of five hundred objects may be larger than the memory of
-//! the process. It looks for the ends of items only; whether they are JSON is found where they are read.
+//! Pure. It holds one item and the text around the items, never the list: a page of five hundred objects may be larger
+//! than the memory of the process. It finds only the ends of items; their readers find whether they are JSON.
 
 use crate::decode::LINE_BYTES_MAX;
 
-/// Largest item: as a line of a watch, which carries the same object.
+/// Largest item: a line of a watch carries the same object.
 const ITEM_BYTES_MAX: usize = LINE_BYTES_MAX;
 /// Most bytes around the items: kind, version and the token of the next page.
 const ENVELOPE_BYTES_MAX: usize = 64 << 10;
-/// A buffer that grew for one large item is given back above this size.
+/// A buffer larger than this, which grew for one large item, is freed afterwards.
 const KEEP_BYTES: usize = 256 << 10;
-/// The key of the items as it is written.
+/// The key of the items, as written.
 const KEY: &[u8] = b"\"items\"";
 
-/// Why these are no items of a list.
+/// Why the bytes are no list with items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ItemsError {
-    /// An item is too long.
     #[error("an item is longer than {ITEM_BYTES_MAX} bytes")]
     LongItem,
-    /// What stands around the items is too long.
+    /// The text around the items is too long.
     #[error("a list has more than {ENVELOPE_BYTES_MAX} bytes beside its items")]
     LongEnvelope,
     /// An item is not an object.
     #[error("an item of the list is no object")]
     Shape,
-    /// It ends early.
+    /// The list ends early.
     #[error("the list broke off")]
     Torn,
 }
@@ -36,11 +35,11 @@ pub enum ItemsError {
 pub struct Items {
     at: At,
     string: Text,
-    /// Open brackets: of the envelope, or of the item.
+    /// Open brackets of the envelope or of the item.
     depth: u32,
-    /// Behind the colon of a pair of the envelope.
+    /// After the colon of a pair of the envelope.
     in_value: bool,
-    /// Where the last key of the envelope begins and ends.
+    /// Start and end of the last key of the envelope.
     key: (usize, usize),
     item: Vec<u8>,
     envelope: Vec<u8>,
@@ -51,24 +50,22 @@ enum At {
     /// Outside of the items.
     #[default]
     Envelope,
-    /// Between two items.
     Between,
-    /// In an item.
     Item,
 }
 
-/// The place in a string.
+/// Position relative to a string.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Text {
     #[default]
     Outside,
     Inside,
-    /// Behind a backslash.
+    /// After a backslash.
     Escaped,
 }
 
 impl Items {
-    /// Takes a chunk, and hands every item that is complete to `each`.
+    /// Takes a chunk, and passes every complete item to `each`.
     pub fn push<E: From<ItemsError>>(
         &mut self,
         mut chunk: &[u8],
@@ -96,27 +93,27 @@ impl Items {
         Ok(())
     }
 
-    /// What stands around the items, which are left out of it.
+    /// The text around the items, without them.
     pub fn finish(self) -> Result<Vec<u8>, ItemsError> {
         let is_whole = self.at == At::Envelope && self.string == Text::Outside && self.depth == 0;
         if is_whole && !self.envelope.is_empty() { Ok(self.envelope) } else { Err(ItemsError::Torn) }
     }
 
-    /// Skips to the next item or to the end of them; how much of the chunk that is.
+    /// Skips to the next item or to the end of the items; returns the number of bytes taken from the chunk.
     fn between(&mut self, chunk: &[u8]) -> Result<usize, ItemsError> {
         let is_gap = |byte: &u8| byte.is_ascii_whitespace() || *byte == b',';
         let gap = chunk.iter().take_while(|byte| is_gap(byte)).count();
         match chunk.get(gap) {
             None => {}
             Some(b'{') => (self.at, self.depth) = (At::Item, 0),
-            // The bracket is part of the envelope, as the opening one is.
+            // The closing bracket is part of the envelope, as the opening one is.
             Some(b']') => (self.at, self.depth) = (At::Envelope, 2),
             Some(_) => return Err(ItemsError::Shape),
         }
         Ok(gap)
     }
 
-    /// Takes the envelope up to the items; how much of the chunk that is.
+    /// Takes the envelope up to the items; returns the number of bytes taken from the chunk.
     fn around(&mut self, chunk: &[u8]) -> Result<usize, ItemsError> {
         for (at, byte) in chunk.iter().enumerate() {
             if self.envelope.len() == ENVELOPE_BYTES_MAX {
@@ -150,7 +147,7 @@ impl Items {
         self.envelope.get(self.key.0..self.key.1) == Some(KEY)
     }
 
-    /// Takes the item up to its end; how much of the chunk that is.
+    /// Takes the item up to its end; returns the number of bytes taken from the chunk.
     fn within(&mut self, chunk: &[u8]) -> Result<usize, ItemsError> {
         let mut at = 0;
         while at < chunk.len() {
@@ -181,7 +178,7 @@ impl Items {
 }
 
 impl Text {
-    /// The place behind `byte`.
+    /// The position after `byte`.
     fn after(self, byte: u8) -> Self {
         match (self, byte) {
             (Self::Outside, b'"') | (Self::Escaped, _) => Self::Inside,
@@ -198,7 +195,7 @@ mod tests {
 
     use super::*;
 
-    /// Cuts `text` into pieces of those lengths; its items and its envelope.
+    /// Cuts `text` into pieces of those lengths; returns its items and its envelope.
     fn cut(text: &str, cuts: &[usize]) -> Result<(Vec<String>, String), ItemsError> {
         let (mut items, mut found, mut rest) = (Items::default(), Vec::new(), text.as_bytes());
         let mut cuts = cuts.iter().cycle();
@@ -214,7 +211,7 @@ mod tests {
     }
 
     proptest! {
-        /// Wherever the bytes are cut, the items and the envelope are the same, whatever is written in strings.
+        /// Items and envelope are the same wherever the bytes are cut, whatever strings contain.
         #[test]
         fn cuts_do_not_matter(
             texts in prop::collection::vec(r#"[a\]\[{},:"\\é]{0,9}"#, 0..6),

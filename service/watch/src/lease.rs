@@ -1,8 +1,9 @@
-//! The lease: which of several replicas reconciles (coordination.k8s.io/v1, with the semantics of client-go's leader election).
+//! The Lease that decides which of several replicas reconciles (coordination.k8s.io/v1, with the semantics of
+//! client-go's leader election).
 //!
-//! Owns the requests for it and their pace; who may take it is decided in `election`. A leader stops by its own clock before anybody
-//! else may begin: a term ends `renew` after the last renewal was sent, and others wait `duration` after they saw it. Clocks of
-//! different machines are never compared.
+//! This module owns the requests and their pace; `election` decides who may take the lease. A leader stops by its own
+//! clock before another replica may begin: a term ends `renew` after the last renewal was sent, and others wait
+//! `duration` after they saw it. Clocks of different machines are never compared.
 
 mod election;
 
@@ -21,19 +22,19 @@ use crate::config;
 use election::{Election, Record};
 use service_core::kube::{self, Client, Write};
 
-/// Replicas that wait spread their looks by up to this part of the retry period, as client-go does.
+/// Waiting replicas spread their checks by up to this part of the retry period, as client-go does.
 const JITTER: f64 = 1.2;
-/// How long giving the lease back may take; without an answer the others wait for its end.
+/// Longest time for giving the lease back; without an answer the others wait until it expires.
 const RELEASE_MAX: Duration = Duration::from_secs(2);
 
-/// How long this process may reconcile; shared with the reconciler, which looks before each visit, because a process that was
-/// suspended goes on where it stood.
+/// How long this process may reconcile. The reconciler shares it and checks it before each visit, because a suspended
+/// process continues at the point where it stopped.
 #[derive(Debug, Clone, Default)]
 pub struct Tenure {
     until: Arc<Mutex<Option<Instant>>>,
 }
 
-/// The reason why an attempt has no outcome.
+/// Why an attempt has no outcome.
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error(transparent)]
@@ -47,11 +48,11 @@ enum Error {
 /// The outcome of an attempt to get or renew the lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
-    /// The lease is ours.
+    /// This replica has the lease.
     Ours,
-    /// The lease is somebody else's.
+    /// Another replica has the lease.
     Theirs,
-    /// Somebody wrote at the same moment.
+    /// Another replica wrote at the same moment.
     Conflict,
 }
 
@@ -61,7 +62,7 @@ pub struct Elector {
     client: Arc<Client>,
     collection: String,
     election: Election,
-    /// `metadata.resourceVersion` of what we wrote last; with it a renewal needs no read.
+    /// `metadata.resourceVersion` of our last write; with it a renewal needs no read.
     version: Option<Box<str>>,
     tenure: Tenure,
     last_error: String,
@@ -81,12 +82,12 @@ struct Meta {
 }
 
 impl Tenure {
-    /// Whether this process may reconcile now. Without an election it always may.
+    /// Whether this process may reconcile now; always true without an election.
     pub fn holds(&self) -> bool {
         self.until.lock().is_none_or(|until| Instant::now() < until)
     }
 
-    /// For how long it still may.
+    /// Remaining time of the term.
     pub fn left(&self) -> Duration {
         self.until.lock().map_or(Duration::MAX, |until| until.saturating_duration_since(Instant::now()))
     }
@@ -101,7 +102,7 @@ impl Tenure {
 }
 
 impl Elector {
-    /// A replica that has seen nothing, for the lease in `namespace`.
+    /// A candidate for the lease in `namespace`, without observations so far.
     pub fn new(settings: config::Lease, namespace: &str, client: Arc<Client>) -> Self {
         let host = std::env::var("HOSTNAME").ok().filter(|name| !name.is_empty());
         let host = host.or_else(|| std::fs::read_to_string("/proc/sys/kernel/hostname").ok()).unwrap_or_default();
@@ -125,12 +126,12 @@ impl Elector {
         self.tenure.clone()
     }
 
-    /// Waits until the lease is ours.
+    /// Waits until this replica has the lease.
     pub async fn acquire(&mut self) {
         loop {
             match self.attempt().await {
                 Ok(Outcome::Ours) => {
-                    tracing::info!(name: service_core::logs::names::LEASE_TAKEN, identity = self.election.identity(), "this replica leads");
+                    tracing::info!(name: crate::events::LEASE_TAKEN, identity = self.election.identity(), "this replica leads");
                     return;
                 }
                 Ok(Outcome::Theirs | Outcome::Conflict) => self.last_error.clear(),
@@ -141,7 +142,7 @@ impl Elector {
         }
     }
 
-    /// Renews the lease until that fails for too long or somebody else has it; answers why.
+    /// Renews the lease until that fails for too long or another replica has it; returns the reason.
     pub async fn hold(&mut self) -> String {
         loop {
             let end = self.tenure.end();
@@ -165,30 +166,30 @@ impl Elector {
         }
     }
 
-    /// Gives the lease back, so that nobody has to wait for its end. The caller has stopped reconciling.
+    /// Gives the lease back, so that no replica has to wait until it expires. The caller has stopped reconciling.
     pub async fn release(&mut self) {
         self.tenure.set(Instant::now());
         let Some(version) = self.version.take() else { return };
         let body = json!({"metadata": {"resourceVersion": version}, "spec": self.election.release(&now())});
         let path = format!("{}/{}", self.collection, self.settings.name);
         match timeout(RELEASE_MAX, self.client.write(Write::Merge, &path, &body)).await {
-            Ok(Ok(_)) => tracing::info!(name: service_core::logs::names::LEASE_GIVEN_BACK, "the lease was given back"),
+            Ok(Ok(_)) => tracing::info!(name: crate::events::LEASE_GIVEN_BACK, "the lease was given back"),
             Ok(Err(error)) => {
-                tracing::warn!(name: service_core::logs::names::LEASE_NOT_GIVEN_BACK, %error, "the lease was not given back");
+                tracing::warn!(name: crate::events::LEASE_NOT_GIVEN_BACK, %error, "the lease was not given back");
             }
             Err(_) => {
-                tracing::warn!(name: service_core::logs::names::LEASE_NOT_GIVEN_BACK, "the lease was not given back in time");
+                tracing::warn!(name: crate::events::LEASE_NOT_GIVEN_BACK, "the lease was not given back in time");
             }
         }
     }
 
-    /// One attempt, in half the time that a leader has to renew: there must be time for another one.
+    /// One attempt, limited to half the time that a leader has to renew, so that a second one fits.
     async fn attempt(&mut self) -> Result<Outcome, Error> {
         let max = self.settings.renew / 2;
         if let Ok(outcome) = timeout(max, self.try_to_have()).await {
             return outcome;
         }
-        // Perhaps the connection is dead and nobody said so; and a write may have arrived all the same.
+        // The connection may be dead without an error; and a write may have arrived all the same.
         self.client.forget_connections();
         self.version = None;
         Err(Error::Late(max))
@@ -224,7 +225,7 @@ impl Elector {
         self.written(self.client.write(Write::Create, &self.collection, &body).await, sent)
     }
 
-    /// The time of ours counts from before the write: others cannot have seen it earlier.
+    /// Our term counts from before the write: other replicas cannot have seen it earlier.
     fn written(&mut self, answer: Result<bytes::Bytes, kube::Error>, sent: Instant) -> Result<Outcome, Error> {
         match answer {
             Ok(body) => {
@@ -241,16 +242,16 @@ impl Elector {
         let lease: Lease = serde_json::from_slice(body)?;
         self.version = Some(lease.metadata.resource_version);
         if self.election.observe(lease.spec.unwrap_or_default(), Instant::now()) {
-            tracing::info!(name: service_core::logs::names::LEASE_HELD, holder = self.election.holder(), "the lease has another holder");
+            tracing::info!(name: crate::events::LEASE_HELD, holder = self.election.holder(), "the lease has another holder");
         }
         Ok(())
     }
 
-    /// Says each reason once.
+    /// Logs each reason once.
     fn say(&mut self, error: &Error) {
         let text = error.to_string();
         if text != self.last_error {
-            tracing::warn!(name: service_core::logs::names::LEASE_FAILED, lease = self.settings.name, error = text, "the lease was neither got nor renewed");
+            tracing::warn!(name: crate::events::LEASE_FAILED, lease = self.settings.name, error = text, "the lease was neither got nor renewed");
             self.last_error = text;
         }
     }

@@ -1,13 +1,14 @@
-//! The watch: a complete view of a resource, whoever needs it.
+//! The watch: a complete view of a resource, for any part that needs one.
 //!
-//! Owns list, watch, relist, the store, the witness, and the Lease by which replicas elect a leader. The core (`machine`) is pure: bytes
-//! and answers in, events and the next action out; sockets and clocks are in `driver`.
+//! This crate owns list, watch, relist, the store, the witness, and the Lease by which replicas elect a leader. The
+//! core (`machine`) is pure: bytes and answers in, events and the next action out; sockets and clocks are in `driver`.
 
 mod backoff;
 pub mod config;
 mod decode;
 mod diagnostics;
 mod driver;
+pub mod events;
 mod informer;
 mod items;
 mod lease;
@@ -21,7 +22,7 @@ mod witness;
 
 pub use backoff::Backoff;
 pub use diagnostics::{Diagnostics, Label, Link, Metrics};
-pub use driver::{Room, Sink};
+pub use driver::{Backpressure, Sink};
 pub use informer::{Informer, Start, View};
 pub use items::Items;
 pub use lease::{Elector, Tenure};

@@ -1,10 +1,11 @@
-//! The core of the watch: what the server said goes in, events and the next action come out.
+//! The core of the watch: the server's answers go in, events and the next action come out.
 //!
-//! Owns the rules that keep the view complete. It has no sockets, no clock and no randomness; the driver brings those.
+//! This module owns the rules that keep the view complete. It has no sockets, no clock and no randomness; the driver
+//! brings those.
 //!
-//! What holds: the position never goes back except after a proven rewind of the server; an object is deleted only by its
-//! own DELETED event or by a list that is at least as new as the object; a new uid under an old name is a deletion and an
-//! addition; no event is repeated for a version that is already known.
+//! Invariants: the position never goes back except after a proven rewind of the server. An object is deleted only by
+//! its own DELETED event or by a list that is at least as new as the object. A new uid under an old name is a deletion
+//! and an addition. No event is repeated for a version that is already known.
 
 mod frame;
 mod listing;
@@ -19,50 +20,42 @@ use super::object::{Key, Kind, Object, Package};
 use super::store::Store;
 use super::version::{older, reaches};
 use frame::Frame;
-pub use listing::{Listing, Page, PageError, PageStep, Streamed};
+pub use listing::{ListPage, Listing, PageError, PageStep, Streamed};
 use rewind::Signs;
 use tombs::Tombs;
 
-/// Failures in a row without any progress after which a watch is not resumed but started over with a list.
+/// Failures in a row without progress after which the watch starts over with a list.
 const RESUMES_MAX: u32 = 5;
-/// Streams in a row that ended at once without a byte: some servers answer an expired version so, instead of with 410.
+/// Streams in a row that ended at once without a byte: some servers answer an expired version this way, instead of with
+/// 410.
 const EMPTY_STREAMS_MAX: u32 = 3;
-/// Keys remembered while a list beside the watch is under way; with more changes than that its answer is worthless.
+/// Keys remembered while a list next to the watch is under way; with more changes than that its answer is worthless.
 const TOUCHED_MAX: usize = 100_000;
 
 /// Kinds of changes to an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// The object is new to us.
+    /// The object was unknown before.
     Added,
-    /// The object has another version.
     Modified,
     /// The object is gone; the event carries its last known state.
     Deleted,
 }
 
-/// A change that was accepted.
+/// An accepted change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event<K = Package> {
-    /// The kind of change.
     pub change: Change,
-    /// The object after it, or its last state.
+    /// The object after the change, or its last state.
     pub object: Arc<Object<K>>,
 }
 
-/// The next step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Next {
     /// List everything. `at_least` is a version that the answer must reach, sent to the server when there is one.
-    List {
-        /// Why.
-        reason: Reason,
-        /// Oldest useful version.
-        at_least: Option<Box<str>>,
-    },
-    /// Watch from this version.
+    List { reason: Reason, at_least: Option<Box<str>> },
     Watch {
-        /// Last version known to be complete.
+        /// Last version up to which the view is complete.
         from: Box<str>,
     },
 }
@@ -70,24 +63,22 @@ pub enum Next {
 /// Why a list is needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
-    /// Nothing is known yet.
     Start,
     /// 410: the version is out of the server's history.
     Expired,
-    /// The server says that it has not reached our version.
+    /// The server reports that it has not reached our version.
     Ahead,
-    /// The server has gone back: nothing of what is known need be true any more.
+    /// The server has gone back: nothing in the view need be true any more.
     Rewound,
-    /// The last list was older than what is known.
+    /// The last list was older than the view.
     Stale,
     /// The watch made no progress for several attempts.
     Stuck,
-    /// The safety net beside a healthy watch.
+    /// The safety net next to a healthy watch.
     Interval,
 }
 
 impl Reason {
-    /// Every reason.
     pub const ALL: [Self; 7] =
         [Self::Start, Self::Expired, Self::Ahead, Self::Rewound, Self::Stale, Self::Stuck, Self::Interval];
 
@@ -108,7 +99,6 @@ impl Reason {
 /// The meaning of a line for the stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Line {
-    /// Read on.
     Continue,
     /// The version is out of history; the stream is over.
     Expired,
@@ -116,11 +106,9 @@ pub enum Line {
     Ahead,
     /// The server reported an error; the stream is over.
     Failed {
-        /// Status code of the error object.
         code: u16,
-        /// Seconds the server asks to wait.
+        /// Seconds after which the server asks to retry.
         retry_after_s: Option<u64>,
-        /// Its message.
         message: String,
     },
     /// The line is not an event; the stream cannot be trusted any further.
@@ -130,28 +118,28 @@ pub enum Line {
 /// The outcome of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Applied {
-    /// The view is the list's snapshot now.
+    /// The view is now the list's snapshot.
     Yes,
-    /// The list is the view now, and older than what was known: the server has gone back in time.
+    /// The view is now the list, which is older than the former view: the server has gone back in time.
     Rewound,
-    /// The list is older than what is known and was not used.
+    /// The list is older than the view and was not used.
     Stale,
 }
 
-/// The outcome of a list beside the watch.
+/// The outcome of a list next to the watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Settled {
     /// The watch has lost nothing.
     Agrees,
-    /// The watch has lost so many events; its stream has lied and must be opened anew.
+    /// The watch has lost this many events; its stream is faulty and must be opened again.
     Lost(usize),
-    /// The list is older than what is known and was not used; it should be made again soon.
+    /// The list is older than the view and was not used; it should be repeated soon.
     Older,
-    /// The server has gone back in time. The view is the list's snapshot now, and the stream belongs to another history.
+    /// The server has gone back in time. The view is now the list's snapshot, and the stream belongs to another
+    /// history.
     Rewound(usize),
 }
 
-/// The state.
 pub struct Machine<K = Package> {
     store: Store<K>,
     position: Option<Box<str>>,
@@ -161,15 +149,15 @@ pub struct Machine<K = Package> {
     ask_at_least: bool,
     fruitless: u32,
     empty_streams: u32,
-    /// While a list beside the watch is under way: the position when it began, and the keys that changed since.
+    /// While a list next to the watch is under way: the position when it began, and the keys that changed since.
     touched: Option<(Option<Box<str>>, BTreeSet<Key>)>,
     tombs: Tombs,
-    /// Events that brought nothing new: replays and deletions of what is already gone.
+    /// Events without news: replays, and deletions of absent objects.
     pub repeats: u64,
 }
 
 impl<K: Kind> Machine<K> {
-    /// A machine that knows nothing and writes what it learns into `store`.
+    /// A machine without knowledge, which writes into `store`.
     pub fn new(store: Store<K>) -> Self {
         Self {
             store,
@@ -186,7 +174,6 @@ impl<K: Kind> Machine<K> {
         }
     }
 
-    /// The step to take now.
     pub fn next(&self) -> Next {
         match (self.needed, &self.position) {
             (None, Some(position)) => Next::Watch { from: position.clone() },
@@ -197,7 +184,7 @@ impl<K: Kind> Machine<K> {
         }
     }
 
-    /// Last version known to be complete.
+    /// Last version up to which the view is complete.
     pub fn position(&self) -> Option<&str> {
         self.position.as_deref()
     }
@@ -225,33 +212,34 @@ impl<K: Kind> Machine<K> {
         Line::Continue
     }
 
-    /// The server says that the position is out of history, by HTTP status or in the stream.
+    /// The server reports, by HTTP status or in the stream, that the position is out of history.
     pub fn expired(&mut self) -> Line {
         self.needed = Some(Reason::Expired);
         self.cancel_side();
         Line::Expired
     }
 
-    /// The server says that it has not reached the position: it lags, or it went back and will not reach it for long.
+    /// The server reports that it has not reached the position: it lags, or it went back and will not reach it for
+    /// long.
     pub fn ahead(&mut self) -> Line {
         self.needed = Some(Reason::Ahead);
         self.cancel_side();
         Line::Ahead
     }
 
-    /// A list that [`Machine::next`] asked for failed. A server that went back refuses to answer at the version that we know, so
-    /// the next attempt names none.
+    /// A list requested by [`Machine::next`] failed. A server that went back refuses to answer at the version that we
+    /// know, so the next attempt names none.
     pub fn list_failed(&mut self) {
         self.ask_at_least = false;
     }
 
-    /// Whether the stream has shown something older than what is known since this was asked last: a replay, or the new history
-    /// of a server that went back. Only a list can tell.
+    /// Whether the stream has shown something older than the view since the last call: a replay, or the new history of
+    /// a server that went back. Only a list can decide which.
     pub fn take_doubt(&mut self) -> bool {
         std::mem::take(&mut self.doubtful)
     }
 
-    /// A watch could not be opened, or failed without any progress.
+    /// A watch could not be opened, or failed without progress.
     pub fn fruitless(&mut self) {
         self.fruitless += 1;
         if self.fruitless >= RESUMES_MAX {
@@ -267,11 +255,11 @@ impl<K: Kind> Machine<K> {
         }
     }
 
-    /// Takes a complete list that [`Machine::next`] asked for.
+    /// Takes a complete list requested by [`Machine::next`].
     pub fn list(&mut self, listing: Listing<K>, now: Instant, out: &mut Vec<Event<K>>) -> Applied {
         let stale = self.position.as_deref().is_some_and(|known| older(&listing.version, known));
         if stale && !self.signs.older_list(now) {
-            // Every other attempt names the version, so that somebody who has it may answer.
+            // Every other attempt names the version, so that a server that has it may answer.
             self.ask_at_least = !self.ask_at_least;
             self.needed = Some(Reason::Stale);
             return Applied::Stale;
@@ -280,7 +268,7 @@ impl<K: Kind> Machine<K> {
         if stale { Applied::Rewound } else { Applied::Yes }
     }
 
-    /// Makes the view equal to `listing`, and goes on from there.
+    /// Makes the view equal to `listing`, and continues from there.
     fn adopt(&mut self, listing: Listing<K>, rewound: bool, out: &mut Vec<Event<K>>) {
         if rewound {
             self.tombs.clear();
@@ -293,12 +281,12 @@ impl<K: Kind> Machine<K> {
         (self.fruitless, self.empty_streams, self.ask_at_least) = (0, 0, false);
     }
 
-    /// A list beside the watch begins: changes are noted from now on, because they may be newer than its snapshot.
+    /// A list next to the watch begins: changes are noted from now on, because they may be newer than its snapshot.
     pub fn begin_side(&mut self) {
         self.touched = Some((self.position.clone(), BTreeSet::new()));
     }
 
-    /// Forgets a list beside the watch.
+    /// Forgets a list next to the watch.
     pub fn cancel_side(&mut self) {
         self.touched = None;
     }
@@ -308,10 +296,10 @@ impl<K: Kind> Machine<K> {
         self.position.as_deref().is_some_and(|position| reaches(position, &listing.version))
     }
 
-    /// Compares a list made beside the watch, and replays what the watch has lost.
+    /// Compares a list made next to the watch, and replays the events that the watch has lost.
     ///
-    /// After [`Settled::Lost`] the position stays: keys that changed meanwhile were not compared, and their events may still be
-    /// under way.
+    /// After [`Settled::Lost`] the position stays: keys that changed meanwhile were not compared, and their events may
+    /// still be under way.
     pub fn settle_side(&mut self, listing: Listing<K>, now: Instant, out: &mut Vec<Event<K>>) -> Settled {
         let Some((begun_at, touched)) = self.touched.take() else { return Settled::Agrees };
         let before = out.len();
@@ -363,7 +351,7 @@ impl<K: Kind> Machine<K> {
                     return;
                 }
                 if let Some(known) = known {
-                    // A replay of an earlier holder of the name must not push out the one we have.
+                    // A replay of an earlier object of that name must not replace the present one.
                     if older(&object.version, &known.version) {
                         self.repeats += 1;
                         return;
@@ -395,7 +383,7 @@ impl<K: Kind> Machine<K> {
         out.push(Event { change, object });
     }
 
-    /// Takes `object` out of the store; `version` is the one at which it is known to be gone.
+    /// Removes `object` from the store; `version` is the one at which it is known to be gone.
     fn bury(&mut self, object: Arc<Object<K>>, version: &str, out: &mut Vec<Event<K>>) {
         self.store.remove(&object.key);
         self.tombs.add(&object.uid, version);
@@ -411,12 +399,12 @@ impl<K: Kind> Machine<K> {
         }
     }
 
-    /// Replays the difference between the view and `listing` for the keys that `concerns` names. Deletions come first, so
-    /// that a consumer with a quota sees room before it is used again.
+    /// Replays the difference between the view and `listing` for the keys that `concerns` accepts. Deletions come
+    /// first, so that a consumer with a quota sees room before it is used again.
     ///
-    /// A known object that is newer than the snapshot stays. Any other one is as the list says, also where the list has an older
-    /// version of it: then the server went back and has overtaken us since. In another history (`rewound`) an equal version means
-    /// nothing either, so there everything comes again.
+    /// A known object that is newer than the snapshot stays. Any other object becomes as in the list, even if the list
+    /// has an older version of it: then the server went back and has overtaken us since. In another history (`rewound`)
+    /// an equal version means nothing either, so there everything is replayed.
     fn diff(&mut self, listing: &Listing<K>, concerns: impl Fn(&Key) -> bool, rewound: bool, out: &mut Vec<Event<K>>) {
         let is_newer = |known: &Object<K>| !rewound && older(&listing.version, &known.version);
         for known in self.store.snapshot() {

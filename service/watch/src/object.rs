@@ -1,5 +1,5 @@
-//! An object as the store keeps it: identity, version and what the reconciler needs of its kind. `managedFields` and the rest
-//! are never allocated.
+//! An object as the store keeps it: identity, version, and the part of its kind that is needed. `managedFields` and the
+//! rest are never allocated.
 //!
 //! Pure: from JSON text to a value.
 
@@ -14,12 +14,19 @@ use serde_json::value::RawValue;
 
 use super::source::{Form, Source};
 
-/// Namespace and name.
+/// Entries of `spec.network.allow`, as `kind/manifests/package-crd.yaml` has it.
+const ALLOW_MAX: usize = 64;
+/// Bytes of `spec.network`: a kilobyte for each entry.
+const NETWORK_BYTES_MAX: usize = 64 << 10;
+/// Labels of one selector. Each label costs ten times its shortest text.
+const LABELS_MAX: usize = 32;
+/// Characters of a message about a spec that cannot be read.
+const ERROR_CHARS_MAX: usize = 300;
+
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     /// Empty for cluster-scoped objects.
     pub namespace: Arc<str>,
-    /// Unique in its namespace.
     pub name: Arc<str>,
 }
 
@@ -31,20 +38,18 @@ impl fmt::Display for Key {
 
 /// The part that is kept of each object.
 pub trait Kind: fmt::Debug + Clone + PartialEq + Send + Sync + 'static {
-    /// Reads the kept part. It must not fail: an event that is not understood is an event all the same.
+    /// Reads the kept part. It must not fail: an event whose object is not understood is still an event.
     fn read(raw: &RawObject<'_>) -> Self;
 }
 
-/// One version of one object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Object<K = Package> {
-    /// Where it is.
     pub key: Key,
-    /// Which one it is, among all that ever had this key.
+    /// Identity among all objects that ever had this key.
     pub uid: Box<str>,
     /// `metadata.resourceVersion`.
     pub version: Box<str>,
-    /// The kept part, by its kind.
+    /// The kept part of its kind.
     pub body: K,
 }
 
@@ -67,10 +72,9 @@ pub struct Package {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Allow {
-    /// For people.
+    /// A text for people.
     #[serde(default)]
     pub description: String,
-    /// Which way.
     pub direction: Direction,
     /// Pods of the package; none means all.
     #[serde(default)]
@@ -89,9 +93,7 @@ pub struct Allow {
 /// Direction of traffic, seen from the package.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub enum Direction {
-    /// To the package.
     Ingress,
-    /// From the package.
     Egress,
 }
 
@@ -101,18 +103,17 @@ pub enum Direction {
 pub struct Status {
     /// `Pending`, `Ready`, `Retrying`, `Failed`, `Removing`, `RemovalFailed`, or empty.
     pub phase: Box<str>,
-    /// Generation that the phase is about.
+    /// Generation that the phase describes.
     pub observed_generation: Option<i64>,
-    /// Failed attempts at it.
     pub retry_attempts: Option<i64>,
     /// Network policies in place.
     pub network_policy_count: Option<i64>,
-    /// The conditions as they are written, ours and those of others.
+    /// All conditions as written, our own and those of other writers.
     #[serde(deserialize_with = "text")]
     pub conditions: Option<Box<str>>,
 }
 
-/// An object as it is written; borrows from the text.
+/// An object as written; borrows from the text.
 #[derive(Deserialize)]
 pub struct RawObject<'a> {
     #[serde(borrow)]
@@ -150,8 +151,9 @@ struct RawMeta<'a> {
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct RawSpec {
-    network: Option<RawNetwork>,
+struct RawSpec<'a> {
+    #[serde(borrow)]
+    network: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize, Default)]
@@ -161,7 +163,6 @@ struct RawNetwork {
 }
 
 impl Package {
-    /// All packages.
     pub const SOURCE: Source =
         Source::new("packages.longhaul.dev", "watch", "/apis/longhaul.dev/v1alpha1/packages", Form::Whole);
 }
@@ -169,16 +170,38 @@ impl Package {
 impl Kind for Package {
     /// A spec of the wrong shape is kept as its error.
     fn read(raw: &RawObject<'_>) -> Self {
-        let spec = raw.spec.map_or(Ok(RawSpec::default()), |spec| serde_json::from_str(spec.get()));
-        let allow = spec.map(|spec| spec.network.and_then(|network| network.allow).unwrap_or_default().into());
+        let allow = allowed(raw.spec).map_err(|error| format!("spec.network.allow: {error}").into());
         let meta = &raw.metadata;
         Self {
             generation: meta.generation,
             deleting: raw.is_deleting(),
             finalizers: raw.finalizers(),
-            allow: allow.map_err(|error| format!("spec.network.allow: {error}").into()),
+            allow,
             status: parsed(raw.status).unwrap_or_default(),
         }
+    }
+}
+
+/// `spec.network.allow` as far as it may be kept. An API server without our definition, or with another one, bounds nothing.
+fn allowed(spec: Option<&RawValue>) -> Result<Box<[Allow]>, String> {
+    // The message repeats what was written.
+    let wrong = |error: serde_json::Error| error.to_string().chars().take(ERROR_CHARS_MAX).collect::<String>();
+    let Some(spec) = spec else { return Ok(Box::default()) };
+    let Some(network) = serde_json::from_str::<RawSpec<'_>>(spec.get()).map_err(wrong)?.network else {
+        return Ok(Box::default());
+    };
+    if network.get().len() > NETWORK_BYTES_MAX {
+        return Err(format!("has {} bytes: at most {NETWORK_BYTES_MAX} are read", network.get().len()));
+    }
+    let network: Option<RawNetwork> = serde_json::from_str(network.get()).map_err(wrong)?;
+    let allow = network.and_then(|network| network.allow).unwrap_or_default();
+    if allow.len() > ALLOW_MAX {
+        return Err(format!("has {} entries: at most {ALLOW_MAX} are applied", allow.len()));
+    }
+    let has_too_many = |entry: &Allow| entry.pod_labels.len().max(entry.remote_labels.len()) > LABELS_MAX;
+    match allow.iter().position(has_too_many) {
+        Some(at) => Err(format!("entry {at} has more than {LABELS_MAX} labels")),
+        None => Ok(allow.into()),
     }
 }
 
@@ -191,12 +214,11 @@ fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<str>>, 
 }
 
 impl RawObject<'_> {
-    /// The value to keep.
     pub fn into_object<K: Kind>(self) -> Object<K> {
         self.into_object_by(K::read)
     }
 
-    /// The same with the part that `read` keeps.
+    /// Like [`Self::into_object`], with the part that `read` keeps.
     pub fn into_object_by<K>(self, read: impl Fn(&RawObject<'_>) -> K) -> Object<K> {
         let body = read(&self);
         let meta = self.metadata;
@@ -208,12 +230,12 @@ impl RawObject<'_> {
         }
     }
 
-    /// `spec`, null when there is none or it cannot be read.
+    /// `spec`; null if it is absent or cannot be read.
     pub fn spec(&self) -> Value {
         self.spec_as().unwrap_or_default()
     }
 
-    /// `spec` as far as `T` reads it; nothing when there is none or it cannot be read so.
+    /// `spec` read as `T`; `None` if it is absent or cannot be read.
     pub fn spec_as<T: serde::de::DeserializeOwned>(&self) -> Option<T> {
         parsed(self.spec)
     }
@@ -228,17 +250,17 @@ impl RawObject<'_> {
         parsed(self.metadata.annotations).unwrap_or_default()
     }
 
-    /// `metadata.labels` as it is written; nothing when there are none.
+    /// `metadata.labels` as written; `None` if absent.
     pub fn labels_text(&self) -> Option<&str> {
         self.metadata.labels.map(RawValue::get).filter(|text| *text != "null")
     }
 
-    /// The same of `metadata.annotations`.
+    /// `metadata.annotations` as written; `None` if absent.
     pub fn annotations_text(&self) -> Option<&str> {
         self.metadata.annotations.map(RawValue::get).filter(|text| *text != "null")
     }
 
-    /// `metadata.finalizers` as they are written; nothing when there are none.
+    /// `metadata.finalizers` as written; `None` if absent.
     pub fn finalizers_text(&self) -> Option<&str> {
         self.metadata.finalizers.map(RawValue::get).filter(|text| *text != "null")
     }

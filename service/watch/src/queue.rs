@@ -1,7 +1,7 @@
 //! The reconcile queue: keys with work, one at a time in each group, forgotten when idle.
 //!
-//! Owns order and delay, not the work. A key that waits is not added twice, so the queue is never longer than the number of
-//! objects. The lock is held for single map operations.
+//! This module owns order and delay, not the work. A waiting key is not added twice, so the queue is never longer than
+//! the number of objects. The lock is held for single map operations.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -13,7 +13,8 @@ use tokio::time::{Instant, sleep_until};
 
 use super::object::Key;
 
-/// The part of the key that keeps the reconcile queue in order: two objects with the same key are never worked on at once.
+/// The part of the key that keeps the reconcile queue in order: two objects with the same part are never worked on at
+/// once.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum QueueKey {
@@ -24,14 +25,12 @@ pub enum QueueKey {
     KindNs,
     /// All objects of the kind.
     Kind,
-    /// Everything.
     Global,
 }
 
-/// A group that is kept in order: a part of the key, or nothing for one single group.
+/// A group that is kept in order: a part of the key, or `None` for one single group.
 type Group = Option<(std::sync::Arc<str>, Option<std::sync::Arc<str>>)>;
 
-/// The queue.
 pub struct Queue {
     by: QueueKey,
     state: Mutex<State>,
@@ -55,15 +54,14 @@ struct Waiting {
     busy: bool,
 }
 
-/// A key being worked on; its group is free again when this is given back.
+/// A key under work; its group is free again when this is given back.
 pub struct Turn {
     group: Group,
-    /// The key.
     pub key: Key,
 }
 
 impl Queue {
-    /// An empty queue; `length` shows the keys that wait.
+    /// An empty queue; `length` shows the number of waiting keys.
     pub fn new(by: QueueKey, length: Gauge) -> Self {
         Self { by, state: Mutex::default(), wake: Notify::new(), length }
     }
@@ -91,7 +89,7 @@ impl Queue {
         }
     }
 
-    /// The next key; waits for one. `None` once the queue is closed.
+    /// Waits for the next key; `None` once the queue is closed.
     pub async fn next(&self) -> Option<Turn> {
         loop {
             let appointment = {
@@ -121,7 +119,6 @@ impl Queue {
         }
     }
 
-    /// Gives a key back.
     pub fn done(&self, turn: Turn) {
         let mut state = self.state.lock();
         let Some(group) = state.groups.get_mut(&turn.group) else { return };
@@ -135,7 +132,7 @@ impl Queue {
         }
     }
 
-    /// Ends the queue: workers finish what they hold and take nothing more.
+    /// Ends the queue: workers finish their keys and get no more.
     pub fn close(&self) {
         self.state.lock().closed = true;
         self.wake.notify_one();
@@ -167,14 +164,15 @@ impl Queue {
         match self.by {
             QueueKey::KindNsName => Some((key.namespace.clone(), Some(key.name.clone()))),
             QueueKey::KindNs => Some((key.namespace.clone(), None)),
-            // There is one kind in this process, so both mean one group.
+            // This process has one kind, so both mean one group.
             QueueKey::Kind | QueueKey::Global => None,
         }
     }
 
     fn show(&self, state: &State) {
         let waiting: usize = match self.by {
-            // One key a group: the number of ready groups is the number of waiting keys, without a walk over all of them.
+            // One key per group: the number of ready groups is the number of waiting keys, without a walk over all of
+            // them.
             QueueKey::KindNsName => state.ready.len(),
             _ => state.groups.values().map(|group| group.order.len()).sum(),
         };

@@ -1,55 +1,70 @@
-//! A source: one resource of an API server, the part of it that is watched, and the form in which it is asked for.
+//! A source: one resource of an API server, the watched part of it, and the form of the requests.
 //!
-//! Pure. Its texts live as long as the process, because they are labels of metrics and names of probes: a source of a configuration is made
-//! once, when the watch is started.
+//! Pure. A source owns its texts: those of built-in resources are constants, others come from the configuration.
 
-/// The form in which objects are asked for.
+use std::borrow::Cow;
+
+/// The form in which objects are requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// Whole objects.
     Whole,
-    /// `PartialObjectMetadata`: metadata alone crosses the wire. A server that does not know it sends whole objects, and those are read the same.
+    /// `PartialObjectMetadata`: only metadata crosses the wire. A server without support sends whole objects, and those
+    /// are read the same.
     Metadata,
 }
 
-/// One watched resource.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
-    /// Its name in observations, on pages and in metrics: `configmaps`, `packages.longhaul.dev`.
-    pub resource: &'static str,
-    /// The name of its watch among the probes, and of its page below `/debug/`.
-    pub probe: &'static str,
-    /// Where the objects of all namespaces are, without query.
-    pub path: &'static str,
-    /// The form in which they are asked for.
+    /// Its name in observations, diagnostics and metrics: `configmaps`, `packages.longhaul.dev`.
+    pub resource: Cow<'static, str>,
+    /// Its name among the probes, and in paths below `/debug/`.
+    pub probe: Cow<'static, str>,
+    /// The path of the objects of all namespaces, without query.
+    pub path: Cow<'static, str>,
     pub form: Form,
-    /// Whether lists come as a watch (`sendInitialEvents=true`, KEP-3157) while the server knows that.
+    /// Whether lists come as a watch (`sendInitialEvents=true`, KEP-3157) as long as the server supports that.
     pub streamed: bool,
-    labels: Option<&'static str>,
-    fields: Option<&'static str>,
+    labels: Option<Cow<'static, str>>,
+    fields: Option<Cow<'static, str>>,
 }
 
 impl Source {
     /// All objects at `path`, listed in pages.
     pub const fn new(resource: &'static str, probe: &'static str, path: &'static str, form: Form) -> Self {
+        let (resource, probe, path) = (Cow::Borrowed(resource), Cow::Borrowed(probe), Cow::Borrowed(path));
         Self { resource, probe, path, form, streamed: false, labels: None, fields: None }
     }
 
-    /// Only those that the label selector selects, as the API server sees it: what leaves it is deleted.
+    /// A source of the configuration, listed in pages.
+    pub fn configured(resource: &str, probe: String, path: &str, form: Form) -> Self {
+        Self {
+            resource: resource.to_owned().into(),
+            probe: probe.into(),
+            path: path.to_owned().into(),
+            form,
+            streamed: false,
+            labels: None,
+            fields: None,
+        }
+    }
+
+    /// Restricts the source to objects that the label selector matches; for the API server, an object that stops
+    /// matching is deleted.
     #[must_use]
-    pub const fn labelled(mut self, selector: &'static str) -> Self {
-        self.labels = Some(selector);
+    pub fn labelled(mut self, selector: impl Into<Cow<'static, str>>) -> Self {
+        self.labels = Some(selector.into());
         self
     }
 
-    /// The same by a field selector, such as `metadata.name=config`.
+    /// Restricts the source by a field selector, such as `metadata.name=config`.
     #[must_use]
-    pub const fn with_fields(mut self, selector: &'static str) -> Self {
-        self.fields = Some(selector);
+    pub fn with_fields(mut self, selector: impl Into<Cow<'static, str>>) -> Self {
+        self.fields = Some(selector.into());
         self
     }
 
-    /// Lists come as a watch.
+    /// Requests lists as a watch.
     #[must_use]
     pub const fn streamed(mut self) -> Self {
         self.streamed = true;
@@ -57,9 +72,9 @@ impl Source {
     }
 
     /// The path with `query` and the selectors.
-    pub(super) fn asked(&self, query: &str) -> String {
+    pub(super) fn path_with(&self, query: &str) -> String {
         let mut text = format!("{}?{query}", self.path);
-        for (key, selector) in [("labelSelector", self.labels), ("fieldSelector", self.fields)] {
+        for (key, selector) in [("labelSelector", &self.labels), ("fieldSelector", &self.fields)] {
             if let Some(selector) = selector {
                 text.extend(["&", key, "=", &encode(selector)]);
             }
@@ -80,10 +95,10 @@ mod tests {
     #[test]
     fn selectors_are_sent_escaped() {
         let all = Source::new("configmaps", "watch/configmaps", "/api/v1/configmaps", Form::Metadata);
-        assert_eq!(all.asked("limit=5"), "/api/v1/configmaps?limit=5");
+        assert_eq!(all.path_with("limit=5"), "/api/v1/configmaps?limit=5");
         let some = all.labelled("a=b,!c").with_fields("metadata.name=x");
         assert_eq!(
-            some.asked("limit=5"),
+            some.path_with("limit=5"),
             "/api/v1/configmaps?limit=5&labelSelector=a%3Db%2C%21c&fieldSelector=metadata%2Ename%3Dx"
         );
     }

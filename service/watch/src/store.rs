@@ -1,4 +1,4 @@
-//! The store: every object that is known to exist, by namespace and name.
+//! The store: every known object, by namespace and name.
 //!
 //! Shared between the watch (the only writer) and its readers. The lock is held for single map operations only.
 
@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::object::{Key, Kind, Object, Package, RawObject};
 
-/// The part that is kept of an object as it is written.
+/// A function that reads the kept part of an object.
 type Read<K> = dyn Fn(&RawObject<'_>) -> K + Send + Sync;
 
 /// A handle to the objects; clones share them.
@@ -40,17 +40,15 @@ impl<K: Kind> Default for Store<K> {
 }
 
 impl<K> Store<K> {
-    /// A store of what `read` keeps of each object, where that is known only when the process runs.
+    /// A store of the part that `read` keeps of each object, for a choice made at run time.
     pub fn keeping(read: impl Fn(&RawObject<'_>) -> K + Send + Sync + 'static) -> Self {
         Self { objects: Arc::default(), read: Arc::new(read) }
     }
 
-    /// An object as this store keeps it.
     pub(super) fn read(&self, raw: RawObject<'_>) -> Object<K> {
         raw.into_object_by(&*self.read)
     }
 
-    /// The object at `key`.
     pub fn object(&self, key: &Key) -> Option<Arc<Object<K>>> {
         self.objects.read().get(key).cloned()
     }
@@ -68,7 +66,7 @@ impl<K> Store<K> {
         objects.range::<Key, _>((from, Bound::Unbounded)).take(max).map(|(_, object)| Arc::clone(object)).collect()
     }
 
-    /// Everything, in the order of the keys.
+    /// All objects, in the order of the keys.
     pub fn snapshot(&self) -> Vec<Arc<Object<K>>> {
         self.objects.read().values().cloned().collect()
     }
@@ -83,7 +81,7 @@ impl<K> Store<K> {
 
     /// SHA-256 over the lines `uid resourceVersion`, sorted, each ended by a newline; hexadecimal.
     ///
-    /// Whoever lists the resource can compute the same from `metadata` alone and compare.
+    /// Any client that lists the resource can compute the same from `metadata` alone and compare.
     pub fn checksum(&self) -> String {
         let mut lines: Vec<String> =
             self.snapshot().iter().map(|object| format!("{} {}\n", object.uid, object.version)).collect();

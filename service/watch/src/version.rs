@@ -1,11 +1,11 @@
-//! Comparing resource versions.
+//! The comparison of resource versions.
 //!
-//! Versions are opaque. Since Kubernetes 1.35 (KEP-5504) decimal ones may be compared within one resource: without leading
-//! zero, by length, then by digits. Anything else has no order, and every caller must cope with `None`. Pure.
+//! Versions are opaque. Since Kubernetes 1.35 (KEP-5504) decimal ones may be compared within one resource: without
+//! leading zero, by length, then by digits. All others have no order, and every caller must handle `None`. Pure.
 
 use std::cmp::Ordering;
 
-/// The order of two versions of the same resource, when there is one.
+/// The order of two versions of the same resource, if there is one.
 pub fn compare(a: &str, b: &str) -> Option<Ordering> {
     (is_decimal(a) && is_decimal(b)).then(|| a.len().cmp(&b.len()).then_with(|| a.cmp(b)))
 }

@@ -1,8 +1,9 @@
-//! The witness: proof of what the watch accepted, posted as JSON lines to whoever asked for it.
+//! The witness: proof of the events that the watch accepted, posted as JSON lines to a URL.
 //!
-//! Owns the queue and its delivery, in order, with retries. The queue is bounded: when the receiver is away the watch
-//! waits, because an observation that is dropped looks like a missed event.
+//! This module owns the queue and its delivery, in order, with retries. The queue is bounded: if the receiver is away,
+//! the watch waits, because a dropped observation looks like a missed event.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -15,19 +16,18 @@ use super::machine::{Change, Event};
 use super::object::Kind;
 use service_core::wire::{Client, Limits, Origin, Protocol};
 
-/// Lines in one post.
+/// Most lines in one post.
 const BATCH_LINES: usize = 500;
-/// How long a line may wait for company.
+/// How long a line waits for further lines of the same post.
 const BATCH_DELAY: Duration = Duration::from_millis(50);
 /// Lines that wait for delivery: a relist of some thousand objects fits.
 const QUEUE_LINES: usize = 4096;
 /// A post that takes longer is repeated.
 const POST_TIMEOUT: Duration = Duration::from_secs(5);
-/// Nothing in the answer is read.
+/// No part of the answer is read.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
-/// Pause after a failed post.
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
-/// How long the rest of the queue is delivered for after the end was ordered.
+/// How long the rest of the queue is delivered after the order to end.
 const FLUSH_MAX: Duration = Duration::from_secs(2);
 
 /// Why a URL cannot be a witness.
@@ -38,7 +38,7 @@ pub struct TargetError;
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Line<'a> {
-    resource: &'static str,
+    resource: &'a str,
     namespace: &'a str,
     name: &'a str,
     uid: &'a str,
@@ -46,21 +46,20 @@ struct Line<'a> {
     change: &'static str,
 }
 
-/// The entrance to the queue; does nothing when nobody asked for a witness.
+/// The sending side of the queue; does nothing without a witness URL.
 #[derive(Clone)]
 pub struct Witness {
-    resource: &'static str,
+    resource: Arc<str>,
     queue: Option<mpsc::Sender<String>>,
 }
 
-/// The delivering end.
+/// The task that delivers the queue.
 pub struct Delivery {
     client: Client,
     path: String,
     queue: mpsc::Receiver<String>,
 }
 
-/// Splits the URL of a witness.
 pub fn target(url: &str) -> Result<(Origin, String), TargetError> {
     let uri: http::Uri = url.parse().map_err(|_| TargetError)?;
     let (Some("http"), Some(host)) = (uri.scheme_str(), uri.host()) else { return Err(TargetError) };
@@ -70,17 +69,17 @@ pub fn target(url: &str) -> Result<(Origin, String), TargetError> {
 }
 
 impl Witness {
-    /// A witness that nobody asked for.
+    /// A witness without a receiver.
     pub fn absent() -> Self {
-        Self { resource: "", queue: None }
+        Self { resource: "".into(), queue: None }
     }
 
-    /// A witness at `url` of what is seen of `resource`, and the end that must be run to deliver.
-    pub fn new(resource: &'static str, url: &str) -> Result<(Self, Delivery), TargetError> {
+    /// A witness at `url` for observations of `resource`, and the delivery to run.
+    pub fn new(resource: &str, url: &str) -> Result<(Self, Delivery), TargetError> {
         let (origin, path) = target(url)?;
         let (sender, queue) = mpsc::channel(QUEUE_LINES);
         let client = Client::new(origin, Protocol::Http1, Limits { open_max: 1, idle_max: 1 });
-        Ok((Self { resource, queue: Some(sender) }, Delivery { client, path, queue }))
+        Ok((Self { resource: resource.into(), queue: Some(sender) }, Delivery { client, path, queue }))
     }
 
     /// Queues the line of `event`; waits while the queue is full.
@@ -88,7 +87,7 @@ impl Witness {
         let Some(queue) = &self.queue else { return };
         let object = &event.object;
         let line = Line {
-            resource: self.resource,
+            resource: &self.resource,
             namespace: &object.key.namespace,
             name: &object.key.name,
             uid: &object.uid,
@@ -100,13 +99,13 @@ impl Witness {
             },
         };
         let line = serde_json::to_string(&line).expect("strings always serialise");
-        // The receiver only goes away when the process ends.
+        // The receiver ends only with the process.
         let _ = queue.send(line).await;
     }
 }
 
 impl Delivery {
-    /// Delivers until every entrance is gone and the queue is empty.
+    /// Delivers until every sender is gone and the queue is empty.
     pub async fn run(mut self) {
         let mut batch = Vec::with_capacity(BATCH_LINES);
         let mut last_try = None;
@@ -125,14 +124,14 @@ impl Delivery {
             batch.clear();
             let body = Bytes::from(body);
             while let Err(why) = self.post(body.clone()).await {
-                // Said once for each outage: it is tried five times a second.
+                // Logged once for each outage: there are five attempts a second.
                 if !std::mem::replace(&mut down, true) {
-                    tracing::warn!(name: service_core::logs::names::WITNESS_AWAY, why, "the witness does not take observations; the watch waits for it");
+                    tracing::warn!(name: crate::events::WITNESS_AWAY, why, "the witness does not take observations; the watch waits for it");
                 }
                 if self.queue.is_closed()
                     && *last_try.get_or_insert_with(|| Instant::now() + FLUSH_MAX) < Instant::now()
                 {
-                    tracing::warn!(name: service_core::logs::names::WITNESS_LEFT, lines = self.queue.len(), "the witness did not take the last observations");
+                    tracing::warn!(name: crate::events::WITNESS_LEFT, lines = self.queue.len(), "the witness did not take the last observations");
                     return;
                 }
                 tokio::time::sleep(RETRY_PAUSE).await;

@@ -7,13 +7,13 @@ use anyhow::{Context, Result};
 use flate2::{Compression, GzBuilder};
 use sha2::{Digest as _, Sha256};
 
-/// The list of sums, as `sha256sum --check` reads it.
+/// The list of sums, in the format of `sha256sum --check`.
 pub(crate) const SUMS: &str = "SHA256SUMS";
 
 /// A file or a folder in an archive.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
-    /// Below the archive's root, without a slash in front.
+    /// The path below the archive's root, without a leading slash.
     pub(crate) path: String,
     /// None for a folder.
     pub(crate) bytes: Option<Vec<u8>>,
@@ -38,7 +38,7 @@ impl Entry {
     }
 }
 
-/// A tar archive: sorted by name, every time the same, users by number only.
+/// A tar archive: sorted by name, one time for all files, numeric users only.
 pub(crate) fn tar(mut entries: Vec<Entry>, seconds: u64) -> Result<Vec<u8>> {
     entries.sort_by(|one, other| one.path.cmp(&other.path));
     let mut archive = tar::Builder::new(Vec::new());
@@ -58,7 +58,7 @@ pub(crate) fn tar(mut entries: Vec<Entry>, seconds: u64) -> Result<Vec<u8>> {
     archive.into_inner().context("failed to finish an archive")
 }
 
-/// Compressed, without a name or a time of its own.
+/// Compressed, without a name or a time in the header.
 pub(crate) fn gzip(bytes: &[u8], level: Compression) -> Result<Vec<u8>> {
     let mut writer = GzBuilder::new().mtime(0).write(Vec::new(), level);
     writer.write_all(bytes).and_then(|()| writer.finish()).context("failed to compress")
@@ -75,7 +75,7 @@ pub(crate) fn sha256(bytes: &[u8]) -> String {
     hex::encode(Sha256::digest(bytes))
 }
 
-/// The files that were written, with their sums.
+/// The written files, with their sums.
 #[derive(Debug, Default)]
 pub(crate) struct Sums(Vec<(String, String, usize)>);
 
@@ -87,7 +87,11 @@ impl Sums {
         Ok(())
     }
 
-    /// Writes the list.
+    /// The sum of a file that was written.
+    pub(crate) fn of(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(written, ..)| written == name).map(|(_, sum, _)| sum.as_str())
+    }
+
     pub(crate) fn write(&mut self, folder: &Path) -> Result<()> {
         self.0.sort();
         let lines: Vec<String> = self.0.iter().map(|(name, sum, _)| format!("{sum}  {name}")).collect();
@@ -95,7 +99,7 @@ impl Sums {
         std::fs::write(folder.join(SUMS), list).with_context(|| format!("failed to write {SUMS}"))
     }
 
-    /// Says what is there.
+    /// Prints the files of the folder.
     pub(crate) fn show(&self, folder: &Path) {
         println!("dist: {}", folder.display());
         for (name, sum, bytes) in &self.0 {

@@ -8,31 +8,33 @@ use anyhow::{Context, Result, ensure};
 
 use crate::archive::Entry;
 use crate::target::{Target, Toolchain};
-use crate::{FEATURE, PROGRAMS, SEED, SEED_PACKAGE, cargo, elf, read, root, said};
+use crate::{FEATURE, PROGRAMS, SEED, SEED_PACKAGE, SUITE, SUITE_PACKAGE, cargo, elf, read, root, said};
 
-/// Between the flags in `CARGO_ENCODED_RUSTFLAGS`.
+/// The separator of flags in `CARGO_ENCODED_RUSTFLAGS`.
 const FLAGS_SEPARATOR: &str = "\x1f";
-/// The shells, and what their completions are called where they are looked for.
+/// The shells, and the names under which they look for completions.
 const SHELLS: [(&str, &str, &str); 3] = [("bash", "", ".bash"), ("zsh", "_", ""), ("fish", "", ".fish")];
 
-/// The profile of the seed: small before all (Cargo.toml).
+/// The largest program: every pipeline downloads it.
+const BYTES_MAX: usize = 40_000_000;
+/// The profile of the seed: optimized for size (Cargo.toml).
 const SEED_PROFILE: &str = "seed";
 
 /// Completions and man pages by the name of the program.
 pub(crate) type Texts = BTreeMap<&'static str, Vec<Entry>>;
 
-/// What is released: a commit.
+/// The released commit.
 #[derive(Debug)]
 pub(crate) struct Release {
     pub(crate) version: &'static str,
-    /// The commit, with `-dirty` when files differ from it.
+    /// The commit, with `-dirty` if files differ from it.
     pub(crate) revision: String,
-    /// The time of all files.
+    /// The time of all files, in seconds since the epoch.
     pub(crate) seconds: u64,
 }
 
 impl Release {
-    /// What is checked out. `SOURCE_DATE_EPOCH` stands for the time of the commit (reproducible-builds.org).
+    /// The checked-out commit. `SOURCE_DATE_EPOCH` replaces the time of the commit (reproducible-builds.org).
     pub(crate) fn of_this_commit() -> Result<Self> {
         let git = |arguments: &[&str]| said(Command::new("git").current_dir(root()).args(arguments));
         let mut revision = git(&["rev-parse", "HEAD"])?.trim().to_owned();
@@ -48,7 +50,7 @@ impl Release {
     }
 }
 
-/// Builds all programs of a target and returns the folder that they are in.
+/// Builds all programs of a target and returns their folder.
 pub(crate) fn programs(toolchain: &Toolchain, release: &Release) -> Result<PathBuf> {
     let target = toolchain.target;
     let packages = PROGRAMS.iter().map(|program| format!("--package={}", program.package));
@@ -66,9 +68,12 @@ pub(crate) fn programs(toolchain: &Toolchain, release: &Release) -> Result<PathB
     for program in &PROGRAMS {
         let path = folder.join(program.name);
         strip(&built.join(program.name), &path)?;
-        elf::check(&read(&path)?, target.machine()).with_context(|| path.display().to_string())?;
+        let bytes = read(&path)?;
+        elf::check(&bytes, target.machine()).with_context(|| path.display().to_string())?;
+        ensure!(bytes.len() <= BYTES_MAX, "{} has {} bytes, more than {BYTES_MAX}", path.display(), bytes.len());
     }
     seed(toolchain, release, &folder)?;
+    suite(toolchain, release, &folder)?;
     Ok(folder)
 }
 
@@ -86,15 +91,29 @@ fn seed(toolchain: &Toolchain, release: &Release, folder: &Path) -> Result<()> {
     elf::check(&read(&path)?, target.machine()).with_context(|| path.display().to_string())
 }
 
-/// Leaves the symbols out, with the tool that rustc brings for programs of any processor. Cargo's own `strip` forgets a package that
-/// the profile has settings of its own for.
+/// Builds the program of the archive for test-suites into `folder`. It has no feature of its own.
+fn suite(toolchain: &Toolchain, release: &Release, folder: &Path) -> Result<()> {
+    let target = toolchain.target;
+    let mut command = cargo();
+    command.args(["build", "--release", "--locked", "--target", target.triple()]);
+    command.args(["--package", SUITE_PACKAGE, "--bin", SUITE]);
+    settings(&mut command, toolchain, release)?;
+    let status = command.status().context("failed to start cargo")?;
+    ensure!(status.success(), "the build of {} for {} failed ({status})", SUITE, target.triple());
+    let path = folder.join(SUITE);
+    strip(&target_folder().join(target.triple()).join("release").join(SUITE), &path)?;
+    elf::check(&read(&path)?, target.machine()).with_context(|| path.display().to_string())
+}
+
+/// Removes the symbols, with rustc's own tool, which handles programs of any processor. Cargo's own `strip` ignores a
+/// package that has settings of its own in the profile.
 fn strip(from: &Path, to: &Path) -> Result<()> {
     let mut command = stripper()?;
     command.arg("--strip-all").args([from, to]);
     said(&mut command).map(drop).context("failed to strip a program")
 }
 
-/// The tool that strips, if it is there; looked for before anything is built, because it is needed after nine minutes.
+/// The tool that strips, if it is installed; checked before the build, because it is needed after nine minutes.
 pub(crate) fn stripper() -> Result<Command> {
     let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
     let sysroot = PathBuf::from(said(Command::new(&rustc).arg("--print=sysroot"))?.trim());
@@ -107,19 +126,19 @@ pub(crate) fn stripper() -> Result<Command> {
         path.display()
     );
     let mut command = Command::new(path);
-    // It is linked with the compiler's own copy of LLVM.
+    // The tool is linked with the compiler's own copy of LLVM.
     command.env("LD_LIBRARY_PATH", sysroot.join("lib"));
     Ok(command)
 }
 
-/// The release profile as it is, but for what only a debugger reads, and without a path of this machine in the programs.
+/// The release profile without debug information, and without a path of this machine in the programs.
 fn settings(command: &mut Command, toolchain: &Toolchain, release: &Release) -> Result<()> {
     let target = toolchain.target;
     let home = match std::env::var_os("CARGO_HOME") {
         Some(home) => PathBuf::from(home),
         None => std::env::home_dir().context("there is no home folder")?.join(".cargo"),
     };
-    // The longest first would be the last to apply: rustc takes the last mapping that fits.
+    // The longest prefix must come last: rustc takes the last mapping that fits.
     let folders = [(root(), "/longhaul"), (target_folder(), "/target"), (home.join("registry/src"), "/cargo")];
     let flags = folders.iter().map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display()));
     let c_flags = folders.iter().map(|(from, to)| format!("-ffile-prefix-map={}={to}", from.display()));
@@ -132,22 +151,22 @@ fn settings(command: &mut Command, toolchain: &Toolchain, release: &Release) -> 
         .env("LONGHAUL_REVISION", &release.revision)
         .env("SOURCE_DATE_EPOCH", release.seconds.to_string());
     if target == Target::Aarch64 {
-        // Kernels for ARM have pages of 4, 16 or 64 KiB; an allocator made for the largest runs on all of them.
+        // Kernels for ARM have pages of 4, 16 or 64 KiB; an allocator made for the largest works on all of them.
         command.env("JEMALLOC_SYS_WITH_LG_PAGE", "16");
     }
     if !target.runs_here() {
-        // Rust brings the C library and a linker that knows every processor.
+        // Rust brings the C library and a linker for every processor.
         command.env(format!("CARGO_TARGET_{}_LINKER", target.variable().to_uppercase()), "rust-lld");
     }
     Ok(())
 }
 
-/// Where cargo puts what it builds.
+/// The folder of cargo's output.
 fn target_folder() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |folder| root().join(folder))
 }
 
-/// What the programs say of their own command lines.
+/// The completions and man pages that the programs print.
 pub(crate) fn texts(built: &[(Target, PathBuf)]) -> Result<Texts> {
     let (_, folder) = built.iter().find(|(target, _)| target.runs_here()).context("no program runs here")?;
     PROGRAMS.iter().map(|program| Ok((program.name, texts_of(program.name, &folder.join(program.name))?))).collect()
@@ -177,10 +196,10 @@ fn texts_of(name: &str, program: &Path) -> Result<Vec<Entry>> {
     Ok(entries)
 }
 
-/// The commands that a help lists.
+/// The commands in a help text.
 fn commands(help: &str) -> Vec<&str> {
     let lines = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
-    // A description that goes on in the next line is indented further.
+    // The next line of a description is indented further.
     let names = lines.filter_map(|line| line.strip_prefix("  ").filter(|rest| !rest.starts_with(' ')));
     names.filter_map(|line| line.split(' ').next()).filter(|name| *name != "help").collect()
 }

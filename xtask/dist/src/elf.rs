@@ -1,6 +1,7 @@
-//! Reads the head of an ELF file: what a program needs beside itself. It must need nothing.
+//! Reads the head of an ELF file to check that a program has no runtime dependency.
 //!
-//! Offsets and numbers are those of the ELF-64 object file format, version 1.5, and of the System V ABI's dynamic section.
+//! Offsets and numbers are those of the ELF-64 object file format, version 1.5, and of the System V ABI's dynamic
+//! section.
 
 use anyhow::{Context, Result, bail, ensure};
 
@@ -9,7 +10,7 @@ const DYNAMIC: u32 = 2;
 const INTERPRETER: u32 = 3;
 /// An entry of the dynamic section: `DT_NEEDED`.
 const NEEDED: u64 = 1;
-/// A section of the symbols that a debugger reads: `SHT_SYMTAB`.
+/// A section of symbols for a debugger: `SHT_SYMTAB`.
 const SYMBOLS: u32 = 2;
 
 /// Fails unless the program is for this machine, static and stripped.
@@ -44,7 +45,8 @@ impl File<'_> {
         usize::try_from(u64::from_le_bytes(self.array(at)?)).context("an offset is beyond this machine's memory")
     }
 
-    /// Where the entries of a table begin, whose offset stands at one place of the head and whose entry size and count at another.
+    /// The offsets of a table's entries. The head has the table's offset at `offset_at`, and its entry size and count
+    /// at `size_at`.
     fn table(&self, offset_at: usize, size_at: usize) -> Result<Vec<usize>> {
         let begin = self.place(offset_at)?;
         let size = usize::from(u16::from_le_bytes(self.array(size_at)?));

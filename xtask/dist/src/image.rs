@@ -1,7 +1,7 @@
-//! Images without an engine: a program, nothing below it, written as an OCI image layout.
+//! Images without an engine: a program without a base image, written as an OCI image layout.
 //!
-//! The shapes are those of the OCI image specification 1.1 (image-layout.md, manifest.md, config.md). The tar holds a
-//! `manifest.json` beside the layout, which is what `docker load` has always read; newer engines read the layout.
+//! The formats are those of the OCI image specification 1.1 (image-layout.md, manifest.md, config.md). The tar also has
+//! a `manifest.json` beside the layout, which every version of `docker load` reads; newer engines read the layout.
 
 use std::path::Path;
 
@@ -20,17 +20,17 @@ const INDEX_TYPE: &str = "application/vnd.oci.image.index.v1+json";
 const MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
 const CONFIG_TYPE: &str = "application/vnd.oci.image.config.v1+json";
 const LAYER_TYPE: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
-/// Nobody in particular: the number that images without users have agreed on, and that our manifests run as.
+/// The conventional user id of images without users, which our manifests use.
 const USER: u64 = 65532;
-/// Where the programs lie.
+/// The folder of the programs.
 const PROGRAMS: &str = "usr/bin";
-/// Where their licences lie.
+/// The folder of their licences.
 const DOCUMENTS: &str = "usr/share/doc";
-/// Where Debian has its authorities, and where both programs look first.
+/// Debian's path of certificate authorities, which both programs read first.
 const AUTHORITIES: &str = "etc/ssl/certs/ca-certificates.crt";
-/// Those of the layer, each after the one that it is in.
+/// The folders of the layer, each after its parent.
 const FOLDERS: [&str; 7] = ["etc", "etc/ssl", "etc/ssl/certs", "usr", PROGRAMS, "usr/share", DOCUMENTS];
-/// Where a program that writes is started.
+/// The working folder of a program that writes.
 const WORK: &str = "work";
 
 /// Writes the image as a folder and as a tar.
@@ -71,8 +71,8 @@ fn layout(program: &Program, target: Target, files: Vec<Entry>, release: &Releas
     let manifest = json!({"schemaVersion": 2, "mediaType": MANIFEST_TYPE, "config": config, "layers": [layer]});
     let mut manifest = blobs.add(MANIFEST_TYPE, text(&manifest)?);
     manifest["platform"] = json!({"os": "linux", "architecture": target.architecture()});
-    // containerd takes the tag for the whole name otherwise, and calls the image `import-` and the day: `ctr images import`, and kind,
-    // which asks it to.
+    // Otherwise containerd takes the tag for the whole name, and calls the image `import-` and the day. This affects
+    // `ctr images import`, and kind, which uses it.
     let called = format!("docker.io/library/{}:{}", program.name, release.version);
     manifest["annotations"] =
         json!({"org.opencontainers.image.ref.name": release.version, "io.containerd.image.name": called});
@@ -84,8 +84,8 @@ fn layout(program: &Program, target: Target, files: Vec<Entry>, release: &Releas
     Ok(files)
 }
 
-/// The one layer: the programs with their licences, whom they trust, and for one that writes a folder for temporary files and
-/// one to be started in.
+/// The one layer: the programs with their licences, and the trusted authorities; for a program that writes also a
+/// temporary and a working folder.
 fn root(program: &Program, files: Vec<Entry>) -> Vec<Entry> {
     let mut entries: Vec<Entry> = FOLDERS.iter().map(|path| Entry::folder(&format!("{path}/"), 0o755, 0)).collect();
     let documents = format!("{DOCUMENTS}/{}", program.name);
@@ -102,7 +102,7 @@ fn root(program: &Program, files: Vec<Entry>) -> Vec<Entry> {
     entries
 }
 
-/// Mozilla's authorities as a system would have them. Without any no registry of the outside world would be believed.
+/// Mozilla's authorities in a system's format. Without them no public registry would be trusted.
 fn authorities() -> String {
     let mut text = String::new();
     for certificate in webpki_root_certs::TLS_SERVER_ROOT_CERTS {
@@ -167,7 +167,7 @@ impl Blobs {
         descriptor
     }
 
-    /// Where described content lies.
+    /// The path of described content.
     fn path(descriptor: &Value) -> String {
         format!("blobs/{}", descriptor["digest"].as_str().unwrap_or_default().replace(':', "/"))
     }

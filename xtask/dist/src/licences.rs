@@ -1,7 +1,7 @@
-//! What others wrote that is in the programs, and under which licence.
+//! Third-party code in the programs, and its licences.
 //!
-//! `cargo tree` says what is linked, `cargo metadata` where it lies; the texts are those that each package brings, each printed
-//! once. What is linked without cargo (Rust's own library, the C library) is named by hand.
+//! `cargo tree` lists the linked packages, `cargo metadata` their folders; the texts are those of the packages, each
+//! printed once. Code that is linked without cargo (Rust's own library, the C library) is named by hand.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -12,21 +12,20 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use crate::target::Target;
-use crate::{FEATURE, cargo, said};
+use crate::{FEATURE, PROGRAMS, cargo, said};
 
-/// Files that hold terms begin with one of these.
+/// The prefixes of files with licence terms.
 const TERMS: [&str; 6] = ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE", "UNLICENSE"];
-/// Linked by rustc itself; the versions are those of the toolchain.
+/// Code that rustc itself links; the versions are those of the toolchain.
 const TOOLCHAIN: &str = "\
 Rust's standard library  MIT OR Apache-2.0  https://github.com/rust-lang/rust
 LLVM's libunwind         Apache-2.0 WITH LLVM-exception  https://github.com/llvm/llvm-project
 musl libc                MIT  https://musl.libc.org
                          Copyright 2005-2020 Rich Felker and others; the list of authors is in its file COPYRIGHT
 ";
-/// The texts that these are under, as the toolchain brings them.
+/// The licence texts of that code, as the toolchain brings them.
 const TOOLCHAIN_TEXTS: [&str; 3] = ["MIT.txt", "Apache-2.0.txt", "LLVM-exception.txt"];
 
-/// A package that is linked.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Linked {
     name: String,
@@ -75,17 +74,19 @@ pub(crate) fn list(target: Target, packages: &[&str]) -> Result<String> {
     Ok(text)
 }
 
-/// What is linked, without what only runs while building.
+/// The linked packages, without build dependencies.
 fn linked(target: Target, packages: &[&str]) -> Result<BTreeSet<Linked>> {
     let mut command = cargo();
     command.args(["tree", "--locked", "--edges=normal,no-proc-macro", "--prefix=none", "--target", target.triple()]);
     command.args(["--format", "{p}|{l}|{r}"]).args(packages.iter().map(|name| format!("--package={name}")));
-    command.args(packages.iter().map(|name| format!("--features={name}/{FEATURE}")));
+    // The program for test-suites has nothing that only shipped programs have.
+    let with_feature = packages.iter().filter(|name| PROGRAMS.iter().any(|program| program.package == **name));
+    command.args(with_feature.map(|name| format!("--features={name}/{FEATURE}")));
     Ok(said(&mut command)?.lines().filter_map(read_line).collect())
 }
 
-/// `serde v1.0.229|MIT OR Apache-2.0|https://…`, and ` (*)` when it was named before. Packages of this workspace are followed by
-/// their folder.
+/// `serde v1.0.229|MIT OR Apache-2.0|https://…`, and ` (*)` if it was named before. Packages of this workspace are
+/// followed by their folder.
 fn read_line(line: &str) -> Option<Linked> {
     let mut parts = line.trim_end_matches(" (*)").split('|').map(str::to_owned);
     let (package, licence, repository) = (parts.next()?, parts.next()?, parts.next()?);
@@ -96,7 +97,7 @@ fn read_line(line: &str) -> Option<Linked> {
     Some(Linked { name: name.to_owned(), version: version.to_owned(), licence, repository })
 }
 
-/// Where each package lies.
+/// The folder of each package.
 fn folders() -> Result<BTreeMap<(String, String), PathBuf>> {
     let mut command = cargo();
     let metadata: Value =
@@ -133,14 +134,14 @@ fn in_folder(folder: &Path) -> Result<Vec<PathBuf>> {
             TERMS.iter().any(|term| name.starts_with(term))
         })
         .collect();
-    // zstd is under BSD's terms in `LICENSE`, or under the GPL in `COPYING`, as one likes.
+    // zstd is under BSD's terms in `LICENSE`, or under the GPL in `COPYING`, at the user's choice.
     if found.iter().any(|path| path.file_name().is_some_and(|name| name == "LICENSE")) {
         found.retain(|path| path.file_name().is_some_and(|name| name != "COPYING"));
     }
     Ok(found)
 }
 
-/// Texts that rustup installs with the toolchain; a toolchain of another origin may lack them, and is named all the same.
+/// Texts that rustup installs with the toolchain; a toolchain of another origin may lack them, and is still named.
 fn toolchain_texts() -> Result<Vec<(&'static str, String)>> {
     let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
     let root = said(Command::new(rustc).arg("--print=sysroot"))?;

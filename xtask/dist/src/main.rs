@@ -1,9 +1,10 @@
-//! `cargo xtask dist`: builds what is shipped and writes it into one folder.
+//! `cargo xtask dist`: builds the release files and writes them into one folder.
 //!
-//! For each target: static programs, checked to be static and stripped; tarballs with licences, bill of materials, completions
-//! and man pages; images that hold nothing else. The same commit gives the same bytes on machines with the same toolchain. Why it
-//! is made like this: `docs/decisions/024`.
+//! For each target: static programs, checked to be static and stripped; tarballs with licences, bill of materials,
+//! completions and man pages; images that contain nothing else. The same commit gives the same bytes on machines with
+//! the same toolchain. `docs/decisions/024` gives the reasons.
 
+mod action;
 mod archive;
 mod build;
 mod elf;
@@ -11,9 +12,11 @@ mod elf;
 #[expect(dead_code, reason = "this program needs a part of what all of Longhaul's programs share")]
 mod exit;
 mod image;
+mod installation;
 mod licences;
 mod page;
 mod sbom;
+mod suite;
 mod target;
 mod workflows;
 
@@ -28,25 +31,29 @@ use crate::archive::{Entry, Sums};
 use crate::build::{Release, Texts};
 use crate::target::Target;
 
-/// Build what is shipped: static programs, tarballs with their sums, images.
+/// Build the release: static programs, tarballs with checksums, images.
 #[derive(Parser)]
 #[command(name = "cargo xtask dist", bin_name = "cargo xtask dist")]
 struct Arguments {
-    /// Only this target; may be given again. Without it every target that this machine can build.
+    /// Build only this target. May be given several times. Default: every target that this machine can build.
     #[arg(long, value_enum)]
     target: Vec<Target>,
-    /// Where the files go; what is there of an earlier time is replaced.
+    /// The folder for the files. Earlier files are replaced.
     #[arg(long, default_value = "target/dist")]
     out: PathBuf,
-    /// Afterwards run the commands of docs/ci.md, and the workflows that `longhaul gate init` writes, against what was built.
+    /// The address of the folder that the files will be published in. Without it, what names their address is left out: the index for
+    /// setup-envtest and the manifest for krew.
+    #[arg(long, value_name = "URL")]
+    address: Option<String>,
+    /// After the build, run the commands of docs/ci.md, action.yml and the workflows of `longhaul gate init` against the built files.
     #[arg(long)]
     check: bool,
-    /// Build nothing, only run those against what is in the folder.
+    /// Build nothing, and run those checks against the files in the folder.
     #[arg(long, conflicts_with_all = ["check", "target"])]
     check_only: bool,
 }
 
-/// The feature of both packages with what only shipped programs have.
+/// The feature of both packages for release builds.
 const FEATURE: &str = "dist";
 /// The two programs.
 const PROGRAMS: [Program; 2] = [
@@ -69,19 +76,24 @@ const PROGRAMS: [Program; 2] = [
     },
 ];
 
-/// What `longhaul-service inject` sends into a cluster; it looks for it beside itself, so it goes wherever the service goes.
+/// The program that `longhaul-service inject` sends into a cluster. The service looks for it in its own folder, so both
+/// are shipped together.
 const SEED: &str = "longhaul-seed";
-/// The package that it is built from.
+/// Its package.
 const SEED_PACKAGE: &str = "service-seed";
 
-/// A program that is shipped, in a tarball and an image of its name.
+/// The programs that stand for `kube-apiserver`, `etcd` and `kubectl` in test suites, in an archive of their own.
+const SUITE: &str = "longhaul-envtest";
+/// The package that it is built from.
+const SUITE_PACKAGE: &str = "mock-envtest";
+
+/// A released program, in a tarball and an image of its name.
 struct Program {
     name: &'static str,
-    /// The package that it is built from.
     package: &'static str,
     title: &'static str,
     says: &'static str,
-    /// The programs that its tarball and its image hold.
+    /// The programs in its tarball and its image.
     with: &'static [&'static str],
     /// Whether it needs a folder to write into.
     writes: bool,
@@ -102,7 +114,7 @@ fn dist(arguments: &Arguments) -> Result<()> {
     if arguments.check_only {
         return play(&out);
     }
-    // What is missing is said before anything is built, and all of it: it takes minutes until the next one would be missed.
+    // Everything that is missing is reported before the build: the next error would come only after minutes.
     let toolchains = target::usable(&arguments.target);
     let tools = [sbom::tool().map(drop), build::stripper().map(drop)];
     let mut missing: Vec<String> =
@@ -111,7 +123,7 @@ fn dist(arguments: &Arguments) -> Result<()> {
     ensure!(missing.is_empty(), "nothing was built:\n  {}", missing.join("\n  "));
     let toolchains = toolchains?;
     let release = Release::of_this_commit()?;
-    // Everything is made beside it first, so that a build that fails leaves what was there.
+    // All files are made beside it first, so that a failed build leaves the old ones.
     let parent = out.parent().context("`--out` names no folder")?;
     std::fs::create_dir_all(parent).with_context(|| format!("failed to create {}", parent.display()))?;
     let fresh = tempfile::Builder::new().prefix(".dist-").tempdir_in(parent)?;
@@ -121,8 +133,23 @@ fn dist(arguments: &Arguments) -> Result<()> {
     }
     let texts = build::texts(&built)?;
     let mut sums = Sums::default();
+    let mut archives = suite::Archives::new(Compression::best());
     for (target, programs) in &built {
         ship(*target, programs, &texts, &release, fresh.path(), &mut sums)?;
+        let others = vec![
+            Entry::file("LICENSE", read(&root().join("LICENSE"))?),
+            Entry::file("THIRD-PARTY.txt", licences::list(*target, &[SUITE_PACKAGE])?.into_bytes()),
+        ];
+        let program = read(&programs.join(SUITE))?;
+        archives.add(*target, program, others, &release, fresh.path(), &mut sums)?;
+    }
+    let built: Vec<Target> = built.iter().map(|(target, _)| *target).collect();
+    installation::script(fresh.path(), &mut sums)?;
+    if let Some(address) = &arguments.address {
+        archives.index(address, fresh.path(), &mut sums)?;
+        installation::krew(address, &built, &release, fresh.path(), &mut sums)?;
+    } else {
+        println!("dist: the index for setup-envtest and the manifest for krew: skipped: needs --address");
     }
     sums.write(fresh.path())?;
     replace(&out, fresh)?;
@@ -130,9 +157,10 @@ fn dist(arguments: &Arguments) -> Result<()> {
     if arguments.check { play(&out) } else { Ok(()) }
 }
 
-/// Runs what other projects' pipelines do against the files in a folder.
+/// Runs the pipelines of other projects against the files in a folder.
 fn play(out: &Path) -> Result<()> {
     page::check(out)?;
+    action::check(out)?;
     workflows::check(out)
 }
 
@@ -142,7 +170,7 @@ fn ship(target: Target, binaries: &Path, texts: &Texts, release: &Release, out: 
     for program in &PROGRAMS {
         let packages: Vec<&str> =
             PROGRAMS.iter().filter(|one| program.with.contains(&one.name)).map(|one| one.package).collect();
-        // What stands in tarball and image alike.
+        // The files of both tarball and image.
         let mut both = vec![
             Entry::file("LICENSE", read(&root().join("LICENSE"))?),
             Entry::file("THIRD-PARTY.txt", licences::list(target, &packages)?.into_bytes()),
@@ -150,7 +178,7 @@ fn ship(target: Target, binaries: &Path, texts: &Texts, release: &Release, out: 
         for name in program.with {
             both.push(Entry::program(name, read(&binaries.join(name))?));
         }
-        // The service stands on the seed's package, so that licences and bill have what is linked into it.
+        // The service depends on the seed's package, so that licences and bill contain its dependencies.
         if packages.contains(&"service") {
             both.push(Entry::program(SEED, read(&binaries.join(SEED))?));
         }
@@ -168,10 +196,10 @@ fn ship(target: Target, binaries: &Path, texts: &Texts, release: &Release, out: 
     Ok(())
 }
 
-/// Puts the fresh folder where the old one was.
+/// Replaces the old folder by the new one.
 fn replace(out: &Path, fresh: tempfile::TempDir) -> Result<()> {
     if out.exists() {
-        // Only what looks like ours is removed: `--out` may be mistyped.
+        // Only a folder that looks like ours is removed: `--out` may be mistyped.
         ensure!(
             out.join(archive::SUMS).is_file() || out.read_dir()?.next().is_none(),
             "{} has no {}, so it was not made by this command: remove it, or name another folder with --out",
@@ -182,12 +210,11 @@ fn replace(out: &Path, fresh: tempfile::TempDir) -> Result<()> {
     }
     let fresh = fresh.keep();
     std::fs::rename(&fresh, out).with_context(|| format!("failed to move {} to {}", fresh.display(), out.display()))?;
-    // The folder of a temporary name was for our eyes alone; this one is to be published.
+    // The temporary folder was private; this one is for publication.
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(out, open).with_context(|| format!("failed to open {}", out.display()))
 }
 
-/// The root of the workspace.
 fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.ancestors().nth(2).unwrap_or(here).to_owned()
@@ -197,14 +224,13 @@ fn read(path: &Path) -> Result<Vec<u8>> {
     std::fs::read(path).with_context(|| format!("failed to read {}", path.display()))
 }
 
-/// Cargo, in the workspace.
 fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
     command
 }
 
-/// What a command prints to stdout; an error with what it prints to stderr unless it exits with 0.
+/// The stdout of a command; an error with its stderr unless it exits with 0.
 fn said(command: &mut Command) -> Result<String> {
     let name = format!("{command:?}");
     let output = command.output().with_context(|| format!("failed to start {name}"))?;

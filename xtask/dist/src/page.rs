@@ -1,7 +1,8 @@
-//! Runs what docs/ci.md says, word for word, as the pipeline of a project would: its workflow and its script.
+//! Runs the commands of docs/ci.md unchanged, like the pipeline of a project: its workflow and its script.
 //!
-//! The project is made up: a Makefile, the scenario of the page, and the example watcher in Python as "their" program. In one
-//! project the program forgets deletions, because a gate that lets everything through would pass all other checks.
+//! The project is an example: a Makefile, the scenario of the page, and the example watcher in Python as the project's
+//! program. In one project the program ignores deletions, because a gate that always passes would pass all other
+//! checks.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,11 +16,13 @@ use crate::root;
 use crate::target::Target;
 
 pub(crate) const PAGE: &str = include_str!("../../../docs/ci.md");
-/// What the commands of the page and the made-up project need.
+/// Programs that the commands of the page and the example project need.
 const PROGRAMS: [&str; 6] = ["bash", "curl", "sha256sum", "tar", "make", "python3"];
-/// The expression of the workflow that stands for the place of the files.
+/// The expression of the workflow for the address of the files.
 const RELEASES: &str = "${{ vars.LONGHAUL_RELEASES }}";
-/// Their program, and the line of it that one project lacks.
+/// The files that the recipes download first.
+const INSTALL: &str = "install.sh";
+/// The project's program; one project lacks one line of it.
 pub(crate) const WATCHER: &str = "scenarios/subjects/watcher.py";
 pub(crate) const HEARS_OF_DELETIONS: &str = "            self.deleted(metadata)\n";
 pub(crate) const HEARS_OF_NOTHING: &str = "            pass\n";
@@ -44,17 +47,22 @@ pub(crate) fn check(out: &Path) -> Result<()> {
             scope.spawn(|| play("the workflow with a program that forgets deletions", true, workflow)),
             scope.spawn(|| play("the script", false, script)),
             scope.spawn(|| play("the script with a program that forgets deletions", true, script)),
+            scope.spawn(|| recipes(out, &page, false)),
+            scope.spawn(|| recipes(out, &page, true)),
         ];
         plays.map(|one| one.join().unwrap_or_else(|_| Err(anyhow::anyhow!("panicked"))))
     });
     results.into_iter().collect()
 }
 
-/// What is missing to run the commands.
+/// The missing requirement of the commands, if there is one.
 pub(crate) fn missing(out: &Path) -> Option<String> {
     let tarball = tarball(PAGE)?;
     if !out.join(format!("{tarball}.tar.gz")).is_file() {
         return Some(format!("{tarball}.tar.gz in {} (cargo xtask dist)", out.display()));
+    }
+    if !out.join(INSTALL).is_file() {
+        return Some(format!("{INSTALL} in {} (cargo xtask dist)", out.display()));
     }
     if !Target::X86_64.runs_here() {
         return Some("a machine that runs x86_64 programs".to_owned());
@@ -68,20 +76,22 @@ pub(crate) fn there(program: &str) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// The tarball that the page downloads, without its ending.
+/// The tarball that the page downloads, without its extension.
 pub(crate) fn tarball(page: &str) -> Option<&str> {
     page.lines().find_map(|line| line.trim().strip_prefix("LONGHAUL: "))
 }
 
 /// The blocks of the page.
-struct Page {
+pub(crate) struct Page {
     scenario: String,
     workflow: Value,
     script: String,
+    gitlab: Value,
+    makefile: String,
 }
 
 impl Page {
-    fn read(page: &str) -> Result<Self> {
+    pub(crate) fn read(page: &str) -> Result<Self> {
         let block = |language: &str, first: &str| -> Result<String> {
             let mut blocks = page.split("```").skip(1).step_by(2);
             let found = blocks.find_map(|block| {
@@ -89,14 +99,21 @@ impl Page {
             });
             found.map(str::to_owned).with_context(|| format!("the page has no {language} that begins with `{first}`"))
         };
-        let workflow = serde_saphyr::from_str(&block("yaml", "# .github/workflows/soak.yml\n")?)
-            .map_err(|error| anyhow::anyhow!("the workflow is no YAML: {error}"))?;
-        Ok(Self { scenario: block("yaml", "# longhaul.yaml\n")?, workflow, script: block("sh", "set -eu\n")? })
+        let yaml = |first: &str| -> Result<Value> {
+            serde_saphyr::from_str(&block("yaml", first)?).map_err(|error| anyhow::anyhow!("{first}: no YAML: {error}"))
+        };
+        Ok(Self {
+            scenario: block("yaml", "# longhaul.yaml\n")?,
+            workflow: yaml("# .github/workflows/soak.yml\n")?,
+            script: block("sh", "set -eu\n")?,
+            gitlab: yaml("# .gitlab-ci.yml\n")?,
+            makefile: block("make", "# Makefile\n")?,
+        })
     }
 }
 
-/// A checkout of somebody's repository, and the place of the releases.
-struct Project {
+/// A checkout of the example repository, and the address of the releases.
+pub(crate) struct Project {
     folder: tempfile::TempDir,
     releases: String,
 }
@@ -105,12 +122,12 @@ struct Project {
 pub(crate) struct Ran {
     pub(crate) code: i32,
     pub(crate) printed: String,
-    /// What the pipeline shows of the verdict.
+    /// The summary of the verdict that the pipeline shows.
     pub(crate) summary: String,
 }
 
 impl Project {
-    fn new(out: &Path, page: &Page, forgetful: bool) -> Result<Self> {
+    pub(crate) fn new(out: &Path, page: &Page, forgetful: bool) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let path = root().join(WATCHER);
         let mut program = fs::read_to_string(&path).with_context(|| format!("failed to read {}", path.display()))?;
@@ -128,12 +145,21 @@ impl Project {
         Ok(Self { folder, releases: format!("file://{}", out.display()) })
     }
 
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The address of the folder with the archives.
+    pub(crate) fn releases(&self) -> &str {
+        &self.releases
+    }
+
     /// Runs a script in the checkout.
     fn bash(&self, script: &str, variables: &BTreeMap<String, String>) -> Result<Output> {
         bash(self.folder.path(), script, variables)
     }
 
-    /// What must be there in the end.
+    /// Checks the files at the end.
     fn judge(&self, ran: &Ran, forgetful: bool) -> Result<()> {
         let (code, verdict) = if forgetful { (1, "fail") } else { (0, "pass") };
         ensure!(ran.code == code, "exit code {} instead of {code}", ran.code);
@@ -153,7 +179,6 @@ impl Project {
     }
 }
 
-/// Runs a script in a folder.
 pub(crate) fn bash(folder: &Path, script: &str, variables: &BTreeMap<String, String>) -> Result<Output> {
     let mut command = Command::new("bash");
     // As GitHub's runner starts it.
@@ -171,7 +196,7 @@ fn workflow(page: &Page, project: &Project) -> Result<Ran> {
 /// Runs a script with variables, in a checkout.
 pub(crate) type Bash<'a> = dyn Fn(&str, &BTreeMap<String, String>) -> Result<Output> + 'a;
 
-/// Runs the steps of a job as GitHub's runner would. Of actions only the cache does something, and it holds nothing yet.
+/// Runs the steps of a job like GitHub's runner. Of the actions only the cache has an effect, and it is still empty.
 pub(crate) fn github(
     env: &Value,
     job: &Value,
@@ -214,7 +239,32 @@ pub(crate) fn github(
     Ok(ran)
 }
 
-/// Runs the script, twice in a row where it passes: the second time the download is there already.
+/// Runs both recipes in one checkout. `make` exits with 2 for every code of its command.
+fn recipes(out: &Path, page: &Page, forgetful: bool) -> Result<()> {
+    let project = Project::new(out, page, forgetful)?;
+    let job = &page.gitlab["soak"];
+    let mut variables = BTreeMap::from([("LONGHAUL_RELEASES".to_owned(), project.releases.clone())]);
+    for (name, value) in job["variables"].as_object().context("the job of GitLab has no variables")? {
+        variables.insert(name.clone(), value.as_str().context("a variable is no text")?.to_owned());
+    }
+    let lines: Option<Vec<&str>> = job["script"].as_array().into_iter().flatten().map(Value::as_str).collect();
+    let gitlab = project.bash(&lines.context("a line of a script is no text")?.join("\n"), &variables)?;
+    let makefile = project.folder.path().join("Makefile");
+    let both = fs::read_to_string(&makefile)? + "\n" + &page.makefile;
+    fs::write(&makefile, both)?;
+    variables.remove("LONGHAUL_DIR");
+    let make = project.bash("make soak", &variables)?;
+    for (name, output, fails) in [("GitLab", gitlab, 1), ("make", make, 2)] {
+        let (code, wanted) = (output.status.code(), if forgetful { fails } else { 0 });
+        ensure!(code == Some(wanted), "docs/ci.md: the recipe for {name}: exit code {code:?}\n{}", printed(&output));
+        println!("docs/ci.md: the recipe for {name}: exit code {wanted}, as it should be");
+    }
+    let report = job["artifacts"]["reports"]["junit"].as_str().context("the recipe for GitLab names no JUnit")?;
+    ensure!(project.folder.path().join(report).is_file(), "there is no {report}");
+    Ok(())
+}
+
+/// Runs the script, twice in a row if it passes: the second time the download exists already.
 fn script(page: &Page, project: &Project) -> Result<Ran> {
     let mut variables = BTreeMap::from([("LONGHAUL_RELEASES".to_owned(), project.releases.clone())]);
     let built = project.bash("make my-controller", &variables)?;
@@ -243,7 +293,9 @@ pub(crate) mod tests {
     fn the_page_names_the_version_that_is_built() {
         let name = format!("longhaul-{}-{}", env!("CARGO_PKG_VERSION"), Target::X86_64.triple());
         assert_eq!(tarball(PAGE), Some(name.as_str()));
-        assert!(Page::read(PAGE).unwrap().script.contains(&format!("LONGHAUL={name}\n")));
+        let page = Page::read(PAGE).unwrap();
+        assert!(page.script.contains(&format!("LONGHAUL={name}\n")));
+        assert!(page.makefile.contains(&format!("LONGHAUL_VERSION ?= {}\n", env!("CARGO_PKG_VERSION"))));
     }
 
     #[test]
@@ -252,8 +304,8 @@ pub(crate) mod tests {
         with_shipped(check);
     }
 
-    /// Hands on what is shipped, where it was built: in `$LONGHAUL_DIST` or `target/dist`. Else a tarball of the same shape with the
-    /// programs that were built for the tests, so that no page and no workflow ever goes untested.
+    /// Passes on the release files, if they were built: from `$LONGHAUL_DIST` or `target/dist`. Otherwise a tarball of
+    /// the same form with the tests' programs, so that every page and workflow is tested.
     pub(crate) fn with_shipped(check: impl Fn(&Path) -> Result<()>) {
         let out = std::env::var_os("LONGHAUL_DIST").map_or_else(|| root().join("target/dist"), PathBuf::from);
         let stand_in = tempfile::tempdir().unwrap();
@@ -270,7 +322,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Packs what lies beside this test. Without the programs nothing is packed.
+    /// Packs the programs beside this test. Without them nothing is packed.
     fn pack(out: &Path) {
         let test = std::env::current_exe().unwrap();
         let beside = test.ancestors().nth(2).unwrap();
@@ -285,6 +337,7 @@ pub(crate) mod tests {
         let packed = archive::tarball(folder, programs, 0, Compression::fast()).unwrap();
         let mut sums = Sums::default();
         sums.add(out, &format!("{folder}.tar.gz"), &packed).unwrap();
+        crate::installation::script(out, &mut sums).unwrap();
         sums.write(out).unwrap();
     }
 }

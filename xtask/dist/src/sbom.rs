@@ -10,12 +10,12 @@ use crate::build::Release;
 use crate::target::Target;
 use crate::{FEATURE, PROGRAMS, cargo, read, root, said};
 
-/// The version that was tried; the tool's files change from one to the next.
+/// The tested version; the tool's files differ between versions.
 const INSTALL: &str = "cargo install --locked cargo-cyclonedx --version 0.5.9";
-/// What the tool calls its files.
+/// The name of the tool's files.
 const NAME: &str = "bill";
 
-/// Fails with the remedy when the tool is not there.
+/// Fails with the remedy if the tool is missing.
 pub(crate) fn tool() -> Result<()> {
     if said(cargo().args(["cyclonedx", "--version"])).is_err() {
         bail!("needs cargo-cyclonedx, for the bill of materials: {INSTALL}");
@@ -23,7 +23,7 @@ pub(crate) fn tool() -> Result<()> {
     Ok(())
 }
 
-/// What is in the programs of each package.
+/// The bill of materials of each package.
 pub(crate) fn bills(target: Target, release: &Release) -> Result<BTreeMap<&'static str, Vec<u8>>> {
     // The tool writes a file beside the manifest of every package, so it gets a workspace of its own.
     let folder = tempfile::tempdir()?;
@@ -42,7 +42,7 @@ pub(crate) fn bills(target: Target, release: &Release) -> Result<BTreeMap<&'stat
     PROGRAMS.iter().map(|program| Ok((program.package, bill(program.package)?))).collect()
 }
 
-/// Copies the files that git knows.
+/// Copies the files that git tracks.
 fn copy(into: &Path) -> Result<()> {
     let list = said(Command::new("git").current_dir(root()).args(["ls-files", "-z"]))?;
     for name in list.split_terminator('\0') {

@@ -1,4 +1,5 @@
-//! Targets, and whether this machine can build them. What is missing is named with its remedy before anything is built.
+//! Targets, and whether this machine can build them. Missing tools are named with their remedy before anything is
+//! built.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -8,7 +9,7 @@ use anyhow::{Result, bail, ensure};
 
 use crate::said;
 
-/// What is built: Linux with everything linked in, so that nothing is asked of the machine that runs it.
+/// A target: Linux with static linking, so that programs need no libraries of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Target {
     /// 64-bit x86.
@@ -22,7 +23,7 @@ pub(crate) enum Target {
 impl Target {
     const ALL: [Self; 2] = [Self::X86_64, Self::Aarch64];
 
-    /// As rustc names it.
+    /// The name in rustc.
     pub(crate) fn triple(self) -> &'static str {
         match self {
             Self::X86_64 => "x86_64-unknown-linux-musl",
@@ -30,7 +31,7 @@ impl Target {
         }
     }
 
-    /// The processor, as rustc and compilers name it.
+    /// The name of the processor in rustc and compilers.
     fn processor(self) -> &'static str {
         match self {
             Self::X86_64 => "x86_64",
@@ -38,7 +39,7 @@ impl Target {
         }
     }
 
-    /// The processor as images name it: `GOARCH`.
+    /// The name of the processor in images: `GOARCH`.
     pub(crate) fn architecture(self) -> &'static str {
         match self {
             Self::X86_64 => "amd64",
@@ -46,7 +47,7 @@ impl Target {
         }
     }
 
-    /// The processor as ELF numbers it.
+    /// The number of the processor in ELF.
     pub(crate) fn machine(self) -> u16 {
         match self {
             Self::X86_64 => 62,
@@ -59,13 +60,13 @@ impl Target {
         std::env::consts::OS == "linux" && std::env::consts::ARCH == self.processor()
     }
 
-    /// The triple as it stands in names of variables.
+    /// The triple in the form of variable names.
     pub(crate) fn variable(self) -> String {
         self.triple().replace('-', "_")
     }
 }
 
-/// How a target is built here.
+/// The tools for a target on this machine.
 #[derive(Debug)]
 pub(crate) struct Toolchain {
     pub(crate) target: Target,
@@ -73,7 +74,8 @@ pub(crate) struct Toolchain {
     pub(crate) compiler: String,
 }
 
-/// The targets that can be built. One that was asked for and cannot be built is an error; of the others it is said.
+/// The targets that can be built. A requested target that cannot be built is an error; for the others a message is
+/// printed.
 pub(crate) fn usable(asked: &[Target]) -> Result<Vec<Toolchain>> {
     if !program_works("make", &["--version"]) {
         bail!("needs `make`, for the allocator: apt-get install make");
@@ -95,7 +97,7 @@ pub(crate) fn usable(asked: &[Target]) -> Result<Vec<Toolchain>> {
     Ok(found)
 }
 
-/// How to build a target, or what is missing.
+/// The tools for a target, or the missing one.
 fn toolchain(target: Target) -> Result<Toolchain, String> {
     let triple = target.triple();
     let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());

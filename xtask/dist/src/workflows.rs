@@ -1,7 +1,8 @@
-//! Runs the workflows that `longhaul gate init` writes, as GitHub's and GitLab's runners would, in a repository with a change.
+//! Runs the workflows that `longhaul gate init` writes, like GitHub's and GitLab's runners, in a repository with a
+//! change.
 //!
-//! The project is that of docs/ci.md, in git: the example watcher in Python. One change touches nothing of it, in the other the program forgets
-//! deletions, because a gate that lets everything through would pass all other checks.
+//! The project is that of docs/ci.md, in git: the example watcher in Python. One change does not affect it, in the
+//! other the program ignores deletions, because a gate that always passes would pass all other checks.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +14,7 @@ use serde_json::Value;
 use crate::page::{self, HEARS_OF_DELETIONS, HEARS_OF_NOTHING, PAGE, Ran, WATCHER, bash, printed};
 use crate::root;
 
-/// Slices of a second, which `--quick` leaves as they are.
+/// Slices of a second, which `--quick` does not shorten.
 const SCENARIO: &str = "\
 apiVersion: longhaul/v1
 name: mine
@@ -24,7 +25,7 @@ subject: {command: [./my-controller, --flag, \"two words\"], witness: {kind: htt
 churn: {resource: packages.longhaul.dev/v1alpha1, population: 20, rate: 150/s, mix: {create: 2, update: 5, delete: 2}}
 budgets: {events: {missed: 0, ghost: 0}}
 ";
-/// What both pipelines leave of a gate.
+/// The files that both pipelines keep of a gate.
 const LEFT: [(&str, &str); 4] = [("gate.html", "<!"), ("junit.xml", "<?xml"), ("gate.json", "{"), ("gate.md", "#")];
 
 /// Runs both workflows against the files in a folder.
@@ -33,12 +34,12 @@ pub(crate) fn check(out: &Path) -> Result<()> {
         bail!("needs {what}");
     }
     ensure!(page::there("git"), "needs git");
-    // That a gate finds what is forgotten is shown elsewhere, and takes minutes.
+    // Other tests show that a gate finds the ignored deletions, which takes minutes.
     for forgetful in [false, true] {
         let about = if forgetful { "a change that forgets deletions" } else { "a change of nothing" };
         let repository = Repository::new(out, forgetful)?;
         let jobs: &[&str] = if forgetful { &["soak"] } else { &["soak", "gate"] };
-        // Side by side: what is asked here is whether the workflows do what they say, and two gates that disturb each other may say so.
+        // Side by side: only the workflows are tested here, and two gates that disturb each other may report that.
         let (github, gitlab) = std::thread::scope(|scope| {
             let github = scope.spawn(|| repository.github(jobs));
             let gitlab = repository.gitlab(jobs);
@@ -55,7 +56,7 @@ pub(crate) fn check(out: &Path) -> Result<()> {
 struct Repository {
     folder: tempfile::TempDir,
     releases: String,
-    /// The program of the tarball.
+    /// The program from the tarball.
     longhaul: PathBuf,
     forgetful: bool,
     base: String,
@@ -97,7 +98,7 @@ impl Repository {
         Ok(repository)
     }
 
-    /// Runs a command that must succeed, and returns what it printed.
+    /// Runs a command that must succeed, and returns its output.
     fn run(folder: &Path, script: &str) -> Result<String> {
         let output = bash(folder, script, &BTreeMap::new())?;
         ensure!(output.status.success(), "{script}: {}", printed(&output));
@@ -141,7 +142,7 @@ impl Repository {
             }
             let lines = [&template["before_script"], &job["script"]].into_iter().filter_map(|lines| lines.as_array());
             let lines: Option<Vec<&str>> = lines.flatten().map(Value::as_str).collect();
-            // One shell for all of them, which ends at the first that fails.
+            // One shell for all of them, which ends at the first failure.
             let output = bash(&checkout, &lines.context("a line of a script is no text")?.join("\n"), &variables)?;
             let ran =
                 Ran { code: output.status.code().unwrap_or(-1), printed: printed(&output), summary: String::new() };
@@ -157,13 +158,13 @@ impl Repository {
         Ok(())
     }
 
-    /// What must be there in the end.
+    /// Checks the files at the end.
     fn judge(&self, job: &str, ran: &Ran, checkout: &Path) -> Result<()> {
         let folder = checkout.join(format!("longhaul-{job}"));
         match (job, self.forgetful) {
             (_, true) => ensure!(ran.code == 1, "exit code {} instead of 1", ran.code),
             ("soak", false) => ensure!(ran.code == 0, "exit code {} instead of 0", ran.code),
-            // A gate may say that this machine is too busy to tell; never that the same program is worse.
+            // A gate may report that this machine is too busy to decide, but never that the same program is worse.
             (_, false) => ensure!(matches!(ran.code, 0 | 2 | 3), "exit code {} instead of 0, or of 2 or 3", ran.code),
         }
         if job == "soak" {

@@ -128,7 +128,8 @@ impl Types {
 
 fn is_source(file: &Path) -> bool {
     let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    name.ends_with(".go") && !name.ends_with("_test.go") && !name.starts_with("zz_") && !name.contains("generated")
+    let Some(stem) = name.strip_suffix(".go") else { return false };
+    !stem.ends_with("_test") && !stem.starts_with("zz_") && !stem.contains("generated")
 }
 
 /// The packages that a file imports, by the names that it has for them.

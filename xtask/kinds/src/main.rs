@@ -2,8 +2,6 @@
 //!
 //! Owns the file that `mocks/objects/src/builtin.rs` reads: lines of text, compressed. What they mean stands there.
 
-#![cfg_attr(test, expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands"))]
-
 mod go;
 mod server;
 mod types;
@@ -151,22 +149,21 @@ async fn group(
         let classic = server.get(&format!("/{root}/{api_version}")).await?;
         for resource in version["resources"].as_array().into_iter().flatten() {
             let plural = resource["resource"].as_str().unwrap_or_default();
-            let place = match found.iter().position(|(known, _)| known == plural) {
-                Some(place) => place,
-                None => {
-                    let mut lines = vec![resource_line(name, resource)];
-                    for one in resource["subresources"].as_array().into_iter().flatten() {
-                        let (line, kind) = subresource_line(one, &api_version);
-                        lines.push(line);
-                        // What the operation of a proxy takes is in its query.
-                        if let Some(kind_of) = kinds.get(&kind) {
-                            rows.add(kind_of)?;
-                            lines.push(format!("K {} {} {kind_of}", kind.0, kind.1));
-                        }
+            let place = if let Some(place) = found.iter().position(|(known, _)| known == plural) {
+                place
+            } else {
+                let mut lines = vec![resource_line(name, resource)];
+                for one in resource["subresources"].as_array().into_iter().flatten() {
+                    let (line, kind) = subresource_line(one, &api_version);
+                    lines.push(line);
+                    // What the operation of a proxy takes is in its query.
+                    if let Some(kind_of) = kinds.get(&kind) {
+                        rows.add(kind_of)?;
+                        lines.push(format!("K {} {} {kind_of}", kind.0, kind.1));
                     }
-                    found.push((plural.to_owned(), lines));
-                    found.len() - 1
                 }
+                found.push((plural.to_owned(), lines));
+                found.len() - 1
             };
             let kind = resource["responseKind"]["kind"].as_str().unwrap_or_default();
             let of_kind = kinds.get(&(api_version.clone(), kind.to_owned()));

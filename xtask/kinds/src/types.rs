@@ -40,12 +40,12 @@ pub(crate) struct Rows<'a> {
     types: Types,
     /// What OpenAPI publishes, by the same names.
     published: BTreeMap<String, Value>,
-    rows: BTreeMap<String, String>,
+    written: BTreeMap<String, String>,
 }
 
 impl<'a> Rows<'a> {
     pub fn new(modules: &'a Modules, published: BTreeMap<String, Value>) -> Self {
-        Self { modules, types: Types::default(), published, rows: BTreeMap::new() }
+        Self { modules, types: Types::default(), published, written: BTreeMap::new() }
     }
 
     /// Adds a type and all that it refers to.
@@ -61,17 +61,19 @@ impl<'a> Rows<'a> {
     }
 
     fn row(&mut self, name: &str, published: &Value, missing: &mut Map<String, Value>) -> Result<()> {
-        if self.rows.contains_key(name) {
+        if self.written.contains_key(name) {
             // What is inline in several types is published in each of them.
             let names: Vec<String> = self.names(name)?;
-            names.iter().for_each(|field| drop(missing.remove(field)));
+            for field in names {
+                missing.remove(&field);
+            }
             return Ok(());
         }
         let Some(Type::Struct(fields)) = self.types.get(name, self.modules)? else {
             anyhow::bail!("there is no struct {name} among the Go types")
         };
         // It is there before it is done: a type may hold itself.
-        self.rows.insert(name.to_owned(), String::new());
+        self.written.insert(name.to_owned(), String::new());
         let mut row = String::new();
         if published["x-kubernetes-map-type"] == "atomic" {
             row.push_str(" atomic");
@@ -94,7 +96,7 @@ impl<'a> Rows<'a> {
                 self.add(&below)?;
             }
         }
-        self.rows.insert(name.to_owned(), row);
+        self.written.insert(name.to_owned(), row);
         Ok(())
     }
 
@@ -159,7 +161,7 @@ impl<'a> Rows<'a> {
 
     /// One line for each type.
     pub fn lines(self) -> String {
-        self.rows.into_iter().fold(String::new(), |text, (name, row)| text + "T " + &name + &row + "\n")
+        self.written.into_iter().fold(String::new(), |text, (name, row)| text + "T " + &name + &row + "\n")
     }
 }
 

@@ -1,6 +1,7 @@
-//! Commands that may not take for ever, nor all memory: the limits of one stranger, and what became of a command.
+//! Commands with limits on time and memory: the limits of one stranger, and the outcome of a command.
 //!
-//! A limit of address space would not do: programs in Go take hundreds of gigabytes of it and use none. So the resident sets of all descendants are added up.
+//! A limit of address space is not possible: programs in Go reserve hundreds of gigabytes of it without use. So the
+//! resident sets of all descendants are added up.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -11,14 +12,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// How often a command is looked at.
+/// The interval at which a command is checked.
 const LOOK: Duration = Duration::from_millis(200);
-/// From the friendly signal to the other one: `longhaul` ends its subject and writes its reports.
+/// The time from the gentle signal to SIGKILL: `longhaul` ends its subject and writes its reports.
 const GRACE: Duration = Duration::from_secs(20);
-/// What Linux has on most machines.
+/// Linux's page size on most machines.
 const PAGE_BYTES: u64 = 4096;
 
-/// What one stranger may take in all.
+/// The limits of one stranger.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     pub(crate) until: Instant,
@@ -28,11 +29,11 @@ pub(crate) struct Limits {
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ended {
-    /// By itself, with this code; a signal counts as none.
+    /// The command ended by itself, with this code; none after a signal.
     Exit(Option<i32>),
-    /// Its time was over.
+    /// The time was over.
     Late,
-    /// It took too much memory.
+    /// The command used too much memory.
     Large,
 }
 
@@ -41,7 +42,7 @@ impl Ended {
         self == Self::Exit(Some(0))
     }
 
-    /// For people.
+    /// The text for people.
     pub(crate) fn said(self) -> String {
         match self {
             Self::Exit(Some(code)) => format!("exit code {code}"),
@@ -53,11 +54,12 @@ impl Ended {
 }
 
 impl Limits {
-    /// Runs a command to its end, with what it prints in a file. It stays in the group of this program, so that Ctrl-C reaches both.
+    /// Runs a command to its end, with its output in a file. It stays in the group of this program, so that Ctrl-C
+    /// reaches both.
     ///
     /// # Errors
     ///
-    /// It cannot be started, or the file not be written.
+    /// The command cannot be started, or the file cannot be written.
     #[expect(clippy::disallowed_methods, reason = "a program without a runtime looks at its child now and then")]
     pub(crate) fn run(&self, command: &mut Command, log: &Path) -> Result<Ended> {
         let file = File::create(log).with_context(|| format!("failed to write {}", log.display()))?;
@@ -69,7 +71,7 @@ impl Limits {
         loop {
             if let Some(status) = child.try_wait()? {
                 if stopped.is_some() {
-                    // What outlives its parent is nobody's descendant any more.
+                    // A process that outlives its parent is no longer anyone's descendant.
                     family.iter().filter(|id| **id != child.id()).for_each(|id| send(*id, Signal::KILL));
                 }
                 return Ok(stopped.unwrap_or(Ended::Exit(status.code())));
@@ -90,7 +92,7 @@ impl Limits {
                 std::thread::sleep(LOOK);
                 continue;
             }
-            // Held still, it starts nothing that would be missed.
+            // While it is stopped, it starts no further process.
             send(child.id(), Signal::STOP);
             family.extend(descendants(child.id()));
             send(child.id(), Signal::TERM);
@@ -100,14 +102,14 @@ impl Limits {
     }
 }
 
-/// A signal to a process. One that is gone needs none.
+/// Sends a signal to a process, if it still exists.
 fn send(id: u32, signal: Signal) {
     if let Some(pid) = i32::try_from(id).ok().and_then(Pid::from_raw) {
         let _ = kill_process(pid, signal);
     }
 }
 
-/// A process and all that it started, as far as that is known to have a parent among them.
+/// A process and all its descendants, as far as their parents are known.
 fn descendants(root: u32) -> BTreeSet<u32> {
     let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -129,7 +131,7 @@ fn descendants(root: u32) -> BTreeSet<u32> {
 
 fn parent(id: u32) -> Option<u32> {
     let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-    // The name is in brackets, and may hold any character.
+    // The name is in brackets, and may contain any character.
     stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
 }
 
@@ -163,7 +165,7 @@ mod tests {
         assert_eq!((ended, std::fs::read_to_string(log).unwrap().as_str()), (Ended::Exit(Some(3)), "out\nerr\n"));
     }
 
-    /// Both limits end what the command started as well.
+    /// Both limits also end the processes that the command started.
     #[test]
     fn what_takes_too_long_or_too_much_is_ended() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What the record of a run tells about a stranger. Pure but for reading its files.
+//! Facts about a stranger from the record of a run. Pure apart from reading its files.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -8,52 +8,52 @@ use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The most that is read of one file of a record.
+/// The most bytes that are read of one file of a record.
 const FILE_BYTES_MAX: u64 = 256 << 20;
-/// What a program writes whether it does anything or not.
+/// Resources that a program writes even without any work.
 const BESIDE: [&str; 4] =
     ["leases.coordination.k8s.io", "events", "events.events.k8s.io", "subjectaccessreviews.authorization.k8s.io"];
 /// The most kinds that the page names.
 const KINDS_SHOWN: usize = 5;
 
-/// A finding that the page shows.
+/// A finding on the page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Sentence {
     pub(crate) budget: String,
     pub(crate) text: String,
 }
 
-/// What became of a run.
+/// The outcome of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Facts {
     pub(crate) verdict: String,
     pub(crate) reason: String,
     pub(crate) failed: Vec<Sentence>,
-    /// Findings that were not decided.
+    /// Undecided findings.
     pub(crate) undecided: Vec<Sentence>,
     /// Why the run cannot be trusted, if it cannot.
     pub(crate) invalid: Vec<Sentence>,
-    /// What is churned, as far as the manifest tells.
+    /// The churned resources, as far as the manifest names them.
     pub(crate) judged: Vec<String>,
     /// Requests of the subject.
     pub(crate) requests: u64,
-    /// Its lists and watches of what is judged that were answered.
+    /// Its successful lists and watches of judged resources.
     pub(crate) followed: u64,
-    /// Its writes that were taken, by verb and resource, without Leases and the like.
+    /// Its successful writes, by verb and resource, without Leases and the like.
     pub(crate) writes: BTreeMap<String, u64>,
     /// Requests that were refused with 4xx, by verb, resource and status, without 404 and 409.
     pub(crate) refused: BTreeMap<String, u64>,
     /// Observations that its witness carried.
     pub(crate) observed: u64,
-    /// How often its webhooks were called.
+    /// The number of calls of its webhooks.
     pub(crate) called: u64,
-    /// Versions that were written for it to see.
+    /// Versions that were written for it to observe.
     pub(crate) commits: u64,
 }
 
 impl Facts {
-    /// Reads a record that was judged.
+    /// Reads a judged record.
     ///
     /// # Errors
     ///
@@ -105,7 +105,7 @@ impl Facts {
         }
     }
 
-    /// Whether it became ready and asked for something.
+    /// Whether it became ready and sent a request.
     pub(crate) fn is_started(&self) -> bool {
         self.requests > 0 && (self.commits > 0 || self.called > 0)
     }
@@ -115,7 +115,7 @@ impl Facts {
         self.is_started() && (!self.writes.is_empty() || self.called > 0)
     }
 
-    /// How often it wrote.
+    /// The number of its writes.
     pub(crate) fn written(&self) -> u64 {
         self.writes.values().sum()
     }
@@ -125,7 +125,7 @@ impl Facts {
         most(&self.writes)
     }
 
-    /// What was refused to it most.
+    /// The requests that were refused to it most.
     pub(crate) fn most_refused(&self) -> String {
         most(&self.refused)
     }
@@ -144,7 +144,7 @@ fn sentences(verdict: &Value, word: &str) -> Vec<Sentence> {
     findings.map(|one| Sentence { budget: field(one, "budget"), text: without_home(&field(one, "text")) }).collect()
 }
 
-/// The page is for everybody: last words of a program name files below somebody's home.
+/// Removes the home folder from a text: the page is public, and a program's output may name files below it.
 fn without_home(text: &str) -> String {
     match std::env::var("HOME") {
         Ok(home) if home.len() > 1 => text.replace(&home, "~"),
@@ -159,7 +159,7 @@ fn text(path: &Path) -> Result<String> {
     Ok(text)
 }
 
-/// The rows of a file that is there; a row that is not whole is left out.
+/// Reads the rows of an existing file; an incomplete row is left out.
 fn lines(path: &Path, mut take: impl FnMut(&Value)) {
     let Ok(file) = std::fs::File::open(path) else { return };
     for line in BufReader::new(file.take(FILE_BYTES_MAX)).lines().map_while(Result::ok) {

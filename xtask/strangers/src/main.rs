@@ -1,6 +1,8 @@
-//! `cargo xtask strangers`: published operators and webhooks that nobody here has tried, from package registries to a verdict.
+//! `cargo xtask strangers`: published operators and webhooks that were never tried here, from package registries to a
+//! verdict.
 //!
-//! Owns the table of them, the cache in which they lie, and the page `docs/measured/strangers.md`. It knows `longhaul` as a user does: its commands, its files.
+//! Owns their table, their cache, and the page `docs/measured/strangers.md`. It knows `longhaul` as a user does: its
+//! commands, its files.
 
 mod bounded;
 #[path = "../../../reports/src/exit.rs"]
@@ -23,39 +25,39 @@ use crate::bounded::Limits;
 use crate::play::{Ground, Played};
 use crate::table::{Stranger, strangers};
 
-/// Play published operators and webhooks as a stranger's first hour goes, and write docs/measured/strangers.md.
+/// Play published operators and webhooks as a new user does in the first hour, and write docs/measured/strangers.md.
 #[derive(Parser)]
 #[command(name = "cargo xtask strangers", bin_name = "cargo xtask strangers")]
 struct Arguments {
-    /// Only these. Without a name all are played.
+    /// Play only these. Default: all.
     names: Vec<String>,
-    /// Only say which there are.
+    /// Only list the names.
     #[arg(long)]
     list: bool,
-    /// Play nothing, and write the page anew from what was measured and read.
+    /// Play nothing, and rewrite the page from the stored measurements and readings.
     #[arg(long)]
     draw: bool,
-    /// Run the suites as well, of modules that have one.
+    /// Also run the test suites of modules that have one.
     #[arg(long)]
     suites: bool,
-    /// The most minutes for each of them, from nothing to verdict.
+    /// The most minutes for each, from an empty machine to a verdict.
     #[arg(long, default_value_t = 10)]
     minutes: u64,
-    /// The folder that the page and its figures are written to.
+    /// The folder for the page and its figures.
     #[arg(long, default_value = "docs/measured")]
     out: PathBuf,
-    /// The program that is tried.
+    /// The program under trial.
     #[arg(long, hide = true, default_value = "longhaul")]
     longhaul: PathBuf,
-    /// The revision that this program was built from, where that is not the one that is checked out.
+    /// The revision that the program was built from, if it is not the checked-out one.
     #[arg(long, hide = true)]
     revision: Option<String>,
 }
 
-/// The page, and the figures that it is drawn from: a line for each stranger.
+/// The page, and its figures: one line for each stranger.
 const PAGE: &str = "strangers.md";
 const FIGURES: &str = "strangers.jsonl";
-/// What a build of a large operator takes, and more than a subject may.
+/// The most memory: enough for the build of a large operator, and more than a subject may use.
 const MEMORY_BYTES: u64 = 8 << 30;
 
 fn main() -> ExitCode {
@@ -94,7 +96,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
     Ok(ExitCode::from(exit::PASS))
 }
 
-/// The strangers of these names, or all.
+/// The strangers with these names, or all.
 fn chosen<'a>(all: &'a [Stranger], names: &[String]) -> Result<Vec<&'a Stranger>> {
     if names.is_empty() {
         return Ok(all.iter().collect());
@@ -144,7 +146,7 @@ fn said(played: &Played) -> String {
     }
 }
 
-/// What was measured before. A line that an older build wrote is read as far as it goes.
+/// The earlier figures. A line of an older build is read as far as possible.
 fn read_figures(path: &Path) -> Result<Vec<Played>> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
@@ -154,7 +156,7 @@ fn read_figures(path: &Path) -> Result<Vec<Played>> {
     text.lines().map(|line| serde_json::from_str(line).with_context(|| path.display().to_string())).collect()
 }
 
-/// Writes both files, in the order of the table; what the table does not have any more is left out.
+/// Writes both files, in the order of the table; strangers that are no longer in the table are left out.
 fn write(out: &Path, all: &[Stranger], figures: &mut Vec<Played>) -> Result<()> {
     let place = |played: &Played| all.iter().position(|one| one.name == played.name);
     figures.retain(|played| place(played).is_some());
@@ -177,7 +179,7 @@ mod tests {
         assert_eq!(chosen(&all, &[all[1].name.clone()]).unwrap().len(), 1);
     }
 
-    /// The committed page is what is drawn of the committed figures.
+    /// The committed page equals a page drawn from the committed figures.
     #[test]
     fn the_page_is_drawn_from_its_figures() {
         let out = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/measured");

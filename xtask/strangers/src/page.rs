@@ -1,4 +1,5 @@
-//! `docs/measured/strangers.md`: the table, and below it each FAIL sentence with what a reader found out about it. Pure.
+//! `docs/measured/strangers.md`: the table, and below it each FAIL sentence with the result of reading the stranger's
+//! source. Pure.
 
 use std::fmt::Write as _;
 
@@ -17,7 +18,7 @@ Published operators and webhooks that are no part of this project, unmodified, f
 
 ";
 
-/// The most of a sentence that is shown.
+/// The most characters of a sentence on the page.
 const SENTENCE_MAX: usize = 600;
 
 /// The whole page, in the order of the table.
@@ -36,12 +37,12 @@ pub(crate) fn page(strangers: &[Stranger], played: &[Played]) -> String {
     text
 }
 
-/// What was measured of this version of it.
+/// The figures of this version of a stranger.
 fn find<'p>(one: &Stranger, played: &'p [Played]) -> Option<&'p Played> {
     played.iter().find(|played| played.name == one.name && played.published == one.published())
 }
 
-/// How many of them came how far.
+/// The number of strangers that reached each step.
 fn total(text: &mut String, strangers: &[Stranger], played: &[Played]) {
     let known: Vec<(&Stranger, &Played)> = strangers
         .iter()
@@ -174,7 +175,7 @@ fn section(text: &mut String, stranger: &Stranger, played: &Played) {
     }
 }
 
-/// The beginning of a sentence: some end with all that a program said last.
+/// The beginning of a sentence: some end with a program's last lines of output.
 fn short(text: &str) -> String {
     let mut short: String = text.chars().take(SENTENCE_MAX).collect();
     if short.len() < text.len() {
@@ -196,7 +197,7 @@ fn cell(text: &str) -> String {
             _ => shown.push(char),
         }
     }
-    // An address of somebody mentions nobody.
+    // An e-mail address must not become a mention.
     shown.replace('@', "@\u{200b}")
 }
 

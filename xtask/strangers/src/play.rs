@@ -1,4 +1,4 @@
-//! One stranger from nothing to its verdict: fetched, initialised, built, soaked, and what its own suite says.
+//! One stranger from nothing to its verdict: fetched, initialised, built, soaked, and tested by its own suite.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,39 +15,39 @@ use crate::table::Stranger;
 
 /// The file that `init` writes.
 const FILE: &str = "longhaul.yaml";
-/// The last words that the page shows.
+/// The last lines of output on the page.
 const LAST_WORDS: usize = 3;
-/// The most of a line.
+/// The most characters of a line.
 const LINE_MAX: usize = 200;
-/// What `longhaul` exits with when it has played: its verdicts.
+/// The exit codes of `longhaul` after a run: its verdicts.
 const VERDICTS: std::ops::RangeInclusive<i32> = 0..=3;
 
-/// What became of a stranger.
+/// The outcome of a stranger.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Played {
     pub(crate) name: String,
     pub(crate) published: String,
-    /// The revision of Longhaul that played it; empty where it is in no history.
+    /// The revision of Longhaul that played it; empty if it is in no history.
     pub(crate) revision: String,
-    /// What was missing, if it was skipped.
+    /// The missing requirement, if it was skipped.
     pub(crate) needs: Option<String>,
-    /// How far it came, and why no further; none where there is a verdict.
+    /// The step at which it stopped, and why; none if there is a verdict.
     pub(crate) stopped: Option<Stopped>,
     pub(crate) fetch_s: u64,
     pub(crate) init_s: u64,
     pub(crate) build_s: u64,
     pub(crate) soak_s: u64,
-    /// Whether `init` left the program to be built by hand.
+    /// Whether `init` left the build to the user.
     pub(crate) built_by_hand: bool,
-    /// The lines with `check:` in the file.
+    /// The number of lines with `check:` in the file.
     pub(crate) checks: u64,
     pub(crate) facts: Option<Facts>,
-    /// What its own suite said, where it was asked.
+    /// The result of its own suite, if that ran.
     pub(crate) suite: Option<String>,
 }
 
-/// Where it ended.
+/// The step at which it ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Stopped {
     /// `fetch`, `init`, `build` or `soak`.
@@ -55,15 +55,14 @@ pub(crate) struct Stopped {
     pub(crate) why: String,
 }
 
-/// Where things are.
+/// The paths and settings of a run.
 #[derive(Debug)]
 pub(crate) struct Ground {
-    /// The program.
     pub(crate) longhaul: PathBuf,
     pub(crate) revision: String,
-    /// Whether its `init` can be answered beforehand.
+    /// The flags that answer its `init` beforehand.
     pub(crate) init_flags: Vec<&'static str>,
-    /// Whether its `init` can be told the main package.
+    /// Whether its `init` accepts the main package as an argument.
     pub(crate) takes_main: bool,
     /// The folder with one for each stranger.
     pub(crate) cache: PathBuf,
@@ -78,11 +77,11 @@ impl Ground {
         command
     }
 
-    /// Plays one. What it does wrong is a result.
+    /// Plays one. Its failures are a result.
     ///
     /// # Errors
     ///
-    /// This machine is at fault: a file cannot be written, a program not be started.
+    /// A fault of this machine: a file cannot be written, a program cannot be started.
     pub(crate) fn play(&self, stranger: &Stranger, limits: &Limits) -> Result<Played> {
         let home = self.cache.join(stranger.folder());
         let mut played = Played {
@@ -177,7 +176,7 @@ impl Ground {
     }
 }
 
-/// Removes what an earlier `init` wrote beside the project's own files.
+/// Removes the files of an earlier `init` beside the project's own files.
 fn forget(folder: &Path) -> Result<()> {
     for entry in std::fs::read_dir(folder)?.flatten() {
         let path = entry.path();
@@ -189,7 +188,7 @@ fn forget(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The program that the file starts, below the project's folder; none where it is one of the machine.
+/// The program that the file starts, below the project's folder; none if it is a program of the machine.
 fn program(file: &str) -> Option<PathBuf> {
     let scenario: Value = serde_saphyr::from_str(file).ok()?;
     let command = scenario.pointer("/subject/command")?;
@@ -198,7 +197,7 @@ fn program(file: &str) -> Option<PathBuf> {
     first.contains('/').then(|| Path::new(folder).join(first))
 }
 
-/// Builds it where the file wants it, as the file's own comment says; none for what needs no build.
+/// Builds it at the path in the file, by the command in the file's own comment; none if it needs no build.
 fn build(
     stranger: &Stranger,
     checkout: &Checkout,

@@ -1,4 +1,4 @@
-//! Where a stranger's source comes from, and how it is made ready: a checkout as a user would have it, in the cache, by name and version.
+//! Fetching a stranger's source and preparing it: a checkout like a user's, in the cache, by name and version.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,35 +9,35 @@ use serde_json::Value;
 use crate::bounded::Limits;
 use crate::table::{Crate, Go, Python, Stranger};
 
-/// A checkout, and what its commands find in their environment.
+/// A checkout, and the environment of its commands.
 #[derive(Debug)]
 pub(crate) struct Checkout {
     pub(crate) folder: PathBuf,
     pub(crate) environment: Vec<(&'static str, String)>,
 }
 
-/// What came of the attempt to get it.
+/// The result of a fetch.
 #[derive(Debug)]
 pub(crate) enum Got {
     Checkout(Checkout),
-    /// What this machine lacks, to say after `skipped: needs`.
+    /// The missing requirement, for the text after `skipped: needs`.
     Missing(String),
 }
 
-/// Below a stranger's folder in the cache.
+/// The folder of the Python environment, below a stranger's folder in the cache.
 const VENV: &str = "venv";
-/// Written last: a checkout without it is made anew.
+/// The mark that is written last: a checkout without it is made anew.
 const DONE: &str = "fetched";
 
-/// Gets it, or takes what was got before.
+/// Fetches it, or uses an earlier checkout.
 ///
 /// # Errors
 ///
-/// What should work on a machine with the language does not; the log is in `home`.
+/// A step failed that should work on a machine with the language; the log is in `home`.
 pub(crate) fn checkout(stranger: &Stranger, home: &Path, limits: &Limits) -> Result<Got> {
     std::fs::create_dir_all(home).with_context(|| format!("failed to make {}", home.display()))?;
     let missing = |what: &str| Ok(Got::Missing(what.to_owned()));
-    // Named as its user would have it: scenarios are called after the folder.
+    // Named as its user would name it: scenarios are called after the folder.
     let place = home.join(&stranger.name);
     let is_there = home.join(DONE).is_file() && place.is_dir();
     let (from, environment) = match (&stranger.go, &stranger.cargo, &stranger.python) {
@@ -73,7 +73,8 @@ pub(crate) fn checkout(stranger: &Stranger, home: &Path, limits: &Limits) -> Res
     Ok(Got::Checkout(Checkout { folder: place, environment }))
 }
 
-/// What `go` is told: no C compiler is needed, and a module that the archive of its parent does not have is looked for in the proxy.
+/// The environment of `go`: no C compiler is needed, and a module that is missing in its parent's archive is looked up
+/// in the proxy.
 fn go_environment(go: &Go) -> Vec<(&'static str, String)> {
     let mut set = vec![("CGO_ENABLED", "0".to_owned()), ("GOFLAGS", "-mod=mod -buildvcs=false".to_owned())];
     set.extend(go.toolchain.iter().map(|version| ("GOTOOLCHAIN", version.clone())));
@@ -118,7 +119,7 @@ fn package(one: &Crate, home: &Path, limits: &Limits) -> Result<Option<PathBuf>>
     Ok(folders.into_iter().find(|folder| folder.is_dir()))
 }
 
-/// The folder in an unpacked source archive, beside an environment with what it needs.
+/// The folder in an unpacked source archive, beside an environment with its requirements.
 fn archive(python: &Python, home: &Path, limits: &Limits) -> Result<Option<PathBuf>> {
     let (venv, unpacked) = (home.join(VENV), home.join("unpacked"));
     let log = home.join("fetch.log");
@@ -131,7 +132,7 @@ fn archive(python: &Python, home: &Path, limits: &Limits) -> Result<Option<PathB
     install.args(["install", "--quiet", "--disable-pip-version-check"]).args(requires);
     let mut download = Command::new(&pip);
     download.args(["download", "--quiet", "--disable-pip-version-check", "--no-deps", "--dest"]);
-    // A source archive has manifests and examples; a wheel, where there is no other, has the program alone.
+    // A source archive has manifests and examples; a wheel, if there is no other, has only the program.
     let with_source = ["--no-binary=:all:"].iter().filter(|_| !wheel);
     download.arg(home.join("archive")).args(with_source).arg(format!("{package}=={version}"));
     for command in [&mut install, &mut download] {
@@ -153,7 +154,8 @@ fn archive(python: &Python, home: &Path, limits: &Limits) -> Result<Option<PathB
     Ok(Some(folder.as_ref().map_or(unpacked.clone(), |folder| unpacked.join(folder))))
 }
 
-/// A module's archive has no nested modules: what `go.mod` replaces by one of these is taken from the proxy, as the module's users take it.
+/// A module's archive has no nested modules. If `go.mod` replaces a module by a nested one, it is taken from the proxy,
+/// as the module's users take it.
 fn without_lost_replaces(folder: &Path) -> Result<()> {
     let output = Command::new("go").current_dir(folder).args(["mod", "edit", "-json"]).output()?;
     let module: Value = serde_json::from_slice(&output.stdout).context("go.mod cannot be read")?;
@@ -170,7 +172,7 @@ fn without_lost_replaces(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Copies a folder, so that it can be written: caches of packages are kept from that.
+/// Copies a folder, so that it can be written: package caches are read-only.
 fn copy(from: &Path, to: &Path) -> Result<()> {
     std::fs::create_dir_all(to).with_context(|| format!("failed to make {}", to.display()))?;
     for entry in std::fs::read_dir(from).with_context(|| format!("failed to read {}", from.display()))? {

@@ -1,8 +1,9 @@
-//! `strangers.yaml`: which published programs are played, and what a reader found out about their FAIL sentences. Pure.
+//! `strangers.yaml`: the published programs to play, and the results of reading the source behind their FAIL sentences.
+//! Pure.
 
 use serde::Deserialize;
 
-/// The table, as it travels with the source.
+/// The table, built in.
 const TABLE: &str = include_str!("../strangers.yaml");
 
 /// A published operator or webhook.
@@ -11,7 +12,7 @@ const TABLE: &str = include_str!("../strangers.yaml");
 pub(crate) struct Stranger {
     /// Short, for the command line.
     pub(crate) name: String,
-    /// What it does, in a few words.
+    /// Its purpose, in a few words.
     pub(crate) does: String,
     #[serde(default)]
     pub(crate) go: Option<Go>,
@@ -19,10 +20,10 @@ pub(crate) struct Stranger {
     pub(crate) cargo: Option<Crate>,
     #[serde(default)]
     pub(crate) python: Option<Python>,
-    /// The packages of its envtest suite, as `go test` is given them.
+    /// The packages of its envtest suite, as arguments of `go test`.
     #[serde(default)]
     pub(crate) suite: Vec<String>,
-    /// What was found out in its source, by hand.
+    /// The results of reading its source, by hand.
     #[serde(default)]
     pub(crate) readings: Vec<Reading>,
 }
@@ -35,10 +36,11 @@ pub(crate) struct Go {
     pub(crate) version: String,
     /// The main package: `./cmd/controller`.
     pub(crate) main: String,
-    /// Whether its user has to choose: the module has several such programs. `init` is told which, and nothing else.
+    /// Whether its user has to choose: the module has several such programs. Then `init` gets this one as its only
+    /// argument.
     #[serde(default)]
     pub(crate) chosen: bool,
-    /// The version of Go that it wants, where that is newer than what most machines have.
+    /// The version of Go that it needs, if that is newer than the version on most machines.
     #[serde(default)]
     pub(crate) toolchain: Option<String>,
 }
@@ -64,28 +66,28 @@ pub(crate) struct Python {
     /// Whether the registry has no source archive of it, only a wheel.
     #[serde(default)]
     pub(crate) wheel: bool,
-    /// What is installed for it, as `pip` is told: `kopf==1.45.2`.
+    /// Its requirements, as arguments of `pip`: `kopf==1.45.2`.
     pub(crate) requires: Vec<String>,
 }
 
-/// What a reader found out about one sentence.
+/// The result of reading the source for one sentence.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct Reading {
     /// The budget, or a part of the sentence.
     pub(crate) says: String,
     pub(crate) is: Truth,
-    /// Why, with the place in the source.
+    /// The reason, with the place in the source.
     pub(crate) because: String,
 }
 
-/// Whether a sentence says what is so.
+/// Whether a sentence is true.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Truth {
     True,
     False,
-    /// Nobody could tell.
+    /// Reading did not decide it.
     Open,
 }
 
@@ -100,7 +102,7 @@ impl Truth {
 }
 
 impl Stranger {
-    /// Its language, and what people call the registry that has it.
+    /// Its language, and the usual name of its registry.
     pub(crate) fn language(&self) -> &'static str {
         match (&self.go, &self.cargo) {
             (Some(_), _) => "Go",
@@ -109,7 +111,7 @@ impl Stranger {
         }
     }
 
-    /// As its registry calls it, with the version.
+    /// Its name in its registry, with the version.
     pub(crate) fn published(&self) -> String {
         let (name, version) = match (&self.go, &self.cargo, &self.python) {
             (Some(go), ..) => (&go.module, &go.version),
@@ -120,14 +122,14 @@ impl Stranger {
         format!("{name}@{version}")
     }
 
-    /// The name of a folder in which it lies.
+    /// The name of its folder.
     pub(crate) fn folder(&self) -> String {
         let (_, version) =
             self.published().rsplit_once('@').map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap_or_default();
         format!("{}-{version}", self.name)
     }
 
-    /// What a reader said of a sentence of this budget.
+    /// The reading of a sentence of this budget.
     pub(crate) fn reading(&self, budget: &str, sentence: &str) -> Option<&Reading> {
         self.readings.iter().find(|reading| reading.says == budget || sentence.contains(&reading.says))
     }
@@ -137,7 +139,7 @@ impl Stranger {
 ///
 /// # Errors
 ///
-/// The table is not one, with the line.
+/// The table is invalid, with the line.
 pub(crate) fn strangers() -> Result<Vec<Stranger>, String> {
     read(TABLE)
 }
@@ -161,7 +163,7 @@ fn read(text: &str) -> Result<Vec<Stranger>, String> {
 mod tests {
     use super::*;
 
-    /// What the page promises: twenty and more, three of another language, each pinned.
+    /// The promises of the page: twenty or more, three of another language, each pinned.
     #[test]
     fn the_table_is_what_the_page_says() {
         let all = strangers().unwrap();

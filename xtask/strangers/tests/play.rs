@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-/// It is installed in seconds, and plays ninety.
+/// Installed in seconds, and plays ninety.
 const SMALLEST: &str = "kopf-examples";
 
 fn longhaul() -> Option<PathBuf> {
@@ -11,7 +11,7 @@ fn longhaul() -> Option<PathBuf> {
     Some(programs.join("longhaul")).filter(|program| program.is_file())
 }
 
-/// What becomes of it is the page's matter; that something is said of it, and how far it came, is this test's.
+/// Its verdict belongs to the page; this test checks that there is one, and the reached step.
 #[test]
 #[ignore = "slow: installs a package and plays ninety seconds"]
 fn nightly_a_stranger_is_played_from_its_registry_to_the_page() {

@@ -1,4 +1,4 @@
-//! What must hold across the manifests of the API over Deployments.
+//! Invariants across the manifests of the API over Deployments.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ fn rights(objects: &[Value]) -> BTreeSet<String> {
     found
 }
 
-/// The other folders name their files; this one is applied file by file as well.
+/// The other folders list their files; this one is applied file by file as well.
 #[test]
 fn every_file_is_in_its_kustomization() {
     for name in ["replicas", "replicas-images", "replicas-cert-manager"] {
@@ -109,7 +109,7 @@ fn the_pods_are_hardened_and_find_what_they_mount() {
         list.as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap().to_owned()).collect()
     };
     assert_eq!(names(&pod["volumes"]), names(&container["volumeMounts"]));
-    // Files of Secrets are for the group alone: the service refuses a key that everybody may read.
+    // Files of Secrets are readable only for the group: the service refuses a key that every user may read.
     for volume in pod["volumes"].as_array().unwrap().iter().filter(|volume| volume["secret"].is_object()) {
         assert_eq!(volume["secret"]["defaultMode"], 0o440, "{volume}");
     }
@@ -129,7 +129,7 @@ fn the_pods_are_hardened_and_find_what_they_mount() {
     }
 }
 
-/// What kustomize makes of each folder; skipped where there is no kubectl.
+/// The output of kustomize for each folder; skipped without kubectl.
 #[test]
 fn r27_each_variant_is_what_it_says() {
     for (name, count) in [("replicas", 9), ("replicas-images", 11), ("replicas-cert-manager", 14)] {

@@ -1,6 +1,6 @@
-//! What each action makes Kubernetes ask: one function an action. Pure.
+//! The reviews that Kubernetes sends for each action: one function for each action. Pure.
 //!
-//! Left out everywhere are reviews that no webhook for workloads is registered for: events, endpoints, leases, revisions.
+//! Reviews for which no webhook for workloads is registered are left out: events, endpoints, leases, revisions.
 //! Bindings and reports of status are actions of their own.
 
 use rand::RngExt;
@@ -14,16 +14,18 @@ use crate::admission::objects::{CREATED, Identity, Kind, defaults, fields, statu
 use crate::admission::pods;
 use crate::admission::review::{Actor, Options, Review};
 
-/// The number of a container that none of a person's has.
+/// A container number that no user's container has.
 const SIDECAR: usize = 99;
-/// More than any cache of a few entries holds, and than any client opens connections for.
+/// More than a cache of a few entries holds, and more than a client opens connections for.
 const EQUAL_IMAGES: usize = 8;
 /// A review of nearly 8 MiB, the most that webhooks commonly take.
 const LARGE_BODY_BYTES: usize = (8 << 20) - (64 << 10);
-/// Where attackers may make Pods: one namespace, as a tenant has.
+/// The namespace in which attackers may make Pods, as a tenant may.
 const ATTACKER: &str = "hostile";
-/// More than any Pod that fits etcd has.
+/// The number of images: more than any Pod that fits etcd has.
 const MANY_IMAGES: usize = 500;
+/// Characters that make the name of a refused image long: the longest names that registries take have 255.
+const LONG_NAME: usize = 200;
 
 impl Expand<'_> {
     /// The reviews of one user action, in the order in which they come.
@@ -60,6 +62,7 @@ impl Expand<'_> {
             Action::HostileBody => self.large_body(),
             Action::HostileManyImages => self.many_images(),
             Action::HostileBundles => self.heavy_bundles(),
+            Action::HostileRefusedImages => self.refused_images(),
         }
     }
 
@@ -73,7 +76,7 @@ impl Expand<'_> {
         reviews
     }
 
-    /// The CREATE of a person.
+    /// The CREATE of a user.
     fn asked(&mut self, workload: &Workload) -> Review {
         let draft = workload.draft();
         self.sized(|this, growth, rng| {
@@ -82,7 +85,7 @@ impl Expand<'_> {
         })
     }
 
-    /// What the controllers make from an object that was admitted.
+    /// The objects that controllers make from an admitted object.
     fn children(&mut self, workload: &Workload, kind: Kind, owner: &Identity, count: u32) -> Vec<Review> {
         let (next, count) = match kind {
             Kind::Deployment => (Kind::ReplicaSet, 1),
@@ -112,7 +115,7 @@ impl Expand<'_> {
         })
     }
 
-    /// An UPDATE of a stored object: what it was, and what `change` makes of it.
+    /// An UPDATE of a stored object: its old state, and the new one made by `change`.
     fn changed(
         &mut self,
         workload: &Workload,
@@ -145,7 +148,7 @@ impl Expand<'_> {
         })
     }
 
-    /// A Pod's end: whoever wants it gone, and the kubelet once it is.
+    /// The end of a Pod: the delete request, and the kubelet's once it has stopped.
     fn end(&mut self, workload: &Workload, identity: &Identity, actor: Actor, options: &Options) -> Vec<Review> {
         vec![
             self.deleted(workload, (Kind::Pod, identity, actor), options),
@@ -265,7 +268,7 @@ impl Expand<'_> {
         reviews
     }
 
-    /// What a Deployment owned goes after it, by the garbage collector.
+    /// The garbage collector deletes the Deployment's dependents after it.
     fn delete_deployment(&mut self) -> Vec<Review> {
         let workload = self.workload(Kind::Deployment, Pick::Existing);
         let set = workload.identity.child(&mut self.rng, Kind::Deployment, 0);
@@ -297,7 +300,7 @@ impl Expand<'_> {
         self.end(&workload, &pod, Actor::Person, &Options::DeleteInBackground { uid: None })
     }
 
-    /// An eviction deletes on the inside: webhooks hear of it again from the kubelet.
+    /// An eviction deletes internally: webhooks are called again for the kubelet's deletion.
     fn evict_pod(&mut self) -> Vec<Review> {
         let (workload, _, pod) = self.running_pod();
         let object = json!({
@@ -321,7 +324,7 @@ impl Expand<'_> {
         vec![debugged.managed_by("kubectl-debug").through("ephemeralcontainers", Kind::Pod)]
     }
 
-    /// A Pod finds its node and runs, and its owners count it.
+    /// A Pod is bound to a node and runs, and its owners count it.
     fn update_status(&mut self) -> Vec<Review> {
         let (mut workload, set, pod) = self.running_pod();
         workload.replicas = 1;
@@ -337,7 +340,7 @@ impl Expand<'_> {
             let reported = self.sized(|this, growth, rng| {
                 let new = this.object(&draft, State::Stored, growth, rng);
                 let mut old = new.clone();
-                // Before, nothing was known.
+                // The old status is the default.
                 old["status"] = defaults::status(kind).unwrap_or_default();
                 Review::update(kind, identity, actor, new, old)
             });
@@ -357,7 +360,7 @@ impl Expand<'_> {
         vec![self.asked(&workload)]
     }
 
-    /// The second review is of what the first answer and another webhook made of the object. Its uid is new, as in reality.
+    /// The second review is of the object after the first answer and another webhook. Its uid is new, as in reality.
     fn sidecar(&mut self, pick: Pick) -> Vec<Review> {
         let workload = self.workload(Kind::Pod, pick);
         let mut reviews = vec![self.asked(&workload)];
@@ -396,14 +399,25 @@ impl Expand<'_> {
     fn many_images(&mut self) -> Vec<Review> {
         let (team, (_, host)) = (self.rng.random_range(0..100_000), self.hostile());
         let images: Vec<_> = (0..MANY_IMAGES).map(|app| format!("{host}/hostile/team-{team}/app-{app}:1")).collect();
+        self.pod_of_many(&images)
+    }
+
+    /// Upper case is in no name of a repository, so nobody has to be asked.
+    fn refused_images(&mut self) -> Vec<Review> {
+        let (team, (_, host), filler) = (self.rng.random_range(0..100_000), self.hostile(), "x".repeat(LONG_NAME));
+        let images: Vec<_> = (0..MANY_IMAGES).map(|app| format!("{host}/HOSTILE/{team}-{app}-{filler}:1")).collect();
+        self.pod_of_many(&images)
+    }
+
+    fn pod_of_many(&mut self, images: &[String]) -> Vec<Review> {
         let mut workload = self.workload_with(Kind::Pod, &images[..1]);
         ATTACKER.clone_into(&mut workload.identity.namespace);
-        workload.template["spec"] = pods::lean(&images);
+        workload.template["spec"] = pods::lean(images);
         vec![self.asked(&workload).hostile()]
     }
 
     fn heavy_bundles(&mut self) -> Vec<Review> {
-        // A registry without them has others; those are no attack.
+        // A registry without hostile images has others; those are no attack.
         let image = self.hostile().0.unwrap_or_else(|| self.pick(1, Pick::Existing).remove(0));
         let mut workload = self.workload_with(Kind::Pod, &[image]);
         ATTACKER.clone_into(&mut workload.identity.namespace);

@@ -1,4 +1,4 @@
-//! The means of expansion: images, identities, objects at the size that was asked for. Pure.
+//! The parts of expansion: images, identities, objects of the requested size. Pure.
 
 use std::collections::BTreeMap;
 
@@ -17,41 +17,41 @@ use crate::admission::review::Review;
 use crate::{Size, seed};
 
 const MOST_CONTAINERS: usize = 3;
-/// Reviews below this size are of objects with the least that a person writes.
+/// The size below which objects have the least fields that a user writes.
 const LEAN_BELOW: u64 = 12 << 10;
-/// Reviews above it are of objects that no `kubectl apply` on the client's side can write: its copy of the manifest would
-/// be larger than annotations may be.
+/// The size above which objects cannot come from a client-side `kubectl apply`: its copy of the manifest would be
+/// larger than annotations may be.
 const APPLIED_BELOW: u64 = 200 << 10;
-/// A review that is nearer to its size than one part in so many is near enough.
+/// The allowed deviation of a review from its size, as one part in this many.
 const TOLERANCE: u64 = 100;
-/// A kind whose size jumps might never come near enough: then the nearest try is taken.
+/// A kind whose size jumps might never come close enough: then the closest try is taken.
 const MOST_TRIES: usize = 8;
 
-/// What is needed to make reviews.
+/// The state for making reviews.
 pub(in crate::admission) struct Expand<'a> {
     pub rng: ChaCha8Rng,
     images: &'a [Image],
-    /// `None`: nobody knows what exists.
+    /// `None`: the existing images are unknown.
     pub digests: Option<&'a Digests>,
     size: Option<Size>,
-    /// The size of the review in hand, in bytes.
+    /// The target size of the current review, in bytes.
     target: Option<u64>,
-    /// What one byte of a manifest made of the last review of this kind: the first guess for the next.
+    /// Bytes of the last review of this kind for each byte of a manifest: the first guess for the next.
     slopes: BTreeMap<(&'static str, bool), f64>,
 }
 
-/// How an object came to be.
+/// The stage of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
-    /// As a person or a controller asks for it.
+    /// As a user or a controller creates it.
     Asked,
-    /// As a controller asks for it that copies what was admitted: every image with its digest, where digests are known.
+    /// As a controller creates it from an admitted object: every image with its digest, if digests are known.
     Copied,
     /// As it is stored: admitted, named and settled.
     Stored,
 }
 
-/// A workload with what its objects are made of.
+/// A workload and the parts of its objects.
 pub(in crate::admission) struct Workload {
     pub kind: Kind,
     pub identity: Identity,
@@ -82,7 +82,7 @@ impl<'a> Expand<'a> {
         Self { rng: seed::stream(seed, "corpus"), images, digests, size, target: None, slopes: BTreeMap::new() }
     }
 
-    /// A workload of a person with up to three images; with one where it must be small.
+    /// A user's workload with up to three images; with one if it must be small.
     pub(in crate::admission) fn workload(&mut self, kind: Kind, pick: Pick) -> Workload {
         self.target = self.size.map(|size| size.draw(&mut self.rng));
         let most = if self.is_lean() { 1 } else { MOST_CONTAINERS };
@@ -91,7 +91,7 @@ impl<'a> Expand<'a> {
         self.workload_of(kind, &images)
     }
 
-    /// A workload of a person with these images.
+    /// A user's workload with these images.
     pub(super) fn workload_with(&mut self, kind: Kind, images: &[String]) -> Workload {
         self.target = self.size.map(|size| size.draw(&mut self.rng));
         self.workload_of(kind, images)
@@ -109,7 +109,7 @@ impl<'a> Expand<'a> {
         self.target.is_some_and(|bytes| bytes < LEAN_BELOW)
     }
 
-    /// Makes a review as large as was asked for. `build` must make the same of the same arguments.
+    /// Makes a review of the requested size. `build` must be deterministic in its arguments.
     pub(super) fn sized(&mut self, build: impl Fn(&Self, &Growth, &ChaCha8Rng) -> Review) -> Review {
         let rng = ChaCha8Rng::seed_from_u64(self.rng.random());
         let Some(target) = self.target else { return build(self, &Growth::NATURAL, &rng) };
@@ -130,7 +130,7 @@ impl<'a> Expand<'a> {
             if let Some((bytes, at)) = before {
                 let (grown, by) = (growth.bytes as f64 - bytes as f64, length as f64 - at as f64);
                 if by == 0.0 {
-                    // A kind that does not grow, or has grown as far as Kubernetes lets it.
+                    // The kind does not grow, or has grown as far as Kubernetes allows.
                     break;
                 }
                 self.slopes.insert(kind, (by / grown).clamp(0.2, 20.0));
@@ -148,7 +148,6 @@ impl<'a> Expand<'a> {
         best.map(|(_, review)| review).expect("the loop runs at least once")
     }
 
-    /// The object of the draft in this state.
     pub(super) fn object(&self, draft: &Draft<'_>, state: State, growth: &Growth, rng: &ChaCha8Rng) -> Value {
         let mut object = draft.requested(growth, rng.clone());
         if state != State::Asked {
@@ -166,7 +165,7 @@ impl<'a> Expand<'a> {
         Identity::new(&mut self.rng, &namespace, name)
     }
 
-    /// So many references; `OneMissing` falls back to what may run when every image may.
+    /// This many references; `OneMissing` falls back to existing images if all of them may run.
     pub(super) fn pick(&mut self, count: usize, pick: Pick) -> Vec<String> {
         let any = pick == Pick::Any || self.digests.is_none();
         let mut picked: Vec<String> =
@@ -185,7 +184,7 @@ impl<'a> Expand<'a> {
         (!fitting.is_empty()).then(|| fitting[self.rng.random_range(0..fitting.len())].reference.clone())
     }
 
-    /// An image that only attacks name, and the host of all images.
+    /// An image that only attacks use, and the host of all images.
     pub(super) fn hostile(&mut self) -> (Option<String>, String) {
         let hostile: Vec<&Image> = self.images.iter().filter(|image| image.hostile).collect();
         let drawn = (!hostile.is_empty()).then(|| hostile[self.rng.random_range(0..hostile.len())].reference.clone());
@@ -198,7 +197,7 @@ impl<'a> Expand<'a> {
         references.iter().all(|reference| digests.get(reference).is_some_and(|image| image.refused().is_none()))
     }
 
-    /// What an admission makes of the object: every image with its digest, where digests are known.
+    /// Applies an admission to the object: every image gets its digest, if digests are known.
     fn pin(&self, kind: Kind, object: &mut Value) {
         let Some(digests) = self.digests else { return };
         for (pointer, written) in objects::images(kind, object) {

@@ -74,7 +74,7 @@ fn every_action_has_its_verdicts() {
     }
 }
 
-/// A denied action ends with the denial; an admitted one goes on, and what controllers make needs no patch.
+/// A denied action ends with the denial; an admitted one goes on, and objects of controllers need no patch.
 #[test]
 fn children_follow_an_admission_and_carry_pins() {
     let corpus = corpus_of_everything(2);
@@ -82,7 +82,7 @@ fn children_follow_an_admission_and_carry_pins() {
     for (action, variants) in corpus.actions() {
         for sequence in variants {
             assert!(!is_deny(&corpus, sequence[0]) || sequence.len() == 1, "{action:?} goes on after a denial");
-            // What follows a Pod with a sidecar is no controller's, and has the sidecar to pin.
+            // The review after a Pod with a sidecar is no controller's, and has the sidecar to pin.
             let children = if *action == Action::CreatePodWithSidecar { &[] } else { &sequence[1..] };
             for &number in children {
                 let template = corpus.template(number);
@@ -124,7 +124,7 @@ fn children_follow_an_admission_and_carry_pins() {
     }
 }
 
-/// `rollImage` asks for one pin only: the other containers of the Deployment are pinned already.
+/// `rollImage` requires one pin only: the other containers of the Deployment are pinned already.
 #[test]
 fn rolling_changes_one_image() {
     let corpus = corpus_of_everything(3);
@@ -139,7 +139,7 @@ fn rolling_changes_one_image() {
     assert!(several, "some Deployment has more than one image");
 }
 
-/// What a corpus is asked for in the tests below: its reviews, as JSON.
+/// The reviews of a corpus, as JSON, for the tests below.
 fn requests(corpus: &Corpus) -> Vec<(String, Value)> {
     let request = |template: &Template| {
         let mut review: Value = serde_json::from_slice(template.bytes()).unwrap();
@@ -148,8 +148,8 @@ fn requests(corpus: &Corpus) -> Vec<(String, Value)> {
     corpus.templates().iter().map(request).collect()
 }
 
-/// The right answer is written here a second time, by the field's documentation instead of by paths of kinds: everything
-/// called `image` in a list of containers, and every reference of an image volume, wherever a pod spec is.
+/// The right answer is computed here a second time, by the field's documentation instead of by paths of kinds:
+/// everything called `image` in a list of containers, and every reference of an image volume, wherever a pod spec is.
 #[test]
 fn the_oracle_agrees_with_a_search_of_the_whole_object() {
     let corpus = corpus_of_everything(9);
@@ -211,7 +211,7 @@ fn search(value: &Value, at: &mut String, found: &mut Vec<(String, String)>) {
     }
 }
 
-/// What a controller makes is what it looks for: its labels match the selector of its owner, and only sets of a Deployment
+/// A controller finds its own objects: their labels match the selector of their owner, and only sets of a Deployment
 /// have a hash in theirs.
 #[test]
 fn children_match_the_selectors_of_their_owners() {
@@ -259,7 +259,7 @@ fn natural_sizes() {
     }
 }
 
-/// Whatever the action and the size, a review is within 2 % of it, unless its kind cannot be that small or that large.
+/// For any action and size, a review is within 2 % of the size, unless its kind cannot be that small or that large.
 #[test]
 fn sizes_are_kept() {
     const SOME: [&str; 6] = [
@@ -286,7 +286,7 @@ fn sizes_are_kept() {
             for review in expand.action(action, Pick::Existing) {
                 let label = Template::new(&review, Expected::Any).label;
                 let fixed = ["/scale", "/eviction", "/binding", "ServiceAccount", "kube-root-ca"];
-                // Not everything fits into 4 KiB: no two workloads, and none with a status.
+                // Some reviews do not fit into 4 KiB: those with two workloads, and those with a status.
                 let too_small = bytes == 4 << 10 && !label.contains(" CREATE ");
                 if too_small || fixed.iter().any(|part| label.contains(part)) {
                     continue;
@@ -365,7 +365,7 @@ fn eight_equal_images_are_eight_and_equal() {
     }
 }
 
-/// Attacks are as heavy as they say, all of one tenant, and to shed them is right.
+/// Attacks are as heavy as documented, all of one tenant, and shedding them is right.
 #[test]
 fn attacks_are_heavy_and_may_be_shed() {
     let mut images = images();
@@ -373,7 +373,14 @@ fn attacks_are_heavy_and_may_be_shed() {
         hostile: true,
         ..Image::new("registry.test:5000/hostile/bundles-0:v1", Some("sha256:00".into()))
     });
-    let mix = Mix { hostile_body: 1, hostile_many_images: 1, hostile_bundles: 1, create_pod: 1, ..Mix::default() };
+    let mix = Mix {
+        hostile_body: 1,
+        hostile_many_images: 1,
+        hostile_bundles: 1,
+        hostile_refused_images: 1,
+        create_pod: 1,
+        ..Mix::default()
+    };
     let digests = oracle::digests(&images);
     let corpus = Corpus::expanded(&mix, Most { variants: 2, ..MOST }, Expand::new(3, None, &images, Some(&digests)));
     let of = |action: Action| {
@@ -387,7 +394,11 @@ fn attacks_are_heavy_and_may_be_shed() {
     let distinct: BTreeSet<_> = refused.iter().map(|refused| &refused.written).collect();
     assert_eq!(distinct.len(), 500);
     assert!(String::from_utf8_lossy(of(Action::HostileBundles).bytes()).contains("hostile/bundles-0:v1"));
-    for action in [Action::HostileBody, Action::HostileManyImages, Action::HostileBundles] {
+    let Expected::Deny { refused, .. } = &of(Action::HostileRefusedImages).expected else { panic!("to be refused") };
+    let bytes: usize = refused.iter().map(|refused| refused.written.len()).sum();
+    assert!(refused.len() == 500 && bytes > 110_000, "{} images of {bytes} bytes", refused.len());
+    for action in [Action::HostileBody, Action::HostileManyImages, Action::HostileBundles, Action::HostileRefusedImages]
+    {
         assert!(of(action).hostile && of(action).label.contains(" hostile/"), "{}", of(action).label);
     }
     assert!(!of(Action::CreatePod).hostile);

@@ -1,4 +1,4 @@
-//! What happens to a call: begun, given a connection, answered, failed or out of time. Counted exactly once.
+//! The life of a call: begun, given a connection, answered, failed or timed out. Counted exactly once.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -13,25 +13,24 @@ use crate::failure::{Awaited, Failure, timed_out};
 use crate::open_loop::Due;
 use crate::socket::Opening;
 
-/// A request that went over a connection which was closed before a byte was written, or whose server says that it did nothing, is
-/// sent again; so many times in all.
+/// The most times that a request is sent. It is sent again if its connection was closed before a byte was written, or
+/// if the server says that it did not process the request.
 const TRIES: u32 = 4;
 
-/// A call under way.
 pub(super) struct Call {
-    /// Tells it from another call that has its place later.
+    /// Distinguishes it from a later call with the same key.
     pub(super) serial: u64,
     pub(super) place: Option<Place>,
     planned: Instant,
     pub(super) begun: Instant,
     pub(super) request: plan::Request,
     tries: u32,
-    /// When it got its connection, and how that was opened if it was opened for a call just then.
+    /// When it got its connection, and how that connection was opened, if it was opened for a call at that moment.
     acquired: Option<(Instant, Option<Opening>)>,
     pub(super) first_byte: Option<Instant>,
 }
 
-/// Where a call is.
+/// The place of a call on a connection.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     pub(super) slot: usize,
@@ -63,7 +62,7 @@ impl Generator {
         self.acquire(call, begun);
     }
 
-    /// The call has its connection since `acquired`; `opening` when that was opened just then.
+    /// The call has its connection since `acquired`; `opening` is set if the connection was opened at that moment.
     pub(super) fn placed(&mut self, key: usize, place: Place, acquired: Instant, opening: Option<Opening>) {
         if let Some(call) = self.calls.get_mut(key) {
             if call.tries > 0 {
@@ -75,7 +74,7 @@ impl Generator {
         }
     }
 
-    /// The call may be sent again, because nothing was done about it.
+    /// The call may be sent again, because the server did not process it.
     pub(super) fn send_again(&mut self, key: usize, failure: Failure) {
         let Some(call) = self.calls.get_mut(key) else { return };
         if call.tries < TRIES {
@@ -86,7 +85,7 @@ impl Generator {
         }
     }
 
-    /// The call is over without an answer, and out of its place.
+    /// The call ended without an answer and has left its place.
     pub(super) fn failed(&mut self, key: usize, failure: Failure) {
         let Some(call) = self.calls.try_remove(key) else { return };
         self.record(&call, Instant::now(), Err(failure));
@@ -143,8 +142,8 @@ impl Call {
     }
 }
 
-/// The deadlines of calls in the order they fall due, which is the order in which the calls were begun, because all may
-/// take equally long. Entries of calls that are over are passed over, and thrown out before there would have to be more room.
+/// The deadlines of calls in the order in which the calls were begun, which is the order of the deadlines, because all
+/// calls have the same timeout. Entries of ended calls are skipped, and removed before the list would have to grow.
 #[derive(Debug)]
 pub(super) struct Deadlines(VecDeque<(Instant, usize, u64)>);
 
@@ -155,7 +154,7 @@ impl Default for Deadlines {
 }
 
 impl Deadlines {
-    /// Room at the beginning. More is only made while more than half of it is needed.
+    /// Initial room. The list grows only if more than half of it is in use.
     const ROOM: usize = 128;
 
     fn push(&mut self, at: Instant, key: usize, serial: u64, calls: &Slab<Call>) {

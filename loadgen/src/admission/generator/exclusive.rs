@@ -1,9 +1,9 @@
-//! HTTP/1.1: each connection has one call at a time. Behaves as Go's `net/http.Transport` does in kube-apiserver.
+//! HTTP/1.1: each connection has one call at a time. Behaves like Go's `net/http.Transport` in kube-apiserver.
 //!
-//! No idle connection means a new one is dialled; the call takes whichever is first, the new one or one that another
-//! call gives back. The most recently used idle connection is taken first. At most so many idle ones are kept, for 90 s;
-//! extra ones are closed when they come back. A request that found its connection closed before a byte was written
-//! goes to another one; one that was written is never sent twice.
+//! If there is no idle connection, a new one is dialled; the call takes the new one or a returned one, whichever comes
+//! first. The most recently used idle connection is taken first. A limited number of idle ones is kept, for 90 s; extra
+//! ones are closed when they come back. A request whose connection was closed before a byte was written goes to another
+//! one; a written request is never sent twice.
 
 use std::time::{Duration, Instant};
 
@@ -26,7 +26,7 @@ impl Generator {
             return;
         }
         self.pool.waiting.push_back(call);
-        // Each call has at most one dial; those of calls that are over may still be under way.
+        // Each call has at most one dial; dials of ended calls may still be in progress.
         if self.pool.opening < self.setup.in_flight_max {
             self.dial(call);
         }
@@ -54,14 +54,14 @@ impl Generator {
         }
     }
 
-    /// Something happened on the connection. `closing`: the server has hung up.
+    /// Handles an event on the connection. `closing`: the server has hung up.
     pub(super) fn on_exclusive(&mut self, slot: usize, closing: bool) {
         let Some(Seat::Exclusive(connection, call)) = self.pool.seats.get_mut(slot) else { return };
         let Some(call) = *call else {
             match connection.receive(closing, &mut self.scratch) {
                 // Session tickets, for example.
                 Ok(Received::Nothing) if connection.reusable() => {}
-                // It ended, broke, or said what nobody asked for.
+                // The connection ended, broke, or received unexpected data.
                 _ => self.close(slot),
             }
             return;
@@ -107,7 +107,7 @@ impl Generator {
         self.failed(call, failure);
     }
 
-    /// The answer was taken: the connection is used again unless something speaks against it.
+    /// The answer was read: the connection is used again if it may be.
     fn give_back(&mut self, slot: usize, now: Instant) {
         let Some(Seat::Exclusive(connection, _)) = self.pool.seats.get_mut(slot) else { return };
         connection.rest();
@@ -118,7 +118,7 @@ impl Generator {
         }
     }
 
-    /// Gives the connection to the call that waits longest, or keeps it for later.
+    /// Gives the connection to the call that has waited longest, or keeps it for later.
     pub(super) fn hand_out(&mut self, slot: usize, now: Instant) {
         let Protocol::Http1 { idle_max, .. } = self.setup.protocol else { return };
         if let Some(call) = self.pool.waiting.pop_front() {
@@ -133,7 +133,7 @@ impl Generator {
         }
     }
 
-    /// Closes what was idle too long.
+    /// Closes connections that were idle too long.
     pub(super) fn close_idle(&mut self, now: Instant) {
         while let Some((since, slot)) = self.pool.idle.front().copied()
             && now.saturating_duration_since(since) >= IDLE_LIMIT

@@ -13,16 +13,16 @@ const AGENT: &str = "kube-apiserver-admission";
 /// The content type of a review.
 const JSON: &str = "application/json";
 
-/// What Go's transport adds of itself, and then reads.
+/// The encoding that Go's transport requests by itself, and decodes.
 const ENCODING: &str = "gzip";
 
-/// The text before and behind the length of the body.
+/// The text before and after the length of the body.
 pub(super) struct Head {
     before: Vec<u8>,
     behind: Vec<u8>,
 }
 
-/// The same head for HTTP/2.
+/// The head for HTTP/2.
 pub(super) fn http2(endpoint: &Endpoint, path: &str, timeout: Duration) -> http2::Head {
     let path = format!("{}?timeout={}s", if path.is_empty() { &*endpoint.path } else { path }, timeout.as_secs());
     http2::Head::new([
@@ -42,7 +42,7 @@ pub(super) struct Digits {
 }
 
 impl Head {
-    /// An empty path is that of the endpoint.
+    /// An empty path means that of the endpoint.
     pub(super) fn new(endpoint: &Endpoint, path: &str, timeout: Duration) -> Self {
         let (authority, seconds) = (&endpoint.authority, timeout.as_secs());
         let path = if path.is_empty() { &*endpoint.path } else { path };

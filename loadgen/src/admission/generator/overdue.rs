@@ -1,27 +1,28 @@
-//! When calls may be given up whose time is over. Pure.
+//! When calls that timed out may be given up. Pure.
 //!
-//! A thread that was not let run for long finds answers in its sockets whose time is over by now. That is no fault of the webhook, so
-//! they count, and the lateness of other calls tells of it. Therefore a call is given up only when everything that lay in the sockets has
-//! been read; but what comes faster than it is read keeps nobody alive.
+//! A thread that did not get the processor for long finds answers in its sockets whose calls have timed out by now. The
+//! webhook is not at fault, so these answers count, and the lateness of other calls shows it. Therefore a call is given
+//! up only after all data in the sockets has been read. The wait is bounded, so that data arriving faster than it is
+//! read cannot keep a call alive.
 
 use crate::failure::MOST_BODY_BYTES;
 
 use super::EVENTS;
 
-/// What one turn reads of a connection, at least.
+/// The least number of bytes that one turn reads from a connection.
 const TURN_BYTES: usize = 256 << 10;
 
-/// What is known at the end of a turn.
+/// The state at the end of a turn.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Turn {
-    /// A call's time is over.
+    /// A call has timed out.
     pub(super) overdue: bool,
-    /// The poll had more to tell than one look takes, or a connection more to read.
+    /// The poll had more events than one look takes, or a connection more data.
     pub(super) more: bool,
     pub(super) connections: usize,
 }
 
-/// Turns that those whose time is over still wait for; `None` while there are none.
+/// Turns for which timed-out calls still wait; `None` if there are none.
 #[derive(Debug, Default)]
 pub(super) struct Overdue(Option<usize>);
 
@@ -32,7 +33,7 @@ impl Overdue {
             self.0 = None;
             return turn.overdue;
         }
-        // By then every connection has been told of once, and the largest body has been read.
+        // By then every connection has been reported once, and the largest body has been read.
         let left = self.0.get_or_insert(turn.connections / EVENTS + MOST_BODY_BYTES / TURN_BYTES + 1);
         if *left == 0 {
             self.0 = None;

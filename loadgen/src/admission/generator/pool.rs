@@ -1,6 +1,6 @@
-//! The connections of a thread, whatever is spoken over them: dialled, opened, given up, closed.
+//! The connections of a thread, of either protocol: dialled, opened, given up, closed.
 //!
-//! What happens on an open connection is in `exclusive.rs` (HTTP/1.1) and `shared.rs` (HTTP/2).
+//! Open connections are handled in `exclusive.rs` (HTTP/1.1) and `shared.rs` (HTTP/2).
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -14,7 +14,6 @@ use crate::failure::{Awaited, Class, Failure};
 use crate::socket::{Channel, http1, http2};
 use crate::wire::{CONNECT_LIMIT, TLS_LIMIT};
 
-/// The connections of one thread.
 #[derive(Default)]
 pub(super) struct Pool {
     pub(super) seats: Slab<Seat>,
@@ -22,16 +21,16 @@ pub(super) struct Pool {
     pub(super) idle: VecDeque<(Instant, usize)>,
     /// HTTP/2: connections that take calls, in the order in which they were opened.
     pub(super) current: Vec<usize>,
-    /// HTTP/2: connections that have something to write.
+    /// HTTP/2: connections with unwritten data.
     pub(super) unwritten: Vec<usize>,
     /// Calls without a connection, longest wait first.
     pub(super) waiting: VecDeque<usize>,
-    /// Connections that have more to read than one turn took.
+    /// Connections with more data than one turn read.
     pub(super) unread: VecDeque<usize>,
     pub(super) opening: usize,
 }
 
-/// One connection and what it is used for.
+/// One connection and its use.
 pub(super) enum Seat {
     Opening(Box<Opening>),
     /// With its call, if it has one.
@@ -41,7 +40,7 @@ pub(super) enum Seat {
     Changing,
 }
 
-/// Dialled for a call, which may have been served by another connection by the time it is open.
+/// Dialled for a call, which another connection may have served by the time this one is open.
 pub(super) struct Opening {
     channel: Channel,
     call: usize,
@@ -69,7 +68,6 @@ impl Generator {
         }
     }
 
-    /// Dials for the call.
     pub(super) fn dial(&mut self, call: usize) {
         let Some(serial) = self.calls.get(call).map(|call| call.serial) else { return };
         self.dial_address(call, serial, 0, Instant::now());
@@ -88,7 +86,7 @@ impl Generator {
         }
     }
 
-    /// Tries the next address, or tells those who wait for it.
+    /// Tries the next address, or fails the calls that wait for the connection.
     fn dial_failed(&mut self, call: usize, serial: u64, address: usize, begun: Instant, failure: Failure) {
         if failure.class == Class::Connect && address + 1 < self.setup.peer.addresses.len() {
             self.dial_address(call, serial, address + 1, begun);
@@ -98,7 +96,7 @@ impl Generator {
             self.no_shared(&failure);
             return;
         }
-        // The call that it was dialled for, or when that was served already, the one that waits longest.
+        // The call that the connection was dialled for, or if that was served already, the one that has waited longest.
         let same = |waiting: &usize| *waiting == call && self.calls[call].serial == serial;
         let at = self.pool.waiting.iter().position(same).unwrap_or(0);
         if let Some(call) = self.pool.waiting.remove(at) {
@@ -106,7 +104,7 @@ impl Generator {
         }
     }
 
-    /// Something happened on the connection. `closing`: the server has hung up.
+    /// Handles an event on the connection. `closing`: the server has hung up.
     pub(super) fn on_event(&mut self, slot: usize, closing: bool) {
         match self.pool.seats.get(slot) {
             None | Some(Seat::Changing) => {}
@@ -125,7 +123,7 @@ impl Generator {
         }
     }
 
-    /// The connection has TLS: now its protocol begins.
+    /// The TLS handshake is complete: now the protocol begins.
     fn opened(&mut self, slot: usize) {
         let Some(seat) = self.pool.seats.get_mut(slot) else { return };
         let Seat::Opening(opening) = std::mem::replace(seat, Seat::Changing) else { return };
@@ -150,7 +148,7 @@ impl Generator {
         }
     }
 
-    /// A connection that does not open.
+    /// Gives up a connection that does not open.
     fn give_up(&mut self, slot: usize, failure: Failure) {
         let Some(Seat::Opening(opening)) = self.pool.seats.get(slot) else { return };
         let (call, serial, address) = (opening.call, opening.serial, opening.address);
@@ -159,7 +157,7 @@ impl Generator {
         self.dial_failed(call, serial, address, begun, failure);
     }
 
-    /// Takes a call out of its place, because its time is over; says what it was waiting for.
+    /// Takes a timed-out call out of its place; returns the step that it was waiting for.
     pub(super) fn withdraw(&mut self, place: Place) -> Awaited {
         match self.pool.seats.get_mut(place.slot) {
             Some(Seat::Shared(connection)) => {
@@ -176,7 +174,7 @@ impl Generator {
         }
     }
 
-    /// Closes the connection, whatever it is doing.
+    /// Closes the connection in any state.
     pub(super) fn close(&mut self, slot: usize) {
         match self.pool.seats.try_remove(slot) {
             None | Some(Seat::Changing) => {}
@@ -198,13 +196,13 @@ impl Generator {
         }
     }
 
-    /// Looks after connections that nothing happens on.
+    /// Checks connections without events.
     pub(super) fn sweep(&mut self, now: Instant) {
         self.close_idle(now);
         if matches!(self.setup.protocol, Protocol::Http1 { .. }) && self.pool.opening == 0 {
             return;
         }
-        // By number, because looking after one may close it.
+        // By number, because checking one may close it.
         for slot in 0..self.pool.seats.capacity() {
             match self.pool.seats.get(slot) {
                 Some(Seat::Opening(_)) => self.sweep_opening(slot, now),

@@ -1,14 +1,15 @@
-//! How the kernel lets the thread of a closed loop run.
+//! Kernel scheduling of a closed loop's thread.
 
-/// Lets whoever runs go on when an answer wakes this thread, instead of taking its processor at once.
+/// Lets the running thread continue when an answer wakes this one, instead of preempting it at once.
 ///
-/// A closed loop asks how much a server can do. Where both share processors, a thread that is woken by the first answer and takes over
-/// finds one answer at a time, and the server loses its processor for each: 0.19 times a request, 0.01 times with this,
-/// and a tenth more requests. An open loop must not do this: there a thread is woken to be on time.
+/// A closed loop measures how much a server can do. If both share processors, a thread that is woken by the first
+/// answer and preempts the server finds one answer at a time, and the server loses its processor for each: 0.19 times a
+/// request, 0.01 times with this policy, and a tenth more requests. An open loop must not do this: its thread is woken
+/// to be on time.
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "no safe crate sets the policy alone: they set the niceness as well")]
 pub(super) fn in_batches() {
-    // The kernel's `sched_param`, which is its priority alone. musl's function of that name refuses whatever is asked.
+    // The kernel's `sched_param`, which is only its priority. musl's function of that name refuses every policy.
     let priority: libc::c_int = 0;
     // SAFETY: the call reads the priority, which lives until it returns, and concerns the calling thread only.
     let refused =
@@ -18,14 +19,14 @@ pub(super) fn in_batches() {
     }
 }
 
-/// Elsewhere there is no such policy.
+/// Other systems have no such policy.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn in_batches() {}
 
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 mod tests {
-    /// Field 41 of `proc_pid_stat(5)`, counted behind the name, which is the second.
+    /// Field 41 of `proc_pid_stat(5)`, counted from behind the name, which is the second field.
     fn policy() -> i32 {
         let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
         let (_, behind_the_name) = stat.rsplit_once(") ").unwrap();

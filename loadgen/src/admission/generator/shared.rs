@@ -1,9 +1,9 @@
 //! HTTP/2: each connection carries many calls at a time, one stream each.
 //!
-//! A thread has so many connections as it was told to, and a call goes over the one with the fewest. What a connection
-//! cannot take any more (its server wants to end it, or it has carried as many calls as it may) ends with its last call, and
-//! the next call opens another. Calls that begin while connections are being opened wait for them; beyond what those
-//! will take, they are overflow and not a hidden queue.
+//! A thread has the configured number of connections, and a call goes over the one with the fewest calls. A connection
+//! takes no more calls if its server wants to end it, or if it has carried its most calls. It ends with its last call,
+//! and the next call opens another one. Calls that begin while connections are being opened wait for them; calls beyond
+//! the streams of those are overflow and not a hidden queue.
 
 use std::time::Instant;
 
@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::socket::http2::{self, Ended, STREAMS_UNTIL_TOLD, Standing};
 
 impl Generator {
-    /// How many further calls would find a stream, now or on connections that are not open yet.
+    /// The number of further calls that would find a stream, now or on connections that are not open yet.
     pub(super) fn room(&self) -> usize {
         let Protocol::Http2 { connections, .. } = self.setup.protocol else { return usize::MAX };
         let free: usize = self.current().map(|(_, connection)| self.room_on(connection)).sum();
@@ -52,13 +52,13 @@ impl Generator {
         }
     }
 
-    /// Whether there are fewer connections than there should be.
+    /// Whether there are fewer connections than configured.
     fn missing(&self) -> bool {
         let Protocol::Http2 { connections, .. } = self.setup.protocol else { return false };
         self.pool.current.len() + self.pool.opening < connections
     }
 
-    /// A connection could not be opened: those that wait for it have failed, unless there are others.
+    /// A connection could not be opened: the calls that wait for it fail, unless there are other connections.
     pub(super) fn no_shared(&mut self, failure: &Failure) {
         if self.pool.opening > 0 || !self.pool.current.is_empty() {
             return;
@@ -84,7 +84,7 @@ impl Generator {
         let body = template.around(&call.request.uid);
         let stream = connection.open(key, head, body.iter().map(|part| part.len()).sum());
         let opening = connection.opening();
-        // Of use to calls that had to wait for it.
+        // Only calls that had to wait for it include the opening.
         let opening = opening.open.filter(|open| *open > call.begun).map(|_| opening);
         if connection.retired() || connection.calls() >= self.setup.calls_max {
             self.pool.current.retain(|current| *current != slot);
@@ -93,7 +93,7 @@ impl Generator {
         self.unwritten(slot);
     }
 
-    /// Something happened on the connection. `closing`: the server has hung up.
+    /// Handles an event on the connection. `closing`: the server has hung up.
     pub(super) fn on_shared(&mut self, slot: usize, closing: bool) {
         let Some(Seat::Shared(connection)) = self.pool.seats.get_mut(slot) else { return };
         let standing = connection.receive(closing, &mut self.scratch);
@@ -103,14 +103,14 @@ impl Generator {
         self.settle(slot, standing);
     }
 
-    /// Asks a server that was silent for long whether it is there.
+    /// Pings a server that was silent for long.
     pub(super) fn check_shared(&mut self, slot: usize, now: Instant) {
         let Some(Seat::Shared(connection)) = self.pool.seats.get_mut(slot) else { return };
         let standing = connection.check(now);
         self.settle(slot, standing);
     }
 
-    /// Takes what became of calls, closes what is over, and gives streams that have become free to those who wait.
+    /// Takes the results of calls, closes ended connections, and gives free streams to waiting calls.
     fn settle(&mut self, slot: usize, standing: Standing) {
         let end = Instant::now();
         let Some(Seat::Shared(connection)) = self.pool.seats.get(slot) else { return };
@@ -157,14 +157,14 @@ impl Generator {
         self.record(&call, end, judged);
     }
 
-    /// Remembers that the connection has something to write.
+    /// Remembers that the connection has unwritten data.
     pub(super) fn unwritten(&mut self, slot: usize) {
         if !self.pool.unwritten.contains(&slot) {
             self.pool.unwritten.push(slot);
         }
     }
 
-    /// Writes what has been put together for several calls, as far as that goes.
+    /// Writes the collected data of several calls, as far as the sockets take it.
     pub(super) fn write_unwritten(&mut self) {
         while let Some(slot) = self.pool.unwritten.pop() {
             let Some(Seat::Shared(connection)) = self.pool.seats.get_mut(slot) else { continue };

@@ -1,7 +1,7 @@
-//! What kube-apiserver fills in before it calls a webhook. Pure.
+//! The defaults that kube-apiserver fills in before it calls a webhook. Pure.
 //!
-//! The values are those of the versioned defaults of core/v1, apps/v1 and batch/v1, and of the admission plugins that run
-//! before webhooks (`DefaultTolerationSeconds`, `Priority`, `ServiceAccount`); checked against kube-apiserver 1.20.
+//! The values are those of the versioned defaults of core/v1, apps/v1 and batch/v1, and of the admission plugins that
+//! run before webhooks (`DefaultTolerationSeconds`, `Priority`, `ServiceAccount`); checked against kube-apiserver 1.20.
 
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
@@ -12,10 +12,9 @@ use crate::seed;
 /// `defaultMode` of mounted files: 0644.
 const FILE_MODE: u32 = 0o644;
 
-/// Fills in the defaults of the kind.
 pub(in crate::admission) fn fill(kind: Kind, object: &mut Value) {
     if let Some(spec) = kind.pod_spec().and_then(|pointer| object.pointer_mut(pointer))
-        // Nobody knows the defaults of custom resources.
+        // The defaults of custom resources are unknown.
         && kind != Kind::Worker
     {
         pod_spec(spec);
@@ -80,7 +79,7 @@ pub(in crate::admission) fn fill(kind: Kind, object: &mut Value) {
         }
         Kind::CustomResourceDefinition => set(spec, json!({"conversion": {"strategy": "None"}})),
         Kind::Namespace => {
-            // The member came to be with the line above.
+            // The line above made the member.
             *spec = json!({});
             let name = object["metadata"]["name"].clone();
             set(&mut object["metadata"]["labels"], json!({"kubernetes.io/metadata.name": name}));
@@ -114,7 +113,7 @@ fn pod_spec(spec: &mut Value) {
         }),
     );
     if let Some(account) = spec.get("serviceAccountName").cloned() {
-        // The old name of the same field is kept in step.
+        // The old name of the field gets the same value.
         set(spec, json!({"serviceAccount": account}));
     }
     for list in ["containers", "initContainers", "ephemeralContainers"] {
@@ -171,7 +170,7 @@ pub(in crate::admission) fn container(container: &mut Value) {
     }
 }
 
-/// What admission plugins add to a Pod before webhooks are called. Field managers do not own it.
+/// Additions of admission plugins to a Pod before webhooks are called. No field manager owns them.
 pub(in crate::admission) fn plugins(pod: &mut Value, rng: &mut ChaCha8Rng) {
     let spec = &mut pod["spec"];
     set(spec, json!({"serviceAccountName": "default", "tolerations": [], "volumes": []}));
@@ -207,7 +206,7 @@ pub(in crate::admission) fn plugins(pod: &mut Value, rng: &mut ChaCha8Rng) {
     }
 }
 
-/// The status of an object that was just made, as Go writes its zero value.
+/// The status of a newly made object, as Go writes its zero value.
 pub(in crate::admission) fn status(kind: Kind) -> Option<Value> {
     Some(match kind {
         Kind::Pod | Kind::Deployment | Kind::Job | Kind::CronJob => json!({}),
@@ -225,7 +224,7 @@ pub(in crate::admission) fn status(kind: Kind) -> Option<Value> {
     })
 }
 
-/// Adds the members that are not there yet.
+/// Adds the missing members.
 fn set(object: &mut Value, defaults: Value) {
     if object.is_null() {
         *object = json!({});

@@ -1,19 +1,19 @@
-//! `metadata.managedFields`: who set what, in the form `FieldsV1` of server-side apply. Pure.
+//! `metadata.managedFields`: the managers of fields, in the form `FieldsV1` of server-side apply. Pure.
 //!
-//! Which lists are maps by a key, and where a `.` stands for the item itself, follows what kube-apiserver 1.20 wrote for the
-//! same objects; newer releases write the same form.
+//! The choice of lists that are maps by a key, and of items with a `.`, follows the output of kube-apiserver 1.20 for
+//! the same objects; newer releases write the same form.
 
 use serde_json::{Map, Value, json};
 
 use super::{CREATED, Kind};
 
-/// The field manager of `kubectl apply --server-side`, which leaves no annotation behind.
+/// The field manager of `kubectl apply --server-side`, which leaves no annotation.
 pub(super) const SERVER_SIDE: &str = "kubectl";
 
 /// Structs that Go holds by value: they have no `.` of their own.
 const BY_VALUE: [&str; 9] =
     ["metadata", "spec", "template", "jobTemplate", "strategy", "updateStrategy", "status", "names", "loadBalancer"];
-/// Metadata that belongs to nobody.
+/// Metadata without an owner.
 const UNOWNED: [&str; 9] = [
     "name",
     "namespace",
@@ -29,17 +29,17 @@ const UNOWNED: [&str; 9] = [
 /// Lists that every object of their kind has: they have no `.`.
 const ALWAYS_THERE: [&str; 2] = ["containers", "conditions"];
 
-/// How the schema of a kind is read.
+/// The rules for reading the schema of a kind.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Schema {
     BuiltIn,
-    /// Below the template of a `ReplicationController`, which is the one template that Go holds by a pointer.
+    /// Below the template of a `ReplicationController`, the only template that Go holds by a pointer.
     ByPointer,
     /// Custom resources: every list is one field.
     Custom,
 }
 
-/// One entry of `managedFields` for whoever set the members of `part`.
+/// One entry of `managedFields` for the manager that set the members of `part`.
 pub(in crate::admission) fn entry(manager: &str, kind: Kind, part: &Value) -> Value {
     let operation = if manager == SERVER_SIDE { "Apply" } else { "Update" };
     json!({
@@ -76,7 +76,7 @@ fn replication(spec: &Value) -> Value {
     members.map(|(key, inner)| (format!("f:{key}"), fields(key, inner, of(key)))).collect::<Map<_, _>>().into()
 }
 
-/// Structs that are always there are not owned when nothing in them is.
+/// Whether a struct that is always present is left out, because nothing in it is owned.
 fn is_left_out(key: &str, inner: &Value) -> bool {
     ["metadata", "spec"].contains(&key) && inner.as_object().is_some_and(Map::is_empty)
 }
@@ -120,7 +120,7 @@ fn fields(name: &str, value: &Value, schema: Schema) -> Value {
     }
 }
 
-/// By which members the items of a list are told apart; empty for lists that are one field.
+/// The members that identify the items of a list; empty for lists that are one field.
 fn list_keys(name: &str, items: &[Value]) -> &'static [&'static str] {
     let keys: &[&str] = match name {
         "containers" | "initContainers" | "ephemeralContainers" | "env" | "volumes" | "imagePullSecrets" => &["name"],

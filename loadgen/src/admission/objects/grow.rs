@@ -1,8 +1,8 @@
-//! How objects become large: the way real ones do. Pure.
+//! Growth of objects, in the way real ones are large. Pure.
 //!
-//! Pod specs by more containers, environment, volumes and mounts; `ConfigMaps` by more files, Secrets by more keys,
-//! definitions by more properties, the rest by annotations. What `kubectl apply` and field managers keep about an object
-//! grows along with it, so the amount that is asked for here is less than what the review grows by.
+//! Pod specs grow by more containers, environment, volumes and mounts; `ConfigMaps` by more files, Secrets by more
+//! keys, definitions by more properties, the rest by annotations. The copy of `kubectl apply` and the managed fields
+//! grow along with the object, so the amount requested here is less than the growth of the review.
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -11,26 +11,27 @@ use serde_json::{Value, json};
 use crate::admission::pods;
 use crate::seed;
 
-/// The sum of an object's annotations may be 256 KiB (`TotalAnnotationSizeLimitB` of k8s.io/apimachinery); some are taken.
+/// The sum of an object's annotations may be 256 KiB (`TotalAnnotationSizeLimitB` of k8s.io/apimachinery); a part is
+/// already in use.
 const MOST_ANNOTATION_BYTES: usize = 224 << 10;
-/// One more container for so much environment.
+/// Bytes of environment for each further container.
 const BYTES_PER_CONTAINER: usize = 24 << 10;
 /// Pods have a few dozen containers at most.
 const MOST_CONTAINERS: usize = 24;
-/// An entry smaller than this is not worth its name.
+/// The least bytes of an entry, because its name takes room too.
 const SMALLEST: usize = 64;
 
-/// How much of an object there is.
+/// The growth of an object.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::admission) struct Growth {
     /// Bytes of JSON to add to the manifest.
     pub bytes: usize,
-    /// Written with `kubectl apply` on the client's side, which keeps a copy of the manifest in an annotation.
+    /// Whether it is written with client-side `kubectl apply`, which keeps a copy of the manifest in an annotation.
     pub applied: bool,
 }
 
 impl Growth {
-    /// An object as it comes.
+    /// An object of its natural size.
     pub(in crate::admission) const NATURAL: Self = Self { bytes: 0, applied: true };
 
     /// Whether `kubectl apply` may keep its copy.
@@ -89,14 +90,14 @@ impl Growth {
     /// More keys of a Secret.
     pub(super) fn secrets(&self, data: &mut Value, rng: &mut ChaCha8Rng) {
         self.members(data, rng, 3 << 10, |rng, number, length| {
-            // Four characters at a time, as base64 comes.
+            // Four characters at a time, as in base64.
             (format!("{}-{number}.key", pods::word(rng)), seed::suffix(rng, (length / 4 * 4).max(4)))
         });
     }
 
     /// More annotations, as far as Kubernetes allows.
     pub(super) fn annotations(&self, annotations: &mut Value, rng: &mut ChaCha8Rng) {
-        // The copy of the manifest has them once more.
+        // The copy of the manifest contains them once more.
         let most = if self.applies() { MOST_ANNOTATION_BYTES / 2 } else { MOST_ANNOTATION_BYTES };
         let allowed = Self { bytes: self.bytes.min(most), ..*self };
         allowed.members(annotations, rng, 2 << 10, |rng, number, length| {
@@ -144,13 +145,13 @@ impl Growth {
                 break;
             }
             let wanted = rng.random_range(most / 4..most);
-            // What is left is the last one.
+            // The last entry takes the rest.
             let length = if left < wanted + 2 * SMALLEST { left - SMALLEST / 2 } else { wanted };
             let (name, text) = member(rng, number, length);
             left = left.saturating_sub(name.len() + json!(text).to_string().len() + 4);
             map[name] = json!(text);
         }
-        // Four at a time, because base64 comes so.
+        // Four at a time, as in base64.
         if let Some(text) = map.as_object_mut().and_then(|map| map.values_mut().next()) {
             lengthen(text, left / 4 * 4, rng);
         }
@@ -167,12 +168,12 @@ fn variable(rng: &mut ChaCha8Rng, number: usize, left: usize) -> Value {
     json!({"name": name, "value": phrase(rng, length)})
 }
 
-/// Words of exactly so many bytes together, as in URLs and lists.
+/// Words of exactly this many bytes together, as in URLs and lists.
 fn phrase(rng: &mut ChaCha8Rng, length: usize) -> String {
     words(rng, length, |_| '/')
 }
 
-/// Lines of `key = value`, of exactly so many bytes together.
+/// Lines of `key = value`, of exactly this many bytes together.
 fn lines(rng: &mut ChaCha8Rng, length: usize) -> String {
     words(rng, length, |number| match number % 6 {
         5 => '\n',
@@ -194,7 +195,7 @@ fn words(rng: &mut ChaCha8Rng, length: usize, separator: impl Fn(usize) -> char)
     text
 }
 
-/// What is too little for an entry of its own goes to a text that is there.
+/// Adds the bytes to an existing text if they are too few for an entry.
 fn lengthen(text: &mut Value, bytes: usize, rng: &mut ChaCha8Rng) {
     if let Value::String(text) = text {
         text.push_str(&phrase(rng, bytes.min(SMALLEST * 2)));

@@ -1,4 +1,4 @@
-//! Manifests as people and controllers write them, and the object that the API server makes of one. Pure.
+//! Manifests as users and controllers write them, and the object that the API server makes of one. Pure.
 
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
@@ -12,18 +12,19 @@ pub(in crate::admission) const CLIENT_SIDE: &str = "kubectl-client-side-apply";
 pub(in crate::admission) const CONTROLLER: &str = "kube-controller-manager";
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// What an object is made of.
+/// The parts of an object.
 #[derive(Debug)]
 pub(in crate::admission) struct Draft<'a> {
     pub kind: Kind,
     pub identity: &'a Identity,
-    /// A pod template as a person writes it; `Null` for kinds without one.
+    /// A pod template as a user writes it; `Null` for kinds without one.
     pub template: &'a Value,
     pub replicas: u32,
 }
 
 impl Draft<'_> {
-    /// The object as a webhook gets it at its creation. `rng` decides names and fillings; the same gives the same.
+    /// The object as a webhook gets it at its creation. `rng` decides names and fillings; the same `rng` gives the same
+    /// object.
     pub(in crate::admission) fn requested(&self, growth: &Growth, mut rng: ChaCha8Rng) -> Value {
         let mut object = self.manifest(growth, &mut rng);
         let manager = self.manager(growth);
@@ -47,7 +48,7 @@ impl Draft<'_> {
         object
     }
 
-    /// Who writes it, as a field manager.
+    /// The field manager of the writer.
     pub(in crate::admission) fn manager(&self, growth: &Growth) -> &'static str {
         match (&self.identity.owner, growth.applies()) {
             (Some(_), _) => CONTROLLER,
@@ -56,7 +57,7 @@ impl Draft<'_> {
         }
     }
 
-    /// The object as a person writes it.
+    /// The object as a user writes it.
     pub(in crate::admission) fn manifest(&self, growth: &Growth, rng: &mut ChaCha8Rng) -> Value {
         let Self { kind, identity, replicas, .. } = self;
         let mut template = self.template.clone();
@@ -66,7 +67,7 @@ impl Draft<'_> {
         let metadata = self.metadata();
         let mut labels = plain::selector(identity);
         if *kind == Kind::ReplicaSet && identity.owner.is_some() {
-            // So that each of a Deployment's sets has Pods of its own.
+            // With this label each ReplicaSet of a Deployment has Pods of its own.
             labels["pod-template-hash"] = json!(identity.hash);
             template["metadata"]["labels"]["pod-template-hash"] = json!(identity.hash);
         }
@@ -107,7 +108,7 @@ impl Draft<'_> {
         json!({"apiVersion": kind.api_version(), "kind": kind.name(), "metadata": metadata, "spec": spec})
     }
 
-    /// A Pod of the template, by hand or by a controller.
+    /// A Pod of the template, made by a user or by a controller.
     fn pod(&self, template: &Value) -> Value {
         let mut pod =
             json!({"apiVersion": "v1", "kind": "Pod", "metadata": template["metadata"], "spec": template["spec"]});
@@ -183,7 +184,7 @@ impl Draft<'_> {
     }
 }
 
-/// A pod template as a person writes it.
+/// A pod template as a user writes it.
 pub(in crate::admission) fn template(app: &str, spec: &Value) -> Value {
     json!({
         "metadata": {
@@ -194,7 +195,7 @@ pub(in crate::admission) fn template(app: &str, spec: &Value) -> Value {
     })
 }
 
-/// A Pod has its template's labels and annotations besides its own.
+/// A Pod has its template's labels and annotations and its own.
 fn pod_metadata(mut own: Value, template: &Value) -> Value {
     for key in ["labels", "annotations"] {
         let Some(more) = template[key].as_object() else { continue };

@@ -1,5 +1,5 @@
-//! Manifests of kinds that hold no pod spec. Some have words in them that look like one: an answer that changes them is
-//! wrong. Pure.
+//! Manifests of kinds without a pod spec. Some contain text that looks like one: an answer that changes it is wrong.
+//! Pure.
 
 use base64::Engine as _;
 use rand_chacha::ChaCha8Rng;
@@ -30,7 +30,7 @@ pub(super) fn manifest(
         Kind::ConfigMap => {
             object["data"] = json!({
                 "app.yaml": "server:\n  listen: :8080\n  workers: 8\nlog:\n  format: json\n",
-                // A manifest in a text is a text.
+                // A manifest inside a text value is only text.
                 "worker-pod.yaml": "apiVersion: v1\nkind: Pod\nspec:\n  containers:\n  - name: worker\n    image: worker:latest\n"
             });
             growth.files(&mut object["data"], rng);
@@ -38,7 +38,7 @@ pub(super) fn manifest(
         Kind::Secret => {
             object["type"] = json!("Opaque");
             let mut text = |bytes| base64::engine::general_purpose::STANDARD.encode(seed::suffix(rng, bytes));
-            // A multiple of three bytes ends without padding, so that growth can go on from there.
+            // A multiple of three bytes ends without padding, so that growth can append to it.
             object["data"] = json!({"dsn": text(96), "password": text(24)});
             growth.secrets(&mut object["data"], rng);
         }

@@ -1,4 +1,4 @@
-//! What controllers and kubelets report of an object that has settled. Pure.
+//! The status that controllers and kubelets report for a settled object. Pure.
 
 use serde_json::{Value, json};
 
@@ -41,7 +41,7 @@ pub(in crate::admission) fn settled(kind: Kind, object: &Value, identity: &Ident
     })
 }
 
-/// A running Pod. The kubelet names images by their tag even where the spec has a digest.
+/// A running Pod. The kubelet names images by their tag even if the spec has a digest.
 fn pod(object: &Value) -> Value {
     let statuses = |list: &str| -> Vec<Value> {
         let containers = object["spec"][list].as_array().into_iter().flatten();
@@ -79,7 +79,7 @@ fn condition(kind: &str, reason: &str, message: &str) -> Value {
     })
 }
 
-/// What the scheduler posts to `pods/binding`.
+/// The object that the scheduler posts to `pods/binding`.
 pub(in crate::admission) fn binding(identity: &Identity) -> Value {
     let metadata = json!({
         "name": identity.name, "namespace": identity.namespace, "creationTimestamp": null

@@ -70,7 +70,7 @@ fn wrong_answers_are_explained() {
     let corpus = corpus_of_everything(7);
     let pod = template(&corpus, "Pod CREATE", false);
     let denied = wrong(pod, verdict(false, None)).unwrap();
-    assert!(!denied.0 && denied.1.contains("was denied, allowing it is right; it said: because"), "{}", denied.1);
+    assert!(!denied.0 && denied.1.contains("was denied, it is right to allow it; the answer: because"), "{}", denied.1);
 
     let (allow, why) = wrong(pod, verdict(true, None)).unwrap();
     assert!(allow && why.contains("was allowed without the pin: /spec/containers/0/image is still"), "{why}");
@@ -95,7 +95,7 @@ fn wrong_answers_are_explained() {
     let (allow, why) = wrong(pod, verdict(true, Some(sidecar.into()))).unwrap();
     assert!(allow && why.contains("changed beyond its images: /spec/containers/"), "{why}");
 
-    // Where there was no such list, and beside a harmless change, it is no better.
+    // Without such a list before, and beside a harmless change, it is still wrong.
     let image_volume = json!([{"name": "v", "image": {"reference": "evil"}}]);
     let debugger = json!([{"name": "d", "image": "evil"}]);
     for (list, value) in [("volumes", image_volume), ("ephemeralContainers", debugger)] {
@@ -111,7 +111,7 @@ fn wrong_answers_are_explained() {
     assert!(allow && why.contains("was allowed, but registry.test:5000/shop/gone:1 does not exist"), "{why}");
 }
 
-/// Where nothing is known, every verdict is right, but a patch still has to apply.
+/// If nothing is known, every verdict is right, but a patch still has to apply.
 #[test]
 fn any_valid_answer_is_right_for_an_unknown_webhook() {
     let corpus = Corpus::for_any_webhook(&Mix::usual(), None, 4);
@@ -159,7 +159,8 @@ fn from_the_wire() {
     assert_eq!(wrong(template, verdict), None);
 }
 
-/// While a registry is sick a refusal is right for what has to be resolved there, and only for that; an admission never is.
+/// While a registry is sick a refusal is right for images that have to be resolved there, and only for those; an
+/// admission never is.
 #[test]
 fn a_sick_registry_excuses_refusals_and_nothing_else() {
     let corpus = corpus_of_everything(11);
@@ -229,7 +230,7 @@ fn a_tag_that_moved_is_right_with_either_digest_and_wrong_with_any_other() {
 
 const DIGEST: &str = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 
-/// Images whose signatures are looked at: good ones, one for each way not to be, and one that does not exist.
+/// Images with checked signatures: good ones, one for each kind of failure, and one that does not exist.
 fn signed() -> Vec<Image> {
     let image = |name: &str, verified| Image {
         verified: Some(verified),
@@ -246,7 +247,8 @@ fn named(refused: &[Refused]) -> String {
     each.collect::<Vec<_>>().join("; ")
 }
 
-/// What signatures keep out must be denied with its class, and letting it in is a wrong allow that says why.
+/// An image that fails the signature check must be denied with its class, and allowing it is a wrong allow with the
+/// reason.
 #[test]
 fn an_image_is_denied_by_what_its_signatures_say() {
     let corpus = Corpus::build(&Mix::usual(), None, 3, &signed());
@@ -272,8 +274,8 @@ fn an_image_is_denied_by_what_its_signatures_say() {
     assert_eq!(seen.into_iter().collect::<Vec<_>>(), ["invalid", "mismatch", "not-found", "unsigned"]);
 }
 
-/// A key that is removed must not let an image in any more, by tag or by digest, and one that comes back must; what an update leaves
-/// as it was is nobody's business.
+/// After a key is removed, its images must be denied, by tag or by digest, and after it comes back they must be
+/// allowed; images that an update leaves unchanged are not checked.
 #[test]
 fn a_removed_key_turns_the_verdict() {
     let corpus = Corpus::build(&Mix { label_pod: 1, ..Mix::usual() }, None, 4, &signed()[..2]);

@@ -1,4 +1,5 @@
-//! What is right once the keys that are trusted have changed while load runs. Pure but for what [`Truth`] was told.
+//! The right answer after the trusted keys have changed while load runs. Pure apart from the changes reported to
+//! [`Truth`].
 
 use std::time::Instant;
 
@@ -6,8 +7,8 @@ use super::{Expected, Field, Refused};
 use crate::admission::review::Template;
 use crate::admission::truth::Truth;
 
-/// What is right for a call that was begun then, if an image of it has another verdict now than the plan has; an answer within the
-/// time that a change may take is judged by whichever verdict it agrees with.
+/// The right answer to a call that was begun at `begun`, if an image of it has another verdict now than in the plan.
+/// During the time that a change may take, an answer is judged by the verdict that it agrees with.
 pub(super) fn expected(truth: &Truth, template: &Template, begun: Instant, allowed: bool) -> Option<Expected> {
     let (images, planned) = match &template.expected {
         Expected::Allow { images } => (images, &[][..]),
@@ -15,7 +16,7 @@ pub(super) fn expected(truth: &Truth, template: &Template, begun: Instant, allow
         Expected::Admit | Expected::Refuse | Expected::Any => return None,
     };
     let mut turned = false;
-    // What cannot be resolved stays so, whoever is trusted.
+    // An image that cannot be resolved stays so with any trusted keys.
     let field_of = |refused: &Refused| images.iter().any(|field| field.written == refused.written);
     let mut refused: Vec<Refused> = planned.iter().filter(|one| !field_of(one)).cloned().collect();
     for field in images.iter().filter(|field| field.asked) {
@@ -24,7 +25,7 @@ pub(super) fn expected(truth: &Truth, template: &Template, begun: Instant, allow
             None => refused.extend(of_plan.cloned()),
             Some(verdicts) => {
                 turned = true;
-                // An admission needs every image's, a denial one image's.
+                // An admission needs the verdict of every image, a denial that of one image.
                 let fitting = verdicts.iter().find(|verdict| verdict.is_none() == allowed);
                 let verdict = fitting.or(verdicts.first()).copied().flatten();
                 let named = verdicts.len() == 1;

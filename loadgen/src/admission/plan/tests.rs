@@ -28,7 +28,7 @@ fn same_seed_same_plan_and_another_seed_another() {
     assert_ne!(plan(7).fingerprint(), other.fingerprint(), "arrivals are covered");
 }
 
-/// Pinned, so that a change of what a seed means is noticed: baselines and repeat commands depend on it.
+/// Pinned, so that a change in the meaning of a seed is noticed: baselines and repeat commands depend on it.
 #[test]
 fn a_known_seed_has_a_known_corpus() {
     let mut hash = Sha256::new();
@@ -86,7 +86,7 @@ fn description_says_what_matters() {
     }
 }
 
-/// Nothing has to be known of a webhook to load it: the images are of no real registry, and no answer is expected.
+/// An unknown webhook can be loaded: the images are of no real registry, and no particular answer is expected.
 #[test]
 fn a_plan_for_any_webhook_needs_no_images() {
     let mix = Mix { create_deployment: 1, create_config_map: 1, delete_pod: 1, ..Mix::default() };
@@ -115,7 +115,7 @@ fn a_rate_that_makes_no_request_is_refused() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
 
-    /// The first request of actions comes as often as their weights say.
+    /// The first request of actions comes as often as their weights require.
     #[test]
     fn actions_follow_the_weights(pods in 1u32..5, labels in 1u32..5, seed: u64) {
         let mix = Mix { create_pod: pods, label_pod: labels, ..Mix::default() };
@@ -131,8 +131,8 @@ fn replaying(file: &std::path::Path) -> Config {
     Config { replay: Some(file.to_owned()), ..config(0.0, Mix::usual()) }
 }
 
-/// In a scenario the images are known: what the file leaves open has a right answer, what it brings has not. A file that is
-/// longer than the load does not fit.
+/// In a scenario the images are known: a request without contents in the file has a right answer, a recorded one has
+/// not. A file that is longer than the load does not fit.
 #[test]
 fn a_replay_in_a_scenario_keeps_the_oracle() {
     let mut file = tempfile::NamedTempFile::new().unwrap();
@@ -150,7 +150,7 @@ fn a_replay_in_a_scenario_keeps_the_oracle() {
     assert!(error.contains(" takes 3ms, the load only 2ms: make the load longer, or cut the file off"), "{error}");
 }
 
-/// What is written down is sent again: the same reviews at the same microseconds.
+/// A recorded plan is sent again: the same reviews at the same microseconds.
 #[test]
 fn a_recorded_plan_replays() {
     let plan = Plan::for_any_webhook(&config(200.0, Mix::usual()), 7, Duration::from_secs(5)).unwrap();
@@ -175,7 +175,7 @@ fn a_recorded_plan_replays() {
     assert!(text.contains("any valid answer is right"), "{text}");
 }
 
-/// Where a file leaves the review open it is drawn from the mix, beside reviews of the file.
+/// Requests without a review in the file are drawn from the mix, beside reviews of the file.
 #[test]
 fn open_requests_are_drawn_from_the_mix() {
     let mut file = tempfile::NamedTempFile::new().unwrap();

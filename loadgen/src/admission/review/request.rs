@@ -1,13 +1,13 @@
-//! Who asks, and with which options: `userInfo` and `options` of a request. Pure.
+//! The user and the options of a request: `userInfo` and `options`. Pure.
 //!
-//! A PATCH reaches webhooks as UPDATE with `UpdateOptions`, whatever options it came with; only what `kubectl` does has a
-//! field manager in it (seen with kube-apiserver 1.20).
+//! A PATCH reaches webhooks as UPDATE with `UpdateOptions`, with any options of its own; only requests of `kubectl`
+//! have a field manager in it (seen with kube-apiserver 1.20).
 
 use serde_json::{Value, json};
 
 use crate::admission::objects::{Kind, NODE};
 
-/// Who asks.
+/// The user of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::admission) enum Actor {
     Person,
@@ -20,7 +20,7 @@ pub(in crate::admission) enum Actor {
 }
 
 impl Actor {
-    /// Deletes what a deleted object owned.
+    /// The garbage collector, which deletes the dependents of a deleted object.
     pub(in crate::admission) const GARBAGE_COLLECTOR: Self = Self::Account("kube-system", "generic-garbage-collector");
 
     pub(in crate::admission) fn user_info(self) -> Value {
@@ -47,14 +47,14 @@ impl Actor {
     }
 }
 
-/// What is asked for beside the object.
+/// The options of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::admission) enum Options {
-    /// Of a CREATE or an UPDATE: the field manager, where one is named.
+    /// Of a CREATE or an UPDATE: the field manager, if one is named.
     Write(Option<&'static str>),
     /// `kubectl delete`, and the garbage collector, which names the uid that it means.
     DeleteInBackground { uid: Option<String> },
-    /// Controllers that have a Pod too many.
+    /// Controllers that have one Pod too many.
     Delete,
     /// The kubelet, once a Pod has ended.
     DeleteNow { uid: String },

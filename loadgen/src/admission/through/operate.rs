@@ -15,14 +15,12 @@ const JSON: &str = "application/json";
 const MERGE: &str = "application/merge-patch+json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 
-/// Sends operations.
 #[derive(Debug, Clone)]
 pub(super) struct Operator {
     pub client: Arc<Client>,
     pub stock: Arc<Stock>,
 }
 
-/// A request.
 #[derive(Debug)]
 pub(super) struct Request {
     pub method: Method,
@@ -40,7 +38,6 @@ impl Operator {
         self.stock.made(operation.made).kind
     }
 
-    /// Namespace and name.
     pub(super) fn place(&self, operation: Operation) -> (String, String) {
         let name = self.stock.made(operation.made).name(operation.object);
         (self.namespace(operation.object).to_owned(), name)
@@ -96,7 +93,7 @@ impl Operator {
                 patch(MERGE, path, "kubectl-scale", json!({"spec": {"replicas": replicas}}))
             }
             Step::Rewrite => patch(MERGE, own, "kubectl-edit", json!({"data": {"note": object.to_string()}})),
-            // As kubectl does: what a Job or a ReplicationController owned must not hold it back.
+            // As kubectl does: the dependents of a Job or a ReplicationController must not delay its deletion.
             Step::Delete => {
                 Request { method: Method::DELETE, path: format!("{own}?propagationPolicy=Background"), body: None }
             }

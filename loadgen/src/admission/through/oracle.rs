@@ -1,7 +1,7 @@
-//! What an answer of the API server means, and whether it is the right one. Pure.
+//! The meaning of an API server's answer, and whether it is the right one. Pure.
 //!
-//! An object that is stored with an image as it was written is no wrong verdict here: nobody can tell from the answer whether the webhook
-//! was asked at all. [`super::Stored`] counts it.
+//! An object that is stored with an unpinned image is no wrong verdict here: the answer does not show whether the
+//! webhook was called at all. [`super::Stored`] counts it.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -14,32 +14,32 @@ use crate::admission::oracle::{Judgement, Wrong};
 use crate::churn::api::Reply;
 use crate::failure::Failure;
 
-/// How kube-apiserver begins the message of a denial (`ToStatusErr` of apiserver/pkg/admission/plugin/webhook/errors).
+/// The start of kube-apiserver's message for a denial (`ToStatusErr` of apiserver/pkg/admission/plugin/webhook/errors).
 const HOOK: &str = "admission webhook \"";
 const DENIED: &str = "denied the request";
-/// Texts of answers are shown up to here.
+/// The most bytes shown of an answer's text.
 const SHOWN_MAX: usize = 300;
 
-/// The images of an object: JSON pointers and what is written there.
+/// The images of an object: JSON pointers and values.
 pub(super) type Images = Vec<(String, String)>;
 
-/// What an answer came to.
+/// The result of an answer.
 #[derive(Debug)]
 pub(super) struct Outcome {
     pub judgement: Judgement,
-    /// What the object is after it; `None` when it says nothing new.
+    /// The state of the object after it; `None` if it shows nothing new.
     pub state: Option<State>,
 }
 
-/// What is known of an object.
+/// The known state of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum State {
-    /// It is there, with these images.
+    /// The object exists, with these images.
     Stored(Images),
     Absent,
 }
 
-/// Judges an answer. `before` is what is known of the object; without it the object may be there or not.
+/// Judges an answer. `before` is the known state of the object; without it the object may exist or not.
 pub(super) fn judge(
     operator: &Operator,
     operation: Operation,
@@ -52,15 +52,16 @@ pub(super) fn judge(
     }
     let said = message(reply);
     if said.contains(HOOK) && said.contains(DENIED) {
-        let wrong = denies(operator, operation)
-            .is_none()
-            .then(|| Wrong { allow: false, why: format!("{label} was denied, allowing it is right; it said: {said}") });
+        let wrong = denies(operator, operation).is_none().then(|| Wrong {
+            allow: false,
+            why: format!("{label} was denied, but it is right to allow it; the answer: {said}"),
+        });
         return Ok(Outcome { judgement: Judgement { wrong, ..Judgement::default() }, state: None });
     }
     if reply.status == http::StatusCode::NOT_FOUND && before != Some(&State::Absent) || reply.status.as_u16() != 404 {
         return Err(Failure::http(format!("{label}: HTTP {}: {said}", reply.status.as_u16())));
     }
-    // It is known not to be there, because its creation failed.
+    // The object is known not to exist, because its creation failed.
     Ok(Outcome { judgement: Judgement { allowed: true, ..Judgement::default() }, state: Some(State::Absent) })
 }
 
@@ -101,9 +102,7 @@ fn admitted(
     let wrong = match (operation.step, before) {
         (Step::Create | Step::DryRun, _) => wrong_images(operator, &got, None),
         (Step::SetImage(_), Some(State::Stored(old))) => wrong_images(operator, &got, Some(old)),
-        (_, Some(State::Stored(old))) if *old != got => {
-            Some("its images are not what they were, though nobody changed them".to_owned())
-        }
+        (_, Some(State::Stored(old))) if *old != got => Some("its images changed without a write".to_owned()),
         _ => None,
     };
     let wrong = wrong.map(|why| Wrong { allow: true, why: format!("{label}: {why}") });
@@ -111,7 +110,7 @@ fn admitted(
     Ok(right(wrong, state))
 }
 
-/// An image that is neither as it was, nor as it was written, nor pinned to its digest.
+/// An image that is neither unchanged, nor as it was written, nor pinned to its digest.
 fn wrong_images(operator: &Operator, got: &Images, old: Option<&Images>) -> Option<String> {
     let digests = operator.stock.digests();
     got.iter().find_map(|image| {
@@ -126,12 +125,12 @@ fn wrong_images(operator: &Operator, got: &Images, old: Option<&Images>) -> Opti
             (Some(_), Some(Some(right))) => {
                 Some(format!("was stored with another digest: {pointer} is `{written}`, right is `{right}`"))
             }
-            _ => Some(format!("was stored with an image that nobody asked for: {pointer} is `{written}`")),
+            _ => Some(format!("was stored with an image that was not requested: {pointer} is `{written}`")),
         }
     })
 }
 
-/// The message of a `Status`, or the beginning of whatever else it is.
+/// The message of a `Status`, or the beginning of any other body.
 fn message(reply: &Reply) -> String {
     #[derive(Deserialize)]
     struct Status {
@@ -176,7 +175,7 @@ mod tests {
         Reply { status: StatusCode::from_u16(status).unwrap(), body: Bytes::from(body.to_string()) }
     }
 
-    /// The first manifest has images that exist only, the second one that does not.
+    /// The first manifest has only images that exist, the second one has an image that does not.
     fn create(made: u32) -> Operation {
         Operation { object: 1, made, step: Step::Create }
     }
@@ -211,7 +210,7 @@ mod tests {
             ("r/a:1", None),
             ("r/gone:1", None),
             (&other, Some("another digest")),
-            ("evil:1", Some("that nobody asked for")),
+            ("evil:1", Some("that was not requested")),
         ] {
             let outcome = judge(&operator, create(0), None, &reply(201, &pod(image))).unwrap();
             let why = outcome.judgement.wrong.map(|wrong| wrong.why);
@@ -228,7 +227,7 @@ mod tests {
         let same = judge(&operator, label, Some(&before), &reply(200, &pod("r/a:1"))).unwrap();
         assert!(same.judgement.wrong.is_none());
         let pinned = judge(&operator, label, Some(&before), &reply(200, &pod(&format!("r/a:1@{DIGEST}")))).unwrap();
-        assert!(pinned.judgement.wrong.unwrap().why.contains("though nobody changed them"));
+        assert!(pinned.judgement.wrong.unwrap().why.contains("changed without a write"));
         let gone = reply(404, &json!({"message": "not found"}));
         assert!(judge(&operator, label, Some(&before), &gone).is_err());
         assert!(judge(&operator, label, Some(&State::Absent), &gone).unwrap().judgement.allowed);

@@ -1,7 +1,8 @@
-//! [`Plan`]: which object is written when and how, decided before the clock starts. Pure.
+//! [`Plan`]: the operation on each object, its time and form, decided before the clock starts. Pure.
 //!
-//! An operation on an object that exists takes one that was made some time ago, so that its creation is over by then. Where there is
-//! none, one is made instead. When the population is full, what is due next is the deletion of its oldest object.
+//! An operation on an existing object takes one that was made some time ago, so that its creation is over by then. If
+//! there is none, an object is made instead. When the population is full, the next operation is the deletion of its
+//! oldest object.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write as _;
@@ -22,13 +23,13 @@ use crate::admission::objects::Kind;
 use crate::arrivals::{Schedule, Stream};
 use crate::seed;
 
-/// Objects that exist at most. Enough that no two neighbouring requests are about the same one.
+/// The most objects at once. Enough that no two neighbouring requests are about the same one.
 const POPULATION_MAX: usize = 300;
-/// An object is left alone for so long after its creation: longer than most webhooks take.
+/// The time after its creation in which an object is not changed: longer than most webhooks take.
 const SETTLES: Duration = Duration::from_secs(1);
-/// Enough to see that webhooks look at namespaces, and few enough to be made at once.
+/// The number of namespaces: enough to show that webhooks consider namespaces, and few enough to be made at once.
 const NAMESPACES: usize = 4;
-/// The fingerprint covers the manifests and so many operations; the rest follows from the same streams.
+/// The number of operations that the fingerprint covers, with the manifests; the rest follows from the same streams.
 const FINGERPRINTED: usize = 4096;
 
 /// A plan of admission load through an API server. Cheap to clone; the same arguments give the same plan.
@@ -40,17 +41,16 @@ pub struct Plan {
     stock: Arc<Stock>,
 }
 
-/// One request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Operation {
-    /// Which object; numbers are never used again.
+    /// The number of its object; numbers are never used again.
     pub object: u64,
     /// The number of its manifest.
     pub made: u32,
     pub step: Step,
 }
 
-/// What is done to an object.
+/// An operation on an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Step {
     Create,
@@ -58,7 +58,6 @@ pub(super) enum Step {
     DryRun,
     /// `kubectl set image` of the first container, to the image of this number.
     SetImage(u32),
-    /// `kubectl label`.
     Label,
     Scale {
         replicas: u32,
@@ -70,7 +69,7 @@ pub(super) enum Step {
 }
 
 impl Plan {
-    /// Makes the manifests and fixes the streams. `images` are those of the registry that the subject will ask.
+    /// Makes the manifests and fixes the streams. `images` are those of the subject's registry.
     pub fn build(config: &Config, seed: u64, length: Duration, images: &[Image]) -> Result<Self, Error> {
         config::check_images(images)?;
         config.check()?;
@@ -80,22 +79,21 @@ impl Plan {
         Ok(Self { config: config.clone(), seed, schedule, stock: Arc::new(stock) })
     }
 
-    /// How many requests the whole run plans.
+    /// The number of planned requests in the whole run.
     pub fn planned(&self) -> u64 {
         self.schedule.planned()
     }
 
-    /// How long the plan is.
     pub fn length(&self) -> Duration {
         self.schedule.length()
     }
 
-    /// The resources that are written and hold images: plural and group, with where the pod spec of each is.
+    /// The written resources with images: their kind, with the place of the pod spec in each.
     pub(super) fn watched(&self) -> impl Iterator<Item = (Kind, &'static str)> {
         self.stock.kinds().filter_map(|kind| Some((kind, kind.pod_spec()?)))
     }
 
-    /// A namespace of the load and an image that exists, to see whether a registration has an effect.
+    /// A namespace of the load and an image that exists, to test whether a registration has an effect.
     pub fn probe(&self) -> Option<(&str, &str)> {
         let image = self.stock.images().iter().find(|image| image.digest.is_some())?;
         Some((self.stock.namespaces.first()?, &image.reference))
@@ -109,14 +107,13 @@ impl Plan {
         self.config.max_in_flight as usize
     }
 
-    /// The accounts that its Pods run as, beside the one that each namespace has.
+    /// The accounts that its Pods run as, beside the default one of each namespace.
     pub fn accounts(&self) -> Vec<&str> {
         let all = self.stock.all().iter().filter_map(Made::account);
         let all: BTreeSet<&str> = all.filter(|account| *account != "default").collect();
         all.into_iter().collect()
     }
 
-    /// The namespaces of the load.
     pub fn namespaces(&self) -> &[String] {
         &self.stock.namespaces
     }
@@ -133,7 +130,7 @@ impl Plan {
         hex::encode(hash.finalize())
     }
 
-    /// What the plan will do, as lines of text for people.
+    /// A description of the plan, as lines of text for people.
     pub fn describe(&self) -> String {
         let made = self.stock.all();
         let denied = made.iter().filter(|made| made.expected.is_deny()).count();
@@ -163,7 +160,6 @@ impl Plan {
     }
 }
 
-/// An object of the population.
 #[derive(Debug, Clone, Copy)]
 struct Live {
     object: u64,
@@ -214,7 +210,7 @@ impl Operations {
         if dry_run {
             return Operation { object, made, step: Step::DryRun };
         }
-        // What must be denied is never there.
+        // An object that must be denied never exists.
         if !matches!(self.plan.stock.made(made).expected, Expected::Deny { .. }) {
             self.live.entry(kind.plural()).or_default().push_back(Live { object, made, since: at });
         }
@@ -267,8 +263,8 @@ mod tests {
         Plan::build(&config, 7, Duration::from_secs(length_s), &images)
     }
 
-    /// For any plan: every name is new, only what was created is changed, nothing is touched after its deletion, and the number
-    /// of objects stays bounded.
+    /// For any plan: every name is new, only created objects are changed, no object is changed after its deletion, and
+    /// the number of objects stays bounded.
     #[test]
     fn names_are_new_and_the_population_is_bounded() {
         let mix =
@@ -304,11 +300,11 @@ mod tests {
         for (more, expected) in [
             (
                 r#""size": {"median": "4KiB", "max": "8KiB"}"#,
-                "admission.size: goes with load that is sent to the webhook itself",
+                "admission.size: needs load that is sent to the webhook itself",
             ),
-            (r#""client": "no-reuse""#, "admission.client: goes with"),
-            (r#""threads": 2"#, "admission.threads: is 2: goes with"),
-            (r#""mix": {"evictPod": 1}"#, "admission.mix: `evictPod` is nothing that a user does through"),
+            (r#""client": "no-reuse""#, "admission.client: needs"),
+            (r#""threads": 2"#, "admission.threads: is 2: needs"),
+            (r#""mix": {"evictPod": 1}"#, "admission.mix: `evictPod` is not an action through the API server"),
         ] {
             let error = plan(&format!(r#"{{"rate": "20/s", "through": "apiserver", {more}}}"#), 10).unwrap_err();
             assert!(error.to_string().starts_with(expected), "{error}");

@@ -1,4 +1,4 @@
-//! The manifests that are written, a bounded number of each sort, with the right outcome of each. Pure.
+//! The manifests to write, a bounded number of each kind, with the right outcome of each. Pure.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::admission::objects::grow::Growth;
 use crate::admission::oracle::{self, Digests};
 use crate::seed;
 
-/// Everything that requests are made of.
+/// All parts of requests.
 #[derive(Debug)]
 pub(super) struct Stock {
     made: Vec<Made>,
@@ -23,17 +23,16 @@ pub(super) struct Stock {
     pub namespaces: Vec<String>,
 }
 
-/// A manifest.
 #[derive(Debug)]
 pub(super) struct Made {
     pub kind: Kind,
     body: Value,
     app: String,
-    /// What is right for its creation.
+    /// The right answer to its creation.
     pub expected: Expected,
 }
 
-/// What such load writes: group, version and plural of each kind.
+/// The resources that such load writes: group, version and plural of each kind.
 pub fn written(mix: &Mix) -> Vec<(&'static str, &'static str, &'static str)> {
     let actions = mix.weights().into_iter().filter(|&(_, weight)| weight > 0);
     let kinds = actions.filter_map(|(action, _)| action.kind()).map(|(kind, _)| kind);
@@ -100,7 +99,7 @@ impl Stock {
 }
 
 impl Made {
-    /// The name of an object of this manifest; its number never comes back.
+    /// The name of an object of this manifest; its number is never used again.
     pub(super) fn name(&self, object: u64) -> String {
         format!("{}-{object}", self.app)
     }
@@ -124,7 +123,6 @@ impl Made {
         spec["serviceAccountName"].as_str()
     }
 
-    /// The name of its first container.
     pub(super) fn first_container(&self) -> &str {
         let spec = self.kind.pod_spec().and_then(|at| self.body.pointer(at));
         spec.and_then(|spec| spec["containers"][0]["name"].as_str()).unwrap_or_default()

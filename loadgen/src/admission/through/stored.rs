@@ -1,8 +1,8 @@
-//! [`Stored`]: what the API server really keeps, and whether it is pinned.
+//! [`Stored`]: the objects that the API server really stores, and whether they are pinned.
 //!
-//! A list and a watch of each kind that the load writes, as anybody can have it. Whether the webhook was asked, answered or failed
-//! open does not matter to it: an object that is there with an image that has no digest is unpinned. What the answers to the load say was
-//! written must be in it; where it is not, the harness has a gap and says so.
+//! A list and a watch of each kind that the load writes, available to any client. It does not consider whether the
+//! webhook was called, answered or failed open: a stored object with an image without a digest is unpinned. Every write
+//! that an answer to the load confirmed must be in the watch; if one is missing, the harness has a gap and reports it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
@@ -13,16 +13,16 @@ use crate::audit::{Agreement, Audit, Config, Entry};
 use crate::churn::{Api, Writes};
 use facts::{Change, Commit, Uid};
 
-/// Commits that are read at a time.
+/// Commits read in one batch.
 const BATCH_MAX: usize = 4096;
-/// Objects that are unpinned at one time and known by name; more than the load ever keeps.
+/// Unpinned objects that are remembered by uid; more than the load ever keeps.
 const UNPINNED_MAX: usize = 10_000;
-/// Example texts between two looks.
+/// Example texts between two calls of [`Stored::take`].
 const EXAMPLES_MAX: usize = 5;
 /// The length of a SHA-256 in hex.
 const DIGEST_HEX: usize = 64;
 
-/// What is stored, kind by kind.
+/// The watches of stored objects, kind by kind.
 #[derive(Debug)]
 pub struct Stored {
     watched: BTreeMap<&'static str, Watched>,
@@ -36,12 +36,12 @@ struct Watched {
     agreement: Agreement,
 }
 
-/// What was found since the last look.
+/// The findings since the last call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Found {
     /// Versions with images that were stored.
     pub stored: u64,
-    /// Objects that became unpinned: stored with an image that has no digest.
+    /// Objects that became unpinned: stored with an image without a digest.
     pub unpinned: u64,
     /// Some of them: `Pod lh-admission-x-0/cart-7 was stored with the image r:5000/a:1`.
     pub examples: Vec<String>,
@@ -56,8 +56,8 @@ struct Tally {
 }
 
 impl Stored {
-    /// Begins to watch the kinds that the plan writes and the webhook is registered for: `covers` answers for a group and a plural.
-    /// Call it before anything is written.
+    /// Begins to watch the kinds that the plan writes and the webhook is registered for: `covers` answers for a group
+    /// and a plural. Call it before the first write.
     pub async fn watch(plan: &Plan, api: &Api, covers: &(dyn Fn(&str, &str) -> bool + Sync)) -> Result<Self, Error> {
         let mut watched = BTreeMap::new();
         for (kind, pod_spec) in plan.watched().filter(|(kind, _)| covers(kind.group(), kind.plural())) {
@@ -71,7 +71,7 @@ impl Stored {
         Ok(Self { watched, namespaces, tally: Tally::default() })
     }
 
-    /// What the answers to the load say was written.
+    /// Takes the writes that answers to the load confirmed.
     pub fn wrote(&mut self, writes: BTreeMap<&'static str, Writes>) {
         for (plural, writes) in writes {
             if let Some(watched) = self.watched.get_mut(plural) {
@@ -80,7 +80,7 @@ impl Stored {
         }
     }
 
-    /// What was found since the last call. Call it every few seconds.
+    /// The findings since the last call. Call it every few seconds.
     pub fn take(&mut self) -> Result<Found, Error> {
         let now = Instant::now();
         for (plural, Watched { audit, agreement }) in &mut self.watched {
@@ -106,8 +106,8 @@ impl Stored {
         Ok(std::mem::take(&mut self.tally.found))
     }
 
-    /// The end, after the load was stopped and its last writes were given: waits until the watches have shown what a last list has. An
-    /// error means that the harness has a gap. Take what was found afterwards.
+    /// Finishes after the load was stopped and its last writes were passed on: waits until the watches have shown every
+    /// object of a last list. An error means that the harness has a gap. Call [`Self::take`] afterwards.
     pub async fn finish(&mut self) -> Result<(), Error> {
         for (plural, watched) in &mut self.watched {
             let report = watched.audit.finish().await.map_err(|error| failed(&error))?;
@@ -118,7 +118,7 @@ impl Stored {
         Ok(())
     }
 
-    /// Whether every write that was answered was also watched. Ask when everything was taken.
+    /// Whether every confirmed write was also watched. Call it after everything was taken.
     pub fn agrees(self) -> Result<(), Error> {
         for (plural, watched) in self.watched {
             let outcome = watched.agreement.finish();
@@ -145,7 +145,7 @@ impl Tally {
             self.unpinned.remove(&uid);
             return;
         };
-        // Beyond the bound each version counts: more than there are is better than fewer.
+        // Beyond the bound each version counts: too high a count is better than too low a one.
         let known = self.unpinned.contains(&uid);
         if !known && self.unpinned.len() < UNPINNED_MAX {
             self.unpinned.insert(uid);
@@ -160,7 +160,7 @@ impl Tally {
     }
 }
 
-/// Whether an image names what it is by its digest.
+/// Whether an image has a digest.
 fn is_pinned(image: &str) -> bool {
     image.rsplit_once("@sha256:").is_some_and(|(name, hex)| {
         !name.is_empty()
@@ -194,7 +194,7 @@ mod tests {
         Entry { at, commit, progress, images, fields: Vec::new(), source: Source::Watched }
     }
 
-    /// An object counts once for as long as it is unpinned, whatever else is changed about it.
+    /// An object counts once while it is unpinned, whatever else changes in it.
     #[test]
     fn objects_count_once_while_they_are_unpinned() {
         let pinned = format!("r/a:1@sha256:{}", "a".repeat(64));

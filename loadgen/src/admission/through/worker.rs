@@ -1,7 +1,7 @@
-//! The worker: owns what is known of every live object, and starts operations in the order that each object needs.
+//! The worker: owns the known state of every live object, and starts operations in the order that each object needs.
 //!
-//! An object has one request under way at a time; a
-//! later one waits behind it, and its response time counts from its planned moment all the same.
+//! An object has one request in flight at a time. A later one waits behind it, and its response time still counts from
+//! its planned time.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
@@ -53,7 +53,7 @@ impl Workload for Worker {
     type Operation = Operation;
     type Order = Infallible;
 
-    /// Starts the request, or puts it behind the one that its object is busy with.
+    /// Starts the request, or puts it behind the current request of its object.
     fn accept(&mut self, due: Due<Operation>) {
         let (lateness, Due { planned, item: operation }) = (due.lateness(), due);
         let slot = self.slots.entry(operation.object).or_default();
@@ -129,7 +129,7 @@ impl Worker {
                     recorder.answered(moments, judgement);
                 }
                 Err(failure) => {
-                    // What is not answered may be stored or not; the clean-up finds out.
+                    // An object without an answer may be stored or not; the clean-up finds out.
                     if operation.step == Step::Create && failure.class == crate::failure::Class::HttpError {
                         slot.state = Some(State::Absent);
                     }
@@ -146,14 +146,14 @@ impl Worker {
         }
     }
 
-    /// Whether nothing of the plan will come back to the object.
+    /// Whether no further operation of the plan uses the object.
     fn is_over(&self, operation: Operation) -> bool {
         let absent = self.slots.get(&operation.object).is_some_and(|slot| slot.state == Some(State::Absent));
         let denied = self.operator.stock.made(operation.made).expected.is_deny();
         absent && (denied || operation.step == Step::Delete)
     }
 
-    /// Deletes what is left.
+    /// Deletes the remaining objects.
     async fn clean(&mut self) {
         let slots = std::mem::take(&mut self.slots);
         let mut left = slots.into_iter().filter(|(_, slot)| slot.state != Some(State::Absent));
@@ -167,7 +167,7 @@ impl Worker {
             }
             match tasks.join_next().await {
                 Some(Ok((operation, Ok(reply)))) => note(&self.operator, &self.shared, operation, &reply),
-                // It stays, as it may: the report of a run is not about the harness's own tidiness.
+                // The object may stay: the run does not judge the harness's own clean-up.
                 Some(_) => {}
                 None => break,
             }
@@ -178,7 +178,7 @@ impl Worker {
     }
 }
 
-/// Keeps what a successful answer says was written, for the comparison with what was watched.
+/// Keeps the write that a successful answer confirms, for the comparison with the watch.
 fn note(operator: &Operator, shared: &Shared, operation: Operation, reply: &Reply) {
     let kind = operator.kind(operation);
     let change = match operation.step {

@@ -19,7 +19,7 @@ fn commit(at: Instant, number: u64, change: Change) -> Entry {
     Entry { at, commit, progress: Progress::default(), images: Vec::new(), fields: Vec::new(), source: Source::Watched }
 }
 
-/// What churn would have been answered.
+/// The answer that churn would have got.
 fn write(entry: &Entry) -> Write {
     let commit = &entry.commit;
     let gone = commit.change == Change::Deleted;
@@ -41,7 +41,7 @@ fn commits(begin: Instant, count: u64, spacing: Duration) -> Vec<Entry> {
 }
 
 proptest! {
-    /// Whichever witness speaks first, and however far apart within the grace: what was shown is confirmed, and exactly
+    /// Whichever witness comes first, and however far apart within the grace: shown writes are confirmed, and exactly
     /// the writes whose commits were left out are named. Commits of others do not matter.
     #[test]
     fn exactly_what_was_not_shown_is_named(
@@ -117,7 +117,7 @@ fn too_many_commits_are_said_to_be_forgotten() {
     assert!(!agreement.finish().agrees());
 }
 
-/// A patch that changed nothing is answered with the version that was there; the watch showed it once, as added.
+/// A patch without a change is answered with the existing version; the watch showed it once, as added.
 #[test]
 fn a_write_that_changed_nothing_is_confirmed() {
     let added = commit(Instant::now(), 0, Change::Added);

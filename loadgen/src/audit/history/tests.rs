@@ -1,10 +1,10 @@
-//! Random lives of objects, told to a history in full, with one event left out, or with a hole.
+//! Random lives of objects, passed to a history in full, with one event left out, or with a hole.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// A store that writes what it is told, as a control plane would: one step is a name and what to do with it.
+/// A store like a control plane: one step is a name and an operation.
 #[derive(Debug, Default, Clone)]
 struct Store {
     revision: u64,
@@ -12,7 +12,7 @@ struct Store {
 }
 
 impl Store {
-    /// Creates when nothing is there, otherwise changes or deletes.
+    /// Creates a missing object, otherwise changes or deletes it.
     fn step(&mut self, name: u8, delete: bool) -> (Change, Object) {
         self.revision += 1;
         let revision = self.revision.to_string();
@@ -61,7 +61,8 @@ fn tell(history: &mut History, events: &[(Change, Object)]) {
 }
 
 proptest! {
-    /// Told everything, the history agrees with the list and finds nothing wrong; told it twice, it takes nothing new.
+    /// With all events, the history agrees with the list and finds nothing wrong; with each event twice, it takes
+    /// nothing new.
     #[test]
     fn the_whole_story_agrees(before in steps(), after in steps()) {
         let (mut store, mut history) = (Store::default(), History::default());
@@ -99,7 +100,7 @@ proptest! {
         } else if *change != Change::Modified {
             prop_assert!(named(&history.out_of_turn), "{:?} {:?}", change, history.out_of_turn);
         } else {
-            // Nobody can see it here. The record of writes can: see `agree`.
+            // This cannot be seen here. The record of writes can show it: see `agree`.
             prop_assert!(compared.is_empty() && history.out_of_turn.is_empty());
         }
         let others = compared.iter().chain(&history.out_of_turn).filter(|each| each.name != object.name).count();
@@ -132,7 +133,7 @@ proptest! {
     ) {
         let (mut store, mut history) = (Store::default(), History::default());
         let mut events = write(&mut store, &before);
-        // The mark may come while the watch still lags behind.
+        // The mark may come while the watch is still late.
         let late = events.split_off(lag.index(events.len()));
         tell(&mut history, &events);
         history.mark();

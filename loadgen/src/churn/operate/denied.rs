@@ -1,4 +1,4 @@
-//! Objects that have to be refused: sent for real, and deleted again where they are let in.
+//! Objects that must be refused: sent for real, and deleted again if they are allowed.
 
 use std::time::Instant;
 
@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use facts::Change;
 
 impl Operator {
-    /// Sends one, into the namespace of an object that is there.
+    /// Sends one, into the namespace of an existing object.
     pub(super) async fn denied(&self, beside: u64, revision: u64, ready: &Ready) -> Result<Done, Failure> {
         let Some((name, called, object)) = self.plan.denied(beside, revision) else {
             return Ok(Effect::Refused.into());
@@ -41,11 +41,12 @@ impl Operator {
         if gone.status.is_success() {
             self.note(|| writes::deleted(place, &gone));
         }
-        // It was let in, which is counted; nothing of it is left.
+        // The object was allowed, which is counted, and is deleted again.
         Ok(Effect::Refused.into())
     }
 
-    /// Whether the API server itself lets pass what webhooks have to refuse: they would not be asked about anything else.
+    /// Whether the API server itself accepts the objects that webhooks must refuse: otherwise the webhooks are not
+    /// called.
     pub(in crate::churn) async fn rehearse_denials(&self) -> Result<(), Error> {
         let what = "an object that says `expect: denied`";
         for revision in 0..self.plan.denied_samples() {

@@ -1,4 +1,5 @@
-//! How objects end: one by one or as a collection, held by a finalizer for a while, and what becomes of their dependents.
+//! The ends of objects: one by one or as a collection, held by a finalizer for a while, and the end of their
+//! dependents.
 
 use std::time::{Duration, Instant};
 
@@ -15,18 +16,18 @@ use super::{Done, Operator};
 use crate::failure::Failure;
 use facts::Change;
 
-/// How often what ends an object is tried, and how long apart.
+/// How often the steps that end an object are tried, and the time between tries.
 const TRIES: u32 = 5;
 const RETRY: Duration = Duration::from_millis(250);
-/// So long the garbage collector has for letting dependents go, before the harness deletes them.
+/// The time in which the garbage collector must release dependents, before the harness deletes them.
 const ORPHANED: Duration = Duration::from_secs(1);
 
-/// What is left to do once an object was deleted.
+/// The steps that remain after an object was deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::churn) struct Rest {
-    /// After so long its finalizer is taken away.
+    /// The time after which its finalizer is removed.
     pub held: Option<Duration>,
-    /// Its dependents stay, and are deleted.
+    /// Whether its dependents stay, and must be deleted.
     pub orphans: bool,
 }
 
@@ -39,7 +40,8 @@ impl Rest {
 impl Operator {
     pub(super) async fn delete(&self, operation: Operation) -> Result<Effect, Failure> {
         let path = self.path(operation.object);
-        // An object with finalizers answers with itself and goes when they are done; nobody waits here.
+        // The answer for an object with finalizers is the object itself; it is deleted when they are done, and nothing
+        // here waits for that.
         let begun = Instant::now();
         let reply = match self.plan.propagation(operation) {
             Some(policy) => self.client.delete_with(&path, &api::options(Some(policy), false)).await?,
@@ -79,7 +81,7 @@ impl Operator {
         format!("{path}?labelSelector={}", query(&self.plan.selector(first)))
     }
 
-    /// What is left to do once this operation has deleted an object.
+    /// The steps that remain after this operation has deleted an object.
     pub(in crate::churn) fn rest(&self, operation: Operation, object: u64) -> Rest {
         let finalizers = self.plan.config().finalizers.as_ref();
         let held = finalizers.filter(|_| self.plan.holds(object)).map(|finalizers| finalizers.hold_for.0);
@@ -87,7 +89,7 @@ impl Operator {
         Rest { held, orphans: orphans && self.plan.child_resource().is_some() }
     }
 
-    /// Does what is left to do.
+    /// Does the remaining steps.
     pub(in crate::churn) async fn end(&self, object: u64, rest: Rest) -> Result<(), Failure> {
         let held = async {
             match rest.held {
@@ -109,7 +111,7 @@ impl Operator {
         held.and(orphans)
     }
 
-    /// Takes the finalizer of the harness away; those of others stay.
+    /// Removes the finalizer of the harness; other finalizers stay.
     async fn release(&self, object: u64) -> Result<(), Failure> {
         let Some(finalizers) = &self.plan.config().finalizers else { return Ok(()) };
         let path = self.path(object);
@@ -125,7 +127,7 @@ impl Operator {
         Err(last)
     }
 
-    /// Whether it is done; not when somebody else has written meanwhile.
+    /// Returns whether it is done; false if another client has written meanwhile.
     async fn try_release(&self, path: &str, object: u64, finalizer: &str) -> Result<bool, Failure> {
         let reply = self.client.read(path).await?;
         if reply.status == StatusCode::NOT_FOUND {
@@ -138,7 +140,8 @@ impl Operator {
         let metadata = &current["metadata"];
         let all = metadata["finalizers"].as_array().map(Vec::as_slice).unwrap_or_default();
         let left: Vec<&Value> = all.iter().filter(|name| *name != finalizer).collect();
-        // Not deleted, so not to be released: a namesake, or a deletion that was undone.
+        // The object is not deleted, so nothing must be released: it is a new object of the same name, or the deletion
+        // was undone.
         if left.len() == all.len() || metadata["deletionTimestamp"].is_null() {
             return Ok(true);
         }
@@ -150,7 +153,7 @@ impl Operator {
             StatusCode::NOT_FOUND => Ok(true),
             status if status.is_success() => {
                 let place = self.plan.place(object);
-                // With the last finalizer goes the object.
+                // When the last finalizer is removed, the object is deleted.
                 let change = if gone { Change::Deleted } else { Change::Modified };
                 self.note(|| writes::written(change, place, &reply));
                 Ok(true)
@@ -159,7 +162,7 @@ impl Operator {
         }
     }
 
-    /// Deletes dependents that stayed behind.
+    /// Deletes the remaining dependents.
     async fn remove_children(&self, object: u64) -> Result<(), Failure> {
         let Some(resource) = self.plan.child_resource() else { return Ok(()) };
         let (namespace, _) = self.plan.place(object);

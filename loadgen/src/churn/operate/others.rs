@@ -1,4 +1,5 @@
-//! Writes of another writer: with a field manager of its own, by server-side apply or by replacing what it has read.
+//! Writes of another writer: with a field manager of its own, by server-side apply or by replacing the object that it
+//! has read.
 
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -13,7 +14,7 @@ use super::{Done, Operator};
 use crate::failure::Failure;
 use facts::Change;
 
-/// How often a replacement that others were faster than is made again.
+/// How often a replacement is tried if other writers were faster.
 const TRIES: usize = 4;
 
 impl Operator {
@@ -36,7 +37,8 @@ impl Operator {
         Err(Failure::invalid(format!("{path}: others were faster {TRIES} times than {}", also.field_manager)))
     }
 
-    /// One write of the other writer, with `more` behind its query. The answer to the reading where there is no such object.
+    /// One write of the other writer, with `more` added to its query. If the object does not exist, the answer to the
+    /// read.
     pub(super) async fn write_as(
         &self,
         also: &Also,
@@ -58,7 +60,7 @@ impl Operator {
                 let (namespace, name) = self.plan.place(object);
                 let mut applied = json!({
                     "apiVersion": self.plan.resource().api_version(), "kind": self.plan.resource().kind,
-                    // An apply makes what is not there, unless it says which one it means.
+                    // An apply creates a missing object, unless the apply names a uid.
                     "metadata": {"name": name, "uid": current["metadata"]["uid"]},
                 });
                 if !namespace.is_empty() {

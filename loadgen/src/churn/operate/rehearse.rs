@@ -1,4 +1,5 @@
-//! Rehearsals: one write of each kind that the plan makes, as `dryRun`, so that what the control plane refuses is told before anything depends on it.
+//! Rehearsals: one write of each kind in the plan, as `dryRun`, so that refusals of the control plane are reported
+//! before the run depends on these writes.
 
 use super::super::Error;
 use super::super::api::{self, Reply};
@@ -7,14 +8,14 @@ use super::super::operations::Kind;
 use super::Operator;
 use crate::failure::Failure;
 
-/// What a webhook that could not take part in a rehearsal is refused with; then the real write has to show it.
+/// The refusal of a webhook that does not support rehearsals; then the real write has to show the result.
 pub(super) const CANNOT_REHEARSE: &str = "does not support dry run";
-/// The object that is written: the first one.
+/// The number of the object that is written: the first one.
 const OBJECT: u64 = 0;
 const REVISION: u64 = 1;
 
 impl Operator {
-    /// Rehearses every kind of write. The population has to be there: its creation needs no rehearsal.
+    /// Rehearses every kind of write. The population must exist: its creation needs no rehearsal.
     pub(in crate::churn) async fn rehearse(&self) -> Result<(), Error> {
         let config = self.plan.config();
         let Mix { update, label, annotate, status, delete, delete_collection, .. } = config.mix;

@@ -30,8 +30,8 @@ fn plan(population: u32, per_second: f64, mix: Mix, seed: u64) -> Plan {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever the mix: names never come back, only live objects are touched, the population stays in its band, and
-    /// the number of namespaces in use stays bounded.
+    /// For any mix: names never come back, only live objects are changed, the population stays in its band, and the
+    /// number of namespaces in use stays bounded.
     #[test]
     fn the_population_is_constant_and_ever_new(
         population in 1u32..400, create in 1u32..9, update in 0u32..9, delete in 1u32..9, seed: u64,
@@ -101,7 +101,7 @@ fn read(more: &str) -> Plan {
     Plan::build(&serde_json::from_str(&format!("{{{base}{more}}}")).unwrap(), 7, Duration::from_secs(20)).unwrap()
 }
 
-/// A collection takes a whole group, and what comes next makes as many new ones; nothing is touched that is gone.
+/// A collection takes a whole group, and later operations make as many new objects; no deleted object is changed.
 #[test]
 fn collections_keep_the_population() {
     let plan = read(
@@ -158,7 +158,7 @@ fn finalizers_groups_and_dependents_are_in_the_bodies() {
     assert_eq!(plan.config().lifecycle(), ["50 % held by longhaul.dev/hold for 1s", "2 v1/secrets below each"]);
 }
 
-/// Sections share a seed, and nothing else; the first one is what it was alone.
+/// Sections share only the seed; the first one is the same as alone.
 #[test]
 fn sections_have_plans_of_their_own() {
     let one = r#"{"resource": "v1/configmaps", "population": 100, "rate": "50/s"}"#;
@@ -171,8 +171,8 @@ fn sections_have_plans_of_their_own() {
     assert_eq!(plans[1].body(0, 0)["metadata"]["labels"][LABEL], "7b");
 }
 
-/// What has to be refused comes as often as creations, beside objects that are there, under names of its own; and no other operation is
-/// another than without it.
+/// Objects that must be refused come as often as creations, beside existing objects, under names of their own; and no
+/// other operation changes because of them.
 #[test]
 fn what_has_to_be_refused_is_no_part_of_the_population() {
     let text = r#"{"resource": "caches.cache.example.com/v1", "population": 20, "rate": "100/s", "templates": [
@@ -198,10 +198,10 @@ fn what_has_to_be_refused_is_no_part_of_the_population() {
         serde_json::from_str(&text.replace("\"population\"", "\"template\": {\"kind\": \"Cache\"}, \"population\""))
             .unwrap();
     let error = Plan::build(&wrong, 7, Duration::from_secs(1)).unwrap_err().to_string();
-    assert!(error.starts_with("churn.templates: stands beside `template`"), "{error}");
+    assert!(error.starts_with("churn.templates: cannot be used with `template`"), "{error}");
 }
 
-/// What the plan says of the next write of an object is what its operations do.
+/// The plan's next write of an object equals that of its operations.
 #[test]
 fn the_next_write_of_an_object_is_that_of_the_operations() {
     let mix = Mix { create: 2, update: 4, delete: 2, ..Mix::default() };
@@ -218,7 +218,8 @@ fn the_next_write_of_an_object_is_that_of_the_operations() {
     assert_eq!(plan.next_writes(&BTreeSet::from([canary.clone()]), from, until).get(&canary), Some(&from));
 }
 
-/// Where the rate is found out the same seed makes the same operations in the same order, and what is said of their times is what comes.
+/// If the rate is to be found, the same seed makes the same operations in the same order, and their predicted times are
+/// the real ones.
 #[test]
 fn a_plan_that_is_steered_makes_the_same_operations() {
     let config: Config =

@@ -1,4 +1,4 @@
-//! What is done to all objects at once: the fill before load, and the clean-up after it.
+//! Operations on all objects at once: the fill before load, and the clean-up after it.
 
 use std::time::{Duration, Instant};
 
@@ -21,7 +21,7 @@ const GONE_LIMIT: Duration = Duration::from_secs(30);
 const GONE_POLL: Duration = Duration::from_millis(200);
 
 impl Worker {
-    /// Makes the population, and rehearses what will happen to it.
+    /// Makes the population, and rehearses the writes of the plan.
     pub(super) async fn fill(&mut self) -> Result<(), Error> {
         let (plan, config) = (&self.operator.plan, self.operator.plan.config());
         if !plan.is_namespaced() {
@@ -44,13 +44,14 @@ impl Worker {
             return Err(Error::Fill { problem });
         }
         self.operator.rehearse_denials().await?;
-        // What webhooks refuse to make cannot be changed either; it is judged as a wrong answer.
+        // If webhooks refuse the creation of objects, changes cannot be rehearsed either; the refusal is judged as a
+        // wrong answer.
         if self.shared.heard.lock().has_denied() { Ok(()) } else { self.operator.rehearse().await }
     }
 
     /// Deletes every object, waits until finalizers are done, then deletes the namespaces.
     pub(super) async fn empty(&mut self) -> Result<u64, Error> {
-        // Those that end already are waited for below.
+        // Objects that are already being deleted are waited for below.
         let objects: Vec<u64> = self.slots.iter().filter(|(_, slot)| !slot.ends).map(|(object, _)| *object).collect();
         let count = objects.len() as u64;
         let numbers = self.namespaces.numbers();
@@ -84,7 +85,7 @@ impl Worker {
         left.map(|()| count).map_err(|problem| Error::Left { problem })
     }
 
-    /// Does the same to many objects with bounded concurrency; returns those that failed every time.
+    /// Runs the same operation on many objects with bounded concurrency; returns those that failed every time.
     async fn bulk(&mut self, kind: Kind, mut objects: Vec<u64>) -> Vec<(u64, Failure)> {
         let mut failures = Vec::new();
         for attempt in 0..BULK_TRIES {
@@ -129,7 +130,7 @@ impl Worker {
         let label = query(&format!("{LABEL}={}", plan.tag()));
         for resource in std::iter::once(plan.resource()).chain(plan.child_resource()) {
             let path = format!("{}?labelSelector={label}&limit=1", resource.path());
-            // An API that fails for a moment is asked again.
+            // A request that fails for a moment is repeated.
             while let Err(left) = self.none_of(&path).await {
                 if Instant::now() >= limit {
                     return Err(left);

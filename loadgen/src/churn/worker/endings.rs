@@ -1,4 +1,5 @@
-//! The ends of objects: collections, which need all of their objects at rest, and what is left to do once an object was deleted.
+//! The ends of objects: collections, which need all of their objects at rest, and the remaining steps after an object
+//! was deleted.
 
 use std::time::{Duration, Instant};
 
@@ -9,11 +10,12 @@ use super::Worker;
 use crate::churn::api::IN_FLIGHT_MAX;
 use crate::failure::Failure;
 
-/// Objects whose end may be waited for at once: half a minute of 300 deletions a second. What is over it is not held any longer.
+/// The most objects whose end is waited for at once: half a minute of 300 deletions a second. Further ones are not held
+/// any longer.
 const ENDINGS_MAX: usize = 10_000;
 
 impl Worker {
-    /// Puts a collection behind what its objects are busy with. No operation of the plan comes for them any more.
+    /// Puts a collection behind the current operations of its objects. No further operation of the plan uses them.
     pub(super) fn collect(&mut self, planned: Option<Instant>, operation: Operation) {
         if self.collections.len() >= IN_FLIGHT_MAX {
             let text = format!("{IN_FLIGHT_MAX} collections wait: the API is slower than the planned rate");
@@ -32,7 +34,7 @@ impl Worker {
             let Some((planned, operation)) = self.collections.pop_front() else { return };
             let members = self.members(operation);
             if members.is_empty() {
-                // Each of them was deleted by itself meanwhile.
+                // Each of its objects was deleted by itself meanwhile.
                 self.shared.recorder.lock().done(Effect::Deleted);
                 continue;
             }
@@ -48,7 +50,7 @@ impl Worker {
         }
     }
 
-    /// A collection is done, or failed; then each of its objects is deleted by itself later.
+    /// A collection is done, or failed; after a failure each of its objects is deleted by itself later.
     pub(super) fn collected(&mut self, operation: Operation, done: bool) {
         for object in self.members(operation) {
             let Some(slot) = self.slots.get_mut(&object) else { continue };
@@ -61,13 +63,13 @@ impl Worker {
         }
     }
 
-    /// The objects of a collection that are not ending by themselves.
+    /// The objects of a collection that are not being deleted by themselves.
     fn members(&self, operation: Operation) -> Vec<u64> {
         let group = self.operator.plan.groups().of(operation.object);
         self.slots.range(group).filter(|(_, slot)| !slot.ends).map(|(object, _)| *object).collect()
     }
 
-    /// An object was deleted: it is forgotten once nothing is left to do for it.
+    /// An object was deleted: it is forgotten when no step remains.
     pub(super) fn begin_end(&mut self, operation: Operation, object: u64) {
         let mut rest = self.operator.rest(operation, object);
         if rest.is_none() {
@@ -83,7 +85,7 @@ impl Worker {
         self.endings.spawn(async move { (object, operator.end(object, rest).await) });
     }
 
-    /// Nothing is left to do, or that failed: then the object is deleted once more.
+    /// No step remains, or a step failed: then the object is deleted once more.
     pub(super) fn rested(&mut self, ended: Result<(u64, Result<(), Failure>), tokio::task::JoinError>) {
         match ended {
             Ok((object, Ok(()))) => self.forget(object),

@@ -1,7 +1,7 @@
 //! Reads HTTP/1.1 answers from pieces of plaintext, within bounds. Pure.
 //!
-//! The rules of framing are those of RFC 9112, section 6.3; what Go's client takes and what it refuses decides in doubt,
-//! because kube-apiserver is a Go program.
+//! The rules of framing are those of RFC 9112, section 6.3. Where they leave room, the behaviour of Go's client
+//! decides, because kube-apiserver is a Go program.
 
 use std::mem::MaybeUninit;
 
@@ -9,11 +9,12 @@ use super::chunked::Chunked;
 use crate::failure::{Failure, MOST_BODY_BYTES};
 use crate::socket::{Coding, Seen};
 
-/// Go's client takes 10 MiB; no webhook's head comes near this, and thousands of connections may each hold one.
+/// The most bytes of a head. Go's client takes 10 MiB; no webhook's head comes near this, and thousands of connections
+/// may each hold one.
 const HEAD_MAX_BYTES: usize = 512 << 10;
-/// Lines of a head. Go bounds only the bytes; more lines than this are no webhook's.
+/// The most lines of a head. Go bounds only the bytes; no webhook sends more lines than this.
 const HEADERS_MAX: usize = 128;
-/// Buffers that grew for a large answer are given back beyond this.
+/// The buffer size that is kept; larger buffers are freed after a large answer.
 const KEPT_BYTES: usize = 64 << 10;
 const PROTOCOL: &[u8] = b"HTTP/1.";
 
@@ -21,7 +22,7 @@ const PROTOCOL: &[u8] = b"HTTP/1.";
 #[derive(Debug)]
 pub(super) struct Reader {
     state: State,
-    /// The head as far as it came, when it did not come at once.
+    /// The received part of the head, if it did not come at once.
     head: Vec<u8>,
     body: Vec<u8>,
     content_type: Vec<u8>,
@@ -78,7 +79,7 @@ impl Reader {
         }
     }
 
-    /// Nothing is expected.
+    /// No answer is expected.
     pub(super) fn rest(&mut self) {
         self.state = State::Idle;
     }
@@ -108,11 +109,11 @@ impl Reader {
         Seen { status: self.status, content_type, coding: self.coding, body: &self.body }
     }
 
-    /// Takes in a piece of plaintext.
+    /// Reads a piece of plaintext.
     pub(super) fn feed(&mut self, mut input: &[u8]) -> Result<(), Failure> {
         while !input.is_empty() {
             match &mut self.state {
-                // What nobody asked for: the connection is not used again, as in Go.
+                // Unrequested data: the connection is not used again, as in Go.
                 State::Idle | State::Done => {
                     self.keep = false;
                     return Ok(());
@@ -163,7 +164,7 @@ impl Reader {
         }
     }
 
-    /// Returns what of the input is behind the head.
+    /// Returns the input after the head.
     fn feed_head<'a>(&mut self, input: &'a [u8]) -> Result<&'a [u8], Failure> {
         if self.head.is_empty()
             && let Some(length) = head_length(input, 0)
@@ -206,7 +207,7 @@ impl Reader {
         if status < 200 {
             self.begun = false;
             self.interim += head.len();
-            // As much as one head may be, as in Go.
+            // At most as much as one head, as in Go.
             return if self.interim > HEAD_MAX_BYTES {
                 Err(before("interim answers come without end"))
             } else {
@@ -237,7 +238,7 @@ impl Reader {
     }
 }
 
-/// What the headers say about the body and the connection.
+/// Facts from the headers about the body and the connection.
 struct Facts<'a> {
     content_type: Option<&'a [u8]>,
     coding: Coding,
@@ -296,7 +297,7 @@ fn append(body: &mut Vec<u8>, data: &[u8]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The length of the head including the empty line, when its end is in the buffer behind `from`.
+/// The length of the head including the empty line, if its end is in the buffer after `from`.
 fn head_length(buffer: &[u8], from: usize) -> Option<usize> {
     let mut at = from;
     while let Some(found) = buffer[at..].iter().position(|&byte| byte == b'\n') {

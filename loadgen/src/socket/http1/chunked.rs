@@ -1,12 +1,12 @@
-//! Takes the chunked framing off a body (RFC 9112, section 7.1). Pure; holds no data, only where it is.
+//! Removes the chunked framing from a body (RFC 9112, section 7.1). Pure; holds no data, only its place.
 
-/// The longest line of a chunk's size with its extensions, and the most that trailers may come to; also what all lines together may
-/// have more than [`FRAMING_FREE_BYTES`] and twice the data, which are Go's numbers.
+/// The longest line of a chunk's size with its extensions, and the most bytes of trailers. It also limits all lines
+/// together beyond [`FRAMING_FREE_BYTES`] and twice the data. These are Go's numbers.
 const LINE_MAX_BYTES: u32 = 16 << 10;
-/// What each chunk may have of framing without being counted.
+/// Bytes of framing for each chunk that are not counted.
 const FRAMING_FREE_BYTES: u64 = 16;
 
-/// Where in the framing the next byte stands.
+/// The place of the next byte in the framing.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Chunked {
     at: At,
@@ -22,7 +22,7 @@ enum At {
     Extension,
     Data,
     DataEnd,
-    /// At the beginning of a trailer line; what matters is whether it is empty.
+    /// At the beginning of a trailer line; only an empty one matters.
     Trailer,
     TrailerLine,
     Done,
@@ -78,7 +78,7 @@ impl Chunked {
                 self.framing = self.framing.saturating_sub(u32::try_from(justified).unwrap_or(u32::MAX));
                 At::Data
             }
-            // The line's end is the line feed; a carriage return before it is passed over as extensions are.
+            // The line's end is the line feed; a carriage return before it is skipped like an extension.
             (At::Size(true), b';' | b' ' | b'\t' | b'\r') | (At::Extension, _) => At::Extension,
             (At::DataEnd | At::Trailer, b'\r') => self.at,
             (At::DataEnd, b'\n') => At::Size(false),

@@ -1,6 +1,6 @@
-//! A connection against a server that this thread plays: it decides where the bytes are cut, when they come and when they are
-//! taken. The client's side is called as the generator calls it, once for each event of the poll and never without one, so
-//! a lost wake-up is a poll that waits in vain.
+//! A connection against a server that this thread plays: it decides where the bytes are cut, when they are sent and
+//! when they are read. The client's side is called as the generator calls it, once for each event of the poll and never
+//! without one, so a lost wake-up is a poll that waits in vain.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -17,7 +17,7 @@ use crate::failure::Class;
 use crate::socket::Peer;
 use crate::wire::{Endpoint, Tls};
 
-/// Longer than any step takes; who waits longer has missed something.
+/// Longer than any step takes; a longer wait means a missed event.
 const PATIENCE: Duration = Duration::from_secs(20);
 const REQUEST: &[&[u8]] = &[b"POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\n", b"{}"];
 
@@ -41,18 +41,17 @@ impl<C> Line<C> {
         events.iter().next().map(mio::event::Event::is_read_closed)
     }
 
-    /// What has come.
     fn hear_some(&mut self) -> Vec<u8> {
         let mut text = Vec::new();
         while self.tls.read_tls(&mut self.tcp).is_ok_and(|read| read > 0) {
             self.tls.process_new_packets().unwrap();
-            // Nothing there is no end.
+            // An empty buffer is no end.
             let _ = self.tls.reader().read_to_end(&mut text);
         }
         text
     }
 
-    /// The server takes what comes until it has enough; returns the plaintext.
+    /// The server reads until it has enough; returns the plaintext.
     fn hear(&mut self, enough: impl Fn(&ServerConnection, &[u8]) -> bool) -> Vec<u8> {
         let mut text = Vec::new();
         let limit = Instant::now() + PATIENCE;
@@ -64,7 +63,7 @@ impl<C> Line<C> {
         text
     }
 
-    /// What the server has to say.
+    /// The server's pending output.
     fn written(&mut self) -> Vec<u8> {
         let mut bytes = std::mem::take(&mut self.held);
         while self.tls.wants_write() {
@@ -117,7 +116,7 @@ impl Line<Channel> {
 }
 
 impl Line<Connection> {
-    /// Connects and shakes hands, the server's side in pieces of so many bytes. Its tickets come with what it says first.
+    /// Connects and shakes hands, the server's side in pieces of `piece` bytes. Its tickets come with its first data.
     fn open(piece: usize) -> Self {
         let mut line = Line::dial();
         while line.client.opening().connected.is_none() {
@@ -141,7 +140,7 @@ impl Line<Connection> {
         Self { poll, peer, scratch, client, tcp, tls, held }
     }
 
-    /// What the generator does with an event of a busy connection.
+    /// Handles an event of a busy connection like the generator.
     fn on_event(&mut self, closing: bool) -> Result<Received, Failure> {
         self.client.flush().unwrap();
         let mut received = self.client.receive(closing, &mut self.scratch)?;
@@ -151,7 +150,7 @@ impl Line<Connection> {
         Ok(received)
     }
 
-    /// Waits for what is on its way until an answer is complete or the connection is over.
+    /// Waits for data until an answer is complete or the connection is over.
     fn outcome(&mut self) -> Result<Received, Failure> {
         loop {
             let closing = self.event(PATIENCE).expect("there is something to read, and nobody was woken");
@@ -162,15 +161,15 @@ impl Line<Connection> {
         }
     }
 
-    /// Sends a request and lets the server take all of it.
+    /// Sends a request and lets the server read all of it.
     fn ask(&mut self) {
         assert!(self.client.send(REQUEST, &mut self.scratch).is_ok());
         let request = REQUEST.concat();
         assert_eq!(self.hear(|_, text| text.len() >= request.len()), request);
     }
 
-    /// Brings the bytes to the client, cut at these places: each piece is looked at before the next one is sent, and the answer
-    /// is complete with the last.
+    /// Brings the bytes to the client, cut at these places: each piece is read before the next one is sent, and the
+    /// answer is complete with the last.
     fn answer(&mut self, bytes: &[u8], cuts: &[usize]) {
         let ends = cuts.iter().copied().filter(|&cut| cut > 0);
         let mut begin = 0;
@@ -210,7 +209,7 @@ fn cuts_do_not_matter() {
     }
 }
 
-/// The same for the handshake, and for tickets that come while nobody waits for anything.
+/// The same for the handshake, and for tickets that come while no answer is expected.
 #[test]
 fn a_handshake_in_single_bytes_is_one() {
     let mut line = Line::open(1);
@@ -220,7 +219,7 @@ fn a_handshake_in_single_bytes_is_one() {
     line.answer(&bytes, &[]);
 }
 
-/// Part of a record behind the answer: whatever it will be, nobody asked for it, so nothing more is sent over this connection.
+/// A part of a record after the answer is unrequested data, so no further request goes over this connection.
 #[test]
 fn what_nobody_asked_for_ends_the_use_of_a_connection() {
     for more in ["", "HTTP/1.1 200 OK\r\n\r\n"] {
@@ -235,7 +234,7 @@ fn what_nobody_asked_for_ends_the_use_of_a_connection() {
     }
 }
 
-/// A request that the kernel does not take at once is sent when it does, with the answer to a change of keys behind it and not
+/// A request that the kernel does not take at once is sent later, with the answer to a change of keys after it and not
 /// in the middle.
 #[test]
 fn a_request_that_does_not_fit_is_sent_later() {
@@ -262,7 +261,7 @@ fn a_request_that_does_not_fit_is_sent_later() {
     line.ask();
 }
 
-/// A body that ends with the connection is complete however much of it is waiting when the server hangs up.
+/// A body that ends with the connection is complete, however much of it is unread when the server hangs up.
 #[test]
 fn the_end_of_a_connection_is_seen_behind_a_large_body() {
     let mut line = Line::open(usize::MAX);
@@ -292,7 +291,7 @@ fn the_end_of_a_connection_is_seen_behind_a_large_body() {
     assert!(!line.client.reusable());
 }
 
-/// An end without good-bye is an end; in the middle of a record it is a break.
+/// An end without a closing alert is an end; in the middle of a record it is a break.
 #[test]
 fn ends_are_told_from_breaks() {
     let until_close = [Some(HEAD), Some("\r\n"), Some("some")];
@@ -312,7 +311,7 @@ fn ends_are_told_from_breaks() {
     assert_eq!(line.outcome().map_err(|failure| failure.text), Ok(Received::Closed), "while nothing is expected");
 }
 
-/// What comes behind the good-bye is not looked at, and a broken seal is a failure of TLS.
+/// Data after the closing alert is ignored, and a broken seal is a failure of TLS.
 #[test]
 fn nothing_counts_behind_the_good_bye_and_broken_seals_are_noticed() {
     let mut line = Line::open(usize::MAX);
@@ -334,8 +333,8 @@ fn nothing_counts_behind_the_good_bye_and_broken_seals_are_noticed() {
     assert_eq!((failure.class, &*failure.text), (Class::Tls, "a record's seal is broken"));
 }
 
-/// New keys without data, and new keys without end: each would be answered, and a server that reads nothing would let the answers
-/// pile up.
+/// New keys without data, and new keys without end: each would be answered, and the answers pile up if the server reads
+/// nothing.
 #[test]
 fn keys_are_not_changed_without_end() {
     let body = [None, Some("x")].repeat(2_000);

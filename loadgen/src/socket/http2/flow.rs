@@ -1,11 +1,11 @@
-//! Flow control (RFC 9113, section 5.2): what may be sent, and what the server may send. Pure.
+//! Flow control (RFC 9113, section 5.2): the bytes that may be sent, and that the server may send. Pure.
 
 use super::frame::Fault;
 
 /// The largest window (RFC 9113, section 6.9.1).
 const WINDOW_MAX: i64 = (1 << 31) - 1;
 
-/// How many bytes of DATA may be sent. Below zero after the server made its windows smaller.
+/// The bytes of DATA that may be sent. Below zero after the server made its windows smaller.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Allowance(i64);
 
@@ -23,7 +23,7 @@ impl Allowance {
         self.0 -= i64::try_from(bytes).unwrap_or(WINDOW_MAX);
     }
 
-    /// The server allows more, or when it has changed its settings, less.
+    /// The server allows more, or, after a change of its settings, less.
     pub(super) fn change(&mut self, by: i64) -> Result<(), Fault> {
         if self.0 + by > WINDOW_MAX {
             return Err(Fault::flow_control("a window grows beyond 2^31-1"));
@@ -33,7 +33,8 @@ impl Allowance {
     }
 }
 
-/// How many bytes of DATA the server may send. What came is taken at once, so only what has not been given back is missing.
+/// The bytes of DATA that the server may send. Received data is taken at once, so only the part not given back yet is
+/// missing.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Grant {
     size: u32,
@@ -45,7 +46,7 @@ impl Grant {
         Self { size, used: 0 }
     }
 
-    /// So much came. Returns what is to be given back now: nothing before half of the window is used.
+    /// Uses up received bytes. Returns the bytes to give back now: none before half of the window is used.
     pub(super) fn use_up(&mut self, bytes: u32) -> Result<Option<u32>, Fault> {
         self.used = self
             .used
@@ -75,7 +76,7 @@ mod tests {
         allowance.change(WINDOW_MAX - 1).unwrap();
     }
 
-    /// Whatever is given back was used, and what is used beyond the window is refused.
+    /// All bytes given back were used, and bytes beyond the window are refused.
     #[test]
     fn a_grant_gives_back_what_was_used() {
         let mut grant = Grant::new(100);

@@ -4,11 +4,11 @@ use std::fmt;
 
 /// Length, type, flags, stream.
 pub(super) const HEADER_BYTES: usize = 9;
-/// What each side may send in one frame as long as the other allows no more (RFC 9113, section 4.2). Larger ones would only
-/// keep other streams waiting.
-pub(super) const PAYLOAD_MAX_BYTES: usize = 16 << 10;
-/// What a client says first (RFC 9113, section 3.4).
-pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// The most bytes of a frame's payload, unless the other side allows more (RFC 9113, section 4.2). Larger frames would
+/// only keep other streams waiting.
+pub(crate) const PAYLOAD_MAX_BYTES: usize = 16 << 10;
+/// The client's preface (RFC 9113, section 3.4).
+pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
@@ -28,14 +28,14 @@ const PRIORITY: u8 = 0x20;
 
 /// Why a stream or a connection is ended (RFC 9113, section 7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Code(pub u32);
+pub(crate) struct Code(pub u32);
 
 impl Code {
-    pub(super) const NO_ERROR: Self = Self(0);
+    pub(crate) const NO_ERROR: Self = Self(0);
     pub(super) const PROTOCOL_ERROR: Self = Self(1);
     pub(super) const FLOW_CONTROL_ERROR: Self = Self(3);
     pub(super) const FRAME_SIZE_ERROR: Self = Self(6);
-    pub(super) const REFUSED_STREAM: Self = Self(7);
+    pub(crate) const REFUSED_STREAM: Self = Self(7);
     pub(super) const CANCEL: Self = Self(8);
     pub(super) const COMPRESSION_ERROR: Self = Self(9);
     pub(super) const ENHANCE_YOUR_CALM: Self = Self(11);
@@ -66,9 +66,9 @@ impl fmt::Display for Code {
     }
 }
 
-/// What the server did that HTTP/2 does not allow. It ends the connection.
+/// A violation of HTTP/2 by the server. It ends the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Fault {
+pub(crate) struct Fault {
     pub code: Code,
     pub text: &'static str,
 }
@@ -83,10 +83,10 @@ impl Fault {
     }
 }
 
-/// A frame that came, with what matters to a client. Numbers of streams are 0 only where that is allowed.
+/// A received frame, with the fields that matter to a client. Stream numbers are 0 only if that is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Frame<'a> {
-    /// `counted` is what flow control counts: the padding as well.
+pub(crate) enum Frame<'a> {
+    /// `counted` is the size for flow control: it includes the padding.
     Data {
         stream: u32,
         data: &'a [u8],
@@ -121,7 +121,7 @@ pub(super) enum Frame<'a> {
         stream: u32,
         increment: u32,
     },
-    /// PRIORITY, and types that nobody knows (RFC 9113, section 5.5).
+    /// PRIORITY, and unknown types (RFC 9113, section 5.5).
     Ignored,
 }
 
@@ -197,19 +197,19 @@ fn unpadded(flags: u8, payload: &[u8]) -> Result<&[u8], Fault> {
 
 /// Cuts frames out of pieces of plaintext, however those are cut.
 #[derive(Debug, Default)]
-pub(super) struct Cutter {
-    /// The beginning of a frame whose end has not come.
+pub(crate) struct Cutter {
+    /// The beginning of an incomplete frame.
     partial: Vec<u8>,
 }
 
 impl Cutter {
     /// With room for a whole frame, so that memory does not grow between two calls.
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { partial: Vec::with_capacity(HEADER_BYTES + PAYLOAD_MAX_BYTES) }
     }
 
-    /// Takes in a piece and hands over every frame that it completes.
-    pub(super) fn feed(
+    /// Reads a piece and passes on every frame that it completes.
+    pub(crate) fn feed(
         &mut self,
         mut input: &[u8],
         mut take: impl FnMut(Frame<'_>) -> Result<(), Fault>,
@@ -222,7 +222,7 @@ impl Cutter {
             if self.partial.len() < wanted {
                 return Ok(());
             }
-            // A header that has just become complete says how much more is wanted.
+            // A newly completed header gives the length that is still missing.
             if length(&self.partial)? == Some(self.partial.len()) {
                 take(whole(&self.partial)?)?;
                 self.partial.clear();
@@ -239,7 +239,7 @@ impl Cutter {
     }
 }
 
-/// The length of the first frame, header included; `None` when the header is not complete.
+/// The length of the first frame, header included; `None` if the header is not complete.
 fn length(buffer: &[u8]) -> Result<Option<usize>, Fault> {
     let [a, b, c, _, _, _, _, _, _, ..] = buffer else { return Ok(None) };
     let payload = u32::from_be_bytes([0, *a, *b, *c]) as usize;
@@ -265,12 +265,12 @@ fn header(length: usize, kind: u8, flags: u8, stream: u32, out: &mut Vec<u8>) {
 }
 
 /// Writes the header of a DATA frame; the data follows.
-pub(super) fn data(length: usize, stream: u32, end: bool, out: &mut Vec<u8>) {
+pub(crate) fn data(length: usize, stream: u32, end: bool, out: &mut Vec<u8>) {
     header(length, DATA, if end { END_STREAM } else { 0 }, stream, out);
 }
 
-/// Writes the parts of a header block, in as many frames as it takes.
-pub(super) fn headers(parts: &[&[u8]], stream: u32, end: bool, out: &mut Vec<u8>) {
+/// Writes the parts of a header block, in as many frames as needed.
+pub(crate) fn headers(parts: &[&[u8]], stream: u32, end: bool, out: &mut Vec<u8>) {
     let mut left: usize = parts.iter().map(|part| part.len()).sum();
     let mut parts = parts.iter().copied();
     let mut part = parts.next().unwrap_or_default();
@@ -292,7 +292,7 @@ pub(super) fn headers(parts: &[&[u8]], stream: u32, end: bool, out: &mut Vec<u8>
     }
 }
 
-pub(super) fn settings(settings: &[(u16, u32)], out: &mut Vec<u8>) {
+pub(crate) fn settings(settings: &[(u16, u32)], out: &mut Vec<u8>) {
     header(settings.len() * 6, SETTINGS, 0, 0, out);
     for (identifier, value) in settings {
         out.extend_from_slice(&identifier.to_be_bytes());
@@ -300,7 +300,7 @@ pub(super) fn settings(settings: &[(u16, u32)], out: &mut Vec<u8>) {
     }
 }
 
-pub(super) fn settings_acknowledged(out: &mut Vec<u8>) {
+pub(crate) fn settings_acknowledged(out: &mut Vec<u8>) {
     header(0, SETTINGS, ACK, 0, out);
 }
 
@@ -309,7 +309,7 @@ pub(super) fn ping(out: &mut Vec<u8>) {
     out.extend_from_slice(b"longhaul");
 }
 
-pub(super) fn pong(opaque: [u8; 8], out: &mut Vec<u8>) {
+pub(crate) fn pong(opaque: [u8; 8], out: &mut Vec<u8>) {
     header(8, PING, ACK, 0, out);
     out.extend_from_slice(&opaque);
 }

@@ -1,8 +1,8 @@
-//! The headers of answers out of HPACK (RFC 7541). Pure.
+//! Decoding the headers of answers from HPACK (RFC 7541). Pure.
 //!
-//! Only what an answer is judged by is read: its status, type, length and coding. Of everything else only as much is kept as
-//! the dynamic table needs to stay in step with the server's: how large it is. That table is as large as HTTP/2 has it
-//! unless somebody says otherwise, 4 KiB, which Go's client leaves so too.
+//! Only the judged fields of an answer are read: its status, type, length and coding. For other fields only the size is
+//! kept, which the dynamic table needs to stay in step with the server's. That table has HTTP/2's default size, 4 KiB,
+//! which Go's client uses too.
 
 mod huffman;
 mod table;
@@ -11,16 +11,16 @@ use super::frame::{Code, Fault};
 use crate::socket::Coding;
 use table::{Entry, Table};
 
-/// Longer texts have no meaning where one is looked for; kubernetes' are a dozen bytes long.
+/// The most bytes of a text: longer ones have no meaning here; Kubernetes' own are a dozen bytes long.
 const TEXT_MAX_BYTES: usize = 1 << 10;
 
-/// What the headers of an answer say.
+/// The facts from the headers of an answer.
 #[derive(Debug, Default)]
 pub(super) struct Head {
     pub status: Option<u16>,
     pub length: Option<u64>,
     pub coding: Coding,
-    /// Empty when there is none.
+    /// Empty if there is none.
     pub content_type: Vec<u8>,
 }
 
@@ -53,7 +53,7 @@ impl Name {
     }
 }
 
-/// Reads one block after another; each changes what the next ones mean.
+/// Reads one block after another; each changes the table for the next ones.
 #[derive(Debug)]
 pub(super) struct Decoder {
     table: Table,
@@ -61,7 +61,7 @@ pub(super) struct Decoder {
     value: Vec<u8>,
 }
 
-/// A text as it stands in a block.
+/// A text as it is encoded in a block.
 #[derive(Clone, Copy)]
 struct Text<'a> {
     huffman: bool,
@@ -104,7 +104,7 @@ impl Decoder {
             };
             let value = text(&mut block)?;
             let keep = keep && self.table.bytes_max() > 0;
-            // What nobody asks for is not decoded.
+            // Unneeded fields are not decoded.
             if name == Name::Other && !keep {
                 continue;
             }
@@ -133,7 +133,7 @@ impl Text<'_> {
     }
 }
 
-/// A number whose first byte has so many bits of it (RFC 7541, section 5.1).
+/// A number with this many bits in its first byte (RFC 7541, section 5.1).
 fn number(bits: u8, block: &mut &[u8]) -> Result<usize, Fault> {
     let cut_off = broken("a block breaks off in a number");
     let (&first, rest) = block.split_first().ok_or(cut_off)?;
@@ -143,7 +143,7 @@ fn number(bits: u8, block: &mut &[u8]) -> Result<usize, Fault> {
     if value < mask {
         return Ok(value);
     }
-    // Four bytes more hold every length that a block of the largest size can have.
+    // Four further bytes hold every length that a block of the largest size can have.
     for shift in [0, 7, 14, 21] {
         let (&byte, rest) = block.split_first().ok_or(cut_off)?;
         *block = rest;

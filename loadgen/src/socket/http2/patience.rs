@@ -1,19 +1,21 @@
-//! How many frames that bring nothing are put up with before the server is told to calm down. Pure.
+//! The limit of frames without content, after which the connection ends with `ENHANCE_YOUR_CALM`. Pure.
 //!
-//! A PING, an empty piece of a body, a window of one more byte: each is allowed, and each costs time that other calls lack. An
-//! account pays for them: it fills with time and with what is sent, because a server says something about that.
+//! A PING, an empty piece of a body, a window of one more byte: each is allowed, and each costs time that other calls
+//! lack. An account pays for them: it fills with time and with every frame sent, because a server reacts to those.
 
 use std::time::Instant;
 
 use super::frame::{Code, Fault};
 
-/// What a server may say at first: no stack greets with more than a dozen frames.
+/// The initial account: no HTTP/2 stack starts with more than a dozen frames.
 const FIRST: u32 = 10_000;
-/// What each frame of ours may be answered with beside the answer itself: windows for its bytes, in steps as small as 256 bytes.
+/// Frames that a server may send for each of ours besides the answer: windows for its bytes, in steps as small as 256
+/// bytes.
 const FOR_EACH_SENT: u32 = 64;
-/// What time alone pays for, in frames a second; a PING a second is much already.
+/// Frames a second that time alone pays for; a PING a second is much already.
 const PER_SECOND: f64 = 1000.0;
-/// The most that is saved up: so many frames are read in a moment, and a thousand streams with bodies of 3 MiB may have as many.
+/// The most that is saved up: this many frames are read in a moment, and a thousand streams with bodies of 3 MiB may
+/// have as many.
 const SAVED_MAX: u32 = 1_000_000;
 
 /// The account of one connection.
@@ -28,12 +30,12 @@ impl Patience {
         Self { left: FIRST, filled: now }
     }
 
-    /// A frame was sent that the server may have something to say about.
+    /// A frame was sent to which the server may react.
     pub(super) fn sent(&mut self) {
         self.left = self.left.saturating_add(FOR_EACH_SENT).min(SAVED_MAX);
     }
 
-    /// A frame came that brought nothing.
+    /// A frame without content came.
     pub(super) fn spend(&mut self, now: Instant) -> Result<(), Fault> {
         if self.left == 0 {
             self.fill(now);
@@ -43,7 +45,7 @@ impl Patience {
         Ok(())
     }
 
-    /// Looked at only when nothing is left, so that it costs nothing before.
+    /// Computed only when the account is empty, so that it costs nothing before.
     fn fill(&mut self, now: Instant) {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to what may be saved up")]
         let gained =
@@ -60,7 +62,7 @@ mod tests {
 
     use super::*;
 
-    /// So many frames are let pass at this time.
+    /// The number of frames that are let pass at this time.
     fn let_pass(patience: &mut Patience, now: Instant) -> u32 {
         (0..2 * SAVED_MAX).find(|_| patience.spend(now).is_err()).unwrap()
     }
@@ -79,7 +81,7 @@ mod tests {
         );
     }
 
-    /// Fractions of a frame are not lost to a server that asks often.
+    /// Fractions of a frame are not lost if frames come often.
     #[test]
     fn slow_frames_are_let_pass_for_ever() {
         let begin = Instant::now();

@@ -1,17 +1,17 @@
 //! The head of requests in HPACK (RFC 7541), made once: only the length of the body differs from call to call. Pure.
 //!
-//! A server that has said how large its table is, and whose table is large enough, is taught the fields that never change
-//! with the first request after that; from then on each is one byte, as with any client that people use.
+//! If the server has announced a table that is large enough, the next request puts the constant fields into it; from
+//! then on each field is one byte, as with any common client.
 
 use std::io::Write as _;
 
 /// `content-length` without indexing: the name's index, 28, in a prefix of four bits.
 const CONTENT_LENGTH: [u8; 2] = [0x0f, 13];
-const METHOD_POST: u8 = 0x83;
-const SCHEME_HTTPS: u8 = 0x87;
+pub(crate) const METHOD_POST: u8 = 0x83;
+pub(crate) const SCHEME_HTTPS: u8 = 0x87;
 /// The first index of the dynamic table.
 const DYNAMIC: usize = 62;
-/// What an entry counts beside its texts (RFC 7541, section 4.1).
+/// The counted size of an entry besides its texts (RFC 7541, section 4.1).
 const ENTRY_BYTES: usize = 32;
 
 /// The names that a head may have, with their indices in the static table (RFC 7541, appendix A).
@@ -34,12 +34,12 @@ pub(crate) struct Head {
     table_bytes: usize,
 }
 
-/// Which form a connection's next request takes.
+/// The form of a connection's next request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     /// Every field in full; the table has no size.
     Literal,
-    /// Every field in full, for the table.
+    /// Every field in full, to be added to the table.
     Teaching,
     /// Every field by its index.
     Taught,
@@ -70,7 +70,7 @@ impl Head {
         head
     }
 
-    /// Which form follows when the server's table may be so large.
+    /// The next form for a server's table of this size.
     pub(super) fn form_after(&self, form: Form, table_bytes: usize) -> Form {
         match form {
             _ if self.table_bytes > table_bytes => Form::Literal,
@@ -114,8 +114,8 @@ impl Length {
     }
 }
 
-/// Writes a number behind the high bits of its first byte (RFC 7541, section 5.1).
-fn number(high: u8, bits: u8, value: usize, out: &mut Vec<u8>) {
+/// Writes a number after the high bits of its first byte (RFC 7541, section 5.1).
+pub(crate) fn number(high: u8, bits: u8, value: usize, out: &mut Vec<u8>) {
     let mask = (1usize << bits) - 1;
     #[expect(clippy::cast_possible_truncation, reason = "cut to seven bits")]
     let byte = |value: usize| value as u8;
@@ -152,7 +152,7 @@ mod tests {
         assert_eq!(Length::of(usize::MAX).field(), b"\x0f\x0d\x1418446744073709551615");
     }
 
-    /// A table that is too small is never used; one that becomes too small is used no more.
+    /// A table that is too small is never used; one that becomes too small is no longer used.
     #[test]
     fn only_a_table_that_is_large_enough_is_taught() {
         let head = Head::new([

@@ -1,7 +1,7 @@
-//! The client's side of one HTTP/2 connection (RFC 9113): frames in, frames out, what became of each call. Pure.
+//! The client's side of one HTTP/2 connection (RFC 9113): frames in, frames out, the result of each call. Pure.
 //!
-//! Time is an argument and nothing is read or written here, so that whatever a server may send can be played in a test.
-//! What the server may not do ends the connection; what concerns one answer ends its stream only.
+//! Time is an argument and no I/O happens here, so that a test can play any behaviour of a server. A violation by the
+//! server ends the connection; a fault of one answer ends only its stream.
 
 mod incoming;
 
@@ -18,13 +18,13 @@ use super::streams::{Stream, Streams, WINDOW_BYTES};
 use crate::failure::{Awaited, Class, Failure};
 use crate::socket::Seen;
 
-/// What all streams together may be sent before the server hears more.
+/// The receive window of a connection: bytes of all streams together before the server has to wait.
 const CONNECTION_WINDOW_BYTES: u32 = 16 << 20;
 /// The window of a connection until it is changed (RFC 9113, section 6.9.2).
 const WINDOW_AT_FIRST_BYTES: u32 = 65_535;
 /// The largest head of an answer, as with HTTP/1.1. Go's client takes 10 MiB; no webhook's comes near this.
 const HEAD_MAX_BYTES: usize = 512 << 10;
-/// Frames of several calls are put into one write up to this size: beyond it the first would wait for the last.
+/// Frames of several calls share one write up to this size: beyond it the first would wait for the last.
 const WRITE_BYTES: usize = 64 << 10;
 /// A dead connection is noticed by these pings (Kubernetes: `HTTP2_READ_IDLE_TIMEOUT_SECONDS`, `HTTP2_PING_TIMEOUT_SECONDS`).
 const PING_AFTER: Duration = Duration::from_secs(30);
@@ -32,10 +32,10 @@ const PING_LIMIT: Duration = Duration::from_secs(15);
 /// The highest number of a stream.
 const ID_MAX: u32 = (1 << 31) - 1;
 
-/// What became of a call.
+/// The result of a call.
 #[derive(Debug)]
 pub(crate) enum Ended {
-    /// Its answer is complete: it lies at this place until it is released.
+    /// Its answer is complete: it stays at this place until it is released.
     Answer {
         call: usize,
         place: usize,
@@ -61,26 +61,26 @@ pub(super) struct Session {
     welcomed: bool,
     streams: Streams,
     next_id: u32,
-    /// Streams from this number on have not been handed to the connection.
+    /// Streams from this number on have not been passed to the connection.
     unwritten: u32,
     form: Form,
     allowance: Allowance,
     grant: Grant,
-    /// Streams with something to send that their own window lets through, longest wait first.
+    /// Streams with data that their own window lets through, longest wait first.
     sending: VecDeque<u32>,
     /// Frames to be written.
     out: Vec<u8>,
-    /// Bytes of answers to what the server asks, since everything was written.
+    /// Bytes of replies to the server since everything was written.
     replies: usize,
     patience: Patience,
     /// Whether the server has broken a rule.
     at_fault: bool,
-    /// The header block that is not complete: whose it is, and whether it ends its stream.
+    /// An incomplete header block: its stream, and whether it ends that stream.
     continued: Option<(u32, bool)>,
     block: Vec<u8>,
     head: hpack::Head,
     ended: VecDeque<Ended>,
-    /// What the server said when it began to end the connection.
+    /// The server's message when it began to end the connection.
     farewell: Option<String>,
     heard: Instant,
     pinged: Option<Instant>,
@@ -129,7 +129,7 @@ impl Session {
         self.streams.open_count()
     }
 
-    /// Streams that the server allows at once, as far as is known.
+    /// Streams that the server allows at once, as far as known.
     pub(super) fn streams_max(&self) -> usize {
         self.peer.streams_max as usize
     }
@@ -159,7 +159,7 @@ impl Session {
         id
     }
 
-    /// Ends a stream whose call nobody waits for any more; says what that was waiting for.
+    /// Ends a stream without a waiter; returns the step that its call was waiting for.
     pub(super) fn cancel(&mut self, id: u32) -> Awaited {
         let Some(place) = self.streams.end(id) else { return Awaited::Head };
         let stream = self.streams.at(place);
@@ -173,7 +173,7 @@ impl Session {
         awaited
     }
 
-    /// Puts as much of the requests' bodies behind the other frames as windows and one write allow.
+    /// Appends as much of the requests' bodies to the other frames as windows and one write allow.
     pub(super) fn fill<'b>(&mut self, body: impl Fn(usize) -> [&'b [u8]; 3]) {
         while self.out.len() < WRITE_BYTES
             && let Some(&id) = self.sending.front()
@@ -197,7 +197,7 @@ impl Session {
                 stream.allowance.spend(length);
                 self.allowance.spend(length);
             }
-            // A stream whose own window is used up comes back when that is larger.
+            // A stream whose own window is used up comes back when that window grows.
             if length == left || length == 0 {
                 stream.queued = false;
                 self.sending.pop_front();
@@ -210,7 +210,7 @@ impl Session {
         &self.out
     }
 
-    /// The frames are the connection's now; `all`: and nothing before them waits.
+    /// The connection has taken the frames; `all`: and no earlier ones wait.
     pub(super) fn written(&mut self, all: bool) {
         self.out.clear();
         self.unwritten = self.next_id;
@@ -219,7 +219,7 @@ impl Session {
         }
     }
 
-    /// Takes in what came. A fault ends the connection; the server is told why.
+    /// Processes received data. A fault ends the connection, and the server gets the reason.
     pub(super) fn feed(&mut self, data: &[u8], now: Instant) -> Result<(), Failure> {
         self.heard = now;
         let mut cutter = std::mem::take(&mut self.cutter);
@@ -237,17 +237,17 @@ impl Session {
         })
     }
 
-    /// Whether the server has broken a rule, and is told so.
+    /// Whether the server has broken a rule; then it gets the reason.
     pub(super) fn at_fault(&self) -> bool {
         self.at_fault
     }
 
-    /// Says that the connection ends.
+    /// Announces the end of the connection.
     pub(super) fn say_goodbye(&mut self) {
         frame::go_away(Code::NO_ERROR, &mut self.out);
     }
 
-    /// The connection is over: so is every call on it. Those whose frames never went out may be sent again.
+    /// The connection has ended, and with it every call. Calls whose frames were never written may be sent again.
     pub(super) fn fail_all(&mut self, why: &Failure, unwritten_may_go: bool) {
         let because = self.farewell.as_ref().map(|farewell| format!(" ({farewell})")).unwrap_or_default();
         while let Some((id, stream)) = self.streams.oldest() {
@@ -261,12 +261,12 @@ impl Session {
         }
     }
 
-    /// What became of calls, in the order in which it was known.
+    /// The results of calls, in the order in which they were known.
     pub(super) fn next_ended(&mut self) -> Option<Ended> {
         self.ended.pop_front()
     }
 
-    /// The answer at a place, and when it began.
+    /// The answer at a place, and the time of its start.
     pub(super) fn answer(&self, place: usize) -> (Seen<'_>, Option<Instant>) {
         let Stream { head, body, begun, .. } = self.streams.at(place);
         let content_type = Some(&head.content_type[..]).filter(|text| !text.is_empty());
@@ -274,12 +274,12 @@ impl Session {
         (Seen { status, content_type, coding: head.coding, body }, *begun)
     }
 
-    /// The answer has been looked at.
+    /// The answer has been processed.
     pub(super) fn release(&mut self, place: usize) {
         self.streams.release(place);
     }
 
-    /// Asks a server that was silent for long whether it is there. The error says that it is not.
+    /// Pings a server that was silent for long. An error means that it did not answer.
     pub(super) fn check(&mut self, now: Instant) -> Result<(), &'static str> {
         match self.pinged {
             Some(since) if now.saturating_duration_since(since) >= PING_LIMIT => {
@@ -306,7 +306,7 @@ impl Session {
     }
 }
 
-/// Appends so many bytes of the parts, from the given one on. There are that many.
+/// Appends this many bytes of the parts, from the given place on. There must be that many.
 fn append(parts: [&[u8]; 3], mut from: usize, mut length: usize, out: &mut Vec<u8>) {
     for part in parts {
         let rest = part.get(from..).unwrap_or_default();

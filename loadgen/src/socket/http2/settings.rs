@@ -1,4 +1,4 @@
-//! What the server says about itself (RFC 9113, section 6.5). Pure.
+//! The server's settings (RFC 9113, section 6.5). Pure.
 
 use super::frame::Fault;
 
@@ -9,13 +9,14 @@ pub(super) const INITIAL_WINDOW_SIZE: u16 = 4;
 const MAX_FRAME_SIZE: u16 = 5;
 pub(super) const MAX_HEADER_LIST_SIZE: u16 = 6;
 
-/// What HTTP/2 stacks assume before the server has said how many streams it allows: section 6.5.2 asks servers for no less.
+/// The number of streams before the server's settings come, as HTTP/2 stacks assume it: section 6.5.2 asks servers for
+/// no less.
 pub(crate) const STREAMS_UNTIL_TOLD: u32 = 100;
 const WINDOW_MAX: u32 = (1 << 31) - 1;
-/// What the largest size of frames may be; 16 KiB is what it is at first.
+/// The allowed values of the largest frame size; 16 KiB is the initial one.
 const FRAME_BYTES: std::ops::RangeInclusive<u32> = 1 << 14..=(1 << 24) - 1;
 
-/// The server's settings, as far as they concern what is sent.
+/// The server's settings, as far as they concern sent data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Peer {
     pub table_bytes: u32,
@@ -30,7 +31,7 @@ impl Default for Peer {
 }
 
 impl Peer {
-    /// Takes in the payload of a SETTINGS frame, six bytes a setting.
+    /// Processes the payload of a SETTINGS frame, six bytes a setting.
     pub(super) fn change(&mut self, settings: &[u8]) -> Result<(), Fault> {
         for setting in settings.chunks_exact(6) {
             let Some((identifier, value)) = setting.split_first_chunk() else { continue };
@@ -46,7 +47,7 @@ impl Peer {
                 MAX_FRAME_SIZE if !FRAME_BYTES.contains(&value) => {
                     return Err(Fault::protocol("a setting for the size of frames is out of its range"));
                 }
-                // Larger frames are never sent, and those that nobody knows do not count.
+                // Larger frames are never sent, and unknown settings are ignored.
                 _ => {}
             }
         }

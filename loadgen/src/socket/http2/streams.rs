@@ -1,4 +1,4 @@
-//! The streams of a connection: which are open, how far each has come, and their buffers, which are used again. Pure.
+//! The streams of a connection: the open ones, the progress of each, and their buffers, which are used again. Pure.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -8,30 +8,29 @@ use super::frame::Code;
 use super::hpack::Head;
 use crate::failure::{Failure, MOST_BODY_BYTES};
 
-/// What the server may send on a stream before it hears more: a whole body of the largest size, and what ends it.
+/// The receive window of a stream: a whole body of the largest size, and its end.
 pub(super) const WINDOW_BYTES: u32 = 5 << 20;
-/// Buffers that grew for a large answer are given back beyond this.
+/// The buffer size that is kept; larger buffers are freed after a large answer.
 const KEPT_BYTES: usize = 64 << 10;
 
-/// One call.
 #[derive(Debug)]
 pub(super) struct Stream {
     pub call: usize,
     pub allowance: Allowance,
     pub grant: Grant,
-    /// Bytes of the request's body, and how many of them are written.
+    /// Bytes of the request's body, and the number of written ones.
     pub length: usize,
     pub sent: usize,
-    /// Whether it is among those that have something to send and may.
+    /// Whether it is queued to send data.
     pub queued: bool,
-    /// Its status is there once the head has come.
+    /// Its status is set once the head has come.
     pub head: Head,
     pub body: Vec<u8>,
     /// When the head came.
     pub begun: Option<Instant>,
 }
 
-/// Why a stream cannot go on: what the server is told, and what becomes of the call.
+/// Why a stream cannot go on: the code for the server, and the failure of the call.
 pub(super) type Broken = (Code, Failure);
 
 impl Stream {
@@ -49,10 +48,10 @@ impl Stream {
         }
     }
 
-    /// A header block came. True when it ended the answer.
+    /// A header block came. True if it ended the answer.
     pub(super) fn on_head(&mut self, head: &Head, end: bool, now: Instant) -> Result<bool, Broken> {
         if self.begun.is_some() {
-            // Trailers, which say nothing that matters here.
+            // Trailers, which are ignored.
             return if end { self.ended() } else { Err(malformed("headers came in the middle of its body")) };
         }
         let status = head.status.ok_or_else(|| malformed("it has no :status"))?;
@@ -72,7 +71,7 @@ impl Stream {
         if end { self.ended() } else { Ok(false) }
     }
 
-    /// Data came. True when it ended the answer.
+    /// Data came. True if it ended the answer.
     pub(super) fn on_data(&mut self, data: &[u8], end: bool) -> Result<bool, Broken> {
         if self.begun.is_none() {
             return Err(malformed("its body came before its head"));
@@ -101,12 +100,13 @@ fn malformed(why: &str) -> Broken {
     (Code::PROTOCOL_ERROR, Failure::http(format!("the answer is malformed: {why}")))
 }
 
-/// All of them, found by their number on the wire while they are open, and by their place until their answer was looked at.
+/// All streams, found by their number on the wire while they are open, and by their place until their answer was
+/// processed.
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     places: Vec<Stream>,
     free: Vec<usize>,
-    /// Number and place of those that are open, by number.
+    /// Number and place of the open ones, by number.
     open: VecDeque<(u32, usize)>,
 }
 

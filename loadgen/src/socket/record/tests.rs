@@ -50,11 +50,12 @@ fn what_is_sealed_is_opened() {
     }
 }
 
-/// Zeros behind a record's content type only hide its length (RFC 8446, section 5.4); a record of nothing else is broken.
+/// Zeros after a record's content type only hide its length (RFC 8446, section 5.4); a record with only zeros is
+/// broken.
 #[test]
 fn padding_is_no_text() {
     let (mut sending, mut receiving) = pairs().remove(0);
-    // The content type that is given stands behind the text, so this is one with its padding and the last zero of it.
+    // The given content type follows the text, so this is one with its padding and the last zero of it.
     for (text, opened) in [
         (vec![b'a', 0, APPLICATION_DATA, 0, 0], Ok((APPLICATION_DATA, vec![b'a', 0]))),
         (vec![0, 0], Err(Broken("a record has no content type"))),
@@ -67,7 +68,7 @@ fn padding_is_no_text() {
     }
 }
 
-/// Whatever is changed, left out or repeated, nothing is opened.
+/// If any byte is changed, left out or repeated, the record is not opened.
 #[test]
 fn what_was_touched_is_broken() {
     for (mut sending, mut receiving) in pairs() {

@@ -1,4 +1,4 @@
-//! The types of macros: what their variables are, and what they answer.
+//! The types of macros: those of their variables and of their results.
 
 use std::rc::Rc;
 
@@ -23,7 +23,7 @@ impl<'a> Checker<'a> {
                 (self.wrong(at, why), Type::Dyn)
             }
         };
-        // With one variable it is what a list has, and what a map goes by.
+        // A single variable holds the item of a list or the key of a map.
         let only = if matches!(over, Type::Map(..)) { place.clone() } else { item.clone() };
         let length = self.scope.len();
         if let Some(second) = &inner.second {

@@ -1,10 +1,10 @@
-//! Macros: what goes over the items of a list, the entries of a map or what may be in an optional value.
+//! The evaluation of macros: they visit the items of a list, the entries of a map, or the value of an optional.
 
 use super::super::parse::{Macro, MacroKind, Node};
 use super::super::value::{List, Map, Val};
 use super::{Failed, Found, Run, no_overload};
 
-/// What a macro goes over.
+/// The collection that a macro visits.
 enum Over<'a> {
     List(List<'a>),
     Map(Vec<(Val<'a>, Val<'a>)>),
@@ -18,7 +18,7 @@ impl<'a> Over<'a> {
         }
     }
 
-    /// What the variables are in one round: the index or key, and the item or value.
+    /// The variables of one round: the index or key, and the item or value.
     fn at(&self, index: usize) -> Option<(Val<'a>, Val<'a>)> {
         match self {
             Self::List(list) => Some((Val::Int(i64::try_from(index).ok()?), list.at(index)?)),
@@ -74,7 +74,7 @@ impl<'a> Run<'a, '_> {
         }
     }
 
-    /// Answers a node with the variables of a round.
+    /// Evaluates a node with the variables of a round.
     fn with(&mut self, inner: &'a Macro, is_map: bool, round: (Val<'a>, Val<'a>), node: &'a Node) -> Found<'a> {
         let (place, item) = round;
         let length = self.scope.len();
@@ -106,7 +106,7 @@ impl<'a> Run<'a, '_> {
         }
     }
 
-    /// A map of what is made of each entry.
+    /// A map with the result for each entry.
     fn transformed(&mut self, inner: &'a Macro, over: &Over<'a>) -> Found<'a> {
         let mut entries = Vec::new();
         for round in (0..over.len()).filter_map(|index| over.at(index)) {

@@ -1,4 +1,4 @@
-//! Operators with two sides.
+//! The evaluation of operators with two operands.
 
 use std::cmp::Ordering;
 

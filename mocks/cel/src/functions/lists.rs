@@ -1,4 +1,4 @@
-//! What expressions do with lists (Kubernetes documentation, "Kubernetes list library").
+//! The functions of lists (Kubernetes documentation, "Kubernetes list library").
 
 use std::cmp::Ordering;
 use std::rc::Rc;
@@ -8,7 +8,6 @@ use super::super::run::{Found, Run, no_overload};
 use super::super::value::{List, Val};
 use super::count;
 
-/// Calls a function of a list.
 pub(super) fn on_list<'a>(run: &mut Run<'a, '_>, name: &str, list: &List<'a>, arguments: &[Val<'a>]) -> Found<'a> {
     run.pay(list.len())?;
     run.pay_for_bytes(list.bytes_to_decode())?;

@@ -1,6 +1,6 @@
-//! What patterns find in texts.
+//! The functions that search texts for patterns.
 //!
-//! Owns their cost: a larger pattern may look at every byte of a text more often.
+//! Owns their cost: a larger pattern may read every byte of a text more often.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::super::pattern::{Pattern, compile};
 use super::super::run::{Found, Run};
 use super::super::value::Val;
 
-/// What compiling a pattern costs, and each byte of it.
+/// Cost of compiling a pattern, and of each of its bytes.
 const PATTERN_STEPS: usize = 200;
 const PATTERN_BYTE_STEPS: usize = 20;
 
@@ -19,35 +19,35 @@ fn pattern(run: &mut Run<'_, '_>, source: &str) -> Result<Arc<Pattern>, Failed> 
     }
     run.pay(PATTERN_STEPS + source.len() * PATTERN_BYTE_STEPS)?;
     let made = compile(source)?;
-    // One that is large was expensive to make.
+    // A large pattern was expensive to compile.
     run.pay(PATTERN_STEPS * made.weight)?;
     let made = Arc::new(made);
     run.patterns.insert(source.to_owned(), made.clone());
     Ok(made)
 }
 
-/// Whether a pattern is somewhere in a text.
+/// Whether a pattern matches somewhere in a text.
 pub(super) fn matches<'a>(run: &mut Run<'a, '_>, text: &str, source: &str) -> Found<'a> {
     let pattern = pattern(run, source)?;
     run.pay(text.len() * pattern.weight)?;
     Ok(Val::Bool(pattern.regex.is_match(text)))
 }
 
-/// The first part of a text that matches, or nothing.
+/// The first match in a text, or an empty optional.
 pub(super) fn find<'a>(run: &mut Run<'a, '_>, text: &str, source: &str) -> Found<'a> {
     let pattern = pattern(run, source)?;
     run.pay(text.len() * pattern.weight)?;
     Ok(Val::text(pattern.regex.find(text).map_or("", |found| found.as_str())))
 }
 
-/// The parts of a text that match; less than none is all.
+/// The matches in a text; a negative limit means all.
 pub(super) fn find_all<'a>(run: &mut Run<'a, '_>, text: &str, source: &str, most: i64) -> Found<'a> {
     let pattern = pattern(run, source)?;
     run.pay(text.len() * pattern.weight)?;
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     let mut parts = Vec::new();
     for found in pattern.regex.find_iter(text).take(most) {
-        // To find the next one, all that is left may be looked at.
+        // The search for the next match may read the rest of the text.
         run.pay_for_bytes((text.len() - found.start()) * pattern.weight)?;
         run.pay(1)?;
         parts.push(Val::text(found.as_str()));

@@ -1,4 +1,4 @@
-//! What expressions do with texts (CEL string extensions). Places are counted in letters.
+//! The functions of texts (CEL string extensions). Positions are counted in letters.
 
 use super::super::Failed;
 use super::super::run::{Found, Run, no_overload};
@@ -6,7 +6,6 @@ use super::super::value::Val;
 use super::super::written;
 use super::{count, patterns};
 
-/// Calls a function of a text.
 pub(super) fn on_text<'a>(run: &mut Run<'a, '_>, name: &str, text: &str, arguments: &[Val<'a>]) -> Found<'a> {
     run.pay_for_bytes(text.len())?;
     match (name, arguments) {
@@ -51,7 +50,7 @@ fn split<'a>(run: &mut Run<'a, '_>, text: &str, by: &str, most: i64) -> Found<'a
     }))
 }
 
-/// The letters of a text, the last of `most` parts being all that is left.
+/// The letters of a text; the last of `most` parts is the rest of the text.
 fn letters(text: &str, most: i64) -> Vec<&str> {
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     let (mut parts, mut rest) = (Vec::new(), text);
@@ -71,7 +70,7 @@ fn replace<'a>(run: &mut Run<'a, '_>, text: &str, old: &str, new: &str, most: i6
     Ok(Val::text(text.replacen(old, new, most)))
 }
 
-/// The letters from one place to before another.
+/// The letters from one position up to another, exclusive.
 fn substring<'a>(text: &str, from: i64, to: i64) -> Found<'a> {
     let length = count(text.chars().count());
     if from > to {
@@ -84,7 +83,7 @@ fn substring<'a>(text: &str, from: i64, to: i64) -> Found<'a> {
     Ok(Val::text(text.chars().skip(from).take(to - from).collect::<String>()))
 }
 
-/// The place of a part that is not before another one; -1 is nowhere.
+/// The position of a part that is not before `from`; -1 if there is none.
 fn index_of<'a>(text: &str, part: &str, from: i64) -> Found<'a> {
     if part.is_empty() {
         return Ok(Val::Int(from));
@@ -93,7 +92,7 @@ fn index_of<'a>(text: &str, part: &str, from: i64) -> Found<'a> {
     Ok(place(text, text[start..].find(part).map(|at| start + at)))
 }
 
-/// The same from the end: the place is not behind `from`.
+/// The last position of a part that is not behind `from`.
 fn last_index_of<'a>(text: &str, part: &str, from: Option<i64>) -> Found<'a> {
     let length = count(text.chars().count());
     if part.is_empty() {
@@ -101,7 +100,7 @@ fn last_index_of<'a>(text: &str, part: &str, from: Option<i64>) -> Found<'a> {
     }
     let from = from.unwrap_or(length - 1);
     let Some(start) = byte_of(text, from) else { return out_of(text, from) };
-    // The part may go on behind the place that it begins at; where that is within a letter it does not begin there.
+    // The part may extend behind its starting position. A position inside a letter is no start.
     let mut end = (start + part.len()).min(text.len());
     while !text.is_char_boundary(end) {
         end -= 1;
@@ -109,17 +108,17 @@ fn last_index_of<'a>(text: &str, part: &str, from: Option<i64>) -> Found<'a> {
     Ok(place(text, text[..end].rfind(part)))
 }
 
-/// An empty text has no place that would be wrong.
+/// In an empty text every position is accepted.
 fn out_of<'a>(text: &str, place: i64) -> Found<'a> {
     if text.is_empty() && place <= 0 { Ok(Val::Int(-1)) } else { Err(Failed::Place(place)) }
 }
 
-/// Where a letter begins.
+/// The byte at which a letter begins.
 fn byte_of(text: &str, place: i64) -> Option<usize> {
     text.char_indices().nth(usize::try_from(place).ok()?).map(|(at, _)| at)
 }
 
-/// A place in bytes as one in letters; -1 is nowhere.
+/// A byte position as a position in letters; -1 for none.
 fn place<'a>(text: &str, at: Option<usize>) -> Val<'a> {
     Val::Int(at.map_or(-1, |at| count(text[..at].chars().count())))
 }

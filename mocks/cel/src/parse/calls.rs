@@ -1,10 +1,10 @@
-//! Calls, some of which are macros (CEL language definition, "Macros"; for those with two variables `cel-go`, "Two variable
-//! comprehensions", which Kubernetes has since 1.32).
+//! Calls, some of which are macros (CEL language definition, "Macros"; for those with two variables `cel-go`, "Two
+//! variable comprehensions", which Kubernetes has since 1.32).
 
 use super::super::{Issue, functions, library};
 use super::{Kind, Node};
 
-/// `over.all(variable, body)` and its like.
+/// `over.all(variable, body)` and similar macros.
 #[derive(Debug)]
 pub(crate) struct Macro {
     pub kind: MacroKind,
@@ -13,7 +13,7 @@ pub(crate) struct Macro {
     pub variable: String,
     /// The item or the value.
     pub second: Option<String>,
-    /// What an item must be to count: the middle argument of `map` with three, and of the transformations.
+    /// The condition for an item to count: the middle argument of `map` with three, and of the transformations.
     pub filter: Option<Node>,
     pub body: Node,
 }
@@ -23,18 +23,18 @@ pub(crate) enum MacroKind {
     All,
     Exists,
     ExistsOne,
-    /// A list of what is made of each.
+    /// A list of the results.
     Map,
     Filter,
     OptMap,
     OptFlatMap,
     /// A map with the same keys.
     TransformMap,
-    /// A map of all that is in the maps that are made.
+    /// A map of all entries in the resulting maps.
     TransformEntry,
 }
 
-/// `name(…)`: `has` is a macro.
+/// A call `name(…)`: `has` is a macro.
 pub(super) fn called(at: usize, name: String, mut arguments: Vec<Node>) -> Result<Node, Issue> {
     if name == "has" && arguments.len() == 1 {
         return match arguments.pop().map(|node| node.kind) {
@@ -45,11 +45,11 @@ pub(super) fn called(at: usize, name: String, mut arguments: Vec<Node>) -> Resul
     Node::new(at, Kind::Call { target: None, name, arguments })
 }
 
-/// `target.name(…)`: some are macros, and some are functions with a dot in their names.
+/// A call `target.name(…)`: some are macros, and some are functions with a dot in their names.
 pub(super) fn called_on(at: usize, target: Node, name: String, mut arguments: Vec<Node>) -> Result<Node, Issue> {
     if let Kind::Ident(space) = &target.kind {
         let qualified = format!("{space}.{name}");
-        // A variable may have such a name, and be a text.
+        // A variable may have this name, and hold a text.
         let is_method = qualified == "sets.contains" && arguments.len() == 1;
         let is_function = functions::is_known(&qualified) || library::is_known(&qualified);
         if is_function && !is_method {
@@ -72,7 +72,7 @@ pub(super) fn called_on(at: usize, target: Node, name: String, mut arguments: Ve
     Node::new(at, Kind::Macro(Box::new(Macro { kind, over: target, variable, second, filter, body })))
 }
 
-/// The macro of a name with so many arguments, and how many of them are variables.
+/// The macro with this name and number of arguments, and how many of them are variables.
 fn macro_of(name: &str, arguments: usize) -> Option<(MacroKind, usize)> {
     Some(match (name, arguments) {
         ("all", 2 | 3) => (MacroKind::All, arguments - 1),

@@ -1,8 +1,8 @@
-//! What is equal, what is in what, and what two lists are together (Kubernetes documentation, "Custom Resources: validation
-//! rules": equality and concatenation by `x-kubernetes-list-type`).
+//! Equality, membership and concatenation of values (Kubernetes documentation, "Custom Resources: validation rules":
+//! equality and concatenation by `x-kubernetes-list-type`).
 //!
-//! Owns finding the partners of items: of a set or a list with keys each is found by name, so that a comparison takes as long as
-//! the lists are.
+//! Owns finding the partners of items: in a set or a list with keys each item is found by name, so that a comparison
+//! takes time proportional to the lists' length.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -14,7 +14,7 @@ use super::super::value::{List, Val};
 use super::{Failed, Found, Run, no_overload};
 
 impl<'a> Run<'a, '_> {
-    /// How two values compare; `None`: they do not.
+    /// The order of two values; `None` if they cannot be compared.
     pub(crate) fn compare(&mut self, one: &Val<'a>, other: &Val<'a>) -> Result<Option<Ordering>, Failed> {
         let length = match (one, other) {
             (Val::Text(a), Val::Text(b)) => a.len().min(b.len()),
@@ -25,8 +25,8 @@ impl<'a> Run<'a, '_> {
         Ok(one.compare(other))
     }
 
-    /// Two lists as one: of a set what is new is added, and in a list with keys the second one's items take the places of those
-    /// with the same keys.
+    /// Joins two lists. To a set, new items are added. In a list with keys, the second one's items replace those with
+    /// the same keys.
     pub(crate) fn joined(&mut self, one: &List<'a>, other: &List<'a>) -> Found<'a> {
         let order = one.order();
         let mut items = Vec::with_capacity(one.len() + other.len());
@@ -45,7 +45,7 @@ impl<'a> Run<'a, '_> {
         Ok(Val::List(List::Own(Rc::new(items), order)))
     }
 
-    /// The places of items by their names; nothing for a list whose items have none.
+    /// The indices of items by their names; empty for a list whose items have none.
     fn places(&mut self, items: &[Val<'a>], order: &Order) -> Result<HashMap<String, usize>, Failed> {
         let mut places = HashMap::new();
         if *order != Order::Atomic {
@@ -57,7 +57,7 @@ impl<'a> Run<'a, '_> {
         Ok(places)
     }
 
-    /// Where the partner of an item is; a new one is noted for the next place.
+    /// The index of an item's partner; a new item is noted for the next index.
     fn place(
         &mut self,
         items: &[Val<'a>],
@@ -80,7 +80,7 @@ impl<'a> Run<'a, '_> {
         Ok(None)
     }
 
-    /// What an item goes by: itself, or its keys. `None`: it is compared with each of the others.
+    /// The name of an item: its value or its keys. `None` means that it must be compared with each of the others.
     fn name(&mut self, item: &Val<'a>, order: &Order) -> Result<Option<String>, Failed> {
         let mut name = String::new();
         let named = match (order, item) {
@@ -177,7 +177,7 @@ impl<'a> Run<'a, '_> {
     }
 }
 
-/// Adds a value to a name, when equal values have equal texts.
+/// Adds a value to a name, if equal values have equal texts.
 fn add(name: &mut String, value: &Val<'_>) -> bool {
     // Writing into a text does not fail.
     let _ = match value {

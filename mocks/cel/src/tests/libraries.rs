@@ -1,4 +1,4 @@
-//! Functions and types of the libraries: what they answer and what they refuse.
+//! Tests of the functions and types of the libraries: their results and their refusals.
 
 use super::run;
 
@@ -48,7 +48,7 @@ fn addresses_and_networks() {
         "cidr('192.168.0.0/16').containsCIDR('192.168.10.0/24') && !cidr('192.168.1.0/24').containsCIDR(cidr('192.168.2.0/24'))",
         "cidr('192.168.0.1/24').ip() == ip('192.168.0.1') && cidr('::1/128').prefixLength() == 128",
         "cidr('192.168.0.1/24') != cidr('192.168.0.1/24').masked() && string(cidr('10.1.2.3/8').masked()) == '10.0.0.0/8'",
-        // A variable may be called like the function.
+        // A variable may have the function's name.
         "['::1'].all(ip, isIP(ip) && ip.contains(':'))",
     ]);
     fail(&[
@@ -129,7 +129,7 @@ fn texts_bytes_and_types() {
         "'%s is %d of %.2f'.format(['a', 3, 1.5]) == 'a is 3 of 1.50'",
         "'%s %s %s'.format([[1, 'a'], {'k': true}, null]) == '[1, \"a\"] {\"k\":true} null'",
         "'%x %X %o %b %%'.format([255, 'hi', 8, -5]) == 'ff 6869 10 -101 %'",
-        // As cel-go's own tests have them.
+        // From cel-go's own tests.
         "'%.6e %e'.format([1052.032911275, 2.71828]) == '1.052033\u{202f}\u{d7}\u{202f}10\u{2070}\u{b3} 2.718280\u{202f}\u{d7}\u{202f}10\u{2070}\u{2070}'",
         "'%e'.format([0.00015]) == '1.500000\u{202f}\u{d7}\u{202f}10\u{207b}\u{2070}\u{2074}'",
         "'%.3f %f %.1f'.format([1.2345, 2.71828, 1.0]) == '1.234 2.718280 1.0' && '%.0f'.format([2.5]) == '2'",

@@ -1,4 +1,4 @@
-//! What is written where, and that the code does nothing but that.
+//! Tests of the bytes that are written, and that the code does nothing else.
 
 use std::collections::BTreeSet;
 
@@ -8,13 +8,13 @@ use crate::room::{SETS, WHICH};
 
 const AT: u64 = 0x40_0000;
 
-/// Bytes of a program: a site with what is around it, and where the site is.
+/// Bytes of a program: a site with its surroundings, and the site's address.
 fn program(before: &[u8], after: &[u8]) -> (Vec<u8>, u64) {
     let bytes = [before, &SYSTEM_CALL, after].concat();
     (bytes, AT + before.len() as u64)
 }
 
-/// As the runtime of Go has it: a jump of two bytes, and what returns to behind it finds what was there.
+/// As in the runtime of Go: a jump of two bytes. A return to the address behind it finds the original bytes.
 #[test]
 fn a_site_with_room_near_it_keeps_its_neighbours() {
     let (bytes, site) = program(&[0x48, 0x89, 0xdf], &[&[0xc3][..], &[BREAK; 12]].concat());
@@ -26,7 +26,7 @@ fn a_site_with_room_near_it_keeps_its_neighbours() {
     assert_eq!(rewrite.astray, [(site + 1, STUBS + 3 * 64 + 5)]);
 }
 
-/// As the C library has it. In the middle of what is written is an instruction that there is not.
+/// As in the C library. In the middle of the written bytes is an invalid instruction.
 #[test]
 fn a_site_with_its_number_before_it_is_written_over() {
     let (bytes, site) = program(&[0xb8, 0xca, 0, 0, 0], &[0x48, 0x3d]);
@@ -37,10 +37,10 @@ fn a_site_with_its_number_before_it_is_written_over() {
     let (_, stub) = rewrite.stub;
     assert_eq!(stub[..5], [0xb8, 0xca, 0, 0, 0]);
     assert_eq!(stub[48..56], (site + 2).to_le_bytes());
-    // The library's function for any call has its sixth argument there.
+    // The library's function for any call keeps its sixth argument there.
     let (bytes, site) = program(&MOVE_SIXTH, &[0x48, 0x3d]);
     assert_eq!(super::rewrite(site, 0, AT, &bytes).unwrap().stub.1[..5], MOVE_SIXTH);
-    // Every entry has the instruction that there is not at its end.
+    // Every entry has the invalid instruction at its end.
     for index in 0..SITES_MAX {
         assert_eq!(jump(TABLE + index * 8).unwrap()[5..], [0x0f, 0x0b]);
     }
@@ -58,7 +58,7 @@ fn what_is_not_known_stays() {
     assert_eq!(rewrite(site, 0, AT, &bytes), None);
 }
 
-/// All stubs and tables have room beside the code.
+/// All stubs and tables fit beside the code.
 #[test]
 fn nothing_is_written_over_another() {
     let Some(detour) = Detour::of(true) else { return };
@@ -77,7 +77,7 @@ fn nothing_is_written_over_another() {
     assert_eq!(detour.after_fault(STUBS), None);
 }
 
-/// The code has one system call, uses no stack and none of the registers that it does not put back.
+/// The code has one system call, uses no stack, and restores every register that it uses.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn the_code_is_what_it_should_be() {
@@ -101,7 +101,7 @@ fn the_code_is_what_it_should_be() {
     assert_eq!(code.bytes[code.call..code.call + 2], SYSTEM_CALL);
 }
 
-/// A stub is what it says, read by another program.
+/// A stub is checked with a disassembler.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn a_stub_leads_to_the_code_and_back() {

@@ -1,4 +1,4 @@
-//! The page of this machine, and the code of both processors.
+//! Tests of this machine's page, and of the code for both CPUs.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
@@ -12,7 +12,7 @@ fn patch(mark: u64) -> (Vec<u8>, Patch) {
     (image, patch)
 }
 
-/// Behind the kernel's own code there is nothing yet where ours is written, and every name leads to it.
+/// The added code overwrites none of the kernel's, and every name leads to it.
 #[test]
 fn nothing_of_the_kernels_is_written_over() {
     let (image, patch) = patch(0);
@@ -51,7 +51,7 @@ fn the_data_is_where_the_code_looks() {
     assert_eq!((&data[5..17], &data[17..29], &data[29..]), (&origins[..], &origins[..], &[30 << 32][..]));
 }
 
-/// A program of the machine; `None` with a word of it.
+/// The output of a program of the machine; `None`, with a message, if it is missing.
 pub fn output(program: &str, arguments: &[&str]) -> Option<String> {
     let Ok(output) = Command::new(program).args(arguments).output() else {
         println!("skipped: needs {program}");
@@ -61,13 +61,14 @@ pub fn output(program: &str, arguments: &[&str]) -> Option<String> {
     Some(String::from_utf8(output.stdout).unwrap())
 }
 
-/// Mnemonics of a listing of objdump, without its operands.
+/// The mnemonics of an objdump listing, without operands.
 pub fn mnemonics(listing: &str) -> Vec<String> {
     let lines = listing.lines().filter_map(|line| line.split('\t').nth(2));
     lines.map(|text| text.split_whitespace().next().unwrap_or_default().to_owned()).collect()
 }
 
-/// The code does nothing but arithmetic, moves, jumps within itself and the two calls; it uses no register that belongs to a caller.
+/// The code does only arithmetic, moves, jumps within itself and the two calls; it uses no register that belongs to a
+/// caller.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn the_code_is_what_it_should_be() {
@@ -90,7 +91,7 @@ fn the_code_is_what_it_should_be() {
     }
 }
 
-/// A file of arm64's assembly: its code and its labels. `None` with a word of what is missing.
+/// An assembled file for arm64: its code and its labels. `None`, with a message, if a tool is missing.
 fn assembled(source: &str, more: &[&str]) -> Option<(Vec<u8>, BTreeMap<String, u64>)> {
     let object = tempfile::NamedTempFile::new().unwrap();
     let source = format!("{}/{source}", env!("CARGO_MANIFEST_DIR"));
@@ -109,7 +110,6 @@ fn assembled(source: &str, more: &[&str]) -> Option<(Vec<u8>, BTreeMap<String, u
     Some((text.data(endian, &*bytes).unwrap().to_vec(), labels.iter().map(named).collect()))
 }
 
-/// The code of arm64's page.
 fn code_of_arm64() -> Option<Code> {
     let (bytes, labels) = assembled("src/page/aarch64.s", &[])?;
     let at = |name: &str| usize::try_from(labels[&format!("longhaul_clock_page_{name}")]).unwrap();
@@ -117,7 +117,7 @@ fn code_of_arm64() -> Option<Code> {
     Some(Code { bytes, gettimeofday, time, getres, data })
 }
 
-/// Instruction by instruction: likewise for arm64. Go keeps its goroutine in x28, and x18 is the platform's.
+/// The same for arm64, instruction by instruction. Go keeps its goroutine in x28, and x18 is the platform's.
 #[test]
 fn the_code_of_arm64_is_what_it_should_be() {
     let Some(code) = code_of_arm64() else { return };
@@ -125,7 +125,7 @@ fn the_code_of_arm64_is_what_it_should_be() {
     let words: Vec<String> = code.bytes[..code.data].iter().map(|byte| format!("0x{byte:02x}")).collect();
     std::fs::write(file.path(), words.join(" ")).unwrap();
     let arguments = ["-triple=aarch64", "-disassemble", file.path().to_str().unwrap()];
-    // What is no instruction is a warning of it and no line.
+    // Invalid instructions become warnings of the tool, not lines.
     let Some(listing) = output("llvm-mc", &arguments) else { return };
     let lines: Vec<&str> = listing.lines().map(str::trim).filter(|line| !line.starts_with('.')).collect();
     let found: Vec<&str> = lines.iter().filter_map(|line| line.split_whitespace().next()).collect();
@@ -143,9 +143,9 @@ fn the_code_of_arm64_is_what_it_should_be() {
     }
 }
 
-/// What arm64's page says, called by a program of arm64 that an emulator runs: see `tests/programs/arm64.s`.
+/// The results of arm64's page, called by an arm64 program under an emulator: see `tests/programs/arm64.s`.
 fn said_on_arm64(mark: u64) -> Option<Vec<i64>> {
-    /// Where the program's functions stand in the place of the kernel's, before the page.
+    /// The offsets of the program's functions that replace the kernel's, before the page.
     const KERNEL: [i64; 2] = [-128, -64];
     const HEAD: u64 = 120;
     const BASE: u64 = 0x40_0000;
@@ -159,7 +159,7 @@ fn said_on_arm64(mark: u64) -> Option<Vec<i64>> {
     let include = ["-I", folder.path().to_str().unwrap()];
     let (text, labels) =
         assembled("tests/programs/arm64.s", &[&include[..], &places.each_ref().map(String::as_str)].concat())?;
-    // A head and one segment, which may be written.
+    // A header and one segment, which is writable.
     let mut file = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
     file.extend([2, 0, 183, 0, 1, 0, 0, 0]);
     file.extend([BASE + HEAD + labels["_start"], 64, 0].into_iter().flat_map(u64::to_le_bytes));
@@ -179,7 +179,8 @@ fn said_on_arm64(mark: u64) -> Option<Vec<i64>> {
     Some(output.stdout.chunks(8).map(|chunk| word(chunk).cast_signed()).collect())
 }
 
-/// The arithmetic of arm64's code is the clock's own, of its clocks alone; errors pass, and registers that a caller keeps are kept.
+/// The arithmetic of arm64's code equals the clock's, and only for converted clocks. Errors pass, and callee-saved
+/// registers are kept.
 #[test]
 fn the_code_of_arm64_tells_the_programs_time() {
     let Some(said) = said_on_arm64(0) else { return };
@@ -195,7 +196,7 @@ fn the_code_of_arm64_tells_the_programs_time() {
     assert_eq!(said[52..], [0, 0, 7 * 30, 0]);
 }
 
-/// Where the machine's clock cannot be read through the page, the system call is made.
+/// If the machine's clock cannot be read through the page, the system call is made.
 #[test]
 fn the_code_of_arm64_makes_the_call_with_a_mark() {
     let clock = Clock::of_test(30, 5);

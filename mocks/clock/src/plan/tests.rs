@@ -1,4 +1,5 @@
-//! Every call of the table: its limit is a thirtieth, its rest is thirty times as long, and nothing else is touched.
+//! Tests of every call in the table: its limit is a thirtieth, its rest is thirty times as long, and nothing else is
+//! touched.
 
 use super::*;
 use crate::calls;
@@ -31,7 +32,7 @@ fn change(name: &str, arguments: [u64; 6], memory: &Pretended) -> Change {
     }
 }
 
-/// Arguments in which only one is set.
+/// Arguments with only one set.
 fn with(index: usize, value: u64) -> [u64; 6] {
     let mut arguments = [0; 6];
     arguments[index] = value;
@@ -73,7 +74,7 @@ fn sleeps_by_another_clock_pass() {
     assert_eq!(absolute.waits_ns, None);
 }
 
-/// Milliseconds would be rounded up to a whole one of real time: they are waited for in nanoseconds.
+/// Milliseconds would be rounded up to a whole one of real time, so the wait is in nanoseconds.
 #[test]
 fn milliseconds_become_nanoseconds() {
     let memory = Pretended::default();
@@ -133,7 +134,7 @@ fn timers_have_period_and_first_time() {
         if form == Form::Nanos {
             assert_eq!(memory.time(0x2000), Some([1, 0]), "{name}");
         }
-        // An instant; of a file whose clock is not known, and of a processor's timer, nothing.
+        // An instant; a file with an unknown clock and a CPU timer have none.
         if name == "setitimer" {
             assert_eq!(planned(name, [1, LIMIT, 0, 0, 0, 0], &memory), Plan::Pass, "{name}");
         } else {
@@ -210,7 +211,7 @@ fn what_cannot_be_seen_is_refused() {
     assert_eq!(refused("settimeofday"), libc::EPERM);
 }
 
-/// The times of timers are the program's clock's, of which the tracer must know the number.
+/// The times of a timer are those of its clock, whose number the tracer must know.
 #[test]
 fn a_timer_is_remembered_with_its_clock() {
     let (memory, clock) = (Pretended::default(), Clock::of_test(RATE, BASE));

@@ -1,7 +1,7 @@
-//! How a program comes to wait without a stop: it is given room for the code and for its threads' places, and sites are rewritten where a
-//! wait was seen.
+//! The preparation of waits without a stop. A program gets memory for the code and for its threads' places, and sites
+//! are rewritten after a wait was seen there.
 //!
-//! Owns what is done to stopped threads for it. What is written is decided by [`crate::detour`].
+//! Owns the steps on stopped threads for it. [`crate::detour`] decides the bytes that are written.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -18,8 +18,8 @@ use crate::sys::{self, Go, Report, Tid};
 const CALL_BYTES: u64 = 2;
 
 impl Tracer {
-    /// Gives a program that has not run yet room and code for its waits, if it can have them, and its first thread its place. Returns the
-    /// signal with which it goes on; `None` if it is gone.
+    /// Gives a program that has not run yet memory and code for its waits, if that is possible, and its first thread
+    /// its place. Returns the signal with which it goes on; `None` if it has ended.
     pub(super) fn give_room(&mut self, pid: Tid, process: &mut Process, place: Place) -> Option<i32> {
         let (Some(code), Some(call)) = (&self.machine.detour, self.machine.patch.call) else { return Some(0) };
         if process.page.is_empty() {
@@ -60,7 +60,7 @@ impl Tracer {
         Some(signal)
     }
 
-    /// Tells a new thread its place before it runs.
+    /// Sets the place of a new thread before it runs.
     pub(super) fn tell_place(&mut self, tid: Tid) {
         let Some(thread) = self.threads.get_mut(&tid).filter(|thread| thread.is_new) else { return };
         thread.is_new = false;
@@ -76,7 +76,7 @@ impl Tracer {
         }
     }
 
-    /// Whether a signal came of what was rewritten, and is none of the program's.
+    /// Whether a signal came from a rewritten site, and is not the program's own.
     pub(super) fn is_led_back(&self, tid: Tid, signal: i32) -> bool {
         if ![libc::SIGILL, libc::SIGTRAP, libc::SIGSEGV, libc::SIGBUS].contains(&signal) {
             return false;
@@ -102,7 +102,7 @@ impl Tracer {
         sys::set_registers(tid, &registers).is_ok()
     }
 
-    /// Counts the waits that a thread made without a stop, when it stops at one.
+    /// Adds the waits that a thread made without a stop, when it stops at one.
     pub(super) fn count_of(&mut self, tid: Tid, registers: &Registers) {
         if !detour::is_within(registers.instruction()) {
             return;
@@ -118,7 +118,7 @@ impl Tracer {
     }
 }
 
-/// Rewrites the site of a call that has just stopped, if it was not looked at before.
+/// Rewrites the site of a call that has just stopped, if it was not examined before.
 pub(super) fn rewrite(tid: Tid, process: &Process, instruction: u64) {
     let (Some(sites), Some(site)) = (&process.sites, instruction.checked_sub(CALL_BYTES)) else { return };
     let mut sites = sites.borrow_mut();
@@ -127,13 +127,14 @@ pub(super) fn rewrite(tid: Tid, process: &Process, instruction: u64) {
     }
     let Some((from, around)) = around(tid, site) else { return };
     let Some(rewrite) = detour::rewrite(site, sites.count, from, &around) else { return };
-    // Those who come into the middle are led back from now on.
+    // From now on threads that stop in the middle are led back.
     sites.astray.extend(rewrite.astray.iter().copied());
     sites.count += 1;
     let _ = written(tid, &rewrite);
 }
 
-/// Bytes around a site: as many as a short jump reaches, or where that is at the end of the program's memory, only those before it.
+/// Bytes around a site, as far as a short jump reaches. If that goes beyond the end of the program's memory, only those
+/// before the site.
 fn around(tid: Tid, site: u64) -> Option<(u64, Vec<u8>)> {
     let reads = [(REACH, 2 * REACH), (REACH, REACH + CALL_BYTES), (8, 8 + CALL_BYTES)];
     reads.into_iter().find_map(|(before, length)| {
@@ -144,7 +145,8 @@ fn around(tid: Tid, site: u64) -> Option<(u64, Vec<u8>)> {
     })
 }
 
-/// Writes what is new, then the site: first a break in place of its first byte, so that no other thread runs half of it.
+/// Writes the new code, then the site: first a break in place of its first byte, so that no other thread runs half of
+/// it.
 fn written(tid: Tid, rewrite: &Rewrite) -> Option<()> {
     let (stub_at, stub) = &rewrite.stub;
     sys::write(tid, *stub_at, stub)?;
@@ -158,7 +160,7 @@ fn written(tid: Tid, rewrite: &Rewrite) -> Option<()> {
     poke(tid, *at, bytes.get(..1)?)
 }
 
-/// Writes a few bytes of a program's code, of which it gets its own copy.
+/// Writes a few bytes into a program's code, of which it gets its own copy.
 fn poke(tid: Tid, at: u64, bytes: &[u8]) -> Option<()> {
     let mut word = [0; 8];
     sys::read(tid, at, &mut word)?;
@@ -166,7 +168,7 @@ fn poke(tid: Tid, at: u64, bytes: &[u8]) -> Option<()> {
     sys::poke(tid, at, u64::from_ne_bytes(word)).ok()
 }
 
-/// Lets a thread go on until a call begins or ends; `None` if it is gone. Signals are kept for later.
+/// Lets a thread go on until a call begins or ends; `None` if it has ended. Signals are kept for later.
 fn to_call(tid: Tid, signal: &mut i32) -> Option<()> {
     loop {
         sys::go(tid, Go::ToCall, 0).ok()?;
@@ -179,7 +181,7 @@ fn to_call(tid: Tid, signal: &mut i32) -> Option<()> {
     }
 }
 
-/// Where a thread's place is: all without one of their own have the last.
+/// The address of a thread's place: all threads without one of their own use the last.
 fn place_at(place: Place) -> u64 {
     PLACES + PLACE_BYTES * if place.is_own { place.index } else { places::PLACES }
 }

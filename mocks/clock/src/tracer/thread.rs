@@ -1,4 +1,4 @@
-//! What the tracer remembers of a thread and of its process.
+//! The tracer's state of a thread and of its process.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -10,53 +10,51 @@ use crate::places::Place;
 use crate::registers::Registers;
 use crate::sys::{self, Tid};
 
-/// What threads of one process share.
+/// The state that the threads of one process share.
 #[derive(Debug, Clone, Default)]
 pub struct Process {
-    /// The first place of the hole in its stack; 0 before its program has begun.
+    /// The first place in the gap of its stack; 0 before its program has begun.
     pub hole: u64,
-    /// Where it has the kernel's page.
+    /// The addresses of the kernel's page.
     pub page: Range<u64>,
-    /// Clocks of its POSIX timers.
+    /// The clocks of its POSIX timers, by number.
     pub timers: Rc<RefCell<HashMap<i32, i32>>>,
-    /// Where it waits without a stop; `None` if it has no room for that.
+    /// The rewritten sites; `None` if there is no memory for them.
     pub sites: Option<Rc<RefCell<Sites>>>,
 }
 
-/// What was rewritten in a program.
+/// The rewritten sites of a program.
 #[derive(Debug, Clone, Default)]
 pub struct Sites {
-    /// Calls that were looked at.
+    /// Calls that were examined.
     pub seen: HashSet<u64>,
-    /// So many were rewritten.
+    /// Number of rewritten sites.
     pub count: u64,
-    /// Where a thread goes that stopped in the middle of what was rewritten.
+    /// Where a thread continues that stopped in the middle of a rewritten site.
     pub astray: HashMap<u64, u64>,
 }
 
-/// One thread.
 #[derive(Debug)]
 pub struct Thread {
     pub process: Process,
-    /// Its place in the hole, and for waits without a stop.
+    /// Its place in the gap, and for waits without a stop.
     pub place: Place,
-    /// It has not run yet, and does not know its place.
+    /// Whether it has not run yet, so that its place is not set.
     pub is_new: bool,
-    /// It is in a call that was changed.
+    /// The changed call that it is in.
     pub pending: Option<Pending>,
-    /// A wait that a signal interrupted and the kernel goes on with.
+    /// A wait that a signal interrupted and the kernel continues.
     pub interrupted: Option<Pending>,
-    /// A poll that the kernel makes again, if no handler runs.
+    /// A poll that the kernel makes again if no handler runs.
     pub again: Option<Again>,
 }
 
-/// A call that was changed.
 #[derive(Debug, Clone, Copy)]
 pub struct Pending {
-    /// The registers to put back, all but the result.
+    /// The registers to restore, all but the result.
     pub restore: Option<Registers>,
     pub then: Then,
-    /// As it was made.
+    /// The registers of the call as it was made.
     pub call: Registers,
 }
 
@@ -78,7 +76,7 @@ impl Thread {
         Self { process, place, is_new: false, pending: None, interrupted: None, again: None }
     }
 
-    /// The process of what this thread has just made: its own, if that is a thread.
+    /// The process of a thread or process that this thread has just made.
     pub fn child_process(&self, tid: Tid) -> Process {
         let mut process = self.process.clone();
         let flags = flags_of_new(tid);
@@ -95,7 +93,7 @@ impl Thread {
     }
 }
 
-/// What the call in which a thread stopped says of the one that it makes.
+/// The flags in the call by which a thread makes another one.
 fn flags_of_new(tid: Tid) -> u64 {
     let Ok(Some(registers)) = sys::registers(tid) else { return 0 };
     match registers.number() {
@@ -112,7 +110,7 @@ fn flags_of_new(tid: Tid) -> u64 {
 }
 
 impl Again {
-    /// Whether a thread makes this call again: at the same place, with the same stack and arguments.
+    /// Whether a thread makes this call again: at the same address, with the same stack and arguments.
     pub fn is(&self, now: &Registers) -> bool {
         let of = |registers: &Registers| {
             (registers.number(), registers.arguments(), registers.instruction(), registers.stack())
@@ -121,7 +119,7 @@ impl Again {
     }
 }
 
-/// The registers of a call that is made otherwise.
+/// The registers of a changed call.
 pub fn changed(registers: &Registers, change: &Change) -> Registers {
     let mut changed = *registers;
     if let Some(number) = change.number {

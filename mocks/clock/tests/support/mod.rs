@@ -1,22 +1,21 @@
-//! Programs of the tests, and the program under test.
+//! The programs of the tests, and commands under the clock.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The folder of the tests' own programs.
 pub const PROGRAMS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs");
 
 /// The rate of most tests.
 pub const RATE: u32 = 30;
 
-/// A command under a clock that goes that fast.
+/// A command under a clock with that rate.
 pub fn under(rate: u32, program: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_longhaul-clock"));
     command.args(["--rate", &rate.to_string(), "--"]).arg(program);
     command
 }
 
-/// Whether a program is there; says what is skipped if not.
+/// Whether a program exists; prints that the test is skipped if not.
 pub fn has(program: &str) -> bool {
     let is_there = Command::new(program).arg("--version").output().is_ok();
     if !is_there {
@@ -25,7 +24,7 @@ pub fn has(program: &str) -> bool {
     is_there
 }
 
-/// A program of C, built into a folder with more arguments for the compiler.
+/// A C program, built into a folder with further compiler arguments.
 pub fn compiled(name: &str, more: &[&str], folder: &Path) -> Option<PathBuf> {
     if !has("gcc") {
         return None;
@@ -38,7 +37,7 @@ pub fn compiled(name: &str, more: &[&str], folder: &Path) -> Option<PathBuf> {
     Some(program)
 }
 
-/// A shell's script under the clock.
+/// A shell script under the clock.
 pub fn shell(text: &str) -> Command {
     let mut command = under(RATE, Path::new("sh"));
     command.args(["-c", text]);

@@ -1,4 +1,4 @@
-//! Rows against settings, and the part of `docs/faults.md` that the rows write.
+//! Tests of rows against settings, and of the part of `docs/faults.md` that is made from the rows.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -14,7 +14,7 @@ fn begin(part: &str) -> String {
     format!("<!-- {part}: written by the rows in mocks/faults -->\n")
 }
 
-/// The table of a family; a hit is a column where it differs.
+/// The table of a family; hits have a column if they differ.
 fn table(family: Family) -> String {
     let rows: Vec<&Row> = Name::ALL.iter().map(|name| name.row()).filter(|row| row.family == family).collect();
     let has_hits = rows.iter().any(|row| !row.hit.is_empty());
@@ -69,7 +69,7 @@ fn parts() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// To write it anew: `UPDATE_DOCS=1 cargo xtask test the_page_on_faults`.
+/// To update the page: `UPDATE_DOCS=1 cargo xtask test the_page_on_faults`.
 #[test]
 fn the_page_on_faults_has_the_rows() {
     let mut page = std::fs::read_to_string(PAGE).unwrap();
@@ -87,7 +87,7 @@ fn the_page_on_faults_has_the_rows() {
     assert!(found == page, "docs/faults.md: run `UPDATE_DOCS=1 cargo xtask test the_page_on_faults`");
 }
 
-/// A row that names a key which no fault has would never be asked for it, and a key that no row names could not be used.
+/// Every key that a row names must exist in a fault, and every key must be named by a row.
 #[test]
 fn rows_name_the_keys_of_settings() {
     let schema = schemars::schema_for!(Fault);
@@ -113,7 +113,7 @@ fn names_are_read_as_they_are_written() {
     assert!(error.starts_with("unknown variant `watch-resett`, expected one of `watch-reset`, "), "{error}");
 }
 
-/// What the mock API server does not play belongs to the network, the registry, a clock or a cluster.
+/// Faults that the mock API server does not play belong to the network, the registry, a clock or a cluster.
 #[test]
 fn what_nobody_plays_here_is_played_anywhere() {
     for name in Name::ALL {

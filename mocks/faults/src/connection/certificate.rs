@@ -1,5 +1,5 @@
-//! `certificate`: new connections to the subject's endpoints are shown another certificate. A hit is one connection to
-//! which it was shown, whatever its client thought of it.
+//! `certificate`: new connections to the subject's endpoints get another certificate. A hit is one connection that got
+//! it, however its client reacted.
 
 use super::super::handle::{Handle, Welcome};
 use super::super::settings::keys;
@@ -7,7 +7,6 @@ use super::super::{Behaviour, Kind, PlayedRow, Row, Scene};
 use super::Turns;
 
 keys! {
-    /// The keys of `certificate`.
     pub struct Keys {
         kind "kind": Kind = ("`expired`", "`expired`, `unknown-ca`, `rotated`"),
     }

@@ -1,6 +1,6 @@
-//! `freeze`: no byte is moved any more, in either direction, on the connections that carry a matching watch. Their
-//! sockets stay open and the kernel goes on acknowledging, as with a proxy that has lost its other side: TCP
-//! keep-alive notices nothing. A hit is one connection on which bytes were withheld.
+//! `freeze`: no bytes move in either direction on the connections that carry a matching watch. Their sockets stay open
+//! and the kernel goes on acknowledging, as with a proxy that has lost its other side, so TCP keep-alive notices
+//! nothing. A hit is one connection on which bytes were withheld.
 
 use std::sync::{Arc, Weak};
 
@@ -10,7 +10,6 @@ use super::super::{Behaviour, NewConnections, PlayedRow, Row, Scene, Stream};
 use super::{Turns, forget_closed};
 
 keys! {
-    /// The keys of `freeze`.
     pub struct Keys {
         new_connections "newConnections": NewConnections = ("", "`healthy` or `frozen`"),
         heals "heals": bool = ("false", ""),
@@ -57,7 +56,7 @@ impl Behaviour for Freeze {
 
     fn opened(&mut self, stream: &Arc<Stream>, scene: &mut Scene<'_>) {
         let fault = scene.fault;
-        // What is armed before the subject starts, or waits for its turn, is meant for what comes.
+        // A fault that is armed before the subject starts, or waits for its turn, is meant for later connections.
         let waits = fault.waits();
         let default = if waits { NewConnections::Frozen } else { NewConnections::Healthy };
         if fault.keys::<Keys>().new_connections.unwrap_or(default) == NewConnections::Frozen {

@@ -1,5 +1,5 @@
 //! `goaway`: HTTP/2 GOAWAY on the connections that carry a matching watch. With `drain` open streams go on until they
-//! end; without it the connection is closed behind the frame. A hit is one connection that was told to go away.
+//! end; without it the connection is closed behind the frame. A hit is one connection that got the frame.
 
 use std::sync::Arc;
 
@@ -10,7 +10,6 @@ use super::super::{Behaviour, Code, PlayedRow, Row, Scene, Stream};
 use super::Turns;
 
 keys! {
-    /// The keys of `goaway`.
     pub struct Keys {
         code "code": Code = ("`no-error`", ""),
         drain "drain": bool = ("true", "open streams go on"),

@@ -1,5 +1,5 @@
 //! `max-streams`: new HTTP/2 connections to the subject's endpoints allow few streams at a time
-//! (`SETTINGS_MAX_CONCURRENT_STREAMS`). A hit is one connection that was told so; it keeps that limit.
+//! (`SETTINGS_MAX_CONCURRENT_STREAMS`). A hit is one connection that got the setting; it keeps that limit.
 
 use super::super::handle::{Handle, Welcome};
 use super::super::settings::{keys, not_zero};
@@ -7,7 +7,6 @@ use super::super::{Behaviour, PlayedRow, Row, Scene};
 use super::Turns;
 
 keys! {
-    /// The keys of `max-streams`.
     pub struct Keys {
         streams "streams": u32 = ("10", ""),
     }

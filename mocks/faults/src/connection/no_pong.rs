@@ -1,6 +1,6 @@
-//! `no-pong`: PINGs of the client are not answered on the HTTP/2 connections that carry a matching watch. Data flows on,
-//! unless the fault is `silent`: then nothing is sent at all, while what the client sends is read. A hit is one PING
-//! that was not answered, and for a silent one also the first bytes that were withheld.
+//! `no-pong`: the client's PINGs get no answer on the HTTP/2 connections that carry a matching watch. Data flows on,
+//! unless the fault is `silent`: then nothing is sent at all, while the client's bytes are still read. A hit is one
+//! PING without an answer, and for a silent fault also the first withheld bytes.
 
 use std::sync::{Arc, Weak};
 
@@ -10,7 +10,6 @@ use super::super::{Behaviour, PlayedRow, Row, Scene, Stream};
 use super::{Turns, forget_closed};
 
 keys! {
-    /// The keys of `no-pong`.
     pub struct Keys {
         silent "silent": bool = ("false", "no other byte is sent either"),
         heals "heals": bool = ("false", ""),
@@ -59,7 +58,7 @@ impl Behaviour for NoPong {
     }
 
     fn end(&mut self, _open: &[Arc<Stream>], scene: &mut Scene<'_>) {
-        // A connection that is dead in all but name does not come back by itself.
+        // A connection that is effectively dead does not recover by itself.
         if scene.fault.keys::<Keys>().silent == Some(true) && scene.fault.keys::<Keys>().heals != Some(true) {
             return;
         }

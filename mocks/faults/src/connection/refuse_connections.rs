@@ -1,5 +1,6 @@
-//! `refuse-connections`: new TCP connections to the subject's endpoints are reset, closed, or accepted and never served.
-//! Those that hang do so until their client gives up, also when the fault is over. A hit is one such connection.
+//! `refuse-connections`: new TCP connections to the subject's endpoints are reset, closed, or accepted and never
+//! served. Connections that hang do so until their client gives up, even after the fault is over. A hit is one such
+//! connection.
 
 use super::super::handle::{Handle, Welcome};
 use super::super::settings::keys;
@@ -7,7 +8,6 @@ use super::super::{Behaviour, How, PlayedRow, Row, Scene};
 use super::Turns;
 
 keys! {
-    /// The keys of `refuse-connections`.
     pub struct Keys {
         how "how": How = ("`reset`", "`reset`, `close`, `hang`"),
     }

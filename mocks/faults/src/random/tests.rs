@@ -1,4 +1,4 @@
-//! What a draw promises, over many seeds, lengths and rates.
+//! Tests of the guarantees of a draw, over many seeds, lengths and rates.
 
 use std::collections::BTreeSet;
 
@@ -17,10 +17,11 @@ fn end(fault: &Fault) -> Duration {
     fault.at.unwrap().0 + active(fault).unwrap()
 }
 
-/// Within the window, in order, apart, and the same again with the same seed; whatever the seed, the rate and the window.
+/// For any seed, rate and window, faults are within the window, in order and apart, and the same seed gives the same
+/// faults.
 #[test]
 fn a_draw_is_within_bounds_apart_and_repeatable() {
-    // What Pods and programs take for themselves is longer than the shortest stretch.
+    // The time that Pods and programs take is longer than the shortest stretch.
     let quick: Vec<Name> = Name::ALL.iter().copied().filter(|name| !name.row().family.takes_its_time()).collect();
     for seed in 0..300 {
         let every = Span::from_secs(10 + seed % 51);
@@ -38,7 +39,7 @@ fn a_draw_is_within_bounds_apart_and_repeatable() {
     }
 }
 
-/// Times are such as people write them, unless that would leave few of them.
+/// Times are whole seconds, unless that would leave few of them.
 #[test]
 fn drawn_times_are_whole_seconds_where_there_are_enough() {
     let draw =
@@ -50,7 +51,7 @@ fn drawn_times_are_whole_seconds_where_there_are_enough() {
     assert!(whole(draw(5).unwrap()) < 100, "of 1,200");
 }
 
-/// Every fault of the catalogue can be drawn by its name alone; each comes once before any comes again.
+/// Every fault of the catalogue can be drawn by its name alone; each comes once before any repeats.
 #[test]
 fn every_name_can_be_drawn_and_none_is_forgotten() {
     let random = Random { every: Span::from_secs(60), from: named(Name::ALL) };
@@ -78,7 +79,7 @@ fn a_draw_is_bounded() {
     );
 }
 
-/// Where a planned fault is active, none is drawn; one that lasts to the end lies below all.
+/// While a planned fault is active, none is drawn; a planned fault that lasts to the end overlaps all drawn ones.
 #[test]
 fn a_draw_keeps_clear_of_what_is_planned() {
     let random = Random { every: Span::from_secs(10), from: named(&[Name::WatchReset]) };

@@ -1,4 +1,4 @@
-//! What the schema says of each key: which faults take it, with their defaults.
+//! The schema's descriptions of keys: the faults that take a key, with their defaults.
 
 use schemars::Schema;
 use schemars::generate::SchemaSettings;
@@ -9,7 +9,7 @@ use super::row::Family;
 use super::shared::is_of_rows;
 use super::{Name, On};
 
-/// Tells the schema of each key which faults take it, with their defaults.
+/// Adds to the schema of each key the faults that take it, with their defaults.
 pub(super) fn describe(schema: &mut Schema) {
     let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) else { return };
     add_to(properties);
@@ -29,7 +29,7 @@ pub(super) fn describe(schema: &mut Schema) {
     }
 }
 
-/// How a fault takes a key: `` `split` (1B): the size of a piece ``.
+/// A fault's use of a key, such as `` `split` (1B): the size of a piece ``.
 fn told(name: Name, key: &str) -> Option<String> {
     let (_, default, words) = name.row().key(key)?;
     let default = if default.is_empty() { String::new() } else { format!(" ({default})") };
@@ -37,14 +37,14 @@ fn told(name: Name, key: &str) -> Option<String> {
     Some(format!("{}{default}{words}", quoted(name)))
 }
 
-/// `` `list` for `delay-answer`, `any` for `stale-view` ``: where it is not `watch`.
+/// The defaults of `on` other than `watch`, such as `` `list` for `delay-answer`, `any` for `stale-view` ``.
 pub(crate) fn defaults_of_on() -> String {
     let of =
         |on: On, word: &str| format!("`{word}` for {}", those(|row| row.family == Family::Requests && row.on == on));
     format!("{}, {}", of(On::List, "list"), of(On::Any, "any"))
 }
 
-/// Adds the keys of all rows to the schema of what they share.
+/// Adds the keys of all rows to the schema of the shared keys.
 fn add_to(properties: &mut Map<String, Value>) {
     let mut generator = SchemaSettings::default().with(|settings| settings.inline_subschemas = true).into_generator();
     for name in Name::ALL {

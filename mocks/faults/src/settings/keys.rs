@@ -1,6 +1,6 @@
-//! Which key belongs to which fault, and what its value may be.
+//! The check of a fault's keys and values.
 //!
-//! Owns the comparison of a fault with its row. A key that a fault does not understand is refused with the faults that do.
+//! Owns the comparison of a fault with its row. The refusal of an unknown key names the faults that have it.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ pub(super) fn check(fault: &Fault) -> Result<(), Error> {
     (row.refuses)(fault)
 }
 
-/// The keys that were written: only those are spelled again.
+/// The keys that were written; their original spelling is kept.
 fn given(fault: &Fault) -> Map<String, Value> {
     match serde_json::to_value(fault) {
         Ok(Value::Object(keys)) => keys,
@@ -31,7 +31,7 @@ fn given(fault: &Fault) -> Map<String, Value> {
     }
 }
 
-/// The faults that understand a key, in words.
+/// The faults that have a key, as text.
 fn owners(key: &str) -> String {
     if let Some((_, words)) = CHOOSING.iter().find(|(choosing, _)| *choosing == key) {
         return (*words).to_owned();
@@ -43,7 +43,7 @@ pub(super) fn quoted(name: Name) -> String {
     format!("`{}`", name.as_str())
 }
 
-/// The faults of which something is true: `` `a`, `b` and `c` ``.
+/// The faults for which `is` holds, as text: `` `a`, `b` and `c` ``.
 pub(crate) fn those(is: impl Fn(&Row) -> bool) -> String {
     let names: Vec<String> = Name::ALL.iter().filter(|name| is(name.row())).copied().map(quoted).collect();
     match names.split_last() {
@@ -52,7 +52,7 @@ pub(crate) fn those(is: impl Fn(&Row) -> bool) -> String {
     }
 }
 
-/// Refuses a list of faults whose labels are not unique, or where one waits for a fault that cannot come.
+/// Refuses a list of faults with duplicate labels, or with a fault that waits for one that cannot come.
 pub fn check_all(faults: &[Fault]) -> Result<(), (usize, Error)> {
     let mut by_id: BTreeMap<&str, usize> = BTreeMap::new();
     for (index, fault) in faults.iter().enumerate() {
@@ -89,7 +89,7 @@ pub fn check_all(faults: &[Fault]) -> Result<(), (usize, Error)> {
     Ok(())
 }
 
-/// Values that no fault could use.
+/// Refuses values that no fault could use.
 fn values(fault: &Fault) -> Result<(), Error> {
     if let Some(given) = fault.probability.filter(|p| !(0.0..=1.0).contains(p)) {
         return Err(Error::Probability { given: given.to_string() });

@@ -1,7 +1,7 @@
 //! The keys of single faults: each row has a type with its own.
 //!
-//! Owns how such a type is declared, and how a fault is read: what all faults share goes to [`Fault`], everything else to the row. A key
-//! that the row does not take is kept as it was written, so that the check can say whose it is.
+//! Owns how such a type is declared, and how a fault is read: shared keys go to [`Fault`], all others to the row. A key
+//! that the row does not have is kept as written, so that the check can name its owners.
 
 use std::any::Any;
 use std::fmt::{self, Debug};
@@ -15,12 +15,12 @@ use serde_json::{Map, Value};
 use super::shared::{OF_ALL, is_shared};
 use super::{Error, Fault, Name};
 
-/// A key that a fault takes: its name in scenarios, its default (empty when there is none) and what it says.
+/// A key of a fault: its name in scenarios, its default (empty if there is none) and its description.
 pub type Takes = (&'static str, &'static str, &'static str);
 
 /// The keys of one row.
 pub trait Keys: Default + Clone + Debug + Serialize + DeserializeOwned + JsonSchema + Send + Sync + 'static {
-    /// Each of them with its default and what it says.
+    /// Each key with its default and description.
     const TAKES: &'static [Takes];
 }
 
@@ -49,7 +49,7 @@ macro_rules! keys {
 pub(crate) use keys;
 
 keys! {
-    /// Most faults of the registry and of the server have none.
+    /// Most faults of the registry and of the server have no keys.
     pub(crate) struct NoKeys {}
 }
 
@@ -57,7 +57,7 @@ keys! {
 #[derive(Clone)]
 pub struct Settings(Arc<dyn Written>);
 
-/// Keys of some type.
+/// Keys of any row's type.
 trait Written: Any + Debug + Send + Sync {
     fn written(&self) -> Map<String, Value>;
 }
@@ -93,7 +93,7 @@ pub(crate) fn read<K: Keys>(keys: Map<String, Value>) -> Settings {
 }
 
 impl Settings {
-    /// Of a fault whose row is not known yet.
+    /// The keys of a fault whose row is not known yet.
     pub(super) fn none() -> Self {
         Self(Arc::new(NoKeys {}))
     }
@@ -134,7 +134,7 @@ impl PartialEq for Settings {
     }
 }
 
-/// All keys that there are.
+/// All keys of all rows.
 static KNOWN: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     let own = Name::ALL.iter().flat_map(|name| name.row().takes).map(|(key, ..)| *key);
     let chosen = Name::ALL.iter().flat_map(|name| name.row().chooses).copied();
@@ -180,7 +180,7 @@ impl<'de> Deserialize<'de> for Fault {
     }
 }
 
-/// A mapping without the keys of rows, which go elsewhere.
+/// A mapping without the keys of rows, which are collected separately.
 struct Split<'a, A> {
     map: A,
     own: &'a mut Map<String, Value>,
@@ -210,7 +210,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Split<'_, A> {
     }
 }
 
-/// Refuses a size that would be nothing.
+/// Refuses a size of zero.
 pub(crate) fn not_zero(key: &'static str, is_zero: bool) -> Result<(), Error> {
     let given = "0".to_owned();
     if is_zero { Err(Error::Value { key, given, instead: "write 1 or more" }) } else { Ok(()) }

@@ -1,62 +1,62 @@
-//! What there is to say of a fault: one row, which stands in the fault's own file.
+//! The row of a fault: its name, description, keys and defaults. It stands in the fault's own file.
 //!
-//! Owns the shape of a row. The list of all rows is `catalogue.rs`; settings, schema, docs/faults.md and the engine ask a row
-//! and have no list of their own.
+//! Owns the shape of a row. The list of all rows is `catalogue.rs`; settings, schema, docs/faults.md and the engine
+//! read the row and have no list of their own.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use super::own::{Keys, NoKeys, Read, Takes, read};
 use super::{Error, Fault, On};
 
-/// A fault, as far as it differs from others.
+/// The facts about a fault that differ between faults.
 pub struct Row {
     /// As scenarios spell it.
     pub name: &'static str,
-    /// What happens, in one sentence.
+    /// The effect, in one sentence.
     pub doc: &'static str,
-    /// What it acts on.
+    /// The sort of target.
     pub family: Family,
-    /// The keys that say what is hit.
+    /// The keys that choose the target.
     pub chooses: &'static [&'static str],
-    /// The keys that say how.
+    /// The keys that shape the effect.
     pub takes: &'static [Takes],
-    /// Reads them.
+    /// Reads the keys of `takes`.
     pub(crate) read: Read,
-    /// Their schema.
+    /// The schema of these keys.
     pub(crate) schema: fn(&mut SchemaGenerator) -> Schema,
-    /// What the client sees, for those who look a fault up.
+    /// The client's view, for the page on faults.
     pub sees: &'static str,
-    /// What is counted.
+    /// The definition of a hit.
     pub hit: &'static str,
-    /// It is one moment when it has a time and no `for`.
+    /// Whether the fault is momentary if it has a time and no `for`.
     pub is_instant: bool,
-    /// Which requests it is about when `on` does not say.
+    /// The requests that the fault concerns if `on` is absent.
     pub on: On,
-    /// It has one effect when neither `count` nor `probability` says otherwise.
+    /// Whether the fault has one effect if neither `count` nor `probability` is set.
     pub once: bool,
-    /// Refuses values that this fault cannot use and others could.
+    /// Refuses values that this fault cannot use although others could.
     pub refuses: fn(&Fault) -> Result<(), Error>,
-    /// What it gets when a draw names it and says no more.
+    /// The arguments of a fault that a draw only names.
     pub drawn: Drawn,
 }
 
 /// The arguments of a fault that is drawn by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Drawn {
-    /// How long it lasts, in seconds, where it is not one moment.
+    /// The duration in seconds, unless the fault is momentary.
     pub for_s: u64,
-    /// The most effects it has; none is no limit but the fault's own.
+    /// The most effects; `None` means no limit but the fault's own.
     pub count: Option<u64>,
 }
 
-/// What a fault acts on, and so who plays it and which keys choose its targets.
+/// The target of a fault, which determines its player and the keys that choose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Family {
     /// Single requests, before they are answered.
     Requests,
     /// Watches, while they are open.
     Watches,
-    /// The store or the users, without regard to who asks.
+    /// The store or the users, independently of requests.
     Server,
     /// Connections of the mock API server.
     Connections,
@@ -64,33 +64,33 @@ pub enum Family {
     Network,
     /// The mock registry.
     Registry,
-    /// The clock of a process of the subject: played by whoever starts it.
+    /// The clock of a process of the subject, played by the starter of the process.
     Clock,
-    /// The Pods of a subject that is deployed.
+    /// The Pods of a deployed subject.
     Pods,
     /// The programs of a real control plane.
     Plane,
-    /// Workloads that the mock API server lets become ready.
+    /// Workloads that the mock API server makes ready.
     Workloads,
 }
 
 impl Family {
-    /// Whether its faults are played with any control plane, not by the mock API server.
+    /// Whether the faults of the family can be played with any control plane, not by the mock API server.
     pub fn is_played_anywhere(self) -> bool {
         matches!(self, Self::Network | Self::Registry | Self::Clock)
     }
 
-    /// Whether its faults are played by the mock API server, and with no other control plane.
+    /// Whether only the mock API server can play the faults of the family.
     pub fn is_of_the_mock(self) -> bool {
         matches!(self, Self::Requests | Self::Watches | Self::Server | Self::Connections | Self::Workloads)
     }
 
-    /// Whether its faults take as long as they take: Pods and programs that end and come back.
+    /// Whether the faults take their own time: Pods and programs end and come back.
     pub fn takes_its_time(self) -> bool {
         matches!(self, Self::Pods | Self::Plane)
     }
 
-    /// The keys that choose what its faults hit.
+    /// The keys that choose the targets of the family's faults.
     const fn chooses(self) -> &'static [&'static str] {
         match self {
             Self::Requests => &["resource", "userAgent", "on", "query", "nth", "every", "endpoint"],
@@ -105,7 +105,7 @@ impl Family {
 }
 
 impl Row {
-    /// A row of a family, with everything else as most have it.
+    /// A row of a family, with the defaults of most rows.
     pub(crate) const fn new(family: Family, name: &'static str, doc: &'static str) -> Self {
         Self {
             name,
@@ -125,27 +125,27 @@ impl Row {
         }
     }
 
-    /// A fault of watches.
+    /// A row of a fault of watches.
     pub(crate) const fn watches(name: &'static str, doc: &'static str) -> Self {
         Self::new(Family::Watches, name, doc)
     }
 
-    /// A fault of requests.
+    /// A row of a fault of requests.
     pub(crate) const fn requests(name: &'static str, doc: &'static str) -> Self {
         Self::new(Family::Requests, name, doc)
     }
 
-    /// A fault of the server itself.
+    /// A row of a fault of the server itself.
     pub(crate) const fn server(name: &'static str, doc: &'static str) -> Self {
         Self::new(Family::Server, name, doc)
     }
 
-    /// A fault of connections: of new ones, or of those that carry a matching watch.
+    /// A row of a fault of connections: of new ones, or of those that carry a matching watch.
     pub(crate) const fn connections(name: &'static str, doc: &'static str) -> Self {
         Self::new(Family::Connections, name, doc)
     }
 
-    /// It takes these keys.
+    /// Sets the keys that shape the effect.
     pub(crate) const fn takes<K: Keys>(mut self) -> Self {
         self.takes = K::TAKES;
         self.read = read::<K>;
@@ -178,19 +178,19 @@ impl Row {
         self
     }
 
-    /// A draw gives it other arguments than most.
+    /// Sets the arguments for a draw, if they are not the usual ones.
     pub(crate) const fn drawn(mut self, for_s: u64, count: Option<u64>) -> Self {
         self.drawn = Drawn { for_s, count };
         self
     }
 
-    /// It chooses by other keys than its family.
+    /// Sets the keys that choose, if they are not the family's.
     pub(crate) const fn chooses(mut self, keys: &'static [&'static str]) -> Self {
         self.chooses = keys;
         self
     }
 
-    /// It looks for watches, though it acts on what carries them.
+    /// Lets a fault of connections be chosen by the watches on them.
     pub(crate) const fn finds_watches(self) -> Self {
         self.chooses(Family::Watches.chooses())
     }
@@ -200,7 +200,7 @@ impl Row {
         self
     }
 
-    /// How the fault takes a key that says how.
+    /// The declaration of a key of this row.
     pub fn key(&self, key: &str) -> Option<&'static Takes> {
         self.takes.iter().find(|(name, ..)| *name == key)
     }

@@ -1,9 +1,9 @@
-//! The keys that are no single fault's own: what every fault can be told, and what chooses within a family.
+//! The keys that no single fault owns: those of every fault, and those that choose within a family.
 
-/// What every fault can be told.
+/// The keys that every fault has.
 pub(crate) const OF_ALL: [&str; 7] = ["name", "id", "at", "when", "for", "count", "probability"];
 
-/// Keys that choose what is hit, and in words the faults that they belong to.
+/// The keys that choose the target, and their faults as text.
 pub(super) const CHOOSING: [(&str, &str); 9] = [
     ("resource", "faults on requests, watches and workloads"),
     ("userAgent", "faults on requests and watches"),
@@ -16,7 +16,7 @@ pub(super) const CHOOSING: [(&str, &str); 9] = [
     ("afterEvents", "faults on watches"),
 ];
 
-/// Whether a key belongs to rows, and says how.
+/// Whether a key belongs to rows and shapes the effect.
 pub(super) fn is_of_rows(key: &str) -> bool {
     !OF_ALL.contains(&key) && CHOOSING.iter().all(|(choosing, _)| *choosing != key)
 }

@@ -1,6 +1,6 @@
-//! `nth` and `every`: which of those that a fault could act on it acts on, by their number since it began.
+//! `nth` and `every`: the choice of targets by their number since the fault began.
 //!
-//! Owns how both are spelled, and whether a number is meant.
+//! Owns how both are spelled, and whether a number is chosen.
 
 use std::fmt;
 
@@ -9,20 +9,19 @@ use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{self, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Numbers in one list.
+/// Most numbers in one list.
 const LIST_MAX: usize = 100;
 
-/// Which of the matching requests: one, a range, or a list; counted from 1 since the fault began.
+/// The chosen requests: one, a range, or a list; counted from 1 since the fault began.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Nth {
-    /// From one to another.
     Range {
         /// The first one.
         from: u64,
-        /// The last one; without it all that follow.
+        /// The last one; if absent, all that follow.
         to: Option<u64>,
     },
-    /// These, upwards.
+    /// Ascending numbers.
     List(Vec<u64>),
 }
 
@@ -36,7 +35,7 @@ impl Nth {
         Self::Range { from: number, to: Some(number) }
     }
 
-    /// Whether request number `number` is one of them.
+    /// Whether request number `number` is chosen.
     pub fn contains(&self, number: u64) -> bool {
         match self {
             Self::Range { from, to } => number >= *from && to.is_none_or(|to| number <= to),
@@ -44,7 +43,7 @@ impl Nth {
         }
     }
 
-    /// What is wrong with it: as it is given, and what to write.
+    /// The error in the setting: the written value, and the advice.
     pub(super) fn problem(&self) -> Option<(String, &'static str)> {
         match self {
             Self::Range { from, to } if *from == 0 || to.is_some_and(|to| to < *from) => Some((
@@ -64,17 +63,17 @@ impl Nth {
 }
 
 impl Every {
-    /// Whether request number `number` is one of them.
+    /// Whether request number `number` is chosen.
     pub fn contains(self, number: u64) -> bool {
         self.0 > 0 && number.is_multiple_of(self.0)
     }
 
-    /// What is wrong with it: as it is given, and what to write.
+    /// The error in the setting: the written value, and the advice.
     pub(super) fn problem(self) -> Option<(String, &'static str)> {
         (self.0 < 2).then(|| (self.to_string(), "write `2nd` or more: a fault without it acts on each one"))
     }
 
-    /// `2nd` as well as `2`.
+    /// Reads `2nd` as well as `2`.
     fn read(text: &str) -> Option<Self> {
         let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
         let number: u64 = digits.parse().ok()?;

@@ -1,7 +1,7 @@
-//! The values that keys of a fault take.
+//! The values of a fault's keys.
 //!
-//! Owns their spelling. Where a key takes a number or a word, or a number or a range, the wrong one is refused with
-//! what to write instead.
+//! Owns their spelling. If a key takes a number or a word, or a number or a range, a wrong value is refused with
+//! advice.
 
 use std::fmt;
 
@@ -10,18 +10,18 @@ use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use units::Span;
 
-/// After which other fault a fault begins.
+/// The fault after which another one begins.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct When {
-    /// The `id` of the other fault: its first hit counts.
+    /// The `id` of that fault: its first hit counts.
     pub hit: String,
-    /// How long after that hit. Default: at once.
+    /// The time after that hit. Default: at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plus: Option<Span>,
 }
 
-/// Which requests a fault is about: one sort, written as a word, or several as a list.
+/// The sorts of requests that a fault concerns: one, written as a word, or several as a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct On(u8);
 
@@ -47,7 +47,7 @@ impl On {
     /// All of them.
     pub const Any: Self = Self(1 << 7);
 
-    /// The words, each with what it is.
+    /// The words, each with its value and description.
     const WORDS: [(&str, Self, &str); 8] = [
         ("list", Self::List, "Lists, each page of one."),
         ("watch", Self::Watch, "Watches."),
@@ -64,7 +64,7 @@ impl On {
         self.0 & (one.0 | Self::Any.0) != 0
     }
 
-    /// The place of a sort in the list of words; the first one of several.
+    /// The index of a sort in the list of words; of several, the first one.
     pub fn index(self) -> u32 {
         self.0.trailing_zeros()
     }
@@ -136,9 +136,9 @@ impl JsonSchema for On {
 /// A code: an HTTP status as a number, or an HTTP/2 error as a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Code {
-    /// Of a `Status`.
+    /// The code of a `Status`.
     Status(u16),
-    /// Of `RST_STREAM` or GOAWAY.
+    /// The code of `RST_STREAM` or GOAWAY.
     Http2(Http2Code),
 }
 
@@ -168,7 +168,7 @@ pub enum Http2Code {
     InadequateSecurity,
 }
 
-/// How an answer is spelled: a 410 (`http`, `stream`, `both`) or a 504 (`modern`, `old`).
+/// The form of an answer: a 410 (`http`, `stream`, `both`) or a 504 (`modern`, `old`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Form {
@@ -176,7 +176,7 @@ pub enum Form {
     Http,
     /// 410 as 200 with an `ERROR` event.
     Stream,
-    /// 410 in turn.
+    /// Both forms of 410 in turn.
     Both,
     /// 504 with the cause `ResourceVersionTooLarge`.
     Modern,
@@ -184,7 +184,7 @@ pub enum Form {
     Old,
 }
 
-/// What an HTTP error carries.
+/// The body of an HTTP error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ErrorBody {
@@ -196,17 +196,17 @@ pub enum ErrorBody {
     Empty,
 }
 
-/// What becomes of a stream after an `ERROR` event.
+/// The fate of a stream after an `ERROR` event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Then {
-    /// It ends cleanly.
+    /// The stream ends cleanly.
     End,
-    /// It stays open without a byte.
+    /// The stream stays open without a byte.
     Hold,
 }
 
-/// How watches fare that open while others are silent.
+/// The state of watches that open while others are silent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NewStreams {
@@ -216,7 +216,7 @@ pub enum NewStreams {
     Silent,
 }
 
-/// How connections fare that open while others are frozen.
+/// The state of connections that open while others are frozen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NewConnections {
@@ -226,7 +226,7 @@ pub enum NewConnections {
     Frozen,
 }
 
-/// Which connections see an old state.
+/// The connections that see an old state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Connections {
@@ -236,11 +236,11 @@ pub enum Connections {
     New,
 }
 
-/// What a watch gets that resumes from a revision which the restored store has not reached.
+/// The answer to a watch that resumes from a revision which the restored store has not reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Newer {
-    /// It is accepted and hears nothing until the counter has passed that revision.
+    /// The watch is accepted and gets no event until the counter has passed that revision.
     Silent,
     /// 410.
     Gone,
@@ -248,17 +248,17 @@ pub enum Newer {
     TooLarge,
 }
 
-/// What becomes of the watches that are open during a restore.
+/// The fate of the watches that are open during a restore.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Watches {
-    /// They stay open and hear nothing until the counter has passed what they know.
+    /// They stay open and get no event until the counter has passed the revisions that they know.
     Kept,
-    /// They are reset, everybody's.
+    /// All of them are reset, those of every user.
     Cut,
 }
 
-/// What is done to a connection.
+/// The fate of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum How {
@@ -266,15 +266,15 @@ pub enum How {
     Reset,
     /// FIN.
     Close,
-    /// It stays open and nothing happens on it.
+    /// The connection stays open and nothing happens on it.
     Hang,
 }
 
-/// Which way bytes do not pass.
+/// The direction in which no bytes pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Direction {
-    /// Neither way.
+    /// Both directions.
     Both,
     /// Not from the control plane to the subject.
     ToSubject,
@@ -282,20 +282,20 @@ pub enum Direction {
     ToServer,
 }
 
-/// What is wrong with a certificate.
+/// The error in a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// It has expired.
+    /// The certificate has expired.
     Expired,
-    /// An authority made it that nobody knows.
+    /// An unknown authority has signed the certificate.
     UnknownCa,
-    /// Nothing: it is another one of the same authority.
+    /// None: another certificate of the same authority.
     Rotated,
 }
 
 impl Form {
-    /// Why a fault refuses it, with what to write instead.
+    /// The refusal of this value, with the advice.
     pub(crate) fn wrong(self, instead: &'static str) -> super::Error {
         super::Error::Value { key: "form", given: format!("{self:?}").to_lowercase(), instead }
     }

@@ -1,7 +1,7 @@
 //! The pipe between a watch's log and its bytes: small effects, one behind the other.
 //!
-//! Owns the order of effects, their timers, and pieces that are sent with pauses. A stream without effects has no pipe. What
-//! is held inside is bounded: one item goes in at a time, none while an effect is full or bytes wait to be sent.
+//! Owns the order of effects, their timers, and pieces that are sent with pauses. A stream without effects has no pipe.
+//! The content is bounded: one item goes in at a time, and none while an effect is full or bytes wait to be sent.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -16,45 +16,37 @@ use tokio::time::{Instant, Sleep};
 use super::{Ending, Stream};
 use crate::FaultId;
 
-/// What goes down the pipe.
+/// An item in the pipe.
 #[derive(Debug)]
 pub enum Item {
-    /// One event.
     Event(EventLine),
-    /// A bookmark.
     Bookmark {
-        /// The revision that it names.
         revision: u64,
-        /// It closes the initial events.
+        /// Whether the bookmark closes the initial events.
         closes: bool,
-        /// Its line.
         line: Bytes,
     },
     /// Bytes that are not one line any more.
     Block(Block),
-    /// An event that a fault keeps back.
+    /// An event that a fault withholds.
     Withheld {
-        /// Of the event.
+        /// The revision of the event.
         revision: u64,
-        /// By which fault.
         by: FaultId,
     },
-    /// The stream ends.
+    /// The end of the stream.
     Over(Ending),
 }
 
-/// One event.
 #[derive(Debug)]
 pub struct EventLine {
-    /// What happened.
     pub change: Change,
-    /// The revision of the event.
     pub revision: u64,
-    /// It is part of the state that the watch began with.
+    /// Whether the event is part of the state with which the watch began.
     pub initial: bool,
     /// The line as it goes on the wire.
     pub line: Bytes,
-    /// With it the client has been given everything up to this revision.
+    /// If set, the client has everything up to this revision once it has the event.
     pub through: Option<u64>,
 }
 
@@ -62,26 +54,24 @@ pub struct EventLine {
 #[derive(Debug, Default)]
 pub struct Block {
     pub bytes: Bytes,
-    /// The events that are in it.
+    /// The revision and the line of each event inside.
     pub events: Vec<(u64, Bytes)>,
     pub through: Option<u64>,
-    /// Sent in pieces of so many bytes, with a pause after each.
+    /// Sent in pieces of this many bytes, with a pause after each.
     pub pieces: Option<(usize, Duration)>,
 }
 
-/// What an effect may use.
+/// The tools of an effect during a call.
 pub struct Flow<'a> {
-    /// The time.
     pub now: Instant,
-    /// The watch.
     pub stream: &'a Arc<Stream>,
-    /// The client asked for bookmarks.
+    /// Whether the client asked for bookmarks.
     pub bookmarks: bool,
-    /// Makes the line of a bookmark; true for the one that closes the initial events.
+    /// Makes the line of a bookmark; `true` for the one that closes the initial events.
     pub bookmark: &'a dyn Fn(u64, bool) -> Bytes,
 }
 
-/// Where an effect stands: those that change events come before those that only change how bytes are sent.
+/// The position of an effect: those that change events come before those that only change how bytes are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rank {
     Events,
@@ -90,25 +80,25 @@ pub enum Rank {
     Slices,
 }
 
-/// One fault's hand on one stream.
+/// The effect of one fault on one stream.
 pub trait Effect: Send + std::fmt::Debug {
-    /// Where it stands among the effects of a watch.
+    /// The position among the effects of a watch.
     fn rank(&self) -> Rank {
         Rank::Events
     }
-    /// Something comes; what goes on is pushed to `out`, in order.
+    /// Handles an item; items that go on are pushed to `out`, in order.
     fn pass(&mut self, item: Item, flow: &Flow<'_>, out: &mut Vec<Item>);
     /// Time has passed, or the fault has ended.
     fn tick(&mut self, _flow: &Flow<'_>, _out: &mut Vec<Item>) {}
-    /// When it wants to be looked at again.
+    /// When the effect wants to be called again.
     fn due(&self) -> Option<Instant> {
         None
     }
-    /// It can hold no more.
+    /// Whether the effect can hold no more.
     fn is_full(&self) -> bool {
         false
     }
-    /// It holds nothing and never will again.
+    /// Whether the effect holds nothing and never will again.
     fn is_done(&self) -> bool;
 }
 
@@ -122,7 +112,7 @@ pub struct Pipe {
 }
 
 impl Item {
-    /// As bytes for the wire; `None` for what has none.
+    /// The item as bytes for the wire; the item itself if it has none.
     pub fn into_block(self) -> Result<Block, Self> {
         match self {
             Self::Event(event) => Ok(Block {
@@ -141,7 +131,7 @@ impl Item {
 }
 
 impl Block {
-    /// Several as one.
+    /// Several blocks as one.
     pub fn together(blocks: impl IntoIterator<Item = Self>) -> Self {
         let mut whole = Self::default();
         let mut bytes = BytesMut::new();
@@ -161,19 +151,18 @@ impl Default for Pipe {
 }
 
 impl Pipe {
-    /// A pipe without effects.
     pub fn new() -> Self {
         let timer = Box::pin(tokio::time::sleep(Duration::ZERO));
         Self { effects: Vec::new(), out: VecDeque::new(), pauses_until: None, timer }
     }
 
-    /// Puts an effect where its rank says.
+    /// Inserts an effect at the position of its rank.
     pub fn add(&mut self, effect: Box<dyn Effect>) {
         let place = self.effects.partition_point(|known| known.rank() <= effect.rank());
         self.effects.insert(place, effect);
     }
 
-    /// Nothing is in it, and no effect is left.
+    /// Whether the pipe is empty and has no effects left.
     pub fn is_done(&mut self) -> bool {
         if self.effects.iter().any(|effect| effect.is_done()) {
             self.effects.retain(|effect| !effect.is_done());
@@ -181,7 +170,7 @@ impl Pipe {
         self.effects.is_empty() && self.out.is_empty() && self.pauses_until.is_none()
     }
 
-    /// Lets every effect look at the time.
+    /// Calls every effect with the current time.
     pub fn tick(&mut self, flow: &Flow<'_>) {
         for index in 0..self.effects.len() {
             let mut items = Vec::new();
@@ -195,7 +184,8 @@ impl Pipe {
         self.run(0, vec![item], flow);
     }
 
-    /// What comes out: `Ready(None)` when something may be fed. While pending, `cx` is woken by the pipe's own timer.
+    /// The next item that comes out; `Ready(None)` means that an item may be fed. While pending, the pipe's own timer
+    /// wakes `cx`.
     pub fn next(&mut self, now: Instant, cx: &mut Context<'_>) -> Poll<Option<Item>> {
         let paused = self.pauses_until.is_some_and(|until| now < until);
         if !paused {
@@ -210,7 +200,7 @@ impl Pipe {
         if paused || self.effects.iter().any(|effect| effect.is_full()) { Poll::Pending } else { Poll::Ready(None) }
     }
 
-    /// Arms the timer for what comes next.
+    /// Arms the timer for the next due effect or piece.
     fn wait(&mut self, cx: &mut Context<'_>) {
         let due = self.effects.iter().filter_map(|effect| effect.due()).chain(self.pauses_until).min();
         if let Some(due) = due {

@@ -1,23 +1,23 @@
-//! Unpacks a compressed answer, within a bound.
+//! The decompression of an answer, within a bound.
 
 use std::io::Read as _;
 
 use flate2::read::MultiGzDecoder;
 
-/// A first guess at how much longer the text is.
+/// A first guess of how much longer the text is.
 const RATIO: usize = 4;
 
 /// Why there is no text.
 #[derive(Debug)]
 pub enum Problem {
-    /// It would be longer than it may be.
+    /// The text would be too long.
     TooLarge,
-    /// It is no gzip, or not all of it.
+    /// Invalid or truncated gzip.
     Broken(String),
 }
 
-/// The text. Never makes more than `most` bytes and one of it, whatever the answer would become. One answer may have several
-/// members, as Go reads them.
+/// Unpacks an answer. Never makes more than `most` bytes and one. One answer may have several members, as Go reads
+/// them.
 ///
 /// # Errors
 ///

@@ -1,25 +1,25 @@
-//! Which `Content-Type` Go can read (`mime.ParseMediaType`). What it names does not matter: the decoder of a webhook's answers is
-//! registered for every media type.
+//! The check whether Go can parse a `Content-Type` (`mime.ParseMediaType`). The named type does not matter, because the
+//! decoder of a webhook's answers is registered for every media type.
 
-/// What is wrong about one.
+/// The error in a `Content-Type`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
-    /// Nothing, or no token, before the parameters.
+    /// No token before the parameters.
     #[error("mime: no media type")]
     NoType,
-    /// `text html`.
+    /// For example `text html`.
     #[error("mime: expected slash after first token")]
     NoSlash,
-    /// `text/`.
+    /// For example `text/`.
     #[error("mime: expected token after slash")]
     NoSubtype,
-    /// `text/html x`.
+    /// For example `text/html x`.
     #[error("mime: unexpected content after media subtype")]
     Trailing,
-    /// `text/html; charset`.
+    /// For example `text/html; charset`.
     #[error("mime: invalid media parameter")]
     Parameter,
-    /// `text/html; a=1; a=2`.
+    /// For example `text/html; a=1; a=2`.
     #[error("mime: duplicate parameter name")]
     Duplicate,
 }
@@ -63,7 +63,7 @@ fn essence(text: &[u8]) -> Result<(), Problem> {
     }
 }
 
-/// Name, value and what is behind them.
+/// Name and value of a parameter, and the rest.
 fn parameter(text: &[u8]) -> Option<(Vec<u8>, Vec<u8>, &[u8])> {
     let (name, rest) = token(text.strip_prefix(b";")?.trim_ascii_start());
     if name.is_empty() {

@@ -1,5 +1,5 @@
-//! What an answer says, read as the real server's decoder does it: what it does not know it passes over, of two equal keys both count, and
-//! a field of another type spoils the whole.
+//! The fields of an answer, read like the real server's decoder: unknown fields are skipped, of two equal keys both
+//! count, and a field of another type spoils the whole.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,7 +11,6 @@ use serde_json::Value;
 use super::Version;
 use super::shape::{self, Shape};
 
-/// A review.
 #[derive(Debug)]
 pub(crate) struct Parts<'a> {
     pub api_version: Cow<'a, str>,
@@ -19,7 +18,7 @@ pub(crate) struct Parts<'a> {
     pub response: Option<Answered<'a>>,
 }
 
-/// Its answer.
+/// The answer in a review.
 #[derive(Debug)]
 pub(crate) struct Answered<'a> {
     pub uid: Cow<'a, str>,
@@ -33,14 +32,13 @@ pub(crate) struct Answered<'a> {
     pub warnings: Vec<String>,
 }
 
-/// Why there is none.
+/// Why there is no answer.
 #[derive(Debug)]
 pub(crate) enum Problem {
     Syntax(String),
     Type { api_version: String, kind: String },
 }
 
-/// Reads JSON.
 pub(crate) fn read(text: &str, version: Version) -> Result<Parts<'static>, Problem> {
     let syntax = |error: serde_json::Error| Problem::Syntax(error.to_string());
     let kind = Meant::read(text).map_err(syntax)?;
@@ -78,7 +76,7 @@ pub(crate) fn read(text: &str, version: Version) -> Result<Parts<'static>, Probl
     })
 }
 
-/// What the decoder takes a text for. Go compares these two keys without regard to case, and nowhere else.
+/// The type of a text, for the decoder. Go compares these two keys without regard to case, and no others.
 #[derive(Default)]
 struct Meant {
     api_version: String,
@@ -117,7 +115,7 @@ impl Meant {
         Ok(meant)
     }
 
-    /// Whether that is a review, where what it does not say is as it was asked.
+    /// Whether the type is that of a review; absent parts count as right.
     fn is(&self, version: Version) -> bool {
         let (group, name) = match self.api_version.split_once('/') {
             _ if self.api_version == "/" => ("", ""),
@@ -130,7 +128,7 @@ impl Meant {
     }
 }
 
-/// As Go folds keys: ASCII, and the two letters beyond it that fold into it.
+/// A key folded as in Go: ASCII, and the two other letters that fold into it.
 fn folded(key: &str) -> String {
     let fold = |letter: char| match letter {
         '\u{212a}' => 'k',

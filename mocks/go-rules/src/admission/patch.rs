@@ -1,4 +1,4 @@
-//! The patch of an answer.
+//! The reading of an answer's patch.
 
 use std::borrow::Cow;
 
@@ -10,28 +10,28 @@ use serde_json::Value;
 
 use super::{Asked, Refusal, Version};
 
-/// As Go's `base64.StdEncoding`: padded, and whatever the last bits are.
+/// Like Go's `base64.StdEncoding`: padded, and with any trailing bits.
 pub(crate) const BASE64: GeneralPurpose =
     GeneralPurpose::new(&alphabet::STANDARD, GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true));
 
-/// Go passes over line breaks in base64.
+/// Go ignores line breaks in base64.
 pub(crate) fn without_breaks(text: &str) -> Cow<'_, str> {
     if text.contains(['\r', '\n']) { text.replace(['\r', '\n'], "").into() } else { text.into() }
 }
 
-/// What is to be changed: nothing by a denial, nor by a patch without operations.
+/// The changes of an answer: `None` for a denial and for a patch without operations.
 pub(crate) fn read(
     patch: Option<&str>,
     kind: Option<&str>,
     allowed: bool,
     asked: Asked<'_>,
 ) -> Result<Option<Patch>, Refusal> {
-    // An answer whose patch is no base64 cannot be decoded, whatever it says.
+    // An answer whose patch is not base64 cannot be decoded, whatever its other fields are.
     let raw = patch.map(|text| BASE64.decode(without_breaks(text).as_bytes())).transpose();
     let raw = raw.map_err(|error| Refusal::NoPatch(format!("response.patch is not base64: {error}")))?;
     let raw = raw.filter(|raw| !raw.is_empty());
     let kind = match (asked.version, &raw, kind) {
-        // The older form need not say which kind of patch it has, nor whether it may have one.
+        // The older form needs no patch type, and a patch of a validating webhook is ignored.
         (Version::V1Beta1, _, _) if !asked.mutating => return Ok(None),
         (Version::V1Beta1, _, _) => "JSONPatch",
         (Version::V1, Some(_), _) if !asked.mutating => return Err(Refusal::Validating("patch")),
@@ -47,7 +47,7 @@ pub(crate) fn read(
         Ok(patch) if patch.0.is_empty() => Ok(None),
         Ok(_) if kind != "JSONPatch" => Err(Refusal::Patch(kind.to_owned())),
         Ok(patch) => Ok(Some(patch)),
-        // Nothing at all is no operation for Go.
+        // For Go null is a list without operations.
         Err(_) if serde_json::from_slice::<Value>(&raw).is_ok_and(|value| value.is_null()) => Ok(None),
         Err(error) => Err(Refusal::NoPatch(error.to_string())),
     }

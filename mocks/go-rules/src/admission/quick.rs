@@ -1,5 +1,5 @@
-//! The answers that nearly every webhook gives, read without a copy: the known fields, each once and of its type. Everything else is left
-//! to [`super::parts`], which is as patient as Go is.
+//! The fast path for the answers of nearly every webhook, read without a copy: the known fields, each once and of its
+//! type. All others are left to [`super::parts`], which is as lenient as Go.
 
 use std::borrow::Cow;
 
@@ -47,12 +47,12 @@ struct Status<'a> {
     code: i32,
 }
 
-/// What `metadata` holds in all the answers that are read here.
+/// The `metadata` of all answers that are read here: empty.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Nothing {}
 
-/// Text that is not copied unless it has escapes; serde borrows through an `Option` only from a type of its own.
+/// Text that is copied only if it has escapes; serde borrows through an `Option` only from a type of its own.
 #[derive(Deserialize)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
@@ -63,7 +63,7 @@ pub(crate) fn read(body: &[u8]) -> Option<Parts<'_>> {
         Some(Status { message, reason, code, .. }) => (message.map(|text| text.0), reason.map(|text| text.0), code),
         None => (None, None, 0),
     };
-    // A type that is another would be refused for another reason.
+    // Another type would be refused for another reason.
     if kind != "AdmissionReview" || !api_version.starts_with("admission.k8s.io/v1") {
         return None;
     }

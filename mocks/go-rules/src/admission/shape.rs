@@ -1,4 +1,5 @@
-//! Values of the types that Go has, read as its decoder reads them. What is kept is a value of JSON with the known fields alone.
+//! The reader of values with Go types, which works like Go's decoder. The result is a JSON value with only the known
+//! fields.
 
 use std::fmt;
 
@@ -9,7 +10,6 @@ use serde_json::{Value, json};
 
 use super::patch::BASE64;
 
-/// A type.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Shape {
     Text,
@@ -21,15 +21,15 @@ pub(crate) enum Shape {
     Bytes,
     List(&'static Shape),
     Map(&'static Shape),
-    /// A structure, whose keys are compared to the letter.
+    /// A structure, whose keys are compared exactly.
     Fields(&'static [(&'static str, Shape)]),
-    /// Null takes away what was there.
+    /// Null removes the present value.
     Pointer(&'static Shape),
-    /// Kept as it is, so nothing of it can be wrong.
+    /// Skipped, so no content can be wrong.
     Any,
 }
 
-/// Reads a value over what is there already.
+/// Reads a value over a present one.
 pub(crate) fn read<'de, D: Deserializer<'de>>(shape: &Shape, into: &mut Value, from: D) -> Result<(), D::Error> {
     Reading { shape, into }.deserialize(from)
 }
@@ -50,7 +50,7 @@ impl<'de> DeserializeSeed<'de> for Reading<'_> {
 }
 
 impl Reading<'_> {
-    /// Behind its pointers.
+    /// The type behind a pointer.
     fn kind(&self) -> &Shape {
         match self.shape {
             Shape::Pointer(inner) => inner,
@@ -87,7 +87,7 @@ impl<'de> Visitor<'de> for Reading<'_> {
     }
 
     fn visit_unit<E: Error>(self) -> Result<(), E> {
-        // Of what is no pointer, null changes nothing.
+        // For a type that is no pointer, null changes nothing.
         if matches!(self.shape, Shape::Pointer(_) | Shape::List(_) | Shape::Map(_) | Shape::Bytes) {
             *self.into = Value::Null;
         }

@@ -1,4 +1,5 @@
-//! What is read in answers, beside the table of `scenarios/tests/admission_answers.rs`, which holds them against real servers.
+//! Tests of reading answers, beside the table of `scenarios/tests/admission_answers.rs`, which compares them with real
+//! servers.
 
 use super::*;
 
@@ -32,13 +33,13 @@ fn right_answers_are_read() {
     let denied = denied.unwrap();
     assert_eq!((&*denied.message, &*denied.reason, denied.code), ("no", "Forbidden", 403));
     assert!(!check(r#"{"uid":"UID"}"#).unwrap().allowed, "nothing said is a no");
-    // `[{"op":"remove","path":"/a"}]`, in two lines and with bits at the end that do not count.
+    // `[{"op":"remove","path":"/a"}]`, in two lines and with trailing bits that do not count.
     let patched = check(
         r#"{"uid":"UID","allowed":true,"patchType":"JSONPatch","patch":"W3sib3AiOiJyZW1vdmUi\nLCJwYXRoIjoiL2EifV1=","warnings":["\ud800 a"]}"#,
     );
     let patched = patched.unwrap();
     assert_eq!((patched.patch.unwrap().0.len(), &*patched.warnings), (1, &["\u{fffd} a".to_owned()][..]));
-    // A patch of nothing is none, whatever its type; that of a denial is not looked at.
+    // A patch without operations counts as absent, whatever its type; that of a denial is ignored.
     for (allowed, patch) in [(true, "W10="), (true, "bnVsbA=="), (false, "e30=")] {
         let answer =
             check(&format!(r#"{{"uid":"UID","allowed":{allowed},"patchType":"MergePatch","patch":"{patch}"}}"#));
@@ -47,7 +48,7 @@ fn right_answers_are_read() {
     assert!(check(r#"{"uid":"UID","patch":"","allowed":true,"patchType":null}"#).unwrap().patch.is_none());
 }
 
-/// Of two equal keys both count, keys of another case are others, and what is unknown is passed over.
+/// Of two equal keys both count, keys in another case are different, and unknown keys are skipped.
 #[test]
 fn keys_are_those_of_go() {
     let twice = r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":"UID"},"more":[1],"response":{"allowed":true,"Allowed":false}}"#;

@@ -1,13 +1,13 @@
-//! The JSON of a body: itself, or that of YAML, with what Go lets pass in it.
+//! The JSON text of a body in JSON or YAML, as lenient as Go.
 
 use std::borrow::Cow;
 
 use serde_json::Value;
 use serde_saphyr::{DuplicateKeyPolicy, Options};
 
-/// The text of a body. What does not begin as an object of JSON is YAML, as for the real server's recogniser.
+/// The JSON of a body. A body that does not begin like a JSON object is YAML, as for the real server's recogniser.
 pub(crate) fn json_of(body: &[u8]) -> Result<Cow<'_, str>, String> {
-    // Bytes that are no UTF-8 become U+FFFD in Go's strings.
+    // Invalid UTF-8 becomes U+FFFD in Go's strings.
     let text = String::from_utf8_lossy(body);
     if text.trim_start().starts_with('{') {
         return Ok(if text.contains("\\u") { Cow::Owned(paired(&text)) } else { text });
@@ -19,7 +19,7 @@ pub(crate) fn json_of(body: &[u8]) -> Result<Cow<'_, str>, String> {
     if value.is_object() { Ok(Cow::Owned(value.to_string())) } else { Err("it is no object".to_owned()) }
 }
 
-/// The same with U+FFFD instead of each half of a pair that stands alone.
+/// The text with U+FFFD instead of each unpaired surrogate.
 fn paired(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

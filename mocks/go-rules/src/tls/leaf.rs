@@ -1,4 +1,4 @@
-//! What Go looks at in a server's certificate that is trusted by itself: its dates, its purpose, and whether it knows what must be known.
+//! Go's checks of a server certificate that is trusted directly: its dates, its purpose, and its critical extensions.
 
 use std::time::Duration;
 

@@ -1,11 +1,11 @@
-//! The time by which certificates are looked at, where their owner's clock goes faster than the machine's.
+//! The time for checking certificates, if their owner's clock runs faster than the machine's.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustls::pki_types::UnixTime;
 use rustls::time_provider::TimeProvider;
 
-/// A clock that was the machine's at some instant and has gone so many times faster since.
+/// A clock that equalled the machine's at some instant and has run faster since.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
     since: SystemTime,
@@ -13,19 +13,18 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// A clock that goes `rate` times faster from now on.
+    /// A clock that runs `rate` times as fast from now on.
     #[must_use]
     pub fn from_now(rate: u32) -> Self {
         Self { since: SystemTime::now(), rate }
     }
 
-    /// How many times faster.
     #[must_use]
     pub fn rate(&self) -> u32 {
         self.rate
     }
 
-    /// Its time now, since the epoch.
+    /// Its present time, since the epoch.
     #[must_use]
     pub fn now(&self) -> Duration {
         self.at(self.since.elapsed().unwrap_or_default())

@@ -1,4 +1,4 @@
-//! Which server certificates a client believes.
+//! The server certificates that a client accepts.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use rustls::{DigitallySignedStruct, DistinguishedName, Error, RootCertStore, Sig
 
 use super::leaf;
 
-/// Believes what is signed by one of `trusted`, and any of them itself.
+/// Accepts certificates that one of `trusted` has signed, and any of `trusted` itself.
 ///
-/// Whatever lies among those that are trusted is a chain by itself for Go (`Certificate.Verify` of crypto/x509): a server's certificate
-/// in a `caBundle`, as envtest and many charts write it, and one that is its own CA, as `openssl req -x509` makes it. rustls's own
-/// verifier looks for somebody who signed it, and refuses every server certificate that is marked as a CA. Dates, purpose and names of
-/// the certificate are checked all the same.
+/// For Go (`Certificate.Verify` of crypto/x509) every trusted certificate is a chain by itself. Examples are a server
+/// certificate in a `caBundle`, as envtest and many charts write it, and one that is its own CA, as `openssl req -x509`
+/// makes it. rustls's own verifier looks for an issuer, and refuses every server certificate that is marked as a CA.
+/// Dates, purpose and names of the certificate are checked all the same.
 ///
 /// # Errors
 ///
@@ -94,7 +94,7 @@ mod tests {
 
     use super::*;
 
-    /// As `openssl req -x509` makes it: signed by itself and marked as a CA.
+    /// Like the output of `openssl req -x509`: signed by itself and marked as a CA.
     fn own_ca() -> CertificateDer<'static> {
         let mut params = CertificateParams::new(["webhook.shop.svc".to_owned()]).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -103,7 +103,7 @@ mod tests {
         params.self_signed(&KeyPair::generate().unwrap()).unwrap().der().clone()
     }
 
-    /// 2025, or so many years later.
+    /// 2025, plus this number of years.
     fn at(years: u64) -> UnixTime {
         UnixTime::since_unix_epoch(Duration::from_secs((55 + years) * 31_556_952))
     }
@@ -138,7 +138,7 @@ mod tests {
         assert!(error.to_string().contains("CaUsedAsEndEntity"), "{error}");
     }
 
-    /// As envtest writes it: the bundle holds the certificate that the server shows, which somebody else has signed.
+    /// As envtest writes it: the bundle holds the server's own certificate, which another authority has signed.
     #[test]
     fn a_certificate_in_the_bundle_needs_nobody_who_signed_it() {
         let mut authority = CertificateParams::new(Vec::new()).unwrap();

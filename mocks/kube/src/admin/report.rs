@@ -1,4 +1,4 @@
-//! What the server knows, as JSON for people: state, statistics, the newest commits and requests.
+//! The server's state as JSON for people: statistics, the newest commits and requests.
 //!
 //! Owns the shape of these answers. It must not change anything.
 
@@ -14,14 +14,14 @@ use crate::cluster::Cluster;
 
 /// Open watches that are listed one by one.
 const WATCHES_MAX: usize = 1000;
-/// What an object costs besides its bytes: map nodes, facts and reference counts.
+/// Memory of an object besides its bytes: map nodes, facts and reference counts.
 const OBJECT_OVERHEAD_BYTES: usize = 640;
-/// The same for an event of the history.
+/// Memory of an event of the history besides its bytes.
 const EVENT_OVERHEAD_BYTES: usize = 160;
-/// A commit in the ring; its identity is shared with the object.
+/// Memory of a commit in the ring; the object shares its identity.
 const COMMIT_BYTES: usize = 64;
 
-/// The numbers that change when somebody writes.
+/// The numbers that change with every write.
 pub(super) fn state(cluster: &Cluster) -> Value {
     let (revision, floor, objects, events) =
         cluster.read(|store| (store.revision(), store.floor(), store.object_count(), store.history_len()));
@@ -63,7 +63,7 @@ pub(super) fn stats(cluster: &Cluster) -> Value {
     out
 }
 
-/// The newest commits, newest first.
+/// Newest first.
 pub(super) fn history(cluster: &Cluster, filter: &Filter) -> Value {
     let is = |key: &str, value: &str| filter.text(key).is_none_or(|wanted| wanted == value);
     let keep = |commit: &&RawCommit| {
@@ -90,7 +90,7 @@ pub(super) fn history(cluster: &Cluster, filter: &Filter) -> Value {
     json!({"revision": revision, "commits": rows})
 }
 
-/// The newest requests, newest first.
+/// Newest first.
 pub(super) fn requests(cluster: &Cluster, filter: &Filter) -> Value {
     let keep = |record: &RequestRecord| {
         filter.text("user").is_none_or(|user| user == &*record.user)

@@ -1,6 +1,6 @@
-//! The least that a user needs, as roles and bindings that `kubectl apply` takes.
+//! The minimal roles and bindings of a user, as documents for `kubectl apply`.
 //!
-//! Owns turning the record of what was asked for into RBAC objects. It must not decide whether somebody may do it.
+//! Owns turning the record of used permissions into RBAC objects. It must not decide whether a user has a permission.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,12 +35,12 @@ pub(super) fn yaml(cluster: &Cluster, user: Option<&str>, program: Option<&str>)
     Ok(documents.join("---\n"))
 }
 
-/// Roles and bindings for what was used: a `Role` per namespace, and a `ClusterRole` for the rest.
+/// Roles and bindings for the used permissions: a `Role` per namespace, and a `ClusterRole` for the rest.
 fn objects(owner: &str, users: &[String], used: &[Permission]) -> Vec<Value> {
     let name = format!("{}-minimal", object_name(owner));
     let subjects: Vec<Value> = users.iter().map(|user| subject(user)).collect();
     let mut by_namespace: BTreeMap<&str, Vec<&Permission>> = BTreeMap::new();
-    // Everybody may ask about themselves (the role system:basic-user).
+    // All users may ask about themselves (the role system:basic-user).
     for permission in used.iter().filter(|permission| !permission.resource.starts_with("selfsubject")) {
         by_namespace.entry(&permission.namespace).or_default().push(permission);
     }
@@ -82,7 +82,7 @@ fn subject(user: &str) -> Value {
     }
 }
 
-/// A name that an object may have: a path segment, kept to what reads well.
+/// A valid object name: one path segment of readable characters.
 fn object_name(owner: &str) -> String {
     let kept = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | ':') { c } else { '-' };
     owner.chars().map(kept).collect()

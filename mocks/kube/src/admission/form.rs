@@ -1,8 +1,8 @@
-//! The API through which a webhook sees a request.
+//! The versions and APIs through which a webhook sees a request.
 //!
-//! Owns `matchPolicy: Equivalent`: a request for one version of a resource may be shown to a webhook in another version, or
-//! in another API of the same objects, and what the webhook changes comes back (Kubernetes documentation, "Matching
-//! requests: matchPolicy"). It must not know rules.
+//! Owns `matchPolicy: Equivalent`: a request for one version of a resource may be shown to a webhook in another
+//! version, or in another API of the same objects, and the webhook's changes are converted back (Kubernetes
+//! documentation, "Matching requests: matchPolicy"). It must not know rules.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -21,11 +21,11 @@ use crate::conversion;
 pub(super) struct Form {
     pub resource: Arc<Resource>,
     pub version: Arc<str>,
-    /// What the objects are instead of objects of the resource: the same in every version of it.
+    /// The kind of the objects if it is not the resource's own; the same in every version of the resource.
     instead: Option<&'static Other>,
 }
 
-/// A kind that a subresource has of its own.
+/// A kind of its own that a subresource has.
 #[derive(Debug)]
 struct Other {
     group: &'static str,
@@ -38,7 +38,7 @@ const BINDING: Other = Other { group: "", version: "v1", kind: "Binding" };
 const EVICTION: Other = Other { group: "policy", version: "v1", kind: "Eviction" };
 const TOKEN_REQUEST: Other = Other { group: "authentication.k8s.io", version: "v1", kind: "TokenRequest" };
 
-/// What a webhook is shown.
+/// The object as a webhook is shown it.
 #[derive(Debug)]
 pub(super) struct Seen<'a> {
     pub form: Form,
@@ -47,7 +47,7 @@ pub(super) struct Seen<'a> {
 }
 
 impl Form {
-    /// What the request named.
+    /// The version and API that the request named.
     pub fn asked(call: &Call) -> Self {
         let instead = match call.target.subresource.as_deref() {
             Some("scale") => Some(&SCALE),
@@ -59,7 +59,7 @@ impl Form {
         Self { resource: call.resource.clone(), version: call.served().name.clone(), instead }
     }
 
-    /// The other versions and APIs of the same objects that have the subresource as well.
+    /// The other versions and APIs of the same objects that have the subresource too.
     pub fn equivalents(call: &Call) -> Vec<Self> {
         let own = Self::asked(call);
         let catalogue = call.cluster().catalogue();
@@ -84,7 +84,6 @@ impl Form {
         self.resource.group == other.resource.group && self.version == other.version
     }
 
-    /// The kind of the objects.
     pub fn kind(&self) -> Value {
         if let Some(Other { group, version, kind }) = self.instead {
             return json!({"group": group, "version": version, "kind": kind});
@@ -124,7 +123,7 @@ impl Form {
 }
 
 impl<'a> Seen<'a> {
-    /// A request in the form in which a webhook wants to see it.
+    /// A request in the form that a webhook's rules name.
     pub async fn new(attempt: &Attempt<'a>, object: &'a Value, form: Form) -> Result<Self, Failure> {
         let (asked, call) = (Form::asked(attempt.call), attempt.call);
         let old = match attempt.old {

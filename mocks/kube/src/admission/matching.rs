@@ -1,4 +1,4 @@
-//! Which webhooks a request meets, and where they are reached now.
+//! The match between webhooks and a request, and the current address of each webhook.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::webhooks::{Hook, Hooks, MatchPolicy, Matches, Rule, Target};
 const MUTATING: &str = "mutatingwebhookconfigurations.admissionregistration.k8s.io";
 const VALIDATING: &str = "validatingwebhookconfigurations.admissionregistration.k8s.io";
 
-/// Both kinds of configurations by name; true is mutating.
+/// Both kinds of configurations by name; `true` means mutating.
 pub(super) fn configurations(cluster: &Cluster, catalogue: &Catalogue) -> Vec<(bool, Arc<Version>)> {
     let mut found = Vec::new();
     for (full_name, mutating) in [(MUTATING, true), (VALIDATING, false)] {
@@ -30,21 +30,22 @@ pub(super) fn configurations(cluster: &Cluster, catalogue: &Catalogue) -> Vec<(b
 }
 
 impl Hooks {
-    /// Whether anybody is to be asked about a request. Whoever configures webhooks must always be able to repair them.
+    /// Whether the request goes to webhooks at all. Requests for webhook configurations never do, so that a broken
+    /// webhook can be repaired.
     pub(super) fn see(&self, call: &Call) -> bool {
         let nobody = self.mutating.is_empty() && self.validating.is_empty();
         !nobody && !is_exempt(&call.resource)
     }
 }
 
-/// Whether nobody is asked about a resource, because it says who is asked.
+/// Whether no webhook and no policy is asked about a resource, because its objects configure them.
 pub(super) fn is_exempt(resource: &Resource) -> bool {
     &*resource.group == "admissionregistration.k8s.io"
 }
 
 impl Matches {
-    /// The form in which a webhook or a policy wants to see a request, if it does: rules, then the namespace's labels, then the
-    /// labels of the object or of what it was before.
+    /// The form that the webhook or the policy is shown, if it matches: first the rules are checked, then the namespace's
+    /// labels, then the labels of the object or of its old state.
     pub(super) fn form(&self, attempt: &Attempt<'_>, object: &Value) -> Option<Form> {
         let form = self.matching_form(attempt)?;
         let selected = self.namespace_matches(attempt, object)
@@ -54,7 +55,7 @@ impl Matches {
         selected.then_some(form)
     }
 
-    /// What the request named comes first.
+    /// The version and API that the request named come first.
     fn matching_form(&self, attempt: &Attempt<'_>) -> Option<Form> {
         let any = |rules: &[Rule], form: &Form| rules.iter().any(|rule| rule.matches(attempt, form));
         let matches =
@@ -86,7 +87,7 @@ impl Matches {
 }
 
 impl Hook {
-    /// Where to connect now.
+    /// The current address to connect to.
     pub(super) fn target(&self, cluster: &Cluster) -> Result<Target, Nowhere> {
         self.place.target(cluster, self.ca_pem.clone())
     }
@@ -95,7 +96,7 @@ impl Hook {
 impl Rule {
     fn matches(&self, attempt: &Attempt<'_>, form: &Form) -> bool {
         let any = |list: &[String], wanted: &str| list.iter().any(|item| item == "*" || item == wanted);
-        // A namespace counts as cluster-scoped, as the real rules say.
+        // A namespace counts as cluster-scoped in rules, as in the real server.
         let scope = match self.scope.as_str() {
             "Namespaced" => form.resource.namespaced,
             "Cluster" => !form.resource.namespaced,
@@ -110,7 +111,7 @@ impl Rule {
     }
 }
 
-/// `pods`, `pods/status`, `pods/*`, `*`, `*/scale`, `*/*`.
+/// Items such as `pods`, `pods/status`, `pods/*`, `*`, `*/scale`, `*/*`.
 fn resource_matches(item: &str, attempt: &Attempt<'_>, form: &Form) -> bool {
     let (resource, sub) = item.split_once('/').map_or((item, None), |(resource, sub)| (resource, Some(sub)));
     let sub_matches = match (sub, attempt.call.target.subresource.as_deref()) {

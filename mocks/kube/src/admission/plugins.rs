@@ -1,8 +1,8 @@
-//! The admission plugins of kube-apiserver that complete pods and claims before webhooks see them, and refuse what no webhook
-//! could allow ("Admission Control in Kubernetes", the plugins that are on by default).
+//! The admission plugins of kube-apiserver that complete pods and claims before webhooks see them, and refuse invalid
+//! ones ("Admission Control in Kubernetes", the plugins that are on by default).
 //!
-//! Owns their order, which is the recommended one. `NamespaceLifecycle` is a part of the verbs. `ServiceAccount` plays where
-//! namespaces are furnished, because elsewhere no account exists. Nothing here runs for other kinds.
+//! Owns their order, which is the recommended one. `NamespaceLifecycle` is a part of the verbs. `ServiceAccount` runs
+//! only with furnished namespaces, because without them no account exists. For other kinds no plugin runs.
 
 mod claim_resize;
 mod limit_ranger;
@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 
 use super::{Attempt, Operation};
 
-/// Lets the plugins change `object`; answers whether they did.
+/// Lets the plugins change `object`; returns whether one did.
 pub(super) fn mutate(attempt: &Attempt<'_>, object: &mut Value) -> Result<bool, Failure> {
     if attempt.call.target.subresource.is_some() {
         return Ok(false);
@@ -41,7 +41,7 @@ pub(super) fn mutate(attempt: &Attempt<'_>, object: &mut Value) -> Result<bool, 
     }
 }
 
-/// Lets the plugins refuse what would be stored.
+/// Lets the plugins refuse the object before it is stored.
 pub(super) fn validate(attempt: &Attempt<'_>, object: &Value) -> Result<(), Failure> {
     if attempt.call.target.subresource.is_some() {
         return Ok(());
@@ -90,7 +90,7 @@ fn tolerate(pod: &mut Value) -> bool {
     list.len() > before
 }
 
-/// The refusal of a plugin. An object without a name goes by the beginning of the one that it will get.
+/// The refusal of a plugin. For an object without a name the message shows its `generateName`.
 fn forbidden(attempt: &Attempt<'_>, object: &Value, why: &str) -> Failure {
     let of = |key: &str| Some(object::meta(object, key)).filter(|name| !name.is_empty());
     let name = of("name").or_else(|| of("generateName")).unwrap_or("Unknown");
@@ -106,7 +106,7 @@ fn all(attempt: &Attempt<'_>, full_name: &str, namespace: Option<&str>) -> Vec<A
     page.map(|page| page.items).unwrap_or_default()
 }
 
-/// Sets a field that is absent; answers whether it was.
+/// Sets a field that is absent; returns whether it was absent.
 fn set(object: &mut Value, key: &str, value: impl Into<Value>) -> bool {
     match object.as_object_mut() {
         Some(fields) if fields.get(key).is_none_or(Value::is_null) => {

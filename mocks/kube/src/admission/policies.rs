@@ -168,17 +168,14 @@ fn parameters(attempt: &Attempt<'_>, (api_version, kind): &(String, String), of:
             }
         },
     };
-    let found: Vec<Value> = match of["name"].as_str().filter(|name| !name.is_empty()) {
-        Some(name) => {
-            cluster.get(resource, namespace.unwrap_or_default(), name).iter().map(|one| one.value()).collect()
-        }
-        None => {
-            let wanted = from_label_selector(&of["selector"]).unwrap_or_default();
-            let list =
-                cluster.read(|store| store.list(resource.id, namespace, store.revision(), None, usize::MAX, |_| true));
-            let objects = list.map(|page| page.items).unwrap_or_default().into_iter().map(|version| version.value());
-            objects.filter(|one| labels_match(&wanted, |key| label(one, key))).collect()
-        }
+    let found: Vec<Value> = if let Some(name) = of["name"].as_str().filter(|name| !name.is_empty()) {
+        cluster.get(resource, namespace.unwrap_or_default(), name).iter().map(|one| one.value()).collect()
+    } else {
+        let wanted = from_label_selector(&of["selector"]).unwrap_or_default();
+        let list =
+            cluster.read(|store| store.list(resource.id, namespace, store.revision(), None, usize::MAX, |_| true));
+        let objects = list.map(|page| page.items).unwrap_or_default().into_iter().map(|version| version.value());
+        objects.filter(|one| labels_match(&wanted, |key| label(one, key))).collect()
     };
     match (found.is_empty(), of["parameterNotFoundAction"].as_str()) {
         (true, Some("Deny")) => {

@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 use super::form::{Form, Seen};
 use super::{Attempt, Operation};
 
-/// What a review says about a request, without the objects.
+/// The `request` part of a review, without the objects.
 pub(super) fn request(attempt: &Attempt<'_>, form: &Form) -> Value {
     let call = attempt.call;
     let asked = Form::asked(call);
     let resource = |form: &Form| json!({"group": &*form.resource.group, "version": &*form.version, "resource": &*form.resource.plural});
     let options_kind = match attempt.operation {
         Operation::Create => "CreateOptions",
-        // Also for a PATCH, as the real server does.
+        // Also for a PATCH, as in the real server.
         Operation::Update => "UpdateOptions",
         Operation::Delete => "DeleteOptions",
     };
@@ -32,7 +32,7 @@ pub(super) fn request(attempt: &Attempt<'_>, form: &Form) -> Value {
         "operation": attempt.operation.as_str(), "userInfo": call.who.info(), "dryRun": call.query.dry_run,
         "options": options,
     });
-    // What is empty is left out.
+    // Empty fields are left out.
     if !attempt.name.is_empty() {
         request["name"] = Value::from(attempt.name);
     }
@@ -48,7 +48,6 @@ pub(super) fn request(attempt: &Attempt<'_>, form: &Form) -> Value {
     request
 }
 
-/// The body of the call.
 pub(super) fn body(attempt: &Attempt<'_>, uid: &str, seen: &Seen<'_>, version: Version) -> Bytes {
     let mut request = request(attempt, &seen.form);
     request["uid"] = Value::from(uid);

@@ -1,7 +1,7 @@
-//! Everything that one user asked, without loss: for a record of what a subject did.
+//! Every request of a followed user, without loss, for a record of the subject's behaviour.
 //!
-//! Owns the bounded log between requests that end and the one reader that takes them. A reader that falls behind is told how
-//! many it lost. Nothing is kept of users that nobody follows.
+//! Owns the bounded log between finished requests and their one reader. A reader that falls behind gets the number of
+//! lost requests. Requests of users that are not followed are not kept.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use parking_lot::Mutex;
 use super::{RequestRecord, UserAudit, cut};
 use crate::path::{Query, Target, verb_of};
 
-/// Facts that wait for their reader: 16 MiB at most. A reader comes by many times a second.
+/// Facts that wait for their reader: 16 MiB at most. The reader polls many times a second.
 const FACTS_MAX: usize = 16_384;
-/// No client follows more kinds than a cluster has.
+/// A client follows no more kinds than a cluster has.
 const RESOURCES_MAX: usize = 256;
 /// Longest name of an object, in bytes.
 const NAME_MAX: usize = 253;
@@ -23,51 +23,51 @@ const MESSAGE_MAX: usize = 400;
 /// Longest continue token that is kept, in bytes.
 const CONTINUE_MAX: usize = 80;
 
-/// Who ended a request.
+/// The side that ended a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EndedBy {
     /// The server, with a complete answer or the clean end of a stream.
     Server,
-    /// The server, by breaking it off.
+    /// The server, by a reset.
     Reset,
     /// The client went away, or the connection was lost.
     Client,
 }
 
-/// One request of a followed user. A watch is told twice, when it is answered and when it ended; everything else once.
+/// One request of a followed user. A watch is reported twice, when it is answered and when it ends; other requests
+/// once.
 #[derive(Debug, Clone)]
 pub struct RequestFact {
     /// Rises in the order of arrival.
     pub number: u64,
-    /// What arrived, and the status of the answer; 0 if there was none.
+    /// The request, and the status of the answer; 0 if there was none.
     pub record: RequestRecord,
-    /// What the answer was about.
     pub about: About,
-    /// When it was over and by whom, in microseconds since the epoch; `None` for a watch that is open.
+    /// The time of the request's end, in microseconds since the epoch, and the side that ended it; `None` for an open watch.
     pub ended: Option<(u64, EndedBy)>,
-    /// When object versions were sent on a watch, first and last, in microseconds since the epoch.
+    /// When the first and the last object version were sent on a watch, in microseconds since the epoch.
     pub objects_us: Option<(u64, u64)>,
-    /// What the answer said of itself, where that is more than its status.
+    /// The texts of the answer, if it has any.
     pub said: Option<Arc<Said>>,
 }
 
-/// What an answer says in words.
+/// The texts of an answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Said {
-    /// The object that was made, or was to be made, where only the body of the request names it; at most 253 bytes.
+    /// The name of the created object, or of the one to create, if only the request body names it; at most 253 bytes.
     pub name: String,
-    /// Why the request was refused, at most 400 bytes; empty where it was not.
+    /// Why the request was refused, at most 400 bytes; empty if it was not refused.
     pub message: String,
 }
 
-/// What an answer was about.
+/// The objects that an answer was about.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct About {
     /// Items of a list, or object versions that were sent on a watch.
     pub objects: u64,
-    /// The revision of a list, of the object that was read or written, or the newest one of an object that was sent on a watch.
+    /// The revision of a list or of the object read or written; on a watch, of the newest object version sent.
     pub revision: Option<u64>,
-    /// The newest revision that a bookmark told on a watch.
+    /// The newest revision that a bookmark announced on a watch.
     pub bookmark: Option<u64>,
     /// The `code` of an `ERROR` event.
     pub error_code: Option<u16>,
@@ -75,16 +75,14 @@ pub struct About {
     pub watch: Option<u64>,
 }
 
-/// What a request asked for, as far as path and query say.
+/// The request's parameters, read from path and query.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Asked {
     /// `list`, `watch`, `get`, `create`, `update`, `patch`, `delete`, `deletecollection`; empty if it was for no resource.
     pub verb: &'static str,
     /// `plural.group`, or the plural in the core group.
     pub resource: String,
-    /// The namespace of the path.
     pub namespace: Option<String>,
-    /// The object's name.
     pub name: Option<String>,
     /// `resourceVersion`.
     pub revision: Option<String>,
@@ -106,7 +104,6 @@ pub struct Asked {
     pub timeout_s: Option<u64>,
 }
 
-/// The log of one user.
 #[derive(Debug, Default)]
 pub(crate) struct RequestLog {
     on: AtomicBool,
@@ -118,11 +115,11 @@ pub(crate) struct RequestLog {
 struct Waiting {
     facts: VecDeque<RequestFact>,
     lost: u64,
-    /// What was ever asked for, answered or not; at most [`RESOURCES_MAX`].
+    /// Every resource ever requested, answered or not; at most [`RESOURCES_MAX`].
     resources: BTreeSet<String>,
 }
 
-/// A request that is under way. Told when it is dropped, however it ends.
+/// A request in progress. When it is dropped, the log gets its fact, however the request ended.
 #[derive(Debug)]
 pub(crate) struct Following {
     audit: Arc<UserAudit>,
@@ -130,12 +127,11 @@ pub(crate) struct Following {
     ended_by: Option<EndedBy>,
 }
 
-/// Counts a connection as its user's for as long as it lives.
+/// Counts a connection as its user's while it exists.
 #[derive(Debug)]
 pub(crate) struct OwnConnection(Arc<UserAudit>);
 
 impl RequestFact {
-    /// What was asked for.
     pub fn asked(&self) -> Asked {
         let record = &self.record;
         let Some(target) = Target::parse(&record.path) else { return Asked::default() };
@@ -164,12 +160,12 @@ impl RequestFact {
 }
 
 impl Said {
-    /// Of a refusal.
+    /// The texts of a refusal.
     pub(crate) fn refused(name: &str, message: &str) -> Arc<Self> {
         Arc::new(Self { name: cut(name, NAME_MAX).to_owned(), message: cut(message.trim(), MESSAGE_MAX).to_owned() })
     }
 
-    /// Of an object that was made.
+    /// The texts for a created object.
     pub(crate) fn made(name: &str) -> Arc<Self> {
         Self::refused(name, "")
     }
@@ -200,12 +196,12 @@ impl RequestLog {
         }
     }
 
-    /// Whether a resource was ever asked for, answered or not.
+    /// Whether the user ever requested a resource, answered or not.
     pub fn asked_for(&self, resource: &str) -> bool {
         self.inner.lock().resources.contains(resource)
     }
 
-    /// What came since the last call, and how much of it was lost.
+    /// Facts since the last call, and the number of lost ones.
     pub fn take(&self) -> (Vec<RequestFact>, u64) {
         let mut inner = self.inner.lock();
         (inner.facts.drain(..).collect(), std::mem::take(&mut inner.lost))
@@ -213,7 +209,7 @@ impl RequestLog {
 }
 
 impl Following {
-    /// Follows a request of a user that is followed.
+    /// Follows a request if its user is followed.
     pub fn begin(audit: &Arc<UserAudit>, record: &RequestRecord) -> Option<Box<Self>> {
         let log = &audit.log;
         if !log.follows() {
@@ -228,7 +224,7 @@ impl Following {
         Some(Box::new(Self { audit: audit.clone(), fact, ended_by: None }))
     }
 
-    /// It is answered. Anything but a watch is over as soon as it is handed to the connection.
+    /// Notes the answer. Any request but a watch is over when its answer goes to the connection.
     pub fn answered(&mut self, status: u16, about: About, said: Option<Arc<Said>>, streams: bool) {
         self.fact.record.status = status;
         self.fact.about = about;
@@ -240,7 +236,7 @@ impl Following {
         }
     }
 
-    /// Object versions were sent on the watch.
+    /// Notes object versions sent on the watch.
     pub fn sent(&mut self, objects: u64, revision: u64, now_us: u64) {
         let about = &mut self.fact.about;
         about.objects += objects;
@@ -248,23 +244,23 @@ impl Following {
         self.fact.objects_us = Some((self.fact.objects_us.map_or(now_us, |(first_us, _)| first_us), now_us));
     }
 
-    /// A bookmark was sent on the watch.
+    /// Notes a bookmark sent on the watch.
     pub fn bookmarked(&mut self, revision: u64) {
         let about = &mut self.fact.about;
         about.bookmark = about.bookmark.max(Some(revision));
     }
 
-    /// The stream said that it failed.
+    /// Notes an `ERROR` event on the stream.
     pub fn failed(&mut self, code: u16) {
         self.fact.about.error_code = Some(code);
     }
 
-    /// The server ends the stream itself.
+    /// Notes that the server itself ends the stream.
     pub fn ends(&mut self, by: EndedBy) {
         self.ended_by = Some(by);
     }
 
-    /// It is over now.
+    /// Notes the end of the request.
     pub fn over(self: Box<Self>, now_us: u64) {
         let Self { audit, mut fact, ended_by } = *self;
         fact.ended = Some((now_us, ended_by.unwrap_or(EndedBy::Client)));
@@ -273,7 +269,7 @@ impl Following {
 }
 
 impl OwnConnection {
-    /// The user sent its first request on a connection.
+    /// Notes the user's first request on a connection.
     pub fn first_use(audit: &Arc<UserAudit>) -> Self {
         audit.connection_opened();
         Self(audit.clone())

@@ -1,7 +1,7 @@
-//! How far one watch was delivered, counted in bytes that left the process.
+//! The delivery progress of one watch, measured by the bytes that left the process.
 //!
 //! Owns the difference between "handed to the HTTP library" and "flushed to the socket". The connection counts its
-//! completed flushes; what was handed over before a flush that completed later has left.
+//! completed flushes. Bytes handed over before a flush that completed later have left the process.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,16 +9,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-/// A reset throws away what the peer's kernel had not read yet; what was flushed this long before is taken as read.
+/// A reset discards bytes that the peer's kernel holds unread. Bytes flushed at least this long before a reset count as
+/// read.
 const READ_WITHIN_US: u64 = 1_000_000;
-/// Two marks within this time are one: keeps the history of the last second to a handful of entries.
+/// Two marks within this time are merged, which limits the history of the last second to a few entries.
 const GRAIN_US: u64 = 100_000;
 
 #[derive(Debug)]
 pub(crate) struct Delivered {
-    /// The connection's completed flushes; it counts on after the watch is over.
+    /// The connection's completed flushes; the count goes on after the watch is over.
     flushes: Arc<AtomicU64>,
-    /// What had been delivered before.
+    /// The revision delivered before this watch.
     start: u64,
     inner: Mutex<Inner>,
 }
@@ -27,13 +28,13 @@ pub(crate) struct Delivered {
 struct Inner {
     /// `(revision, flushes that had completed when it was handed over)`.
     pending: VecDeque<(u64, u64)>,
-    /// Oldest first; the first one is older than the grace time.
+    /// Oldest first; the first mark is older than the grace time.
     left: VecDeque<Mark>,
     reset_us: Option<u64>,
 }
 
-/// Everything up to `revision` was known to have left at `at_us`. Marks that are close in time are one mark, which
-/// began at `since_us`.
+/// Everything up to `revision` was known to have left at `at_us`. Marks that are close in time are merged into one
+/// mark, which began at `since_us`.
 #[derive(Debug, Clone, Copy)]
 struct Mark {
     revision: u64,
@@ -47,12 +48,12 @@ impl Delivered {
         Self { flushes, start, inner: Mutex::new(Inner { pending: VecDeque::new(), left, reset_us: None }) }
     }
 
-    /// What the client had been given before this watch.
+    /// The revision up to which the client had everything before this watch.
     pub fn start(&self) -> u64 {
         self.start
     }
 
-    /// Everything up to `revision` is handed to the connection now.
+    /// Notes that everything up to `revision` is now handed to the connection.
     pub fn handed(&self, revision: u64, now_us: u64) {
         let flushes = self.flushes.load(Ordering::Acquire);
         let mut inner = self.inner.lock();
@@ -63,12 +64,12 @@ impl Delivered {
         }
     }
 
-    /// Looks at what has left by now.
+    /// Updates the marks with the flushes completed so far.
     pub fn settle(&self, now_us: u64) {
         self.inner.lock().settle(self.flushes.load(Ordering::Acquire), now_us);
     }
 
-    /// The store went back to revision `to`: nothing newer was delivered of what exists now.
+    /// The store was restored to revision `to`: newer deliveries do not count for the new timeline.
     pub fn rewound(&self, to: u64) {
         let mut inner = self.inner.lock();
         for (revision, _) in &mut inner.pending {
@@ -79,12 +80,12 @@ impl Delivered {
         }
     }
 
-    /// The stream is reset: what left within the last second may not have been read.
+    /// The stream is reset: bytes that left within the last second may be unread.
     pub fn was_reset(&self, now_us: u64) {
         self.inner.lock().reset_us = Some(now_us);
     }
 
-    /// The revision up to which the client has been given everything.
+    /// The revision up to which everything was delivered to the client.
     pub fn through(&self, now_us: u64) -> u64 {
         let mut inner = self.inner.lock();
         let Some(reset_us) = inner.reset_us else {
@@ -106,7 +107,7 @@ impl Inner {
             match self.left.back_mut() {
                 // The first entry is the start, which must stay.
                 Some(last) if last.at_us != 0 && now_us.saturating_sub(last.since_us) < GRAIN_US => {
-                    // The younger time stands: never claim that something left earlier than it did.
+                    // The later time stands, so that a delivery is never dated too early.
                     last.revision = last.revision.max(revision);
                     last.at_us = now_us;
                 }

@@ -1,17 +1,17 @@
-//! What is shown of a stream line: its type, and the piece that says which object it is in which version.
+//! The excerpt of a stream line: its type, and the parts that identify the object and its version.
 //!
-//! Owns where a long line is cut. An object may have kilobytes before its name (annotations, managed fields), so the beginning of
-//! a line says nothing.
+//! Owns where a long line is cut. An object may have kilobytes before its name (annotations, managed fields), so the
+//! beginning of a line says nothing.
 
-/// Lines up to so many characters are shown whole.
+/// Lines up to this many characters are shown whole.
 const WHOLE_MAX: usize = 240;
-/// What is shown of the beginning: enough for the type of the event.
+/// Characters shown of the beginning: enough for the type of the event.
 const HEAD: usize = 30;
-/// What is shown before and after a piece that was looked for.
+/// Characters shown before and after a match.
 const AROUND: usize = 50;
 
-/// The line, or of a long one its beginning and the pieces round the object's name and its revision. Names may be looked for that
-/// are not there.
+/// The line; of a long line, its beginning and the parts around the object's name and its revision. The name may be
+/// absent from the line.
 pub(super) fn excerpt(line: &str, name: Option<&str>, revision: u64) -> String {
     let line: Vec<char> = line.trim_end().chars().collect();
     if line.len() <= WHOLE_MAX {
@@ -26,14 +26,14 @@ pub(super) fn excerpt(line: &str, name: Option<&str>, revision: u64) -> String {
         }
     }
     if pieces.len() == 1 {
-        // Not the object that was expected, such as the Status of an error.
+        // The line holds another object, such as the Status of an error.
         pieces = vec![(0, WHOLE_MAX)];
     }
     pieces.sort_unstable();
     shown(&line, &pieces)
 }
 
-/// The pieces, which are in order, with dots where something is left out.
+/// The pieces, which are in order, with dots for omitted text.
 fn shown(line: &[char], pieces: &[(usize, usize)]) -> String {
     let (mut text, mut end) = (String::new(), 0);
     for &(from, to) in pieces {
@@ -53,7 +53,7 @@ fn shown(line: &[char], pieces: &[(usize, usize)]) -> String {
 mod tests {
     use super::*;
 
-    /// The name and the revision are shown, wherever they stand, and nothing is shown twice.
+    /// A long line shows the name and the revision wherever they stand, and shows no part twice.
     #[test]
     fn a_long_line_is_cut_round_the_name_and_the_revision() {
         let fields = "f:x ".repeat(900);

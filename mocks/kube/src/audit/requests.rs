@@ -1,4 +1,4 @@
-//! The newest requests, for verdicts about what a subject asked and for reports.
+//! The newest requests, for verdicts about a subject's requests and for reports.
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -6,13 +6,12 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// Texts that requests are compared with: as many as there are values of a byte.
+/// Texts that new requests are compared with: one for each value of a byte.
 const TEXTS_MAX: usize = 256;
 
-/// One request that was answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestRecord {
-    /// When it arrived, in microseconds since the epoch.
+    /// Arrival time in microseconds since the epoch.
     pub at_us: u64,
     /// `GET`, `POST`, …
     pub method: String,
@@ -20,17 +19,15 @@ pub struct RequestRecord {
     pub path: String,
     /// The query, at most 1024 bytes.
     pub query: String,
-    /// Who asked; `system:anonymous` when nobody knows.
+    /// `system:anonymous` for an unknown client.
     pub user: Arc<str>,
     /// The `User-Agent`, at most 256 bytes.
     pub user_agent: Arc<str>,
-    /// The number of the connection.
     pub connection: u64,
     /// 1 or 2.
     pub http_version: u8,
-    /// The status of the answer.
     pub status: u16,
-    /// The revision of the one object, or of the list, that was answered.
+    /// The revision of the returned object or list.
     pub revision: Option<u64>,
 }
 
@@ -44,13 +41,13 @@ pub(crate) struct RequestRing {
 #[derive(Debug, Default)]
 struct Inner {
     ring: VecDeque<Kept>,
-    /// All that ever were in it.
+    /// Number of requests ever added.
     pushed: u64,
-    /// The texts of newer requests by a hash of theirs: most requests repeat the paths and programs of others.
+    /// The texts of newer requests by their hash: most requests repeat the paths and programs of others.
     texts: Vec<Option<Arc<str>>>,
 }
 
-/// A request as it is kept: a third of what its record needs.
+/// A request in compact form: a third of the size of its record.
 #[derive(Debug)]
 struct Kept {
     at_us: u64,
@@ -58,7 +55,7 @@ struct Kept {
     user: Arc<str>,
     user_agent: Arc<str>,
     method: Arc<str>,
-    /// The path and then the query.
+    /// The path, then the query.
     target: Arc<str>,
     /// 0 for none.
     revision: u64,
@@ -96,8 +93,8 @@ impl RequestRing {
         inner.pushed += 1;
     }
 
-    /// The requests after the first `seen`, in the order of their answers: how many there were in all, how many of the new ones were dropped
-    /// meanwhile, and the rest.
+    /// The requests after the first `seen`, in the order of their answers. Returns the total number so far, the number
+    /// of new ones dropped meanwhile, and the remaining ones.
     pub fn since(&self, seen: u64) -> (u64, u64, Vec<RequestRecord>) {
         let inner = self.inner.lock();
         let kept = inner.ring.len() as u64;
@@ -117,7 +114,7 @@ impl RequestRing {
 }
 
 impl Inner {
-    /// The text, shared with an earlier request if that is still known.
+    /// The text, shared with an earlier request if that one is still kept.
     fn shared(&mut self, text: &str) -> Arc<str> {
         let mut hasher = DefaultHasher::new();
         text.hash(&mut hasher);
@@ -148,7 +145,7 @@ impl Kept {
     }
 }
 
-/// At most `max` bytes of `text`, cut at a character.
+/// At most `max` bytes of `text`, cut at a character boundary.
 pub(crate) fn cut(text: &str, max: usize) -> &str {
     &text[..text.floor_char_boundary(max)]
 }
@@ -172,7 +169,7 @@ mod tests {
         }
     }
 
-    /// Whenever they came: one that was answered late is new when it is answered.
+    /// The order of the answers counts, not that of arrival: a request answered late is new when it is answered.
     #[test]
     fn what_is_new_is_told_once_and_what_was_dropped_is_counted() {
         let ring = RequestRing::new(3);

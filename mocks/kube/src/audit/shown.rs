@@ -1,7 +1,7 @@
-//! How much of the store each cache was shown, and when. From it follows the state on which a client acted.
+//! The part of the store that each cache has been shown, and when. It determines the state on which a client acted.
 //!
-//! Owns the bounded log between the watches of caches and its one reader. A reader that falls behind learns how much it lost.
-//! Nothing is kept until the log is followed.
+//! Owns the bounded log between the watches of caches and its one reader. A reader that falls behind gets the number of
+//! lost entries. The log is empty until it is followed.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,49 +13,44 @@ use serde::{Deserialize, Serialize};
 
 /// Entries that wait for their reader, which takes them several times a second.
 const SHOWN_MAX: usize = 65_536;
-/// The watches of caches carry this.
+/// The query parameter by which watches of caches are recognised.
 const CACHE: &str = "allowWatchBookmarks=true";
-/// A watch with one of these is shown a part: what it was not shown may be none of its business.
+/// A watch with one of these selectors is shown a part of the kind, so missing versions prove nothing.
 const SELECTORS: [&str; 2] = ["labelSelector=", "fieldSelector="];
 
-/// What a cache was shown.
+/// One step in the state of a cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shown {
-    /// When, in microseconds since the epoch.
+    /// In microseconds since the epoch.
     pub at_us: u64,
-    /// Whose cache it is.
     pub user: Arc<str>,
-    /// Of which program.
     pub user_agent: Arc<str>,
-    /// The number of the watch.
     pub watch: u64,
     /// Full resource name.
     pub resource: Arc<str>,
-    /// The namespace that it follows; `None` where it follows all.
+    /// The watched namespace; `None` means all.
     pub namespace: Option<String>,
     /// Everything up to this revision was shown.
     pub through: u64,
-    /// How that came about.
     pub by: ShownBy,
 }
 
-/// How a cache came to know something.
+/// The event that changed a cache's state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ShownBy {
-    /// A watch began there: the client says that it knows everything up to that revision, and nothing after it.
+    /// A watch began there: the client claims to know everything up to that revision, and nothing after it.
     Begun,
-    /// A snapshot took the place of what the cache had.
+    /// A snapshot replaced the cache's content.
     Snapshot,
     /// An event, or a bookmark.
     Event,
     /// The server ended the watch.
     Ended,
-    /// The client ended the watch: nobody looks at the cache any more.
+    /// The client ended the watch and stops using the cache.
     Left,
 }
 
-/// The log.
 #[derive(Debug, Default)]
 pub(crate) struct ShownLog {
     on: AtomicBool,
@@ -67,14 +62,14 @@ impl ShownLog {
         self.on.store(true, Ordering::Release);
     }
 
-    /// What came since the last call, and how much of it was lost.
+    /// Entries since the last call, and the number of lost ones.
     pub fn take(&self) -> (Vec<Shown>, u64) {
         let mut inner = self.inner.lock();
         let (shown, lost) = &mut *inner;
         (shown.drain(..).collect(), std::mem::take(lost))
     }
 
-    /// Notes what a watch was shown, if it is that of a cache which follows all objects of its kind.
+    /// Notes an event of a watch, if the watch belongs to a cache of all objects of its kind.
     #[inline]
     pub fn note(&self, stream: &Stream, namespace: Option<&str>, by: ShownBy, through: u64, at_us: u64) {
         if self.on.load(Ordering::Acquire) && is_of_a_whole_cache(&stream.query) {

@@ -1,4 +1,4 @@
-//! Gaps and deliveries, without sockets.
+//! Tests of gaps and deliveries, without sockets.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -49,7 +49,7 @@ fn a_snapshot_in_the_stream_counts_when_its_end_was_delivered() {
     assert_eq!(gaps, [(20, 25)]);
 }
 
-/// client-go's reflector, for one, replaces its store when the bookmark comes that closes them.
+/// For example, client-go's reflector replaces its store when the closing bookmark comes.
 #[test]
 fn what_came_and_went_before_the_initial_events_were_closed_need_not_be_told() {
     let (audit, flushes) = (UserAudit::default(), Arc::new(AtomicU64::new(0)));
@@ -114,7 +114,7 @@ fn a_batch_counts_as_each_of_its_events() {
     audit.rewound(3);
     assert_eq!(audit.delivery(resource, 3), Delivery::Sent { watch: 2, at_us: 6 });
     assert_eq!(audit.delivery(resource, 4), Delivery::NotSent);
-    // Of very many the oldest are forgotten, and their lines long before.
+    // The oldest of many versions are forgotten, and their lines long before.
     for _ in 0..50_000 {
         audit.sent_batch(9, ResourceId(2), 8, &batch);
     }

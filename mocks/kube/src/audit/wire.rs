@@ -1,7 +1,7 @@
-//! What was put on the wire for one user: the state of the newest versions, and the newest stream lines.
+//! The bytes put on the wire for one user: the state of the newest versions, and the newest stream lines.
 //!
-//! Owns both rings, and what is shown of a line. A batch that a hundred watches are sent is one entry for each of them, not one
-//! for each event.
+//! Owns both rings and the excerpts of lines. A batch that goes to a hundred watches is one entry for each watch, not
+//! one for each event.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,15 +18,15 @@ use super::{Delivery, Sending, Wanted, WireLine};
 const SENT_MAX: usize = 131_072;
 /// Stream lines that are kept for reports, per user. They share the bytes that were sent.
 const LINES_MAX: usize = 1024;
-/// Sendings of one version that are told; a client that is sent it more often is known by its first ones.
+/// Sendings of one version that are returned, the first ones, if a client is sent the version more often.
 const SENDINGS_MAX: usize = 8;
 
-/// A write is noted so soon after its time was taken.
+/// Longest time between taking a write's time and noting the write.
 const NOTED_WITHIN_US: u64 = 1_000_000;
 
 #[derive(Debug, Default)]
 pub(super) struct Wire {
-    /// Oldest first, as are the lines.
+    /// Oldest first, like the lines.
     writes: VecDeque<Write>,
     versions: usize,
     lines: VecDeque<Lines>,
@@ -86,7 +86,7 @@ impl Wire {
         self.note(Write { resource, watch, at_us, what: What::Withheld(revision, fault) });
     }
 
-    /// Nothing after revision `to` was sent in the timeline that began.
+    /// Forgets writes after revision `to`: the new timeline has none.
     pub fn rewound(&mut self, to: u64) {
         for write in &mut self.writes {
             if let What::SentAll(revisions) = &mut write.what {
@@ -103,7 +103,7 @@ impl Wire {
         self.versions = self.writes.iter().map(|write| write.what.count()).sum();
     }
 
-    /// The last thing that happened to a version; being sent beats being withheld.
+    /// The last delivery of a version; being sent beats being withheld.
     pub fn delivery(&self, resource: ResourceId, revision: u64) -> Delivery {
         let mut found = Delivery::NotSent;
         for write in self.writes.iter().rev().filter(|write| write.resource == resource) {
@@ -124,11 +124,11 @@ impl Wire {
         found
     }
 
-    /// Everything that happened from `since_us` on to these versions (ascending), oldest first; of each the first 8.
+    /// All sendings of these versions (ascending) from `since_us` on, oldest first; of each version the first 8.
     pub fn sendings(&self, resource: ResourceId, revisions: &[u64], since_us: u64) -> Vec<Sending> {
         let mut found = Vec::new();
         let mut times = vec![0; revisions.len()];
-        // Watches that write at one time note it in any order, but none long after another.
+        // Watches that write at the same time note it in any order, but within a bounded time.
         let from = self.writes.partition_point(|write| write.at_us.saturating_add(NOTED_WITHIN_US) < since_us);
         for write in self.writes.range(from..).filter(|write| write.resource == resource) {
             let (watch, at_us) = (write.watch, write.at_us);
@@ -151,13 +151,13 @@ impl Wire {
         found
     }
 
-    /// The lines round a version, `around` before and after, of the watch that came nearest to it; of two that came as near, of
-    /// the one nearest to the moment.
+    /// The lines around a version, `around` before and after, of the watch whose lines came nearest to it; of two
+    /// equally near, the one nearest to the moment.
     pub fn lines_round(&self, wanted: &Wanted<'_>, around: usize) -> Vec<WireLine> {
         let distance = |line: &Line<'_>| (line.revision.abs_diff(wanted.revision), line.at_us.abs_diff(wanted.at_us));
         let Some(nearest) = self.each_line().min_by_key(distance) else { return Vec::new() };
         let mut lines: Vec<Line<'_>> = self.each_line().filter(|line| line.watch == nearest.watch).collect();
-        // A snapshot at the begin of a stream has no order.
+        // A snapshot at the start of a stream has no order.
         lines.sort_by_key(|line| line.revision);
         let middle = lines.partition_point(|line| line.revision < wanted.revision);
         let from = middle.saturating_sub(around);

@@ -1,7 +1,7 @@
-//! One `ConversionReview` (apiextensions.k8s.io/v1): what is asked of a webhook, and what of its answer is believed.
+//! One `ConversionReview` (apiextensions.k8s.io/v1): the request to a webhook, and the checks of its answer.
 //!
-//! Owns the checks of a real server and its words: kind, version, name, namespace and uid must be right, and of the metadata only labels and
-//! annotations are taken from the webhook.
+//! Owns the checks of a real server and its messages: kind, version, name, namespace and uid must be right, and only
+//! labels and annotations of the webhook's metadata are used.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::cluster::Cluster;
 use crate::reach::Nowhere;
 use crate::webhooks::{authority, client, place};
 
-/// A real server's own deadline.
+/// The deadline of a real server.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Why a webhook did not convert.
@@ -47,7 +47,8 @@ enum Unconverted {
     Failed(String),
 }
 
-/// Converts objects of one resource into one version, with its webhook if it has one; those that are in it already stay as they are.
+/// Converts objects of one resource into one version, with its webhook if it has one; objects in that version stay
+/// unchanged.
 pub(super) async fn convert(
     cluster: &Cluster,
     resource: &Resource,
@@ -88,7 +89,7 @@ pub(super) async fn convert(
     Ok(values)
 }
 
-/// Leaves out what a version does not have.
+/// Removes the fields that a version does not have.
 fn leave_out(value: &mut Value, resource: &Resource, api_version: &str) {
     let version = resource.versions.iter().find(|version| *version.api_version == *api_version);
     if let Some(schema) = version.and_then(|version| version.structure.as_ref()) {
@@ -97,7 +98,7 @@ fn leave_out(value: &mut Value, resource: &Resource, api_version: &str) {
     object::drop_unknown(value, resource);
 }
 
-/// Posts one review; answers the objects of the answer, whatever they are.
+/// Posts one review; returns the answer's objects unchecked.
 async fn ask(
     cluster: &Cluster,
     webhook: &Webhook,
@@ -109,7 +110,7 @@ async fn ask(
     let review = json!({
         "kind": "ConversionReview", "apiVersion": review_version,
         "request": {"uid": uid, "desiredAPIVersion": api_version, "objects": objects},
-        // Go's empty answer, which is no pointer in the real type of the answer's result.
+        // Go's empty answer: the real type of the answer's result is no pointer.
         "response": {"uid": "", "convertedObjects": null, "result": {"metadata": {}}},
     });
     let place = place(&webhook.client);
@@ -150,7 +151,7 @@ async fn ask(
     })
 }
 
-/// What is wrong with one object of an answer.
+/// Why one object of an answer is refused.
 #[derive(Debug, PartialEq, Eq)]
 enum Wrong {
     Type(String),
@@ -158,7 +159,7 @@ enum Wrong {
     Metadata(String),
 }
 
-/// Takes an object of an answer for `original` in another version, with the metadata that a webhook may not change.
+/// Accepts an object of an answer as `original` in another version, with the original's protected metadata.
 fn check(original: &Value, mut made: Value, api_version: &str) -> Result<Value, Wrong> {
     let (expected, received) = (text(original, "kind"), text(&made, "kind").to_owned());
     if made["apiVersion"] != api_version {
@@ -215,7 +216,7 @@ fn check_texts(key: &str, texts: &Map<String, Value>, made: &Value) -> Result<()
     }
 }
 
-/// An object as it is in the store of a real server, which knows its revision by itself.
+/// The object as a real server's store has it: the revision is stored separately.
 fn without_revision(value: &Value) -> Value {
     let mut value = value.clone();
     object::metadata(&mut value).remove("resourceVersion");
@@ -226,7 +227,7 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or_default()
 }
 
-/// What a JSON value is called in Go.
+/// Go's name of a JSON value's type.
 fn go_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "<nil>",
@@ -247,7 +248,7 @@ mod tests {
         json!({"apiVersion": api_version, "kind": "Foo", "metadata": meta, "spec": {}})
     }
 
-    /// Of the metadata nothing but labels and annotations is a webhook's business.
+    /// A webhook may change only labels and annotations of the metadata.
     #[test]
     fn other_metadata_stays_as_it_was() {
         let original = foo("a.b/v1", &json!({"name": "x", "uid": "u", "finalizers": ["a/b"], "labels": {"l": "1"}}));

@@ -1,4 +1,4 @@
-//! Which certificate a new connection is shown.
+//! The certificates that an endpoint shows to new connections.
 //!
 //! Owns the server configurations of one endpoint: the right one, and those that a fault shows instead. All of them are
 //! made before the first connection, so that a handshake costs the same with every one.
@@ -12,10 +12,9 @@ use mock_pki::{Authority, Pair};
 
 use super::super::config::Identity;
 
-/// The common name of an authority that no client trusts; it looks like the one that every cluster has.
+/// The common name of an authority that no client trusts; it equals the common name in every real cluster.
 const STRANGER: &str = "kubernetes";
 
-/// The certificates of a server.
 #[derive(Debug)]
 pub(crate) struct Certificates {
     right: Arc<ServerConfig>,
@@ -25,7 +24,8 @@ pub(crate) struct Certificates {
 }
 
 impl Certificates {
-    /// Makes a certificate for these names, and the ones that faults show; client certificates of `authority` are believed.
+    /// Makes a certificate for these names and the certificates for faults; client certificates of `authority` are
+    /// accepted.
     pub fn new(authority: &Authority, names: &[&str]) -> Result<Self, mock_pki::Error> {
         let config = |pair: &Pair| mock_pki::server_config(pair, Some(authority.ca_pem()));
         Ok(Self {
@@ -36,7 +36,7 @@ impl Certificates {
         })
     }
 
-    /// The given certificate, and those that faults show; who comes without a certificate is let in.
+    /// The given certificate and the certificates for faults. Clients without a certificate are accepted.
     pub fn of(identity: &Identity) -> Result<Self, mock_pki::Error> {
         let right = mock_pki::server_config(&identity.serving, identity.clients_ca_pem.as_deref())?;
         let stranger = Authority::generate(STRANGER)?;
@@ -44,13 +44,14 @@ impl Certificates {
         Ok(Self {
             expired: other(&stranger.expired_server(&["localhost"])?)?,
             unknown: other(&stranger.server(&["localhost"])?)?,
-            // Its authority's key is not here: another certificate of the same one cannot be made.
+            // The key of the certificate's authority is not here, so no second certificate of the same authority can be
+            // made.
             rotated: right.clone(),
             right,
         })
     }
 
-    /// The same certificates for an endpoint that offers other protocols by ALPN, most wanted first.
+    /// The same certificates for an endpoint that offers other protocols by ALPN, most preferred first.
     pub fn with_alpn(&self, alpn: &[&str]) -> Self {
         let offering = |config: &Arc<ServerConfig>| {
             let mut config = ServerConfig::clone(config);
@@ -65,7 +66,7 @@ impl Certificates {
         }
     }
 
-    /// What a new connection is shown.
+    /// The configuration for a new connection.
     pub fn shown(&self, instead: Option<Kind>) -> Arc<ServerConfig> {
         let config = match instead {
             None => &self.right,

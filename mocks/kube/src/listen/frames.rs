@@ -1,9 +1,9 @@
-//! HTTP/2 frames between TLS and the HTTP implementation: client PINGs that are not to be answered are taken out, and a
-//! GOAWAY is put in between two frames.
+//! An HTTP/2 frame filter between TLS and the HTTP implementation. It removes client PINGs that a fault leaves
+//! unanswered, and inserts a GOAWAY between two frames.
 //!
-//! Owns following the frames of both directions (RFC 9113, section 4.1: a length of 24 bits, a type, flags, a stream), however the
-//! bytes are cut. Without a fault it passes bytes on as they are; it holds no more than one frame header. It must not
-//! answer or interpret frames.
+//! Owns following the frames of both directions (RFC 9113, section 4.1: a length of 24 bits, a type, flags, a stream),
+//! however the bytes are cut. Without a fault it passes bytes on unchanged; it holds no more than one frame header. It
+//! must not answer or interpret frames.
 
 use std::io;
 use std::pin::Pin;
@@ -23,7 +23,7 @@ const TYPE_PING: u8 = 0x6;
 const TYPE_GOAWAY: u8 = 0x7;
 const FLAG_ACK: u8 = 0x1;
 
-/// A stream of bytes that knows where frames begin.
+/// A byte stream with known frame boundaries.
 #[derive(Debug)]
 pub(super) struct Frames<S> {
     inner: S,
@@ -33,24 +33,24 @@ pub(super) struct Frames<S> {
     outgoing: Outgoing,
     /// The highest stream that the client has opened.
     last_stream: u32,
-    /// What is being put in, and how much of it was written.
+    /// The frame being inserted, and the number of its bytes written so far.
     inserting: Option<(Vec<u8>, usize)>,
-    /// To be closed when that has been written.
+    /// Whether to close after the inserted frame.
     closing: bool,
-    /// An error behind bytes that were read.
+    /// An error that follows bytes already read.
     failed: Option<io::Error>,
 }
 
-/// Where the bytes from the client are.
+/// The position in the bytes from the client.
 #[derive(Debug)]
 enum Incoming {
     Preface(usize),
     Header(Header),
-    /// A header that goes on to the reader; the payload follows.
+    /// A header that is passed on to the reader; the payload follows.
     Emitting {
         header: [u8; HEADER_BYTES],
         sent: usize,
-        /// How much of it there is; less than all only at the end of the stream.
+        /// Length of the header; shorter than a whole header only at the end of the stream.
         of: usize,
         payload: usize,
     },
@@ -64,7 +64,7 @@ struct Header {
     have: usize,
 }
 
-/// Where the bytes to the client are.
+/// The position in the bytes to the client.
 #[derive(Debug, Default)]
 struct Outgoing {
     header: Header,
@@ -133,7 +133,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Frames<S> {
         }
     }
 
-    /// Puts in what is due, when a frame may begin here. Ready when there is nothing (more) to put in now.
+    /// Inserts a due frame if the next byte begins a frame. Ready when no insertion is left.
     fn poll_insert(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.inserting.is_none() && !self.closing {
             if !self.outgoing.at_boundary() {
@@ -155,14 +155,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Frames<S> {
         }
         ready!(Pin::new(&mut self.inner).poll_flush(cx))?;
         if self.closing {
-            // As a real server closes: with the closing alert of TLS and FIN.
+            // A real server closes with the closing alert of TLS and FIN.
             ready!(Pin::new(&mut self.inner).poll_shutdown(cx))?;
             return Poll::Ready(Err(io::Error::new(io::ErrorKind::ConnectionAborted, "closed after GOAWAY")));
         }
         Poll::Ready(Ok(()))
     }
 
-    /// Decides what becomes of a frame of the client.
+    /// Decides whether to pass on a frame of the client.
     fn decide(&mut self, header: Header) -> Incoming {
         let payload = header.payload();
         if header.kind() == TYPE_HEADERS {
@@ -178,7 +178,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Frames<S> {
         Incoming::Emitting { header: header.bytes, sent: 0, of: HEADER_BYTES, payload }
     }
 
-    /// One step; `Ready(false)` when nothing came in because the stream ended.
+    /// Takes one step; `Ready(false)` means that the stream ended without more bytes.
     fn poll_step(&mut self, cx: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<bool>> {
         match &mut self.incoming {
             Incoming::Preface(left) | Incoming::Payload(left) => {
@@ -235,7 +235,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Frames<S> {
         if let Some(error) = this.failed.take() {
             return Poll::Ready(Err(error));
         }
-        // An idle connection is polled for reading only, so what is to be put in is put in from here too.
+        // An idle connection is polled for reading only, so insertions are made from here too.
         this.handle.wakes(cx.waker());
         if this.handle.has_goaway() || this.inserting.is_some() || this.closing {
             match this.poll_insert(cx) {
@@ -248,7 +248,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Frames<S> {
                 Poll::Ready(Ok(true)) => {}
                 Poll::Ready(Err(error)) if buf.filled().len() == before => return Poll::Ready(Err(error)),
                 Poll::Pending if buf.filled().len() == before => return Poll::Pending,
-                // What was read counts first.
+                // Bytes that were read are returned first.
                 Poll::Ready(Err(error)) => {
                     this.failed = Some(error);
                     break;
@@ -322,7 +322,7 @@ fn poll_some<S: AsyncRead + Unpin>(
     Poll::Ready(Ok(count))
 }
 
-/// RFC 9113, section 6.8.
+/// A GOAWAY frame (RFC 9113, section 6.8).
 fn goaway(last_stream: u32, code: u32) -> Vec<u8> {
     let mut frame = vec![0, 0, 8, TYPE_GOAWAY, 0, 0, 0, 0, 0];
     frame.extend(last_stream.to_be_bytes());

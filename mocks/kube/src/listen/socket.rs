@@ -1,8 +1,8 @@
 //! The two ends of a connection's byte stream: the TCP socket below TLS, and the meter above it.
 //!
 //! Owns closing with a reset, standing still, the deadline of writes, and counting completed flushes. While a
-//! connection stands still, what comes in is kept aside up to a limit: not to be read, but to notice when the client
-//! has left, because a socket that nobody holds any more must not be counted as open.
+//! connection stands still, incoming bytes are set aside up to a limit. They are not served; they show whether the
+//! client has left, because a socket without a client must not be counted as open.
 
 use std::io;
 use std::pin::Pin;
@@ -20,20 +20,20 @@ use tokio::time::{Instant, Sleep};
 use mock_faults::handle::{Handle, Way};
 use mock_faults::{FaultId, Faults};
 
-/// What a client may send into a connection that stands still before the kernel makes it wait.
+/// Bytes that a client may send into a connection that stands still before the kernel makes it wait.
 const ASIDE_BYTES_MAX: usize = 64 * 1024;
 
 /// A TCP connection that can end with a reset or stand still, and that ends when its peer does not read for too long.
 #[derive(Debug)]
 pub(super) struct Socket {
-    /// Only taken on the way out.
+    /// `None` only while the socket is being dropped.
     tcp: Option<TcpStream>,
     reset: Arc<AtomicBool>,
     handle: Arc<Handle>,
     faults: Arc<Faults>,
-    /// Where a socket goes whose connection ended while it stood still: its client must not see that end.
+    /// Takes the socket of a connection that ended while it stood still: the client must not see that end.
     grave: Grave,
-    /// What came in while the connection stood still.
+    /// Bytes received while the connection stood still.
     aside: BytesMut,
     client_left: bool,
     write_timeout: Duration,
@@ -61,16 +61,16 @@ impl Socket {
         Pin::new(self.tcp.as_mut().expect("the socket is there until it is dropped"))
     }
 
-    /// Which fault keeps anything from being sent; the task is woken when none does any more.
+    /// The fault that stops all sending; the task is woken when no fault does any more.
     fn stands_still(&mut self, cx: &mut Context<'_>) -> Option<FaultId> {
         self.handle.wakes(cx.waker());
         let by = self.handle.frozen(Way::Out)?;
-        // The time that it stands still is not the client's fault.
+        // The client is not responsible for the time of the standstill.
         self.deadline = None;
         Some(by)
     }
 
-    /// Keeps aside what comes in; ends only when the client has left.
+    /// Sets incoming bytes aside; ends only when the client has left.
     fn poll_aside(&mut self, cx: &mut Context<'_>, by: FaultId) -> Poll<io::Result<()>> {
         while self.aside.len() < ASIDE_BYTES_MAX {
             let mut piece = [0; 2048];
@@ -105,7 +105,7 @@ impl Drop for Socket {
     fn drop(&mut self) {
         let Some(tcp) = self.tcp.take() else { return };
         if self.reset.load(Ordering::Acquire) {
-            // Closing with a zero linger time throws unsent data away and sends RST.
+            // Closing with a zero linger time discards unsent data and sends RST.
             let _ = tcp.set_zero_linger();
         } else if !self.client_left && self.handle.is_frozen() {
             *self.grave.lock() = Some(tcp);
@@ -171,7 +171,7 @@ impl AsyncWrite for Socket {
     }
 }
 
-/// Counts the flushes that completed: everything written before one has been given to the kernel.
+/// Counts the completed flushes: everything written before one has been given to the kernel.
 #[derive(Debug)]
 pub(super) struct Metered<S> {
     inner: S,
@@ -228,7 +228,7 @@ mod tests {
     use super::*;
     use mock_faults::{Fault, Name};
 
-    /// A socket whose connection ended while it stood still stays open, unless it was to be reset or its client left.
+    /// A socket whose connection ended during a standstill stays open, unless it was to be reset or its client left.
     #[tokio::test]
     async fn a_client_does_not_see_an_end_that_came_while_nothing_moved() {
         for (frozen, reset, kept) in [(true, false, true), (true, true, false), (false, false, false)] {

@@ -1,4 +1,4 @@
-//! What Go takes for a duration (`time.ParseDuration`), as nobody but the deadline of a request needs it.
+//! The check of a duration as Go parses it (`time.ParseDuration`), for the deadline of a request.
 
 const UNITS: [&str; 8] = ["ns", "us", "\u{b5}s", "\u{3bc}s", "ms", "s", "m", "h"];
 

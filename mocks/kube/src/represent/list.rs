@@ -1,7 +1,7 @@
-//! A list as bytes, made piece by piece as it is read.
+//! A list as bytes, encoded piece by piece as it is read.
 //!
-//! Owns what stands round the items and between them. A list of a large store is hundreds of megabytes: a client that asks for it
-//! and does not read it costs the versions' addresses and one piece, not the list.
+//! Owns the bytes around and between the items. A list of a large store is hundreds of megabytes. For a client that
+//! requests it and does not read it, memory holds the addresses of the versions and one piece, not the whole list.
 
 use std::sync::Arc;
 
@@ -13,39 +13,37 @@ use serde_json::{Value, json};
 use super::{ListMeta, Renderer, Shape, TypeOfItem};
 use crate::pretty::Indenter;
 
-/// Made at a time. Lists up to this length are one piece, with their length in the head.
+/// Bytes encoded at a time. Lists up to this length are one piece, with their length in the head.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// A list, whole when it is short.
+/// A list; a short one is already whole.
 pub(crate) enum List {
     Whole(Bytes),
     Pieces(Box<ListBody>),
 }
 
-/// What is left of a list.
+/// The rest of a list.
 pub(crate) struct ListBody {
     renderer: Renderer,
     type_of_item: TypeOfItem,
     items: std::vec::IntoIter<Arc<Version>>,
-    /// What the first piece begins with.
+    /// The beginning of the first piece.
     head: Vec<u8>,
-    /// An item was shown, so the next one stands behind a comma.
+    /// Whether an item was written, so that the next one needs a comma.
     comma: bool,
     end: Option<&'static [u8]>,
     indenter: Option<Indenter>,
 }
 
-/// A head as JSON.
 fn text(value: &Value) -> String {
     String::from_utf8_lossy(&Ordered(value).to_bytes()).into_owned()
 }
 
 impl Renderer {
-    /// A list of these items.
     pub fn list(self, items: Vec<Arc<Version>>, meta: &ListMeta) -> List {
         let mut metadata = json!({"resourceVersion": meta.revision.to_string()});
         if self.resource.custom && self.shape == Shape::Object {
-            // The real server's lists of custom resources always have one.
+            // The real server's lists of custom resources always have `continue`.
             metadata["continue"] = Value::from("");
         }
         if let Some(token) = &meta.continue_token {
@@ -60,9 +58,9 @@ impl Renderer {
             Shape::Object => (&*self.api_version, &*self.resource.list_kind),
         };
         let (head, end): (String, &'static [u8]) = match self.shape {
-            // The rows come last, behind what comes first and by the alphabet.
+            // The rows come last in the order of keys.
             Shape::Table(_) => (text(&self.table(&[], &metadata)), b"]}"),
-            // An empty list in Go that nobody made: the real server shows it so.
+            // Go shows a nil list as `null`, and the real server does not initialize this one.
             Shape::Metadata(_) if items.is_empty() => {
                 let list = json!({"kind": kind, "apiVersion": api_version, "metadata": metadata, "items": null});
                 return List::Whole(Bytes::from(text(&list)));
@@ -90,12 +88,11 @@ impl Renderer {
 }
 
 impl ListBody {
-    /// The same for people.
+    /// Indents the list for people.
     pub fn indent(&mut self) {
         self.indenter = Some(Indenter::default());
     }
 
-    /// The next piece.
     pub fn next(&mut self) -> Option<Bytes> {
         let end = self.end?;
         let mut out = std::mem::take(&mut self.head);

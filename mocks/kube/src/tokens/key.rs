@@ -1,6 +1,7 @@
-//! The key that signs tokens: P-256 or RSA, read as kube-apiserver reads `--service-account-signing-key-file`, or made here.
+//! The key that signs tokens: P-256 or RSA, read like kube-apiserver's `--service-account-signing-key-file`, or
+//! generated.
 //!
-//! Owns what the two algorithms differ in. Other curves are refused.
+//! Owns the differences between the two algorithms. Other curves are refused.
 
 use aws_lc_rs::encoding::{AsDer, PublicKeyX509Der};
 use aws_lc_rs::rand::SystemRandom;
@@ -15,7 +16,7 @@ use rustls_pki_types::PrivateKeyDer;
 use rustls_pki_types::pem::PemObject as _;
 use serde_json::{Value, json};
 
-/// What stands before the point of a P-256 key in its `SubjectPublicKeyInfo` (RFC 5480).
+/// The bytes before the point of a P-256 key in its `SubjectPublicKeyInfo` (RFC 5480).
 const SPKI_PREFIX: &[u8] = &[
     0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce,
     0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
@@ -99,7 +100,7 @@ impl Key {
         }
     }
 
-    /// The numbers of the public key, as a JSON web key has them.
+    /// The parameters of the public key for a JSON web key.
     pub fn public(&self) -> Value {
         match self {
             Self::Curve(key) => {
@@ -119,7 +120,7 @@ impl Key {
     }
 }
 
-/// The first value of a DER encoding (X.690, 8.1), and what stands behind it.
+/// The first value of a DER encoding (X.690, 8.1), and the bytes after it.
 fn value(der: &[u8]) -> Option<(&[u8], &[u8])> {
     let (&length, rest) = der.get(1..)?.split_first()?;
     let (length, rest) = match usize::from(length) {

@@ -1,8 +1,7 @@
 //! Server-side apply as a verb.
 //!
-//! Owns the order in which an intent is refused: what it says of owners, its type, what does not fit the type, conflicts, lines that
-//! came twice, its name; and what becomes of it when its object comes or goes meanwhile. Merging it is done by
-//! `patch::server_side`.
+//! Owns the order of checks of an intent: owners, type, fields that do not fit the type, conflicts, duplicate lines,
+//! name. It also handles an object that is created or deleted meanwhile. Merging is in `patch::server_side`.
 
 use mock_objects::status::{About, Cause, Failure};
 use mock_objects::{object, patch};
@@ -15,16 +14,16 @@ use crate::answer::Answer;
 use crate::call::Call;
 use crate::represent::Renderer;
 
-/// What somebody wants an object to be.
+/// The wanted fields of an object, from one manager.
 struct Intent<'a> {
     call: &'a Call,
     applied: Value,
     by: patch::Manager<'a>,
-    /// The lines of YAML that came twice.
+    /// Messages about duplicate lines of the YAML.
     twice: Vec<String>,
 }
 
-/// Applies an intent whose lines of YAML came `twice`; creates the object when it is absent.
+/// Applies an intent with `twice` as its duplicate lines; creates the object if it is absent.
 pub(super) async fn answer(
     call: &Call,
     renderer: &Renderer,
@@ -35,8 +34,8 @@ pub(super) async fn answer(
     let intent = Intent::read(call, applied.clone(), twice, status_only)?;
     let about = call.resource.about(intent.name());
     let mut last = Failure::stale(about);
-    // Whether the object is there may change between the look and the commit, in both directions. The intent is the same
-    // either way, so it is tried again with what is there now.
+    // The object may be created or deleted between the look and the commit. The intent stays the same, so it is tried
+    // again with the current state.
     for _ in 0..TRIES {
         if call.cluster().get(&call.resource, call.namespace(), intent.name()).is_none() {
             if status_only || call.resource.rules.part(call.target.subresource.as_deref()).is_some() {
@@ -45,7 +44,7 @@ pub(super) async fn answer(
             }
             let (fresh, told) = intent.alone()?;
             match create_object(call, renderer, fresh).await {
-                // Somebody was faster, and their object is what it is merged into now.
+                // Another client was faster; the intent is now merged into that client's object.
                 Err(failure) if failure.is_already_exists() => {}
                 created => return Ok(shape::tell(created?, told)),
             }
@@ -65,7 +64,7 @@ pub(super) async fn answer(
 }
 
 impl<'a> Intent<'a> {
-    /// Refuses what nobody can intend.
+    /// Refuses an invalid intent.
     fn read(call: &'a Call, mut applied: Value, twice: Vec<String>, status_only: bool) -> Result<Self, Failure> {
         check_manager(call)?;
         patch::check_intent(&applied)?;
@@ -80,7 +79,7 @@ impl<'a> Intent<'a> {
         if !untyped.is_empty() {
             return Err(patch::untyped(&applied, &untyped));
         }
-        // Every built-in object has one, and who does not speak of it does not own it.
+        // Every built-in object has a `spec`; a manager that sends none does not own it.
         if !says_spec && let Some(fields) = applied.as_object_mut() {
             fields.remove("spec");
         }
@@ -90,7 +89,8 @@ impl<'a> Intent<'a> {
             && call.served().status
             && let Some(fields) = applied.as_object_mut()
         {
-            // Only its subresource writes it, so who applies the whole object neither sets nor owns any of it.
+            // Only the subresource writes the status, so a manager that applies the whole object neither sets nor owns
+            // any of it.
             fields.remove("status");
         }
         Ok(Self { call, applied, by: manager(call, status_only), twice })
@@ -112,7 +112,7 @@ impl<'a> Intent<'a> {
         }
     }
 
-    /// The object that it makes alone, and what to tell about it.
+    /// The object made of the intent alone, and the warnings.
     fn alone(&self) -> Result<(Value, Vec<String>), Failure> {
         let name = self.name();
         let mut fresh = json!({"metadata": {"name": name}});
@@ -123,7 +123,7 @@ impl<'a> Intent<'a> {
                 format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
             return Err(Failure::conflict(self.call.resource.about(name), &why));
         }
-        // There is none that it could be the revision of.
+        // There is no object yet, so it cannot have a revision.
         object::metadata(&mut fresh).remove("resourceVersion");
         self.check_name()?;
         if object::meta(&self.applied, "name").is_empty() {
@@ -134,7 +134,7 @@ impl<'a> Intent<'a> {
         Ok((fresh, shape::applied_twice(self.call, self.twice.clone())?))
     }
 
-    /// What it makes of an object, and what to tell about it.
+    /// The intent merged into an object, and the warnings.
     fn merged(&self, current: &Version) -> Result<(Value, Vec<String>), Failure> {
         let call = self.call;
         let mut merged = from_storage(call, current);
@@ -142,7 +142,7 @@ impl<'a> Intent<'a> {
         // A conflict comes first.
         let told = shape::applied_twice(call, self.twice.clone())?;
         self.check_name()?;
-        // Whose it is may not be another's, which is found with what else may not change.
+        // The uid must not change; the check of immutable fields finds that.
         let uid = object::meta(&self.applied, "uid");
         if !uid.is_empty() {
             object::metadata(&mut merged).insert("uid".to_owned(), Value::from(uid));
@@ -152,7 +152,7 @@ impl<'a> Intent<'a> {
     }
 }
 
-/// Who applies must say who it is.
+/// An apply must name its field manager.
 pub(super) fn check_manager(call: &Call) -> Result<(), Failure> {
     if call.query.field_manager.is_some() {
         return Ok(());

@@ -1,6 +1,7 @@
-//! `POST pods/NAME/binding`: what a scheduler does; and `POST bindings`, the older form, which names the pod in its body.
+//! `POST pods/NAME/binding`, the write of a scheduler, and `POST bindings`, the older form with the pod's name in the
+//! body.
 //!
-//! Owns the checks of a `Binding` and what it changes in the pod. Webhooks see the `Binding`, and nobody sees the pod.
+//! Owns the checks of a `Binding` and its change of the pod. Webhooks see the `Binding`, not the pod.
 
 use http::StatusCode;
 use hyper::body::Incoming;
@@ -54,7 +55,7 @@ fn done() -> Answer {
     Answer::value(StatusCode::CREATED, &done)
 }
 
-/// The real server adds these up to a plain error.
+/// The real server joins these causes into a plain error.
 fn check(binding: &Value) -> Result<(), Failure> {
     let target = |key: &str| binding["target"][key].as_str().unwrap_or_default();
     let mut wrong = Vec::new();
@@ -91,7 +92,7 @@ fn assign(call: &Call, binding: &Value) -> Result<(), Failure> {
     Err(Failure::stale(resource.about(name)))
 }
 
-/// The pod must be the one that the binding names, and in that version; the error says why it is not.
+/// The pod must be the one that the binding names, in the named version; the error says why it is not.
 fn check_preconditions(binding: &Value, pod: &Version) -> Result<(), String> {
     let revision = pod.revision.to_string();
     for (what, key, is) in [("UID", "uid", &*pod.identity.uid), ("ResourceVersion", "resourceVersion", &*revision)] {
@@ -103,7 +104,7 @@ fn check_preconditions(binding: &Value, pod: &Version) -> Result<(), String> {
     Ok(())
 }
 
-/// Gives the pod its node, or says why it can have none.
+/// Binds the pod to its node, or says why that is impossible.
 fn bind(pod: &mut Value, binding: &Value) -> Result<(), String> {
     if object::is_deleting(pod) {
         return Err("is being deleted, cannot be assigned to a host".to_owned());

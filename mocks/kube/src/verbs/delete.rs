@@ -1,7 +1,7 @@
 //! `delete` and `deletecollection`.
 //!
-//! Owns preconditions, propagation, grace periods and what a finalizer means. There is no kubelet that would end a pod,
-//! so one that is bound to a node stays until it is deleted again without a grace period, as on a real server alone.
+//! Owns preconditions, propagation, grace periods and finalizers. No kubelet ends a pod, so a pod that is bound to a
+//! node stays until it is deleted again without a grace period, as on a real server alone.
 
 mod grace;
 
@@ -32,7 +32,7 @@ const TRIES: usize = 16;
 const FOREGROUND: &str = "foregroundDeletion";
 const ORPHAN: &str = "orphan";
 
-/// What becomes of the dependents.
+/// The fate of the dependents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Propagation {
     #[default]
@@ -41,32 +41,32 @@ pub(crate) enum Propagation {
     Orphan,
 }
 
-/// What the caller asked for.
+/// The options of the request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Options {
     propagation: Propagation,
     pub uid: Option<String>,
     pub revision: Option<String>,
     pub dry_run: bool,
-    /// `gracePeriodSeconds`; without one the pod says it.
+    /// `gracePeriodSeconds`; if absent, the pod's own value counts.
     grace_s: Option<i64>,
 }
 
-/// How an object is to be deleted, whoever asks.
+/// How an object is deleted, for any caller.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Manner {
     pub propagation: Propagation,
-    /// Seconds that a pod is given; its own wish when nobody says.
+    /// Seconds that a pod gets; if absent, the pod's own value counts.
     pub grace_s: Option<i64>,
 }
 
-/// What a deletion came to.
+/// The result of a deletion.
 pub(super) enum Outcome {
-    /// The object is gone; what it was at last.
+    /// The object is gone; this is its last state.
     Gone(Value),
-    /// It waits for its finalizers.
+    /// The object waits for its finalizers.
     Waiting(Arc<Version>),
-    /// It is marked, and nothing holds it: it is to be removed next.
+    /// The object is marked, and no finalizer holds it: it is to be removed next.
     Marked(Arc<Version>),
 }
 
@@ -95,7 +95,7 @@ async fn delete_named(call: &Call, renderer: &Renderer, name: &str, options: &Op
         // This refusal names the kind, all others the resource.
         check_preconditions(&current, options, call.resource.about_kind(name))?;
         let uid = current.identity.uid.clone();
-        // Who cannot be read cannot be deleted.
+        // An object that cannot be converted cannot be deleted.
         let seen = call.shown(current.clone()).await?;
         let (warnings, outcome) = ask_and_delete(call, name, &current, options).await?;
         let done = |answer: Answer| Answer { warnings: warnings.clone(), ..answer };
@@ -118,8 +118,8 @@ async fn delete_named(call: &Call, renderer: &Renderer, name: &str, options: &Op
     Err(Failure::stale(about))
 }
 
-/// Asks the admission webhooks about a deletion and does it; answers their warnings, and nothing for what is not done but
-/// rehearsed. They are asked again about what is marked before it goes, and not at all about what was decided before.
+/// Calls the admission webhooks for a deletion and does it. Returns their warnings, and `None` as outcome of a dry run.
+/// They are called again for a marked object before its removal, and not at all if an earlier deletion already stands.
 async fn ask_and_delete(
     call: &Call,
     asked_for: &str,
@@ -142,7 +142,7 @@ async fn ask_and_delete(
     Ok((warnings, Some(outcome)))
 }
 
-/// Whether an earlier deletion stands, to which this one adds nothing.
+/// Whether an earlier deletion stands and this one changes nothing.
 fn is_decided(current: &Version, resource: &Resource, options: &Options) -> bool {
     current.facts().finalizing
         && match resource.rules.ending {
@@ -152,7 +152,7 @@ fn is_decided(current: &Version, resource: &Resource, options: &Options) -> bool
         }
 }
 
-/// Asks the admission webhooks; they see the old object only.
+/// Calls the admission webhooks; they see the old object only.
 async fn ask(call: &Call, name: &str, current: &Arc<Version>) -> Result<Vec<String>, Failure> {
     let chain = Chain::of(call);
     if chain.is_empty() {
@@ -184,16 +184,16 @@ pub(super) async fn collection(call: &Call, body: Incoming) -> Result<Answer, Fa
     let mut page = page.expect("the present is never compacted");
     let seen = call.shown_all(page.items.clone()).await?;
     for version in &page.items {
-        // Who deletes a collection names nobody, and webhooks are told no name.
+        // The deletion of a collection names no object, so webhooks get no name.
         collected(call, version, &options).await?;
     }
-    // What was found, from before the first deletion.
+    // The answer lists the objects as found, before the first deletion.
     page.items = seen;
     let meta = super::read::meta(&page, 0, &selector);
     Ok(Answer { body: renderer.list(page.items, &meta).into(), ..super::write::ok(Bytes::new()) })
 }
 
-/// Deletes one object of a collection, if it is still there.
+/// Deletes one object of a collection, if it still exists.
 async fn collected(call: &Call, version: &Arc<Version>, options: &Options) -> Result<(), Failure> {
     let identity = &version.identity;
     let mut current = version.clone();
@@ -209,7 +209,7 @@ async fn collected(call: &Call, version: &Arc<Version>, options: &Options) -> Re
     Err(Failure::stale(call.resource.about(&identity.name)))
 }
 
-/// Deletes an object if it is still there. Used where nobody waits for the answer.
+/// Deletes an object if it still exists. For deletions without a waiting client.
 pub(crate) fn delete_place(cluster: &Cluster, resource: &Resource, namespace: &str, name: &str, manner: Manner) {
     for _ in 0..TRIES {
         let Some(current) = cluster.get(resource, namespace, name) else { return };
@@ -220,7 +220,7 @@ pub(crate) fn delete_place(cluster: &Cluster, resource: &Resource, namespace: &s
     }
 }
 
-/// Deletes an object as far as it goes.
+/// Deletes an object as far as its finalizers and grace period allow.
 pub(super) fn delete(
     cluster: &Cluster,
     resource: &Resource,
@@ -233,12 +233,13 @@ pub(super) fn delete(
     }
 }
 
-/// Removes what is marked.
+/// Removes a marked object.
 fn remove(cluster: &Cluster, resource: &Resource, marked: &Version) -> Result<Outcome, Refused> {
     gone(cluster, resource, marked, marked.value())
 }
 
-/// Removes an object that was `last` at last; what is answered carries the revision of the deletion, as its event does.
+/// Removes an object with `last` as its last state; the returned state carries the revision of the deletion, like its
+/// event.
 fn gone(cluster: &Cluster, resource: &Resource, current: &Version, mut last: Value) -> Result<Outcome, Refused> {
     let event = cluster.remove(current, resource, last.clone())?;
     object::metadata(&mut last).insert("resourceVersion".to_owned(), Value::from(event.version.revision.to_string()));
@@ -258,7 +259,7 @@ fn step(cluster: &Cluster, resource: &Resource, current: &Version, manner: Manne
         Propagation::Foreground => Some(FOREGROUND),
         Propagation::Orphan => Some(ORPHAN),
     };
-    // Whether there are dependents is for the garbage collector to find out, which then takes the finalizer away.
+    // The garbage collector finds out whether there are dependents, and then removes the finalizer.
     let extra = extra.filter(|extra| !object::finalizers(&value).contains(extra));
     if object::is_deleting(&value) && extra.is_none() && grace == Grace::None {
         if finish::is_unheld(&value, resource) {
@@ -291,7 +292,7 @@ fn current_again(cluster: &Cluster, resource: &Resource, current: &Version) -> R
     cluster.get(resource, &identity.namespace, &identity.name).map(Outcome::Waiting).ok_or(Refused::Absent)
 }
 
-/// Writes into an object that it is being deleted.
+/// Marks an object as being deleted.
 fn mark(value: &mut Value, resource: &Resource, grace: Grace) {
     let now = Timestamp::now();
     let is_emptied = resource.rules.ending == Ending::Emptied;
@@ -324,7 +325,7 @@ fn mark(value: &mut Value, resource: &Resource, grace: Grace) {
     }
 }
 
-/// What a deletion that is not done answers.
+/// The answer to a dry run of a deletion.
 fn rehearsed(
     call: &Call,
     renderer: &Renderer,
@@ -344,7 +345,7 @@ fn rehearsed(
     Answer::json(StatusCode::OK, renderer.value(&value))
 }
 
-/// Refuses a deletion of another object or version than the caller means.
+/// Refuses a deletion whose preconditions name another object or version.
 pub(super) fn check_preconditions(
     current: &Version,
     options: &Options,
@@ -368,7 +369,7 @@ pub(super) fn check_preconditions(
 }
 
 fn options(call: &Call, bytes: &Bytes) -> Result<Options, Failure> {
-    // What cannot be read at all is nobody's fault that a real server knows.
+    // The real server reports an unreadable body as a plain error, not as the client's.
     let unreadable = |failure: Failure| match failure.code {
         StatusCode::BAD_REQUEST => Failure::plain(format!("couldn't get version/kind; {}", failure.message)),
         _ => failure,
@@ -380,7 +381,7 @@ fn options(call: &Call, bytes: &Bytes) -> Result<Options, Failure> {
         return Err(Failure::plain(format!("no kind \"{kind}\" is registered for version \"{version}\"")));
     }
     let mut options = parse_options(&body, &call.resource)?;
-    // A body says everything: the query is not looked at beside one.
+    // With a body the query is ignored.
     if bytes.is_empty() {
         if let Some(policy) = &call.query.propagation_policy {
             options.propagation = propagation(policy)?;
@@ -393,7 +394,7 @@ fn options(call: &Call, bytes: &Bytes) -> Result<Options, Failure> {
     Ok(options)
 }
 
-/// What `DeleteOptions` say.
+/// The options in a `DeleteOptions` body.
 pub(super) fn parse_options(body: &Value, resource: &Resource) -> Result<Options, Failure> {
     let text = |pointer: &str| body.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
     Ok(Options {
@@ -405,7 +406,7 @@ pub(super) fn parse_options(body: &Value, resource: &Resource) -> Result<Options
     })
 }
 
-/// What becomes of the dependents, when a body says it.
+/// The propagation named in a body.
 fn parse_propagation(body: &Value) -> Result<Option<Propagation>, Failure> {
     let orphan = body["orphanDependents"].as_bool();
     let Some(policy) = body["propagationPolicy"].as_str() else {
@@ -419,7 +420,7 @@ fn parse_propagation(body: &Value) -> Result<Option<Propagation>, Failure> {
     propagation(policy).map(Some)
 }
 
-/// What becomes of the dependents when nobody says it.
+/// The default propagation.
 fn unsaid(resource: &Resource) -> Propagation {
     if resource.rules.orphans { Propagation::Orphan } else { Propagation::Background }
 }

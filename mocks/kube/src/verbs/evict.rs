@@ -1,8 +1,8 @@
-//! `POST pods/NAME/eviction`: a deletion that asks the pod's disruption budget first ("API-initiated Eviction").
+//! `POST pods/NAME/eviction`: a deletion that must be allowed by the pod's disruption budget ("API-initiated
+//! Eviction").
 //!
-//! Owns the order of an eviction. What a budget says, `budget` knows; the deletion itself is that of `delete`. Webhooks see
-//! the creation of an `Eviction` and the status of the budget as it is written, and nobody is asked about the deletion that
-//! follows.
+//! Owns the order of an eviction. `budget` decides for a budget; `delete` does the deletion. Webhooks see the creation
+//! of an `Eviction` and the write of the budget's status, but not the deletion that follows.
 
 mod budget;
 
@@ -38,7 +38,7 @@ pub(super) async fn create(call: &Call, body: Incoming) -> Result<Answer, Failur
     Ok(Answer { warnings, ..Answer::value(StatusCode::CREATED, &done) })
 }
 
-/// Deletes the pod if its budget lets it go.
+/// Deletes the pod if its budget allows it.
 async fn evict(call: &Call, options: &Options) -> Result<(), Failure> {
     let Some(pod) = unless_unguarded(call, options)? else { return Ok(()) };
     let catalogue = call.cluster().catalogue();
@@ -52,7 +52,7 @@ async fn evict(call: &Call, options: &Options) -> Result<(), Failure> {
     let name = &*budget.identity.name;
     if budget::lets_unready_go(&budget.value(), &pod.value()) {
         return remove(call, options, Some(pod.revision)).map_err(|failure| {
-            // It may be ready by now, and then the budget has to be asked.
+            // The pod may be ready by now, and then the budget has to decide.
             let moved = failure.code == StatusCode::CONFLICT && options.revision.is_none();
             if moved { budget::unsettled(name) } else { failure }
         });
@@ -62,13 +62,13 @@ async fn evict(call: &Call, options: &Options) -> Result<(), Failure> {
         budget::take(&mut budget.value(), pod_name, Timestamp::now())?;
     } else {
         let take = |budget: &mut Value| budget::take(budget, pod_name, Timestamp::now());
-        // Boxed, because every request has room for it and few are evictions.
+        // Boxed, because every request reserves the room and few are evictions.
         Box::pin(own::change_status(call, resource, name, take)).await?;
     }
     remove(call, options, None)
 }
 
-/// Deletes the pod if no budget could have a say in it; otherwise answers it.
+/// Deletes the pod if budgets do not apply to it; otherwise returns it.
 fn unless_unguarded(call: &Call, options: &Options) -> Result<Option<Arc<Version>>, Failure> {
     for _ in 0..TRIES {
         let pod = current(call)?;
@@ -102,8 +102,8 @@ fn guarding(call: &Call, resource: &Resource, pod: &Version) -> Vec<Arc<Version>
     budgets
 }
 
-/// Notes in the pod that it is evicted and deletes it. With a revision `fixed`, or one that the caller named, it must still
-/// be that one.
+/// Notes the eviction in the pod and deletes it. The pod must still have the revision `fixed`, or the one that the
+/// caller named.
 fn remove(call: &Call, options: &Options, fixed: Option<u64>) -> Result<(), Failure> {
     let (cluster, resource) = (call.cluster(), &call.resource);
     let name = call.target.name.as_deref().unwrap_or_default();
@@ -128,7 +128,7 @@ fn remove(call: &Call, options: &Options, fixed: Option<u64>) -> Result<(), Fail
     Err(Failure::stale(resource.about(name)))
 }
 
-/// Writes the condition into the pod; answers the version that has it.
+/// Writes the condition into the pod; returns the new version.
 fn note(call: &Call, current: &Arc<Version>) -> Result<Arc<Version>, Refused> {
     let mut value = current.value();
     if !budget::note_eviction(&mut value, Timestamp::now()) {

@@ -1,6 +1,6 @@
-//! What a POST to a subresource of a named object has in common: a binding, an eviction, a request for a token.
+//! The common part of POSTs to a subresource of a named object: a binding, an eviction, a token request.
 //!
-//! Owns what webhooks see of it: the creation of the body, which is an object of its own kind, not a change of the object
+//! Owns the view of webhooks: the creation of the body, which is an object of its own kind, not a change of the object
 //! that the path names.
 
 use http::Method;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::admission::{Attempt, Chain, Operation};
 use crate::call::Call;
 
-/// Makes a body an object of its kind, in the namespace of the path.
+/// Sets kind and namespace of a body from the path.
 pub(super) fn begin(call: &Call, body: &mut Value, api_version: &str, kind: &str) -> Result<(), Failure> {
     debug_assert_eq!(call.method, Method::POST);
     let Some(fields) = body.as_object_mut() else {
@@ -26,17 +26,17 @@ pub(super) fn begin(call: &Call, body: &mut Value, api_version: &str, kind: &str
     Ok(())
 }
 
-/// Lets mutating webhooks change the body; answers their warnings.
+/// Lets mutating webhooks change the body; returns their warnings.
 pub(super) async fn mutate(call: &Call, chain: &Chain, body: &mut Value) -> Result<Vec<String>, Failure> {
     Ok(chain.mutate(&attempt(call), body).await?.warnings)
 }
 
-/// Lets validating webhooks refuse it; answers their warnings.
+/// Lets validating webhooks refuse the body; returns their warnings.
 pub(super) async fn validate(call: &Call, chain: &Chain, body: &Value) -> Result<Vec<String>, Failure> {
     chain.validate(&attempt(call), body).await
 }
 
-/// The body must name the object of the path.
+/// Checks that the body names the object of the path.
 pub(super) fn check_name(call: &Call, body: &Value, kind: &str) -> Result<(), Failure> {
     if call.target.name.as_deref() == Some(object::meta(body, "name")) {
         return Ok(());

@@ -1,5 +1,5 @@
-//! What the server writes as a client of itself, as a real one does over its loopback connection: in the name of its own user,
-//! past webhooks, and with an owner in `managedFields`.
+//! The server's writes to itself, which a real server makes over its loopback connection: under its own user name, past
+//! webhooks, and with an owner in `managedFields`.
 
 use std::sync::Arc;
 
@@ -19,8 +19,8 @@ const NAME: &str = "system:apiserver";
 const GROUP: &str = "system:masters";
 const PROGRAM: &str = "kube-apiserver";
 
-/// Changes the status of an object in the namespace of `call`, for its sake. `next` is asked again when somebody else was
-/// faster.
+/// Changes the status of an object in the namespace of `call`, for that request. `next` is called again after a lost
+/// race.
 pub(super) async fn change_status(
     call: &Call,
     resource: &Arc<Resource>,
@@ -32,7 +32,7 @@ pub(super) async fn change_status(
         connection: call.connection.clone(),
         who: Arc::new(Who::new(NAME, &[GROUP.to_owned()])),
         audit: call.audit.clone(),
-        // It is made of what is stored, not of what somebody sent.
+        // The new status is made from the stored object, not from a client's body.
         method: Method::PATCH,
         target: Target {
             group: resource.group.to_string(),

@@ -1,4 +1,4 @@
-//! PATCH: what is sent changes what is stored; an apply is `apply`.
+//! PATCH: merges the body into the stored object. `apply` handles server-side apply.
 
 use http::StatusCode;
 use hyper::body::Incoming;
@@ -17,7 +17,7 @@ pub(super) async fn patch(call: &Call, body: Incoming, status_only: bool) -> Res
     let renderer = Renderer::negotiate(call)?;
     let bytes = read_body(&call.app.limits, body).await?;
     let (patch, noted) = match Patch::decode(&call.content_type, &bytes, !call.resource.custom) {
-        // What is in a patch matters only when there is something to change.
+        // Errors in a patch matter only if its object exists.
         Err(failure) if failure.code != StatusCode::UNSUPPORTED_MEDIA_TYPE => {
             let name = call.target.name.as_deref().unwrap_or_default();
             let exists = call.cluster().get(&call.resource, call.namespace(), name).is_some();

@@ -20,14 +20,14 @@ use crate::audit::{About, Scope};
 use crate::call::Call;
 use crate::represent::{ListMeta, Renderer};
 
-/// A page without `limit` is one page.
+/// A list without `limit` is one page.
 const UNLIMITED: usize = usize::MAX;
 
-/// Where a paged list goes on. Opaque to clients.
+/// The position at which a paged list goes on. Opaque to clients.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Token {
-    /// The snapshot; 0 goes on with the present state, whatever it is.
+    /// The snapshot; 0 goes on with the present state.
     revision: u64,
     namespace: String,
     name: String,
@@ -38,7 +38,7 @@ pub(super) async fn one(call: &Call) -> Result<Answer, Failure> {
     let name = call.target.name.as_deref().unwrap_or_default();
     let renderer = Renderer::negotiate(call)?;
     let asked = call.query.resource_version.as_deref();
-    // What is not cached is refused by etcd's client.
+    // For a kind that is not cached, etcd's client refuses a bad number.
     let wanted = if call.resource.rules.uncached { good_number(asked) } else { number(asked) }?;
     if let Some(wanted) = wanted {
         too_new(call, wanted)?;
@@ -51,7 +51,7 @@ pub(super) async fn one(call: &Call) -> Result<Answer, Failure> {
     Ok(Answer::json(StatusCode::OK, renderer.object(&version)).of(version.revision))
 }
 
-/// The version of an object that this endpoint has seen; `current` unless it lags.
+/// The version of an object that this endpoint shows; `current` unless the endpoint lags.
 fn seen(call: &Call, name: &str, current: Option<Arc<Version>>) -> Option<Arc<Version>> {
     let (id, namespace) = (call.resource.id, call.namespace());
     call.cluster().read(|store| {
@@ -112,17 +112,17 @@ pub(super) async fn list(call: &Call) -> Result<Answer, Failure> {
 
 /// The metadata of a page after `already` objects.
 pub(super) fn meta(page: &Page, already: usize, selector: &Selector) -> ListMeta {
-    // The token is the client's word, whatever it says.
+    // The token comes from the client, so the sum must not overflow.
     let served = already.saturating_add(page.items.len());
     ListMeta {
         revision: page.revision,
         continue_token: next(page, served),
-        // With a selector nobody knows how many are left.
+        // With a selector the number of remaining objects is unknown.
         remaining: (page.next.is_some() && selector.is_empty()).then(|| page.total.saturating_sub(served)),
     }
 }
 
-/// What an informer with these parameters follows.
+/// The scope of an informer with these parameters.
 pub(super) fn scope(call: &Call) -> Scope {
     Scope {
         resource: call.resource.id,
@@ -132,7 +132,7 @@ pub(super) fn scope(call: &Call) -> Scope {
     }
 }
 
-/// `resourceVersion` as a number; `None` when it is not set.
+/// `resourceVersion` as a number; `None` if it is not set.
 pub(super) fn number(text: Option<&str>) -> Result<Option<u64>, Failure> {
     let Some(text) = text else { return Ok(None) };
     let wrong = || {
@@ -142,7 +142,7 @@ pub(super) fn number(text: Option<&str>) -> Result<Option<u64>, Failure> {
     text.parse().map(Some).map_err(|_| wrong())
 }
 
-/// The same, refused as a bad request.
+/// [`number`], with a bad request as the refusal.
 fn good_number(text: Option<&str>) -> Result<Option<u64>, Failure> {
     number(text).map_err(|failure| Failure::bad_request(format!("invalid resource version: {}", failure.message)))
 }
@@ -162,7 +162,7 @@ pub(super) fn too_new(call: &Call, wanted: u64) -> Result<(), Failure> {
     if wanted > current { Err(Failure::from_the_future(wanted, current)) } else { Ok(()) }
 }
 
-/// Puts the newest version first when a fault wants it so.
+/// Puts the newest version first if a fault demands it.
 pub(super) fn newest_first(call: &Call, items: &mut [Arc<Version>]) {
     if let Some(active) = call.injection.newest_first.as_ref().filter(|_| items.len() > 1)
         && active.hit(|| format!("{} answered newest first", call.describe()))
@@ -171,7 +171,7 @@ pub(super) fn newest_first(call: &Call, items: &mut [Arc<Version>]) {
     }
 }
 
-/// An answer at `revision` is a hit of the fault that shows an old state, if there is a newer one.
+/// Counts a hit of the fault that shows an old state, if there is a newer state than `revision`.
 pub(super) fn note_stale(call: &Call, revision: u64) {
     let current = call.cluster().revision();
     if let Some(stale) = call.injection.stale.as_ref().filter(|_| revision < current) {
@@ -179,17 +179,17 @@ pub(super) fn note_stale(call: &Call, revision: u64) {
     }
 }
 
-/// Which state a list shows.
+/// The state that a list shows.
 #[derive(Debug, Clone, Copy)]
 enum Snapshot {
-    /// The newest there is, as a quorum read.
+    /// The newest state, as in a quorum read.
     Present,
-    /// What this endpoint has seen; the present unless it lags.
+    /// The state that this endpoint shows; the present one unless the endpoint lags.
     Seen,
     Exact(u64),
 }
 
-/// Which state is asked for.
+/// The requested state.
 fn snapshot(call: &Call, token: Option<&Token>) -> Result<Snapshot, Failure> {
     let query = &call.query;
     let wanted = good_number(query.resource_version.as_deref())?;
@@ -222,7 +222,7 @@ fn snapshot(call: &Call, token: Option<&Token>) -> Result<Snapshot, Failure> {
             let cause = Cause { reason: "FieldValueNotSupported", field, message };
             Err(Failure::invalid_options("ListOptions", cause))
         }
-        // Without a rule a limit makes it exact, for the sake of old clients that page.
+        // Without a match rule a limit makes it exact, for old clients that page.
         (Some(wanted), None) => {
             too_new(call, wanted).map(|()| query.limit.map_or(Snapshot::Seen, |_| Snapshot::Exact(wanted)))
         }

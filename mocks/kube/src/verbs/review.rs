@@ -1,7 +1,7 @@
 //! Reviews: questions that are answered and never stored.
 //!
-//! Owns token reviews, access reviews, and what is refused as a question. Webhooks see the creation of a review, before it has
-//! an answer.
+//! Owns token reviews, access reviews, and the refusal of invalid questions. Webhooks see the creation of a review
+//! before its answer exists.
 
 mod question;
 

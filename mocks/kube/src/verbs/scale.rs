@@ -1,7 +1,7 @@
 //! The scale subresource (autoscaling/v1 `Scale`).
 //!
-//! Owns what a `Scale` says of an object and what it changes there. The mutating webhooks see and change the `Scale` that was
-//! asked for, the validating ones the `Scale` of the object as it would be; neither sees the object. It may be applied as well.
+//! Owns the mapping between a `Scale` and its object. The mutating webhooks see and change the requested `Scale`, the
+//! validating ones see the `Scale` of the resulting object; neither sees the object. A `Scale` may be applied as well.
 
 mod owners;
 
@@ -40,7 +40,7 @@ pub(super) async fn answer(call: &Call, body: Incoming) -> Result<Answer, Failur
         apply::check_manager(call)?;
     }
     let asks = match asks(call, &bytes) {
-        // What is in a patch matters only when there is something to change.
+        // Errors in a patch matter only if its object exists.
         Err(failure) if call.method == Method::PATCH && failure.code != StatusCode::UNSUPPORTED_MEDIA_TYPE => {
             return Err(current().await.err().unwrap_or(failure));
         }
@@ -59,7 +59,7 @@ pub(super) async fn answer(call: &Call, body: Incoming) -> Result<Answer, Failur
         }
         let value = scaled(call, stored, &asked, scale)?;
         let Some(answer) = write::replace(call, &renderer, false, &current, value).await? else { continue };
-        // What was written, or would have been.
+        // The object as written, or as it would be after a dry run.
         let Body::Full(Some(written)) = &answer.body else { return Ok(answer) };
         let written: Value = serde_json::from_slice(written).map_err(|error| Failure::internal(error.to_string()))?;
         let warnings = asks.told.into_iter().chain(admitted.warnings).chain(answer.warnings).collect();
@@ -68,10 +68,10 @@ pub(super) async fn answer(call: &Call, body: Incoming) -> Result<Answer, Failur
     Err(Failure::stale(call.resource.about(name)))
 }
 
-/// What a write of a scale says.
+/// The content of a write to a scale.
 struct Asks {
     what: What,
-    /// What the client is told about how it said so.
+    /// Warnings about duplicate lines.
     told: Vec<String>,
 }
 
@@ -90,7 +90,7 @@ enum What {
     /// The `Scale` of a PUT.
     Given(Value),
     Patched(Patch),
-    /// The `Scale` that is applied, as far as its manager wants to own it.
+    /// The applied `Scale`: the fields that its manager wants to own.
     Applied(Value),
 }
 
@@ -121,12 +121,12 @@ fn asks(call: &Call, bytes: &Bytes) -> Result<Asks, Failure> {
     Ok(Asks { what: What::Applied(applied), told: shape::applied_twice(call, noted)? })
 }
 
-/// The `Scale` that is asked for, with its owners. They are those of the object, as far as they own the number of replicas.
+/// The requested `Scale`, with its owners: the managers of the object that own the number of replicas.
 fn asked(call: &Call, asks: &Asks, old: &Value) -> Result<Value, Failure> {
     let mut by = write::manager(call, false);
     (by.api_version, by.subresource) = (API_VERSION, "scale");
     let catalogue = call.cluster().catalogue();
-    // A `Scale` has no lists, so the rules of any type that has none are its own.
+    // A `Scale` has no lists, so the rules of any type without lists apply to it.
     let rules = catalogue.by_full_name("configmaps").expect("configmaps are built in");
     let mut value = match &asks.what {
         What::Given(given) => given.clone(),
@@ -145,7 +145,7 @@ fn asked(call: &Call, asks: &Asks, old: &Value) -> Result<Value, Failure> {
     Ok(value)
 }
 
-/// The same, with who owns the number of replicas.
+/// The `Scale` of an object, with the owners of the number of replicas.
 fn owned_view(value: &Value, scale: &Scale, call: &Call) -> Value {
     let mut view = view(value, scale);
     let owners = owners::of_scale(&value["metadata"]["managedFields"], &call.resource);
@@ -155,7 +155,7 @@ fn owned_view(value: &Value, scale: &Scale, call: &Call) -> Value {
     view
 }
 
-/// The `Scale` that a patch makes of the current one.
+/// The current `Scale` with a patch applied.
 fn patched(call: &Call, old: &Value, patch: &Patch) -> Result<Value, Failure> {
     let mut value = old.clone();
     patch.apply(&mut value, &call.resource)?;
@@ -164,7 +164,7 @@ fn patched(call: &Call, old: &Value, patch: &Patch) -> Result<Value, Failure> {
     Ok(value)
 }
 
-/// Makes of a JSON value what the type makes of it, or says why it is no `Scale`.
+/// Reads a JSON value as a `Scale`, or says why it is none.
 fn read(value: &mut Value) -> Result<(), NoScale> {
     let Some(given) = value.as_object_mut() else { return Err(NoScale::NotAnObject) };
     for (key, wanted) in [("apiVersion", API_VERSION), ("kind", "Scale")] {
@@ -182,7 +182,7 @@ fn read(value: &mut Value) -> Result<(), NoScale> {
     };
     value["status"]["replicas"] = Value::from(replicas(value, "status"));
     value["spec"] = spec;
-    // It is part of the real type, not a pointer to one, so it is always there.
+    // The real type holds the metadata by value, not by pointer, so it is always present.
     object::metadata(value);
     Ok(())
 }
@@ -197,7 +197,7 @@ fn check_place(call: &Call, scale: &Value) -> Result<(), Failure> {
     object::check_namespace(&call.resource, object::meta(scale, "namespace"), call.namespace())
 }
 
-/// The object with what a `Scale` asks for.
+/// The object with the values of a `Scale`.
 fn scaled(call: &Call, mut value: Value, asked: &Value, scale: &Scale) -> Result<Value, Failure> {
     let replicas = asked["spec"]["replicas"].as_i64().unwrap_or(0);
     if replicas < 0 {
@@ -218,7 +218,7 @@ fn scaled(call: &Call, mut value: Value, asked: &Value, scale: &Scale) -> Result
         let why = format!("Precondition failed: UID in precondition: {given}, UID in object meta: {uid}");
         return Err(Failure::conflict(about, &why));
     }
-    // A patch of a custom one may say what it likes.
+    // A patch of a custom resource may name any uid.
     let preconditions: &[&str] =
         if call.method == Method::PUT { &["resourceVersion", "uid"] } else { &["resourceVersion"] };
     for key in preconditions {
@@ -230,7 +230,7 @@ fn scaled(call: &Call, mut value: Value, asked: &Value, scale: &Scale) -> Result
     Ok(value)
 }
 
-/// Sets a value at a pointer, making the objects on the way.
+/// Sets a value at a pointer and creates the objects on the way.
 fn set(value: &mut Value, pointer: &str, new: Value) {
     let mut at = value;
     for part in pointer.split('/').filter(|part| !part.is_empty()) {

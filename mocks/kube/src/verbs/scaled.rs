@@ -1,4 +1,4 @@
-//! The `Scale` of an object (autoscaling/v1), as it is read and as validating webhooks see it.
+//! The `Scale` of an object (autoscaling/v1), for reads and for validating webhooks.
 
 use mock_objects::catalogue::Scale;
 use mock_objects::selector::labels_text;
@@ -8,12 +8,11 @@ use crate::call::Call;
 
 pub(super) const API_VERSION: &str = "autoscaling/v1";
 
-/// Where the numbers of a request for a scale stand; `None`: it is one for something else.
+/// The paths of the numbers for a request to the scale; `None` for other requests.
 pub(super) fn of(call: &Call) -> Option<&Scale> {
     call.served().scale.as_ref().filter(|_| call.target.subresource.as_deref() == Some("scale"))
 }
 
-/// The `Scale` of an object.
 pub(super) fn view(value: &Value, scale: &Scale) -> Value {
     let number = |pointer: &str| value.pointer(pointer).and_then(Value::as_i64).unwrap_or(0);
     let meta = &value["metadata"];

@@ -1,7 +1,8 @@
-//! Which fields a write may have.
+//! The fields that a write may have.
 //!
-//! Owns `fieldValidation` (Kubernetes API concepts, "Field validation"): whether a field that is unknown or written twice is
-//! refused, told or passed over in silence. Custom resources are asked by their schemas, built-in ones by the table of types.
+//! Owns `fieldValidation` (Kubernetes API concepts, "Field validation"): whether an unknown or duplicate field is
+//! refused, warned about or ignored. Schemas define the fields of custom resources, the table of types those of
+//! built-in ones.
 
 use mock_objects::object;
 use mock_objects::schema::Verdict;
@@ -11,10 +12,10 @@ use serde_json::Value;
 use crate::answer::Answer;
 use crate::call::Call;
 
-/// A little less than what the JSON parser takes (128).
+/// A little below the limit of the JSON parser (128).
 const DEPTH_MAX: usize = 120;
 
-/// Causes in which an object is so wrong that rules in CEL are not asked.
+/// Causes of errors after which CEL rules are not evaluated.
 const BLOCKING: &[&str] = &[
     "FieldValueNotSupported",
     "FieldValueRequired",
@@ -25,14 +26,14 @@ const BLOCKING: &[&str] = &[
 const NOT_ASKED: &str = "some validation rules were not checked because the object was invalid; correct the existing errors to \
                          complete validation";
 
-/// The fields of a body that came more than once, as its decoder names them. Of all but the last the values are gone.
+/// The duplicate fields of a body, as its decoder names them. Only the last value of each is kept.
 #[derive(Debug)]
 pub(super) enum Twice {
     /// Paths, in JSON.
     Fields(Vec<String>),
-    /// What there is to say about lines of YAML.
+    /// Messages about lines of YAML.
     Lines(Vec<String>),
-    /// What there is to say about a patch.
+    /// Messages about a patch.
     Patch(Vec<String>),
 }
 
@@ -42,7 +43,7 @@ impl Default for Twice {
     }
 }
 
-/// Removes unknown fields; answers the warnings about them and about the fields that came `twice`.
+/// Removes unknown fields; returns warnings about them and about the duplicate fields in `twice`.
 pub(super) fn prune(call: &Call, value: &mut Value, twice: &Twice) -> Result<Vec<String>, Failure> {
     let unknown = unknown(call, value);
     match call.query.field_validation.as_deref() {
@@ -61,7 +62,7 @@ pub(super) fn prune(call: &Call, value: &mut Value, twice: &Twice) -> Result<Vec
     }
 }
 
-/// Removes unknown fields; answers their paths.
+/// Removes unknown fields; returns their paths.
 pub(super) fn unknown(call: &Call, value: &mut Value) -> Vec<String> {
     let mut unknown = object::drop_unknown(value, &call.resource);
     if let Some(schema) = &call.served().structure {
@@ -70,11 +71,11 @@ pub(super) fn unknown(call: &Call, value: &mut Value) -> Vec<String> {
     unknown
 }
 
-/// What a client is warned of, in the order of the real server.
+/// The warnings for the client, in the order of the real server.
 fn warnings(call: &Call, twice: &Twice, unknown: &[String]) -> Vec<String> {
     let fields = unknown.iter().map(|path| format!("unknown field \"{path}\""));
     match twice {
-        // The decoder of a type looks no further at a field that it does not know.
+        // The decoder of a type does not look inside a field that it does not know.
         Twice::Fields(paths) if !call.resource.custom => {
             let known = paths.iter().filter(|path| !unknown.iter().any(|unknown| is_at_or_below(path, unknown)));
             fields.chain(known.map(|path| format!("duplicate field \"{path}\""))).collect()
@@ -84,7 +85,7 @@ fn warnings(call: &Call, twice: &Twice, unknown: &[String]) -> Vec<String> {
     }
 }
 
-/// The same as parts of one error: what is said about the lines of YAML is one of them.
+/// The warnings as parts of one error; all messages about the lines of YAML are one part.
 fn strict_errors(call: &Call, twice: &Twice, unknown: &[String]) -> Vec<String> {
     match twice {
         Twice::Lines(lines) if !lines.is_empty() => {
@@ -99,7 +100,7 @@ fn is_at_or_below(path: &str, above: &str) -> bool {
     path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
-/// What an applied intent is refused for, because it is not of the type; `Strict` and `Warn` know no difference there.
+/// Why an applied intent does not fit the type; `Strict` and `Warn` make no difference here.
 pub(super) fn untyped(call: &Call, intent: &mut Value) -> Vec<String> {
     let undeclared = unknown(call, intent).into_iter().map(|path| format!(".{path}: field not declared in schema"));
     let mut wrong: Vec<String> = undeclared.collect();
@@ -109,7 +110,7 @@ pub(super) fn untyped(call: &Call, intent: &mut Value) -> Vec<String> {
     wrong
 }
 
-/// What the lines of an intent that was applied have against them.
+/// Refuses the duplicate lines of an applied intent, or returns them as warnings.
 pub(super) fn applied_twice(call: &Call, lines: Vec<String>) -> Result<Vec<String>, Failure> {
     match call.query.field_validation.as_deref() {
         Some("Strict") if !lines.is_empty() => Err(Failure::bad_request(format!(
@@ -121,7 +122,7 @@ pub(super) fn applied_twice(call: &Call, lines: Vec<String>) -> Result<Vec<Strin
     }
 }
 
-/// Refuses an object that is nested so deep that it could not be read again.
+/// Refuses an object that is nested too deeply to be read again.
 pub(super) fn check_depth(value: &Value) -> Result<(), Failure> {
     if is_deeper(value, DEPTH_MAX) {
         return Err(Failure::bad_request(format!("the object is nested deeper than {DEPTH_MAX}")));
@@ -138,7 +139,6 @@ fn is_deeper(value: &Value, than: usize) -> bool {
     }
 }
 
-/// Fills in the schema's defaults.
 pub(super) fn fill(call: &Call, value: &mut Value) -> Result<(), Failure> {
     match &call.served().structure {
         Some(schema) => Ok(schema.fill(value)?),
@@ -146,12 +146,12 @@ pub(super) fn fill(call: &Call, value: &mut Value) -> Result<(), Failure> {
     }
 }
 
-/// What the schema has against an object.
+/// The violations of the schema in an object.
 pub(super) fn check(call: &Call, value: &Value, old: Option<&Value>) -> Vec<Cause> {
     call.served().structure.as_ref().map(|schema| schema.check(value, old)).unwrap_or_default()
 }
 
-/// What the rules of the schema have against an object in which `found` is wrong already.
+/// The violations of the schema's rules in an object that already has the errors in `found`.
 pub(super) fn judge(call: &Call, value: &Value, old: Option<&Value>, found: &[Cause]) -> Verdict {
     let Some(schema) = call.served().structure.as_ref().filter(|schema| schema.has_rules()) else {
         return Verdict::default();

@@ -1,6 +1,6 @@
 //! `POST serviceaccounts/NAME/token`: a token for a service account (Kubernetes API reference, `TokenRequest`).
 //!
-//! Owns the checks of a request and its answer. What a token looks like, `tokens` knows.
+//! Owns the checks of a request and its answer. `tokens` owns the form of a token.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::answer::Answer;
 use crate::call::Call;
 use crate::tokens::{Claims, Subject};
 
-/// The shortest token, the longest, and the one for who does not say: the API's own numbers.
+/// The shortest, the longest and the default lifetime of a token: the API's own numbers.
 const SHORTEST_S: i64 = 600;
 const LONGEST_S: i64 = 1 << 32;
 const USUAL_S: i64 = 3600;
@@ -57,7 +57,7 @@ pub(super) async fn create(call: &Call, body: Incoming) -> Result<Answer, Failur
     Ok(Answer { warnings, ..Answer::value(StatusCode::CREATED, &request) })
 }
 
-/// Fills in what a request leaves out and checks it; answers how long the token is to last, in seconds.
+/// Fills in defaults of a request and checks it; returns the lifetime of the token in seconds.
 fn complete(request: &mut Value, account: &str, issuer: &str, now: Timestamp) -> Result<i64, Failure> {
     let spec = &request["spec"];
     let lasts_s = lifetime(spec)?;
@@ -74,7 +74,7 @@ fn complete(request: &mut Value, account: &str, issuer: &str, now: Timestamp) ->
     Ok(lasts_s)
 }
 
-/// The status before there is a token.
+/// The status before a token exists.
 fn nothing_yet() -> Value {
     json!({"token": "", "expirationTimestamp": null})
 }
@@ -83,7 +83,7 @@ fn texts(list: &Value) -> Vec<String> {
     list.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// How long the token is to last, in seconds.
+/// The lifetime of the token in seconds.
 fn lifetime(spec: &Value) -> Result<i64, Failure> {
     let Some(asked_s) = spec["expirationSeconds"].as_i64() else { return Ok(USUAL_S) };
     let why = match asked_s {
@@ -95,7 +95,7 @@ fn lifetime(spec: &Value) -> Result<i64, Failure> {
     Err(Failure::invalid(About { group: "authentication.k8s.io", kind: "TokenRequest", name: "" }, &[cause]))
 }
 
-/// The object that the token is to end with.
+/// The object to which the token is bound: the token ends with it.
 fn bound(call: &Call, reference: &Value, account: &str) -> Result<Option<(String, Subject)>, Failure> {
     let text = |key: &str| reference[key].as_str().unwrap_or_default();
     let (kind, name) = (text("kind"), text("name"));

@@ -1,4 +1,4 @@
-//! `watch`: from which revision, in which form it is refused, and with which snapshot it begins.
+//! `watch`: the starting revision, the form of a refusal, and the initial snapshot.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -24,11 +24,11 @@ use super::read::{newest_first, note_stale, number, scope, too_new};
 
 /// Most events that are repeated on a watch.
 const REPEATED_MAX: usize = 4096;
-/// Events that are looked at a time.
+/// Events that are read at a time.
 const PULL_MAX: usize = 256;
-/// kube-apiserver's `--min-request-timeout`: a watch lasts this long to twice as long.
+/// kube-apiserver's `--min-request-timeout`: a watch lasts between this long and twice as long.
 const LASTS_MIN_S: u64 = 1800;
-/// `timeoutSeconds` may be any number; no run is longer than a leap year, and no clock can add much more.
+/// `timeoutSeconds` may be any number; no run is longer than a leap year, and clocks cannot add much more.
 const LASTS_S_MAX: u64 = 366 * 24 * 3600;
 
 pub(super) async fn open(call: &Call) -> Result<Answer, Failure> {
@@ -64,7 +64,7 @@ pub(super) async fn open(call: &Call) -> Result<Answer, Failure> {
     };
     let initial = shown(call, initial).await?;
     let is_snapshot = initial.is_some();
-    // Of what exists now, a client from before a restore has seen no more than what survived it.
+    // After a restore, a client from before has seen only the versions that survived it.
     let revision = ahead.map_or(revision, |(_, common)| common);
     let delivered = call.audit.watch_opened(
         &scope(call),
@@ -105,14 +105,14 @@ pub(super) async fn open(call: &Call) -> Result<Answer, Failure> {
     Ok(answer)
 }
 
-/// What ends the watch when the definition of its resource changes, if it has one.
+/// The token that ends the watch when the definition of its resource changes, for a custom resource.
 fn replaced(call: &Call) -> Option<CancellationToken> {
     if !call.resource.custom {
         return None;
     }
     let mut replaced = call.cluster().serving.ends(call.resource.id);
     let catalogue = call.cluster().catalogue();
-    // It changed since the request came: that was the last one to tell.
+    // The definition has changed since the request came, so the token would not be cancelled any more.
     if catalogue.by_id(call.resource.id).is_none_or(|now| now.edition != call.resource.edition) {
         replaced = CancellationToken::new();
         replaced.cancel();
@@ -120,7 +120,7 @@ fn replaced(call: &Call) -> Option<CancellationToken> {
     Some(replaced)
 }
 
-/// Whether a watch resumes from a revision that the store had before it was restored.
+/// The restore that explains a watch from a revision which the store has not reached.
 fn ahead(call: &Call, wanted: u64) -> Option<(Newer, u64)> {
     if wanted <= call.cluster().revision() {
         return None;
@@ -128,7 +128,7 @@ fn ahead(call: &Call, wanted: u64) -> Option<(Newer, u64)> {
     call.cluster().known_before(wanted)
 }
 
-/// A refused watch that comes from before a restore is a hit of the fault that made it.
+/// Counts a refused watch from before a restore as a hit of the fault that made the restore.
 fn note_ahead(call: &Call, wanted: u64, from_before: bool) {
     if from_before {
         call.cluster().faults.ahead(&stream(call, 0), wanted);
@@ -146,13 +146,13 @@ fn stream(call: &Call, id: u64) -> Stream {
     })
 }
 
-/// Whether a watch is accepted from a revision that the old state of a fault has not reached, and waits for it.
+/// Whether a watch is accepted although its revision is newer than the old state of a fault, and waits for it.
 fn waits(call: &Call, wanted: u64) -> bool {
     let injection = &call.injection;
     injection.stale.is_some() && injection.too_large.is_none() && wanted <= call.cluster().revision()
 }
 
-/// The snapshot in the version that was asked for.
+/// The snapshot in the requested version.
 async fn shown(call: &Call, initial: Option<Initial>) -> Result<Option<Initial>, Failure> {
     let Some(initial) = initial else { return Ok(None) };
     let versions = call.shown_all(initial.versions.into()).await?.into();
@@ -161,7 +161,7 @@ async fn shown(call: &Call, initial: Option<Initial>) -> Result<Option<Initial>,
 
 type Start = (Cursor, Option<Initial>, u64);
 
-/// Begins with what exists now. The cursor is taken under the same lock, so nothing lies between.
+/// Begins with the current objects. The cursor is taken under the same lock, so no event lies between.
 fn snapshot(call: &Call, selector: &Selector) -> Start {
     let id = call.resource.id;
     let namespace = call.target.namespace.as_deref();
@@ -180,7 +180,7 @@ fn snapshot(call: &Call, selector: &Selector) -> Start {
     (cursor, Some(initial), page.revision)
 }
 
-/// Goes on after `wanted`, or from now when the client wants neither a snapshot nor the past.
+/// Goes on after `wanted`, or from now if the client wants neither a snapshot nor the past.
 fn resume(call: &Call, wanted: u64) -> Result<Start, Failure> {
     let id = call.resource.id;
     let since = if call.resource.custom { call.cluster().serving.since(id) } else { 0 };
@@ -195,12 +195,12 @@ fn resume(call: &Call, wanted: u64) -> Result<Start, Failure> {
     Ok((cursor, None, revision))
 }
 
-/// Where a watch from `from` begins: there, or some events before when a fault repeats them.
+/// The start of a watch from `from`: there, or some events earlier if a fault repeats them.
 fn earlier(call: &Call, store: &Store, from: u64) -> u64 {
     let Some((events, active)) = &call.injection.repeat else { return from };
     let Ok(mut cursor) = store.cursor(call.resource.id, store.floor()) else { return from };
     let count = usize::try_from(*events).unwrap_or(usize::MAX).min(REPEATED_MAX);
-    // The revisions after which the last events begin: one more than are repeated.
+    // The revisions after which the last events begin: one more than the number of repeated events.
     let mut starts = VecDeque::from([store.floor()]);
     let mut pulled = Vec::new();
     loop {

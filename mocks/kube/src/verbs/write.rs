@@ -1,7 +1,7 @@
 //! `create`, `update`, `patch` and the small writes that are like them.
 //!
-//! Owns the order of steps of a write: decode, check, merge with what is stored, validate, commit. A write without a
-//! `resourceVersion` is tried again when somebody else was faster; with one it is a conflict.
+//! Owns the order of steps of a write: decode, check, merge with the stored object, validate, commit. After a lost race
+//! a write without a `resourceVersion` is tried again; with one it is a conflict.
 
 mod preconditions;
 
@@ -32,7 +32,7 @@ use crate::represent::Renderer;
 use crate::webhooks::check_configuration;
 use preconditions::{check_number, check_uid, fixed_revision, is_patch, unconditional};
 
-/// How often a write without a `resourceVersion` is tried when others write the same object.
+/// Attempts of a write without a `resourceVersion` while others write the same object.
 pub(super) const TRIES: usize = 16;
 
 pub(super) async fn create(call: &Call, body: Incoming) -> Result<Answer, Failure> {
@@ -44,9 +44,9 @@ pub(super) async fn create(call: &Call, body: Incoming) -> Result<Answer, Failur
     Ok(shape::tell(create_object(call, &renderer, value).await?, told))
 }
 
-/// Creates `value`, which has no unknown fields; the answer is 201. The order is that of the real server: mutating webhooks
-/// see what was sent, with its defaults; the name, the uid and what is wrong with the object come after them; validating
-/// webhooks see a valid object; and whether the name is free the store says at last.
+/// Creates `value`, which has no unknown fields; the answer is 201. The order is that of the real server. First,
+/// mutating webhooks see the sent object with its defaults. Then the name, the uid and the object's validity are
+/// checked. Then validating webhooks see a valid object. Last, the store checks whether the name is free.
 pub(super) async fn create_object(call: &Call, renderer: &Renderer, mut value: Value) -> Result<Answer, Failure> {
     let (resource, now) = (&call.resource, Timestamp::now());
     object::check_type(&mut value, resource, call.served())?;
@@ -60,7 +60,7 @@ pub(super) async fn create_object(call: &Call, renderer: &Renderer, mut value: V
     let chain = Chain::of(call);
     let admitted = mutate_new(call, &chain, &mut value).await?;
     if admitted.changed {
-        // A webhook may say no more than a client.
+        // A webhook's result must pass the same checks as a client's object.
         object::begin_create(&mut value, resource, call.served(), call.namespace())?;
         defaults::decoded(&mut value, resource, now);
     }
@@ -77,7 +77,7 @@ pub(super) async fn create_object(call: &Call, renderer: &Renderer, mut value: V
         check_definition(call, &candidate)?;
         warnings.extend(ask_validating(call, &chain, Operation::Create, &name, &candidate, None).await?);
         if !call.query.dry_run {
-            // The store says so, which nobody asks for a rehearsal.
+            // A dry run does not reach the store, which otherwise makes this check.
             object::check_new(&candidate)?;
         }
         let beside = !object::meta(&candidate, "generateName").is_empty();
@@ -118,7 +118,7 @@ pub(super) async fn update(call: &Call, body: Incoming, status_only: bool) -> Re
     let (mut value, twice) = decode_noting(&call.content_type, &bytes)?;
     let name = call.target.name.as_deref().unwrap_or_default();
     if let Err(failure) = object::check_type(&mut value, &call.resource, call.served()) {
-        // The kind of a custom resource is looked at with the content: after whether it is there, and after the revision.
+        // For a custom resource the kind is checked with the content: after existence and revision.
         if failure.code != StatusCode::UNPROCESSABLE_ENTITY {
             return Err(failure);
         }
@@ -151,7 +151,7 @@ pub(super) async fn update(call: &Call, body: Incoming, status_only: bool) -> Re
         }
         if call.resource.rules.created_by_update {
             check_number(object::meta(&value, "resourceVersion"))?;
-            // Nothing was read that this could be the revision of, and the real server does not mind.
+            // There is no stored object for this revision, and the real server ignores it.
             object::metadata(&mut value).remove("resourceVersion");
             return Ok(shape::tell(create_object(call, &renderer, value).await?, told));
         }
@@ -160,7 +160,7 @@ pub(super) async fn update(call: &Call, body: Incoming, status_only: bool) -> Re
     {
         return Err(Failure::not_found(call.resource.about(name)));
     }
-    // Read again only in the rare case that somebody else was faster: a copy for that would cost every update.
+    // Decoded again only after a lost race, which is rare: keeping a copy would cost every update.
     let mut first = Some(value);
     let read_again = || {
         let (mut value, _) = decode_noting(&call.content_type, &bytes)?;
@@ -209,8 +209,8 @@ pub(super) async fn change(
     Err(Failure::stale(resource.about(name)))
 }
 
-/// Commits the successor of `current`. `None`: somebody else was faster, and the caller may try again. Mutating webhooks
-/// see what was sent, validating ones what would be stored, and that only if it is valid.
+/// Commits the successor of `current`. `None` means a lost race, and the caller may try again. Mutating webhooks see
+/// the sent object, validating ones the object to be stored, and only if it is valid.
 pub(super) async fn replace(
     call: &Call,
     renderer: &Renderer,
@@ -226,13 +226,13 @@ pub(super) async fn replace(
     to_storage(call, &mut value);
     fill_changed(&mut value, resource, status_only);
     let chain = Chain::of(call);
-    // The mutating ones have changed a `Scale` already, before it became a part of the object.
+    // The mutating ones have changed the `Scale` already, before it became a part of the object.
     let is_scale = scaled::of(call).is_some();
     let attempt = Attempt { call, operation: Operation::Update, name, old: Some(&old) };
     let asks = !is_scale && chain.changes(&attempt, &value);
     let mut warnings = Vec::new();
     if asks {
-        // Boxed, because every write has room for it and few ask a webhook.
+        // Boxed, because every write reserves the room and few call a webhook.
         warnings = Box::pin(mutate_changed(call, &chain, status_only, &mut value, &old)).await?;
     } else {
         admission::complete(&attempt, &mut value)?;
@@ -252,13 +252,13 @@ pub(super) async fn replace(
     if call.query.dry_run {
         return Ok(Some(done(renderer.value(&call.rehearsed(value).await?))));
     }
-    // What is only shown with its defaults is stored with them.
+    // Defaults that are only shown become stored.
     if value == stored && !call.migrates(current) {
         return Ok(Some(done(renderer.object(current))));
     }
     if object::is_deleting(&value) && finish::is_due(&value, resource) {
-        // The last finalizer is gone. The object is deleted as it was: the event shows its stored state, the
-        // answer what was asked for, under the old revision.
+        // The last finalizer is gone. The object is deleted as it was: the event shows its stored state, the answer the
+        // requested state under the old revision.
         match call.cluster().remove(current, resource, call.last(current, old.into_owned())) {
             Ok(_) => return Ok(Some(done(renderer.value(&value)))),
             Err(_) if !fixed => return Ok(None),
@@ -274,7 +274,7 @@ pub(super) async fn replace(
     }
 }
 
-/// Gives a service its addresses; what is answered must live until the commit.
+/// Assigns addresses to a service; the returned reservation must live until the commit.
 fn give_addresses<'a>(call: &'a Call, value: &mut Value) -> Result<Option<impl Sized + use<'a>>, Failure> {
     if !addresses::concerns(&call.resource) {
         return Ok(None);
@@ -293,8 +293,8 @@ async fn mutate_new(call: &Call, chain: &Chain, value: &mut Value) -> Result<Adm
     chain.mutate(&Attempt { call, operation: Operation::Create, name: &name, old: None }, value).await
 }
 
-/// Lets mutating webhooks change what an object is to become; answers their warnings. What they change belongs to nobody,
-/// so who wrote what is written down before.
+/// Lets mutating webhooks change an object before an update; returns their warnings. Their changes have no owner, so
+/// the owners are recorded before.
 async fn mutate_changed(
     call: &Call,
     chain: &Chain,
@@ -318,8 +318,8 @@ async fn mutate_changed(
     Ok(admitted.warnings)
 }
 
-/// Lets validating webhooks refuse what would be stored; answers their warnings. They see it in the version that was asked
-/// for, and of a scale the `Scale`.
+/// Lets validating webhooks refuse the object to be stored; returns their warnings. They see it in the requested
+/// version, and for a scale they see the `Scale`.
 async fn ask_validating(
     call: &Call,
     chain: &Chain,
@@ -346,7 +346,7 @@ async fn ask_validating(
     Ok(warnings)
 }
 
-/// The defaults that a change brings with it.
+/// Sets the defaults of an update.
 fn fill_changed(value: &mut Value, resource: &Resource, status_only: bool) {
     if status_only {
         defaults::on_status(value, resource);
@@ -355,7 +355,8 @@ fn fill_changed(value: &mut Value, resource: &Resource, status_only: bool) {
     }
 }
 
-/// Makes of what was asked for what may come after `old`: what may not change, and what the server counts.
+/// Turns the requested object into the successor of `old`: keeps immutable fields and sets the fields that the server
+/// counts.
 fn succeed(value: &mut Value, old: &Value, call: &Call, status_only: bool) {
     let (resource, stored) = (&call.resource, call.resource.storage_version());
     let part = part(call).map(|part| (part, value.clone()));
@@ -368,7 +369,7 @@ fn succeed(value: &mut Value, old: &Value, call: &Call, status_only: bool) {
         }
         (part.write)(value, &sent);
     }
-    // After the defaults, because ports are known by their protocols.
+    // After the defaults, because ports are identified by their protocols.
     if addresses::concerns(resource) {
         addresses::carry_over(value, old);
     }
@@ -379,7 +380,7 @@ fn succeed(value: &mut Value, old: &Value, call: &Call, status_only: bool) {
     object::count_generation(value, old, resource, stored, status_only);
 }
 
-/// What is stored, with the defaults that the definition got later.
+/// The stored object, with defaults that the definition got later.
 fn refilled<'v>(call: &Call, stored: &'v Value) -> Cow<'v, Value> {
     if !call.resource.late_defaults {
         return Cow::Borrowed(stored);
@@ -389,18 +390,18 @@ fn refilled<'v>(call: &Call, stored: &'v Value) -> Cow<'v, Value> {
     Cow::Owned(value)
 }
 
-/// The part of the object that the request is about, if it is not about the whole.
+/// The part of the object that the request's subresource writes, if it is not the whole.
 fn part(call: &Call) -> Option<&'static Part> {
     let subresource = call.target.subresource.as_deref()?;
     call.resource.rules.part(Some(subresource))
 }
 
-/// Whether the version that was asked for is not the stored one.
+/// Whether the requested version is not the stored one.
 fn converts(call: &Call) -> bool {
     call.resource.mirrors || call.served().name != call.resource.storage
 }
 
-/// Who writes, as `managedFields` names it: the field manager, else the program's name.
+/// The writer for `managedFields`: the field manager, else the program's name.
 pub(super) fn manager(call: &Call, status_only: bool) -> patch::Manager<'_> {
     patch::Manager {
         name: call.query.field_manager.as_deref().unwrap_or_else(|| program(&call.user_agent)),
@@ -415,7 +416,7 @@ pub(super) fn manager(call: &Call, status_only: bool) -> patch::Manager<'_> {
     }
 }
 
-/// Notes who wrote what in a new object.
+/// Notes the owners of fields in a new object.
 fn track_new(call: &Call, value: &mut Value) {
     if !converts(call) {
         return track(call, value, None, false);
@@ -425,7 +426,7 @@ fn track_new(call: &Call, value: &mut Value) {
     show(call, value);
 }
 
-/// Notes who wrote what in the stored form; an apply has done so itself.
+/// Notes the owners of fields in the stored form; an apply has done so itself.
 fn track(call: &Call, value: &mut Value, old: Option<&Value>, status_only: bool) {
     let applies = is_patch(call) && call.content_type.starts_with(patch::APPLY);
     if applies {
@@ -433,7 +434,7 @@ fn track(call: &Call, value: &mut Value, old: Option<&Value>, status_only: bool)
     }
     let by = manager(call, status_only);
     let Some(bare) = &call.resource.rules.bare else { return patch::track(value, old, &by, &call.resource) };
-    // The fields go by their names in the version that they were written in, and nobody owns what nobody set.
+    // Fields are named as in the version in which they were written, and fields that no client set have no owner.
     let set = |mut value: Value| {
         show(call, &mut value);
         (bare.unfill)(&mut value);
@@ -451,7 +452,7 @@ async fn commit(call: &Call, current: &Version, value: Value) -> Result<Result<A
         return call.put(Expect::Revision(current.revision), value).await;
     }
     let name = object::meta(&value, "name").to_owned();
-    // What is only labelled anew is served as before.
+    // A change of labels alone does not change how objects are served.
     let changes = value["spec"] != current.value()["spec"];
     // Validated before.
     let _ = call.cluster().define(&value);
@@ -462,7 +463,7 @@ async fn commit(call: &Call, current: &Version, value: Value) -> Result<Result<A
     Ok(committed)
 }
 
-/// Refuses a definition that is wrong.
+/// Refuses an invalid definition.
 fn check_definition(call: &Call, value: &Value) -> Result<(), Failure> {
     if !call.resource.is_definition() {
         return Ok(());
@@ -471,7 +472,7 @@ fn check_definition(call: &Call, value: &Value) -> Result<(), Failure> {
     mock_objects::catalogue::definition(value).map(|_| ()).map_err(|causes| Failure::invalid(about, &causes))
 }
 
-/// Refuses what is wrong with an object; answers what there is to warn of.
+/// Refuses an invalid object; returns warnings.
 fn validate(call: &Call, value: &Value, old: Option<&Value>) -> Result<Vec<String>, Failure> {
     let resource = &call.resource;
     let name = object::meta(value, "name");
@@ -497,7 +498,7 @@ fn validate(call: &Call, value: &Value, old: Option<&Value>) -> Result<Vec<Strin
     Ok(verdict.warnings)
 }
 
-/// New content needs a namespace that exists and is not going away.
+/// New content needs a namespace that exists and is not being deleted.
 fn check_namespace_takes_content(call: &Call, new: &str) -> Result<(), Failure> {
     if !call.resource.namespaced {
         return Ok(());
@@ -521,7 +522,7 @@ fn check_namespace_takes_content(call: &Call, new: &str) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Objects are stored in one version.
+/// Converts to the stored version.
 pub(super) fn to_storage(call: &Call, value: &mut Value) {
     convert::to_stored(value, &call.resource);
 }
@@ -532,19 +533,19 @@ pub(super) fn from_storage(call: &Call, current: &Version) -> Value {
     value
 }
 
-/// Turns what is stored into what the caller sees.
+/// Converts a stored object into the requested version.
 pub(super) fn show(call: &Call, value: &mut Value) {
     convert::from_stored(value, &call.resource, &call.served().api_version);
 }
 
-/// What is stored, as the caller sees it.
+/// A stored object in the requested version.
 fn shown(call: &Call, value: &Value) -> Value {
     let mut value = value.clone();
     show(call, &mut value);
     value
 }
 
-/// Kept beside the verbs that use it: the JSON of an answer.
+/// The JSON of an answer, kept beside the verbs that use it.
 pub(super) fn ok(bytes: Bytes) -> Answer {
     Answer::json(StatusCode::OK, bytes)
 }

@@ -1,6 +1,6 @@
-//! A watch with effects of faults on it: the same events, one by one, through the pipe.
+//! A watch with effects of faults: the same events, one by one, through the pipe.
 //!
-//! Owns the slow path, and how a stream is ended by a fault. It must not decide what a fault does.
+//! Owns the slow path, and how a fault ends a stream. It must not decide the effects of a fault.
 
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -14,14 +14,14 @@ use super::{Resting, WatchBody, bookmark, framed};
 use crate::audit::{EndedBy, ShownBy};
 use crate::broken::Broken;
 
-/// What was written before a stream is broken off gets so long to leave, head included: a reset throws away what waits.
+/// Time for written bytes, head included, to leave before a stream is broken off: a reset discards waiting bytes.
 const SETTLES: Duration = Duration::from_millis(10);
 
-/// What a poll of a stream has to say.
+/// The result of a poll of a stream.
 type Polled = Poll<Option<Result<Bytes, Broken>>>;
 
 impl WatchBody {
-    /// Puts new effects on the stream.
+    /// Adds new effects to the stream.
     pub(super) fn take_on(&mut self, effects: Vec<Box<dyn Effect>>) {
         if effects.is_empty() {
             return;
@@ -32,7 +32,7 @@ impl WatchBody {
         }
     }
 
-    /// The next bytes through the pipe; `None` when something about the stream's state has changed meanwhile.
+    /// The next bytes through the pipe; `None` if the stream's state has changed meanwhile.
     pub(super) fn poll_piped(&mut self, cx: &mut Context<'_>) -> Option<Polled> {
         let mut pipe = self.pipe.take()?;
         if pipe.is_done() {
@@ -62,7 +62,7 @@ impl WatchBody {
         act(&Flow { now, stream: &self.o.stream, bookmarks: self.o.bookmarks, bookmark: &line });
     }
 
-    /// The next item of the log, the initial events before all others.
+    /// The next item of the log; the initial events come first.
     fn upstream(&mut self, cx: &mut Context<'_>) -> Poll<Item> {
         if let Some(item) = self.initial_item() {
             return Poll::Ready(item);
@@ -115,7 +115,7 @@ impl WatchBody {
         Some(Item::Event(event))
     }
 
-    /// Writes what came out of the pipe; `None` when that was nothing for the wire.
+    /// Writes an item from the pipe; `None` if it has no bytes for the wire.
     fn emit(&mut self, item: Item, cx: &mut Context<'_>) -> Option<Polled> {
         if let Item::Bookmark { revision, closes, .. } = &item {
             let by = if *closes { ShownBy::Snapshot } else { ShownBy::Event };
@@ -149,7 +149,7 @@ impl WatchBody {
         }
     }
 
-    /// Ends the stream as a fault wants it.
+    /// Ends the stream as the fault demands.
     pub(super) fn finish(&mut self, ending: Ending, cx: &mut Context<'_>) -> Polled {
         match ending {
             Ending::Clean => self.end(),
@@ -164,7 +164,8 @@ impl WatchBody {
             Ending::Reset(_) | Ending::Eof => {
                 let settles = self.settles.get_or_insert_with(|| Box::pin(tokio::time::sleep(SETTLES)));
                 if settles.as_mut().poll(cx).is_pending() {
-                    // An ending out of the pipe is not the stream's state yet, and this poll may be the last of the pipe.
+                    // An ending out of the pipe is not the stream's state yet, and this poll may be the last of the
+                    // pipe.
                     self.parting = Some(ending);
                     return Poll::Pending;
                 }
@@ -184,7 +185,7 @@ impl WatchBody {
         };
         match ending {
             Ending::Reset(_) if http1 => connection.reset.store(true, std::sync::atomic::Ordering::Release),
-            // One stream cannot end so; the connection does.
+            // A single HTTP/2 stream cannot end like this, so the connection does.
             Ending::Eof if !http1 => {
                 connection.sever();
                 return Poll::Pending;

@@ -25,10 +25,10 @@ const IDLE_MAX: usize = 25;
 const IDLE_FOR: Duration = Duration::from_secs(90);
 const DIAL: Duration = Duration::from_secs(30);
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// Largest answer that is read: a patch of the largest object, in base64, with room.
+/// Largest answer that is read: a patch of the largest object, in base64, with a margin.
 const ANSWER_MAX_BYTES: usize = 8 * 1024 * 1024;
 
-/// Where a webhook lives.
+/// The address and the TLS settings of a webhook.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Target {
     pub host: String,
@@ -43,7 +43,7 @@ type Sender = SendRequest<Full<Bytes>>;
 pub(crate) struct Client {
     idle: Mutex<HashMap<Target, Vec<(Sender, Instant)>>>,
     configs: Mutex<HashMap<String, Arc<rustls::ClientConfig>>>,
-    /// The clock by which certificates of webhooks are looked at, if it is not the machine's.
+    /// The clock for checking webhooks' certificates, if it is not the machine's.
     pace: OnceLock<mock_pki::Pace>,
     /// Drives the connections; dropped with the server, which ends them.
     drivers: Mutex<JoinSet<()>>,
@@ -70,7 +70,7 @@ pub(crate) struct Reply {
     pub body: Bytes,
 }
 
-/// What failed between a server and a webhook.
+/// The failure between server and webhook.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Why {
     #[error("dial tcp: i/o timeout")]
@@ -102,12 +102,12 @@ impl std::fmt::Debug for Client {
 }
 
 impl Client {
-    /// Looks at certificates by another clock; once.
+    /// Sets the clock for checking certificates; only the first call has an effect.
     pub fn keep_time(&self, pace: mock_pki::Pace) {
         let _ = self.pace.set(pace);
     }
 
-    /// Posts a review and answers what came back, whatever it is.
+    /// Posts a review and returns the answer unchecked.
     pub(crate) async fn post(&self, target: &Target, path_and_query: &str, body: Bytes) -> Result<Reply, Error> {
         let failed = |why: Why| Error::Post {
             server_name: target.server_name.clone(),
@@ -123,13 +123,13 @@ impl Client {
             let request = request(target, path_and_query, body.clone()).map_err(|error| failed(error.into()))?;
             let response = match sender.try_send_request(request).await {
                 Ok(response) => response,
-                // A kept connection that was closed before anything was sent: take the next one.
+                // A kept connection that was closed before any byte was sent: take the next one.
                 Err(error) if reused && error.message().is_some() => continue,
                 Err(error) => return Err(failed(error.into_error().into())),
             };
             let (status, headers) = (response.status(), response.headers());
             let content_type = headers.get(header::CONTENT_TYPE).cloned();
-            // As Go's transport compares it.
+            // Compared as in Go's transport.
             let is_packed = headers
                 .get(header::CONTENT_ENCODING)
                 .is_some_and(|coding| coding.as_bytes().eq_ignore_ascii_case(b"gzip"));
@@ -157,7 +157,7 @@ impl Client {
 
     fn give_back(&self, target: &Target, sender: Sender) {
         let mut idle = self.idle.lock();
-        // Webhooks that were reconfigured leave no connections behind for ever.
+        // Webhooks that were reconfigured must not leave connections behind for ever.
         idle.retain(|_, list| {
             list.retain(|(sender, since)| !sender.is_closed() && since.elapsed() < IDLE_FOR);
             !list.is_empty()

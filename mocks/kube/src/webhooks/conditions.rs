@@ -1,6 +1,6 @@
-//! `matchConditions`: what a webhook asks of a request beyond its rules (KEP-3716).
+//! `matchConditions`: conditions of a webhook beyond its rules (KEP-3716).
 //!
-//! Owns their validation, and what comes of them: one that is false skips the webhook, whatever the others say; otherwise
+//! Owns their validation and their result. One false condition skips the webhook, whatever the others return; otherwise
 //! an error follows the failure policy.
 
 use mock_cel::formats::NAME_PART;
@@ -9,7 +9,7 @@ use mock_objects::object::check_label_key;
 use mock_objects::status::Cause;
 use serde_json::Value;
 
-/// `failurePolicy`: what becomes of a request when it cannot be judged.
+/// `failurePolicy`: the fate of a request that cannot be checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FailurePolicy {
     Fail,
@@ -19,7 +19,7 @@ pub(crate) enum FailurePolicy {
 /// The API's own limit.
 const CONDITIONS_MAX: usize = 64;
 
-/// What the conditions of a webhook say about a request.
+/// The result of a webhook's conditions for a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Opinion {
     Call,
@@ -28,7 +28,7 @@ pub(crate) enum Opinion {
     Refuse(String),
 }
 
-/// What is wrong with the conditions of the webhook at `field`.
+/// The errors in the conditions of the webhook at `field`.
 pub(super) fn check(conditions: &Value, field: &str) -> Vec<Cause> {
     let mut causes = Vec::new();
     let list = conditions.as_array().map(Vec::as_slice).unwrap_or_default();
@@ -65,7 +65,7 @@ pub(super) fn read(conditions: &Value) -> Vec<Program> {
     list.filter_map(|condition| Program::compile(text(condition, "expression")).ok()).collect()
 }
 
-/// Asks all conditions; together they have one budget.
+/// Evaluates all conditions; they share one budget.
 pub(crate) fn judge(programs: &[Program], input: &Input<'_>, policy: FailurePolicy) -> Opinion {
     let mut budget = BUDGET;
     let mut errors = Vec::new();
@@ -94,7 +94,7 @@ mod tests {
 
     use super::*;
 
-    /// Each of two may use most of the budget, and both together may not.
+    /// Each of two conditions may use most of the budget, but both together may not exceed it.
     #[test]
     fn the_conditions_of_a_webhook_share_one_budget() {
         let (object, null) = (json!({"items": (0..250).collect::<Vec<u32>>()}), Value::Null);

@@ -1,6 +1,6 @@
-//! One webhook as a configuration has it: what it wants to see and where it lives.
+//! One configured webhook: its rules and its address.
 //!
-//! Owns reading configurations and what is wrong with one. It must not know requests.
+//! Owns reading configurations and the errors in them. It must not know requests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,7 +31,6 @@ pub(crate) struct Hooks {
     pub validating: Vec<Hook>,
 }
 
-/// One of them.
 #[derive(Debug)]
 pub(crate) struct Hook {
     pub name: String,
@@ -58,14 +57,14 @@ pub(crate) struct Matches {
     pub objects: Vec<Requirement>,
 }
 
-/// What a rule says about requests through other versions and APIs of the same objects.
+/// The effect of a rule on requests through other versions and APIs of the same objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MatchPolicy {
     Exact,
     Equivalent,
 }
 
-/// Where a webhook is.
+/// The address of a webhook.
 #[derive(Debug)]
 pub(crate) enum Place {
     Url { host: String, port: u16, path: String },
@@ -73,7 +72,7 @@ pub(crate) enum Place {
     Unusable(Unusable),
 }
 
-/// Why a configuration names no place.
+/// Why a configuration has no usable address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unusable {
     #[error("url \"{0}\" must begin with https://")]
@@ -86,7 +85,7 @@ pub(crate) enum Unusable {
     Port,
 }
 
-/// Which requests it wants to see.
+/// The requests that a webhook wants to see.
 #[derive(Debug)]
 pub(crate) struct Rule {
     pub operations: Vec<String>,
@@ -103,7 +102,7 @@ pub(crate) fn is_configuration(resource: &Resource) -> bool {
     resource.rules.meaning == Meaning::Webhooks
 }
 
-/// Refuses what this server cannot honour, so that nobody believes it is.
+/// Refuses settings that this server cannot honour, so that no user relies on them.
 pub(crate) fn check_configuration(value: &Value, resource: &Resource) -> Vec<Cause> {
     let mut causes = Vec::new();
     if !is_configuration(resource) {
@@ -197,12 +196,12 @@ impl Hook {
         }
     }
 
-    /// What is asked for there.
+    /// The path and query of the requests.
     pub fn path_and_query(&self) -> String {
         self.place.path_and_query(self.timeout)
     }
 
-    /// The URL as error texts show it.
+    /// The URL for error texts.
     pub fn shown_url(&self) -> String {
         self.place.shown(&self.path_and_query())
     }
@@ -253,7 +252,7 @@ impl Place {
         format!("{path}{sign}timeout={}s", timeout.as_secs())
     }
 
-    /// The URL as error texts show it.
+    /// The URL for error texts.
     pub fn shown(&self, path_and_query: &str) -> String {
         match self {
             Self::Url { host, port, .. } => format!("https://{host}:{port}{path_and_query}"),
@@ -265,13 +264,13 @@ impl Place {
     }
 }
 
-/// The authority of a client configuration, PEM; empty where it names none.
+/// The authority of a client configuration, PEM; empty if it names none.
 pub(crate) fn authority(config: &Value) -> String {
     let ca = config["caBundle"].as_str().unwrap_or_default();
     BASE64.decode(ca).ok().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default()
 }
 
-/// Where a client configuration points.
+/// The address in a client configuration.
 pub(crate) fn place(config: &Value) -> Place {
     if let Some(url) = config["url"].as_str() {
         let uri: Uri = url.parse().unwrap_or_default();
@@ -300,7 +299,8 @@ pub(crate) fn place(config: &Value) -> Place {
     }
 }
 
-/// A path as client-go's `path.Join` leaves it: no empty parts, none that is `.` or `..`, no slash at the end. A query stays.
+/// A path as client-go's `path.Join` leaves it: no empty parts, none that is `.` or `..`, no slash at the end. A query
+/// stays.
 fn cleaned(path: &str) -> String {
     let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
     let mut parts: Vec<&str> = Vec::new();
@@ -319,7 +319,7 @@ fn cleaned(path: &str) -> String {
 mod tests {
     use super::*;
 
-    /// envtest writes `https://127.0.0.1:PORT//path`, and Go's own server redirects what is not clean.
+    /// envtest writes `https://127.0.0.1:PORT//path`, and Go's own server redirects unclean paths.
     #[test]
     fn a_path_is_cleaned_before_it_is_asked() {
         for (written, asked) in

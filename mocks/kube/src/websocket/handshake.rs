@@ -1,6 +1,6 @@
 //! The handshake, with the rules, their order and the words of `golang.org/x/net/websocket`.
 //!
-//! Stricter than RFC 6455 in one thing and laxer in another: an `Origin` must be there, any key will do.
+//! Stricter than RFC 6455 in one point and laxer in another: an `Origin` is required, and any key is accepted.
 
 use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use base64::Engine as _;
@@ -15,13 +15,13 @@ use crate::body::Body;
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 const VERSION: &str = "13";
 
-/// What an accepted client is answered.
+/// The answer to an accepted client.
 pub(super) struct Accepted {
     accept: HeaderValue,
     protocol: Option<HeaderValue>,
 }
 
-/// Why a client is not: the connection is closed after it.
+/// The answer to a refused client: the connection is closed after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Refused {
     pub status: StatusCode,
@@ -35,7 +35,7 @@ const fn bad(words: &'static str) -> Refused {
 const NOT_WEBSOCKET: Refused = bad("not websocket protocol");
 const NO_KEY: Refused = bad("mismatch challenge/response");
 const OTHER_VERSION: Refused = bad("missing or bad WebSocket Version");
-/// A server that speaks one language only cannot choose among several.
+/// The refusal of several subprotocols: a server that supports only one cannot choose.
 const MANY_PROTOCOLS: Refused = bad("");
 const NO_ORIGIN: Refused = Refused { status: StatusCode::FORBIDDEN, words: "" };
 
@@ -64,7 +64,7 @@ impl Refused {
 }
 
 pub(super) fn shake(headers: &HeaderMap) -> Result<Accepted, Refused> {
-    // Any `Connection` header makes it a WebSocket's request; the handshake looks at the first one.
+    // Any `Connection` header makes the request a WebSocket's; the handshake checks the first one.
     if !says_upgrade(first(headers, header::CONNECTION)) {
         return Err(NOT_WEBSOCKET);
     }
@@ -89,7 +89,7 @@ pub(super) fn shake(headers: &HeaderMap) -> Result<Accepted, Refused> {
     })
 }
 
-/// What proves that the server has read the key.
+/// The proof that the server has read the key.
 fn accept(key: &str) -> String {
     STANDARD.encode(digest(&SHA1_FOR_LEGACY_USE_ONLY, &[key.as_bytes(), GUID].concat()))
 }

@@ -1,7 +1,7 @@
-//! From the stream of a watch to frames, and what the client says meanwhile.
+//! The pump from the stream of a watch to WebSocket frames, which also reads the client's frames.
 //!
-//! Owns the order: nothing is taken from the stream before what was taken has left. The client's frames are read all
-//! the time, so that its pings are answered and its leaving is noticed; what it says in them is thrown away.
+//! Owns the order: the next item is taken from the stream only after the previous one has left. The client's frames are
+//! read all the time, so that its pings are answered and its leaving is noticed; their content is discarded.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -23,15 +23,16 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 use crate::broken::Broken;
 use crate::connection::Opened;
 
-/// A client has nothing to say on a watch; the buffer lives as long as the watch does.
+/// A client sends next to nothing on a watch; the buffer lives as long as the watch does.
 const READ_BUFFER_BYTES: usize = 4 * 1024;
-/// Longest message of a client, which is thrown away; one with more is cut off. kube-apiserver reads up to 32 MiB.
+/// Longest message of a client, which is discarded; a client with a longer one is cut off. kube-apiserver reads up to
+/// 32 MiB.
 const MESSAGE_BYTES_MAX: usize = 64 * 1024;
 /// One block of a watch: its last object comes on top of 256 KiB, and an object is as large as a request may be.
 const WRITE_BUFFER_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// How long a client gets to close its side too, as long as one that HTTP turned away.
+/// Time for a client to close its side too; the same as for one that HTTP refused.
 const LINGER: Duration = Duration::from_secs(1);
-/// What is read at a time of a connection that is over.
+/// Bytes read at a time from a finished connection.
 const DISCARD_BYTES: usize = 1024;
 
 type Frames = WebSocketStream<TokioIo<Upgraded>>;
@@ -42,14 +43,14 @@ enum End {
     Clean,
     /// A fault breaks it off.
     Cut,
-    /// The client has left or does not keep to the rules.
+    /// The client has left or broke the protocol.
     Left,
 }
 
 struct Pump {
     frames: Frames,
     body: UnsyncBoxBody<Bytes, Broken>,
-    /// Frames wait to leave.
+    /// Frames wait to be sent.
     flushing: bool,
     /// The last frame was only the beginning of an event: faults send lines in pieces.
     within: bool,
@@ -69,17 +70,17 @@ pub(crate) async fn serve(opened: Opened) {
     let mut pump = Pump { frames, body, flushing: false, within: false };
     let end = std::future::poll_fn(|cx| pump.poll(cx)).await;
     let Pump { frames, body, .. } = pump;
-    // The watch is over for the audit, whatever the client does with the rest.
+    // For the audit the watch is over, whatever the client does with the remaining bytes.
     drop(body);
     if !matches!(end, End::Cut) {
         hang_up(frames).await;
     }
 }
 
-/// Says goodbye, as kube-apiserver does it also to a client that said so first, and closes.
+/// Sends a close frame and closes, as kube-apiserver does even after a client's close frame.
 async fn hang_up(mut frames: Frames) {
     let normal = CloseFrame { code: CloseCode::Normal, reason: Utf8Bytes::from_static("") };
-    // After a goodbye of the client the library has its own answer, which only waits to leave.
+    // After a close frame of the client the library has its own answer, which only waits to be sent.
     let _ = frames.close(Some(normal)).await;
     let _ = frames.flush().await;
     close(frames.into_inner()).await;
@@ -89,7 +90,7 @@ async fn close(mut io: TokioIo<Upgraded>) {
     if io.shutdown().await.is_err() {
         return;
     }
-    // Closing over what the client has still to say would be a reset, and take the goodbye with it.
+    // Closing with unread bytes of the client would be a reset, and the close frame would be lost.
     let mut buffer = [0; DISCARD_BYTES];
     let rest = async { while io.read(&mut buffer).await.is_ok_and(|count| count > 0) {} };
     let _ = tokio::time::timeout(LINGER, rest).await;
@@ -117,11 +118,12 @@ impl Pump {
         }
     }
 
-    /// Ready when nothing more comes.
+    /// Ready when the client sends nothing more.
     fn poll_client(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             match ready!(self.frames.poll_next_unpin(cx)) {
-                // Its answer must have left before events come into the same buffer: a flush counts as theirs.
+                // The pong must have left before events come into the same buffer, because a flush counts as the
+                // events'.
                 Some(Ok(Message::Ping(_))) => self.flushing = true,
                 Some(Ok(Message::Close(_)) | Err(_)) | None => return Poll::Ready(()),
                 Some(Ok(_)) => {}
@@ -129,14 +131,14 @@ impl Pump {
         }
     }
 
-    /// One message an event, its newline included.
+    /// Sends one message an event, its newline included.
     fn put(&mut self, mut bytes: Bytes) -> Result<(), Error> {
         while !bytes.is_empty() {
             let end = memchr::memchr(b'\n', &bytes);
             let piece = bytes.split_to(end.map_or(bytes.len(), |end| end + 1));
             let data = if self.within { Data::Continue } else { Data::Text };
             self.within = end.is_none();
-            // Not as a text of the library's: that would look through it, and faults send what is none.
+            // Not as a text of the library, which checks for UTF-8: faults send bytes that are none.
             let frame = Frame::message(piece, OpCode::Data(data), end.is_some());
             self.frames.start_send_unpin(Message::Frame(frame))?;
             self.flushing = true;

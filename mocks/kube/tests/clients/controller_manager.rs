@@ -1,4 +1,4 @@
-//! A real kube-controller-manager beside the mock API server: what the mock has no controllers for, it brings.
+//! Tests with a real kube-controller-manager beside the mock API server, for kinds without a simulated controller.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -12,10 +12,10 @@ use tokio::process::Command;
 use crate::world::{World, until};
 
 const PROGRAM: &str = "kube-controller-manager";
-/// Those of workloads, and the collector of what they leave behind.
+/// The controllers of workloads, and the garbage collector for their dependents.
 const CONTROLLERS: &str = "deployment,replicaset,garbagecollector,namespace,endpoint";
 
-/// Beside the API server that the envtest convention names.
+/// The program beside the API server that the envtest convention names.
 fn program() -> Option<PathBuf> {
     let path = PathBuf::from(std::env::var_os("KUBEBUILDER_ASSETS")?).join(PROGRAM);
     path.is_file().then_some(path)

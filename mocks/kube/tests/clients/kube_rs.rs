@@ -1,5 +1,6 @@
-//! kube-rs: what of it no other client has, or reads another way. Its watches and its controller, which applies and patches, are in the files
-//! below; reads, writes and refusals themselves are proven by requests (`tests/kube`) and by kubectl.
+//! Tests of kube-rs: the parts that no other client has, or reads differently. Its watches and its controller, which
+//! applies and patches, are in the files below. Requests (`tests/kube`) and kubectl cover reads, writes and refusals
+//! themselves.
 
 mod controller;
 mod watching;
@@ -95,8 +96,8 @@ async fn conditions_come_true() {
     world.server.shutdown().await;
 }
 
-/// `Api::watch` is what the runtime stands on. A server without faults answers in the stream, as the watch cache of a
-/// real one does.
+/// The runtime is built on `Api::watch`. A server without faults answers in the stream, like the watch cache of a real
+/// one.
 #[tokio::test]
 async fn a_bare_watch_from_before_the_history_ends_with_410() {
     let world = World::start().await;

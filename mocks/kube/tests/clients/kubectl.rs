@@ -1,4 +1,4 @@
-//! `kubectl`, the oldest and the newest of the machine, through what people do with it all day.
+//! Tests of everyday commands with `kubectl`, the oldest and the newest version on the machine.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -99,7 +99,7 @@ impl<'a> Kubectl<'a> {
         out.trim().to_owned()
     }
 
-    /// What a command that must fail says.
+    /// The error output of a command that must fail.
     async fn fails(&self, line: &str) -> String {
         let output = self.run(&line.split_whitespace().collect::<Vec<_>>()).await;
         assert!(!output.status.success(), "{} {line}", self.program.display());
@@ -111,7 +111,7 @@ impl<'a> Kubectl<'a> {
     }
 }
 
-/// The oldest and the newest: `kubectl` and `kubectl.1.*` of the folders of `PATH` and of the folders that links in
+/// The oldest and the newest: `kubectl` and `kubectl.1.*` in the folders of `PATH` and in the folders that links in
 /// them lead to, where packages keep older versions.
 fn programs() -> Vec<PathBuf> {
     let mut folders = installer::folders();
@@ -202,7 +202,7 @@ async fn kinds_are_explained() {
     .await;
 }
 
-/// A node is emptied as far as the budget allows, and further when it allows more.
+/// A node is drained as far as the budget allows, and further when the budget allows more.
 #[tokio::test]
 #[ignore = "slow"]
 async fn a_node_is_drained_as_fast_as_a_budget_allows() {
@@ -394,7 +394,7 @@ async fn deletion_cascades_as_asked() {
     .await;
 }
 
-/// Foreground deletion of one of two owners takes the reference, not the object.
+/// Foreground deletion of one of two owners removes the reference, not the object.
 async fn shared_dependents_stay(kubectl: &Kubectl<'_>) {
     let mut owners = Vec::new();
     for name in ["first", "second"] {
@@ -471,7 +471,7 @@ async fn rollouts_are_read_from_replica_sets() {
         kubectl.ok("apply -f deployment.yaml").await;
         let uid = kubectl.ok("get deployment web -o jsonpath={.metadata.uid}").await;
         for revision in ["1", "2"] {
-            // What the deployment controller would make.
+            // As the deployment controller would make it.
             let labels = json!({"app": "web", "pod-template-hash": revision});
             let container = json!({"name": "c", "image": format!("nginx:{revision}")});
             let owner =

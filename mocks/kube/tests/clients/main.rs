@@ -1,12 +1,12 @@
-//! Real, unmodified clients against the mock API server.
+//! Tests of real, unmodified clients against the mock API server.
 //!
-//! Owns what every client must be able to do: read and write objects, and with kube-rs and kubectl see a list and its changes, through a
-//! reset and both forms of 410. What other clients see
-//! without a fault is in `scenarios/tests/e2e/clients.rs`, what with one in the matrix, which is played by hand. A client that is missing here and cannot be installed is skipped with a line
-//! that says what it needs. Nothing of a client is kept in the tree: npm and Python packages go to the user's cache
-//! folder (`longhaul/clients/<name>-<version>`), once.
+//! Owns the duties towards every client: to read and write objects and, with kube-rs and kubectl, to see a list and its
+//! changes, through a reset and both forms of 410. `scenarios/tests/e2e/clients.rs` covers other clients without
+//! faults; the matrix, which is run by hand, covers them with faults. A missing client that cannot be installed is
+//! skipped with a line that names the requirement. No part of a client is kept in the tree: npm and Python packages go
+//! to the user's cache folder (`longhaul/clients/<name>-<version>`), once.
 //!
-//! What is asserted is the server's duty. How a client came through a fault is its own business: it is printed.
+//! The tests assert the server's duty. A client's behaviour under a fault is only printed.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
 

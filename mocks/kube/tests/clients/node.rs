@@ -22,7 +22,7 @@ static CLIENT_NODE: Client =
 static FLUENT: Client =
     Client { package: "kubernetes-fluent-client", version: "3.11.11", program: include_str!("fluent/program.mjs") };
 
-/// What is missing, to say after `skipped: needs`.
+/// The missing requirement, for the text after `skipped: needs`.
 #[derive(Debug, thiserror::Error)]
 enum Needs {
     #[error(transparent)]
@@ -67,7 +67,7 @@ impl Installed {
     }
 }
 
-/// The installed client, or a line that says what is missing.
+/// The installed client; `None`, with a message, if a requirement is missing.
 async fn installed(client: &Client) -> Option<Installed> {
     client.install().await.inspect_err(|missing| println!("skipped: needs {missing}")).ok()
 }

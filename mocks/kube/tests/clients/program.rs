@@ -1,4 +1,4 @@
-//! A client in another language as a child process that says what it saw, one JSON object a line.
+//! A client in another language as a child process that reports its view, one JSON object a line.
 
 use std::process::Stdio;
 
@@ -7,8 +7,8 @@ use tokio::process::Command;
 
 use crate::world::{PATIENCE, World};
 
-/// Runs it to its end, which must come with success, and answers what it said. Of this process's environment it has nothing but `PATH`, so
-/// that a proxy or a cluster of the machine has no say.
+/// Runs it to its end, which must be a success, and returns its reports. The child gets only `PATH` of this process's
+/// environment, so that a proxy or a cluster of the machine has no influence.
 pub async fn run(name: &str, mut command: Command, world: &World) -> Vec<Value> {
     let home = tempfile::tempdir().unwrap();
     std::fs::write(home.path().join("config"), world.kubeconfig()).unwrap();

@@ -45,7 +45,7 @@ impl Installed {
     }
 }
 
-/// The installed client, or a line that says what is missing.
+/// The installed client; `None`, with a message, if a requirement is missing.
 async fn installed(client: &Client) -> Option<Installed> {
     client.install().await.inspect_err(|missing| println!("skipped: needs {missing}")).ok()
 }

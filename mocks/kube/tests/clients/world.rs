@@ -1,4 +1,4 @@
-//! A server, the harness's own client (kube-rs), and what the subject did.
+//! A server, the harness's own client (kube-rs), and the record of the subject's requests.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,9 +12,9 @@ use mock_pki::Authority;
 use serde_json::{Value, json};
 use units::Span;
 
-/// Longer than a client's longest pause before it connects again (5 s), on a machine that is busy.
+/// Longer than a client's longest pause before it connects again (5 s), on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(40);
-/// How often a condition is looked at.
+/// Interval of checking a condition.
 pub const GLANCE: Duration = Duration::from_millis(20);
 
 /// The full name of the custom resource.
@@ -67,7 +67,7 @@ impl World {
         self.packages().delete(name, &DeleteParams::default()).await.unwrap();
     }
 
-    /// What really is in the namespace: name and revision.
+    /// The actual content of the namespace: name and revision.
     pub async fn truth(&self) -> BTreeMap<String, String> {
         let list = self.packages().list(&ListParams::default()).await.unwrap();
         let meta = |object: DynamicObject| (object.metadata.name.unwrap(), object.metadata.resource_version.unwrap());
@@ -83,8 +83,8 @@ impl World {
         until("the subject has an open watch", async || self.server.traffic("subject").watches_open > 0).await;
     }
 
-    /// Begins a fault of watches of `resource`; its id tells its hits. A reset is one moment: it is over at once, or
-    /// every new watch would be reset too.
+    /// Begins a fault of watches of `resource`; its id identifies its hits. A reset is momentary: otherwise every new
+    /// watch would be reset too.
     pub fn begin(&mut self, name: Name, resource: &str, adapt: impl FnOnce(&mut Fault)) -> FaultId {
         self.next_fault += 1;
         let id = FaultId(self.next_fault);
@@ -97,7 +97,7 @@ impl World {
         id
     }
 
-    /// What the subject asked for since its first `skip` requests, one line each. Watches appear when they end.
+    /// The subject's requests after its first `skip` ones, one line each. Watches appear when they end.
     pub fn story(&self, skip: usize) -> Vec<String> {
         let requests = self.server.requests();
         let subject = requests.iter().filter(|request| &*request.user == "subject");
@@ -115,7 +115,7 @@ impl World {
     }
 }
 
-/// Looks until it is so.
+/// Waits until a condition holds.
 pub async fn until(what: &str, mut so: impl AsyncFnMut() -> bool) {
     let look = async {
         while !so().await {

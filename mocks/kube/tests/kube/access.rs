@@ -1,4 +1,4 @@
-//! Roles, tokens, the record of permissions, and the server's own endpoints.
+//! Tests of roles, tokens, the record of permissions, and the server's own endpoints.
 
 use std::str::FromStr as _;
 
@@ -282,7 +282,8 @@ async fn roles_are_made_of_others_and_everybody_can_ask_for_theirs() {
     }
 }
 
-/// Who may impersonate acts as somebody else, and what they may do decides; who may not is told of the first that is not allowed.
+/// A user with the right to impersonate acts as another user, whose permissions then count. For other users the message
+/// names the first refused right.
 #[tokio::test]
 async fn somebody_acts_as_somebody_else() {
     let (_world, mut admin, mut guest) = guarded().await;
@@ -300,7 +301,7 @@ async fn somebody_acts_as_somebody_else() {
     assert_eq!(admin.get(CONFIG_MAPS).await.0, 500);
 }
 
-/// Where roles decide nothing, acting as somebody else makes nobody more than he is: neither somebody, nor who may play faults.
+/// Without RBAC, impersonation gives no further rights: an unknown user stays unknown, and no user may control faults.
 #[tokio::test]
 async fn without_roles_nobody_becomes_more_by_acting() {
     let user = User { name: "guest".to_owned(), groups: Vec::new(), token: "guest-token".to_owned() };
@@ -314,7 +315,7 @@ async fn without_roles_nobody_becomes_more_by_acting() {
     assert_eq!((guest.get(CONFIG_MAPS).await.0, guest.get("/longhaul/faults").await.0), (403, 403));
     guest.more = &[("impersonate-user", "anybody")];
     assert_eq!((guest.get(CONFIG_MAPS).await.0, guest.get("/longhaul/faults").await.0), (200, 403));
-    // A name beyond ASCII is not as if there were none: the harness is a master, and acts as who is not.
+    // A name beyond ASCII must not count as absent: the harness is a master, but acts as a user that is not.
     let mut harness = world.client(Protocol::Http1, "harness").await;
     harness.more = &[("impersonate-user", "j\u{fc}rgen")];
     assert_eq!((harness.get(CONFIG_MAPS).await.0, harness.get("/longhaul/faults").await.0), (200, 403));

@@ -1,4 +1,4 @@
-//! Admission webhooks: a webhook over real TLS that answers what the test says, and shows how it was called.
+//! Tests of admission webhooks: a webhook over real TLS that returns the test's answers, and records its calls.
 
 mod matching;
 
@@ -31,7 +31,7 @@ mod policies;
 mod reviews;
 mod scales;
 
-/// What the webhook answers to `(path, review)`: status and body; `None` never answers.
+/// The webhook's answer to `(path, review)`: status and body; `None` never answers.
 pub type Script = Arc<dyn Fn(&str, &Value) -> Option<(u16, Value)> + Send + Sync>;
 
 pub struct Webhook {
@@ -48,7 +48,7 @@ impl Webhook {
         Self::answering_together(script, 1).await
     }
 
-    /// Answers only when so many calls are waiting, which takes so many connections.
+    /// Answers only when this many calls are waiting, which takes this many connections.
     async fn answering_together(script: Script, calls_together: usize) -> Self {
         let gate = Arc::new(Barrier::new(calls_together));
         let authority = Authority::generate("webhook").unwrap();
@@ -100,7 +100,7 @@ impl Webhook {
         entry
     }
 
-    /// The paths of the calls since this was asked last, sorted, without their queries.
+    /// The paths of the calls since the last call of this, sorted, without their queries.
     fn asked(&self) -> Vec<String> {
         let mut paths: Vec<String> = self.paths().iter().map(|uri| uri.split('?').next().unwrap().to_owned()).collect();
         self.calls.lock().unwrap().clear();
@@ -108,7 +108,7 @@ impl Webhook {
         paths
     }
 
-    /// The reviews since this was asked last, by path.
+    /// The reviews since the last call of this, by path.
     pub fn reviews(&self) -> Vec<(String, Value)> {
         let calls = std::mem::take(&mut *self.calls.lock().unwrap());
         calls.into_iter().map(|(uri, _, review)| (uri, review)).collect()
@@ -164,7 +164,7 @@ async fn configure(world: &World, kind: &str, webhooks: Vec<Value>) -> (u16, Val
     client.post(&format!("/apis/admissionregistration.k8s.io/v1/{plural}"), &configuration).await
 }
 
-/// `/mutate` and `/validate` are asked about these operations on these resources.
+/// A world whose `/mutate` and `/validate` are called for these operations on these resources.
 async fn asking(script: Script, operation: &str, groups: &[&str], resources: &[&str]) -> (World, Webhook) {
     let (world, hook) = (World::start().await, Webhook::start(script).await);
     let rule = json!({"operations": [operation], "apiGroups": groups, "apiVersions": ["*"], "resources": resources});
@@ -379,7 +379,7 @@ async fn equivalent_requests_match_unless_exact_ones_are_asked_for() {
 #[tokio::test]
 async fn older_reviews_are_sent_to_webhooks_that_want_them() {
     let script: Script = Arc::new(|path, request| match path {
-        // Neither what it is nor which review it answers, as the older form allows.
+        // Without type and uid of the review, as the older form allows.
         "/older" => {
             let patch = BASE64.encode(json!([{"op": "add", "path": "/data/older", "value": "yes"}]).to_string());
             Some((200, json!({"response": {"allowed": true, "patch": patch}})))
@@ -407,7 +407,7 @@ async fn older_reviews_are_sent_to_webhooks_that_want_them() {
     }
 }
 
-/// A condition made to take for ever costs its request and nobody else anything.
+/// A condition made to run for ever costs its own request, but no other request.
 #[tokio::test]
 async fn a_condition_without_end_stops_nobody_else() {
     let (world, hook) = (World::start().await, Webhook::start(allowing()).await);
@@ -494,8 +494,8 @@ async fn a_service_is_found_and_its_name_is_checked() {
     assert!(refused["message"].as_str().unwrap().contains("verify certificate"), "{refused}");
 }
 
-/// Two updates without a revision are admitted at the same time: the second one is made again from what was sent, and asks
-/// once more, which is answered together with the creation of another object.
+/// Two updates without a revision are admitted at the same time. The second one is made again from the sent object, and
+/// calls the webhook once more; that call is answered together with the creation of another object.
 #[tokio::test]
 async fn an_update_that_was_overtaken_is_made_again() {
     let (world, hook) = (World::start().await, Webhook::answering_together(allowing(), 2).await);

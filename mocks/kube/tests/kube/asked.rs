@@ -1,4 +1,5 @@
-//! What a followed user asked is told without loss: each request once, a watch when it is answered and when it ended.
+//! Tests of the lossless record of a followed user: each request appears once, a watch when it is answered and when it
+//! ends.
 
 use std::time::{Duration, Instant};
 
@@ -99,7 +100,7 @@ async fn who_ended_a_watch_is_told() {
     }
 }
 
-/// Why a write was refused, and which object was to be made or was made, stands nowhere else.
+/// The reason of a refused write, and the name of a created object, are recorded nowhere else.
 #[tokio::test]
 async fn what_a_write_came_to_is_told_in_words() {
     let world = World::start().await;
@@ -213,7 +214,7 @@ async fn a_request_without_an_answer_is_told_when_it_is_over() {
     }
 }
 
-/// A client that goes on with a token of yesterday is not silent.
+/// A client with an old token is not silent.
 #[tokio::test]
 async fn requests_with_an_old_token_are_their_users() {
     let world = World::start().await;
@@ -228,14 +229,15 @@ async fn requests_with_an_old_token_are_their_users() {
     assert!(world.server.take_requests("subject").0.is_empty());
 }
 
-/// Where the old token stays for a while, who reads its file in time is never refused, and who does not is refused then.
+/// If the old token stays valid for a while, a client that reads its file in time is never refused; other clients are
+/// refused afterwards.
 #[tokio::test]
 async fn an_old_token_may_stay_for_a_while() {
     let world = World::start().await;
     let mut client = world.client(Protocol::Http1, "subject").await;
     let began = Instant::now();
     begin(&world, 1, json!({"name": "token-rotated", "stays": "300ms"}));
-    // Asked until it is refused: no sleep decides when that is.
+    // Repeated until it is refused, so that no sleep decides the time.
     let refused = loop {
         match client.get(PACKAGES).await.0 {
             200 => assert!(began.elapsed() < Duration::from_secs(20)),

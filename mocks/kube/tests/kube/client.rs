@@ -1,4 +1,4 @@
-//! A plain HTTP client over TLS, HTTP/1.1 or HTTP/2, that shows what is on the wire.
+//! A plain HTTP client over TLS, HTTP/1.1 or HTTP/2, that returns the data on the wire.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -57,14 +57,14 @@ impl World {
         Self::with(|_| {}).await
     }
 
-    /// With a client of the harness.
+    /// A world with a client of the harness.
     pub async fn alone() -> (Self, Client) {
         let world = Self::start().await;
         let client = world.client(Protocol::Http1, "harness").await;
         (world, client)
     }
 
-    /// Faults mean the subject.
+    /// A world whose faults target the subject.
     pub async fn aimed() -> Self {
         let world = Self::start().await;
         world.server.faults().target_users(["subject"]);
@@ -96,12 +96,12 @@ impl World {
         self.client_at(address, Protocol::Http1, user).await
     }
 
-    /// The same, over this protocol.
+    /// A client of another endpoint, over this protocol.
     pub async fn client_at(&self, address: SocketAddr, protocol: Protocol, user: &str) -> Client {
         self.connect(address, protocol, None).await.with_token(&format!("{user}-token"))
     }
 
-    /// A connection on which nothing was said yet.
+    /// A connection without any request yet.
     pub async fn dial(&self, address: SocketAddr, protocol: Protocol, pair: Option<&Pair>) -> TlsStream<TcpStream> {
         let alpn = if protocol == Protocol::Http2 { "h2" } else { "http/1.1" };
         let tls = client_config(self.authority.ca_pem(), pair, &[alpn]).unwrap();
@@ -225,7 +225,7 @@ impl Client {
 }
 
 impl Lines {
-    /// The next line as JSON: `Ok(None)` at a clean end, `Err` when the stream broke.
+    /// The next line as JSON: `Ok(None)` at a clean end, `Err` if the stream broke.
     pub async fn next(&mut self) -> Result<Option<Value>, hyper::Error> {
         tokio::time::timeout(PATIENCE, self.read()).await.expect("a line in time")
     }
@@ -256,7 +256,7 @@ impl Lines {
         Ok(frame.transpose()?.and_then(|frame| frame.into_data().ok()))
     }
 
-    /// The next line as it came, parsed or not.
+    /// The next line as bytes.
     pub async fn raw_line(&mut self) -> Bytes {
         loop {
             if let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
@@ -275,7 +275,7 @@ impl Lines {
         (line["type"].as_str().unwrap().to_owned(), meta["name"].as_str().unwrap_or_default().to_owned(), revision)
     }
 
-    /// That nothing comes for a while.
+    /// Whether no line comes for this long.
     pub async fn is_silent(&mut self, so_long: Duration) -> bool {
         tokio::time::timeout(so_long, self.read()).await.is_err()
     }

@@ -1,4 +1,4 @@
-//! Every fault of connections as a client meets it, on HTTP/1.1 and HTTP/2; and that nobody else does.
+//! Tests of every fault of connections from a client's view, on HTTP/1.1 and HTTP/2, and that other clients are spared.
 
 mod frames;
 mod standstill;
@@ -59,7 +59,7 @@ impl Scene {
         revision(&writer.post(PACKAGES, &package(name)).await.1)
     }
 
-    /// That a new connection of the subject lists.
+    /// The number of objects that a new connection of the subject lists.
     async fn lists(&self, protocol: Protocol) -> usize {
         let mut client = self.world.client_at(self.address(), protocol, "subject").await;
         let (status, list) = client.get(PACKAGES).await;
@@ -81,7 +81,7 @@ fn at_once(name: Name) -> Fault {
     Fault { resource: Some(RESOURCE.to_owned()), ..Fault::new(name, Span::default()) }
 }
 
-/// Waits until something holds.
+/// Waits until a condition holds.
 async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let waiting = async {
         while !holds() {

@@ -1,4 +1,4 @@
-//! Conversion webhooks of custom resources. The words of refusals are those of kube-apiserver 1.34.1.
+//! Tests of conversion webhooks of custom resources. The texts of refusals are those of kube-apiserver 1.34.1.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ const V1: &str = "/apis/test.dev/v1/namespaces/default/foos";
 const V2: &str = "/apis/test.dev/v2/namespaces/default/foos";
 const STATUS_V2: &str = "/apis/test.dev/v2/namespaces/default/foos/a/status";
 
-/// What is planted into a converter.
+/// The mistake that a converter is to make.
 type Plant = Arc<Mutex<&'static str>>;
 
 /// A world in which `foos` have `spec.host` in v1, which is stored, and `spec.address` in v2.
@@ -42,7 +42,7 @@ impl Converted {
         *self.plant.lock() = what;
     }
 
-    /// What was asked since the last call: the version that was wanted, and the names.
+    /// The conversions since the last call of this: the wanted version, and the names.
     fn asked(&self) -> Vec<(String, Vec<String>)> {
         let text = |value: &Value| value.as_str().unwrap().to_owned();
         let reviews = self.hook.reviews();
@@ -61,7 +61,7 @@ impl Converted {
         made
     }
 
-    /// A client of its own for a watch, as long as that is read.
+    /// A client of its own for a watch, alive while the watch is read.
     async fn watch(&self, path: &str) -> (Client, Lines) {
         let mut client = self.world.client(Protocol::Http1, "harness").await;
         let lines = client.watch(path).await;
@@ -112,7 +112,7 @@ fn definition(hook: &Webhook) -> Value {
     definition
 }
 
-/// A converter that does what is right but for what is planted.
+/// The answer of a converter, correct except for the planted mistake.
 fn answer(review: &Value, planted: &str) -> (u16, Value) {
     let request = &review["request"];
     let wanted = request["desiredAPIVersion"].as_str().unwrap();
@@ -160,7 +160,7 @@ fn answer(review: &Value, planted: &str) -> (u16, Value) {
 async fn every_version_is_read_and_written() {
     let mut it = Converted::start().await;
     let made = it.made(V2, "a", json!({"address": "h"})).await;
-    // Between the versions a default that the stored one does not know is lost, and is not filled in again.
+    // Between the versions, a default that the stored one does not know is lost, and is not filled in again.
     assert_eq!(made["spec"], json!({"address": "h", "n": 7}));
     let there_and_back =
         [("test.dev/v1".to_owned(), vec!["a".to_owned()]), ("test.dev/v2".to_owned(), vec!["a".to_owned()])];
@@ -229,7 +229,7 @@ async fn a_list_is_converted_in_few_reviews_and_a_watch_event_by_event() {
     );
 }
 
-/// A watch says nothing while the converter fails, and goes on where it was.
+/// A watch is silent while the converter fails, and then goes on where it was.
 #[tokio::test]
 async fn a_watch_waits_for_a_converter_that_fails() {
     let mut it = Converted::start().await;
@@ -246,7 +246,7 @@ async fn a_watch_waits_for_a_converter_that_fails() {
     assert_eq!((&event["type"], &event["object"]["spec"]["address"]), (&json!("ADDED"), &json!("h")));
 }
 
-/// Each planted mistake has its words; without one the same requests are answered.
+/// Each planted mistake has its message; without one the same requests succeed.
 #[tokio::test]
 async fn a_wrong_converter_is_not_believed() {
     let mut it = Converted::start().await;
@@ -279,7 +279,7 @@ async fn a_wrong_converter_is_not_believed() {
     }
     it.plant("review");
     assert!(it.refused(&one).await.starts_with(&format!("{of} failed: expected response.uid=\"")));
-    // Nothing of what a wrong converter says is written, and what cannot be read cannot be deleted.
+    // No answer of a wrong converter is written, and an object that cannot be read cannot be deleted.
     it.plant("name");
     assert_eq!(it.client.patch(&one, MERGE, &json!({"spec": {"address": "w"}})).await.0, 500);
     assert_eq!(it.client.post(V2, &foo(V2, "b", json!({}))).await.0, 500);
@@ -324,7 +324,8 @@ async fn what_was_stored_in_another_version_is_converted_too() {
     assert_eq!((status, &refused["details"]["causes"][0]["field"]), (422, &json!("status.storedVersions[0]")));
 }
 
-/// The strategy `None`: each version has the fields of its own schema, and the defaults are those of the version that is stored.
+/// The strategy `None`: each version has the fields of its own schema, and the defaults are those of the stored
+/// version.
 #[tokio::test]
 async fn without_a_webhook_a_version_leaves_out_what_it_does_not_have() {
     let (_world, mut client) = World::alone().await;
@@ -349,7 +350,7 @@ async fn without_a_webhook_a_version_leaves_out_what_it_does_not_have() {
     assert_eq!(list["items"][0]["apiVersion"], json!("test.dev/v2"));
 }
 
-/// A real server makes a new cache for what is served in another way: its clients list again.
+/// A real server makes a new cache for a resource that is served differently: its clients list again.
 #[tokio::test]
 async fn a_watch_ends_when_its_definition_changes() {
     let mut it = Converted::start().await;
@@ -372,7 +373,7 @@ async fn a_watch_ends_when_its_definition_changes() {
     let (status, moved) = it.client.put(&path, &definition).await;
     assert_eq!(status, 200, "{moved}");
     it.made(V1, "c", json!({"host": "i"})).await;
-    // As it was opened it would show what is stored now under the name of the other version.
+    // A watch with its old settings would show the newly stored form under the name of the other version.
     assert!(lines.next().await.unwrap().is_none() && others.next().await.unwrap().is_none());
 
     let (_client, mut gone) = it.watch(&format!("{V1}?watch=true&resourceVersion={before}")).await;

@@ -1,4 +1,4 @@
-//! Custom resources with a schema: what is refused, dropped, filled in and shown.
+//! Tests of custom resources with a schema: refused, dropped, defaulted and shown fields.
 
 use http::Method;
 use http_body_util::BodyExt;
@@ -115,7 +115,7 @@ async fn an_applied_object_must_be_of_its_schema() {
     assert_eq!(status, 201, "{made}");
 }
 
-/// What kube-apiserver 1.20.2 answered to a definition with every keyword, sent again.
+/// The answer of kube-apiserver 1.20.2 to a definition with every keyword, sent again.
 #[tokio::test]
 async fn every_keyword_of_a_definition_is_kept() {
     let (_world, mut client) = World::alone().await;
@@ -168,7 +168,7 @@ async fn a_definition_may_come_in_protobuf() {
     assert_eq!((status, &made["spec"]), (201, &json!({"size": 3})), "the default came along");
 }
 
-/// What cluster-api asks for to see whether a cluster is there.
+/// The request by which cluster-api checks that a cluster is up.
 #[tokio::test]
 async fn the_root_lists_the_paths() {
     let (_world, mut client) = defined().await;

@@ -1,4 +1,4 @@
-//! Evictions, and the budgets that have a say in them. Nobody here counts pods: the tests write what a controller would.
+//! Tests of evictions and budgets. No controller counts pods here: the tests write its results.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::{MERGE, PODS};
 
 const BUDGETS: &str = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
 
-/// A pod `app=web` that runs and is ready.
+/// Makes a running and ready pod `app=web`.
 async fn running(client: &mut Client, name: &str) {
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"app": "web"}},
         "spec": {"containers": [{"name": "c", "image": "i"}]}});
@@ -103,7 +103,7 @@ async fn what_no_budget_can_decide_is_refused() {
     let why = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
     assert_eq!((status, &refused["message"], refused.get("reason")), (500, &json!(why), None));
     assert!(exists(&mut client, "p").await);
-    // A budget of another namespace is nobody's here.
+    // A budget of another namespace does not apply here.
     for name in ["web", "second"] {
         assert_eq!(client.delete(&format!("{BUDGETS}/{name}")).await.0, 200);
     }

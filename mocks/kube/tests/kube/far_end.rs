@@ -1,4 +1,4 @@
-//! The server behind a proxy in a network namespace. Needs such a namespace.
+//! Tests of the server behind a proxy in a network namespace. They need such a namespace.
 
 use mock_pki::{Authority, client_config};
 use mock_proxy::netns::{Error, Namespace};
@@ -7,7 +7,7 @@ use rustls_pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-/// `None`, said aloud, where there can be none.
+/// `None`, with a message, if there can be no namespace.
 fn namespace() -> Option<Namespace> {
     match Namespace::create() {
         Ok(namespace) => Some(namespace),
@@ -19,7 +19,7 @@ fn namespace() -> Option<Namespace> {
     }
 }
 
-/// The subject needs no other trust: the API server's certificate names the far end.
+/// The subject needs no further trust: the API server's certificate names the far end.
 #[tokio::test]
 async fn the_api_server_is_known_at_the_far_end() {
     let Some(namespace) = namespace() else { return };

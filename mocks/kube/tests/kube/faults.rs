@@ -1,4 +1,4 @@
-//! Every fault on the wire, with its hits; and that nobody else feels it.
+//! Tests of every fault on the wire, with its hits, and that other clients are spared.
 
 mod cuts;
 mod effects;
@@ -19,7 +19,7 @@ use crate::{PACKAGES, package, revision};
 const ID: FaultId = FaultId(7);
 const RESOURCE: &str = "packages.longhaul.dev";
 
-/// Long enough for what opens after it has begun.
+/// A fault that lasts long enough for streams that open after its beginning.
 fn fault(name: Name) -> Fault {
     let lasts = Some(Span::from_secs(60));
     Fault { resource: Some(RESOURCE.to_owned()), lasts, ..Fault::new(name, Span::default()) }
@@ -31,14 +31,14 @@ async fn watch(world: &World, protocol: Protocol, user: &str) -> Lines {
     client.watch(&format!("{PACKAGES}?watch=1&resourceVersion={}", revision(&list))).await
 }
 
-/// A fault of the subject that is begun on a server of its own.
+/// A world with a fault of the subject.
 async fn with(fault: &Fault) -> World {
     let world = World::aimed().await;
     world.server.faults().begin(ID, fault).unwrap();
     world
 }
 
-/// Waits until a fault has so many hits.
+/// Waits until a fault has this many hits.
 async fn hits(world: &World, id: FaultId, wanted: u64) {
     let faults = world.server.faults();
     let struck = async {
@@ -56,7 +56,7 @@ fn causes(error: &dyn std::error::Error) -> String {
     chain.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
-/// That the harness's own client sees nothing of a fault: it lists, writes, and hears of it at once.
+/// Checks that a fault spares the harness's own client: it lists, writes, and sees the change at once.
 async fn harness_is_spared(world: &World, name: &str) {
     let mut client = world.client(Protocol::Http1, "harness").await;
     let (status, list) = client.get(PACKAGES).await;

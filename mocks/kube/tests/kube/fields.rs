@@ -1,4 +1,4 @@
-//! Fields that a built-in type does not have, and fields that are written twice.
+//! Tests of unknown fields of built-in types, and of duplicate fields.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -70,7 +70,7 @@ fn told(texts: &[&str]) -> Vec<String> {
     texts.iter().map(|text| format!("299 - {text:?}")).collect()
 }
 
-/// The words are those of the real server's own test (`test/integration/apiserver/field_validation_test.go`).
+/// The texts are those of the real server's own test (`test/integration/apiserver/field_validation_test.go`).
 #[tokio::test]
 async fn patches_are_looked_at_before_and_after() {
     let (_world, mut client) = World::alone().await;

@@ -1,10 +1,10 @@
-//! Pods that are given time to end, and no kubelet that ends them.
+//! Tests of pods with a grace period, and without a kubelet that ends them.
 
 use serde_json::json;
 
 use crate::client::{PATIENCE, World};
 
-/// A namespace does not wait for ever for pods that nobody ends.
+/// A namespace does not wait for ever for pods that no kubelet ends.
 #[tokio::test]
 async fn a_namespace_goes_when_the_time_of_its_pods_is_over() {
     let (_world, mut client) = World::alone().await;

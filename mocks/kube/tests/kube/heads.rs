@@ -1,4 +1,4 @@
-//! Answers without a body, on both protocols: a client that gets one takes the connection for broken.
+//! Tests of answers without a body, on both protocols: a client that gets a body takes the connection for broken.
 
 use http::{Method, header};
 use http_body_util::BodyExt as _;
@@ -6,7 +6,7 @@ use http_body_util::BodyExt as _;
 use crate::CONFIG_MAPS;
 use crate::client::{PATIENCE, Protocol, World};
 
-/// The status, the length that is told, and the bytes that came.
+/// The status, the announced length, and the number of received bytes.
 type Answer = (u16, Option<u64>, usize);
 
 async fn ask(world: &World, protocol: Protocol, method: Method, path: &str) -> Answer {
@@ -37,7 +37,7 @@ async fn an_answer_to_head_tells_its_length_and_ends() {
             "{protocol:?} {path}: {length:?}"
         );
     }
-    // What is no path of its own, and what cannot be asked so: a refusal has no body either.
+    // Unknown paths, and paths without HEAD: a refusal has no body either.
     for (path, status) in
         [(CONFIG_MAPS, 405), ("/apis/none/v1/things", 404), ("/longhaul/nothing", 404), ("/nothing", 404)]
     {

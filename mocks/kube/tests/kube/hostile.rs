@@ -1,4 +1,4 @@
-//! Clients that send too much, that stop reading, and that go away.
+//! Tests of clients that send too much, that stop reading, and that go away.
 
 use std::time::{Duration, Instant};
 
@@ -31,7 +31,7 @@ async fn a_client_that_does_not_read_is_cut_and_nobody_else_waits() {
         let mut writer = world.client(Protocol::Http1, "harness").await;
         let mut reader = world.client(Protocol::Http2, "harness").await;
         let mut awake = reader.watch(&format!("{CONFIG_MAPS}?watch=1")).await;
-        // More than all buffers between the two hold.
+        // More than the capacity of all buffers between the two.
         let filler = "x".repeat(900_000);
         for index in 0..24 {
             let mut map = config_map(&format!("large-{index}"));
@@ -63,7 +63,7 @@ async fn large_bodies_and_long_patches_end_at_their_limits() {
     };
     let (status, refused) = client.post(CONFIG_MAPS, &sized(3 * 1024 * 1024)).await;
     assert_eq!((status, &refused["reason"]), (413, &json!("RequestEntityTooLarge")));
-    // It may be sent, but no object may be so large.
+    // The body is allowed, but no object may be this large.
     let (status, refused) = client.post(CONFIG_MAPS, &sized(3 * 1024 * 1024 - 4096)).await;
     assert!(matches!(status, 413 | 422), "{status} {refused}");
     assert_eq!(client.post(CONFIG_MAPS, &sized(1_000_000)).await.0, 201);
@@ -117,14 +117,15 @@ fn resident_bytes() -> u64 {
     pages.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
 }
 
-/// A list of a large store is made as it is read: who asks for it and reads nothing costs nobody a copy of the store.
+/// A list of a large store is encoded as it is read: a client that requests it and reads nothing causes no copy of the
+/// store.
 #[tokio::test]
 async fn lists_that_nobody_reads_are_not_made() {
     const OBJECTS: usize = 30;
     const UNREAD: usize = 16;
     let world = World::start().await;
     let mut writer = world.client(Protocol::Http1, "harness").await;
-    // Nothing that compresses to nothing.
+    // Content that does not compress well.
     let filler: String =
         (0..900_000_u32).map(|n| char::from(b'a' + (n.wrapping_mul(2_654_435_761) >> 27) as u8 % 26)).collect();
     for index in 0..OBJECTS {
@@ -183,7 +184,7 @@ async fn defaults_cannot_make_a_small_object_larger_than_an_object_may_be() {
     assert_eq!(client.post(bombs, &bomb(10)).await.0, 201);
 }
 
-/// Numbers that clients send are added to others: none of them may end a connection without an answer.
+/// Numbers of clients are added to others: none of them may end a connection without an answer.
 #[tokio::test]
 async fn numbers_at_their_limits_are_answered() {
     let world = World::start().await;
@@ -211,7 +212,7 @@ async fn numbers_at_their_limits_are_answered() {
         let path = format!("{CONFIG_MAPS}/none?gracePeriodSeconds={number}");
         assert_ne!(writer.delete(&path).await.0, 200);
     }
-    // Where a list goes on is the client's word as well.
+    // The position in a list comes from the client as well.
     let (_, page) = writer.get(&format!("{CONFIG_MAPS}?limit=1")).await;
     let token = page["metadata"]["continue"].as_str().unwrap();
     let mut token: Value = serde_json::from_slice(&BASE64.decode(token).unwrap()).unwrap();
@@ -223,9 +224,9 @@ async fn numbers_at_their_limits_are_answered() {
     assert!(matches!(writer.post(path, &lasts).await.0, 201 | 404 | 422));
 }
 
-/// A page in a browser whose name leads to this address (DNS rebinding). A browser has neither the authority nor a token: in plain HTTP nobody
-/// answers, and over TLS no name opens anything. So names are not looked at, as kube-apiserver does not: clients come through tunnels and
-/// proxies by names of their own.
+/// A page in a browser whose host name leads to this address (DNS rebinding). A browser has neither the authority nor a
+/// token: plain HTTP gets no answer, and over TLS no host name gives rights. So host names are not checked, as in
+/// kube-apiserver: clients come through tunnels and proxies by names of their own.
 #[tokio::test]
 async fn a_page_whose_name_leads_here_is_told_nothing() {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

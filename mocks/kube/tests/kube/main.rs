@@ -1,4 +1,4 @@
-//! The mock API server over real sockets.
+//! Tests of the mock API server over real sockets.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
 

@@ -1,4 +1,4 @@
-//! What no comparison with a real kube-apiserver looks at: headers, the order of fields, defaults that come later.
+//! Tests of details that no comparison with a real kube-apiserver covers: headers, the order of fields, later defaults.
 
 use http::Method;
 use http_body_util::BodyExt;

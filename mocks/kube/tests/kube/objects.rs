@@ -1,4 +1,4 @@
-//! Verbs and the rules of objects.
+//! Tests of verbs and of the rules of objects.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::client::{Client, PATIENCE, Protocol, World};
 use crate::{CONFIG_MAPS, DEFINITIONS, MERGE, PACKAGES, config_map, package, revision};
 
-/// Asks again until the answer is `wanted`.
+/// Repeats a request until its status is `wanted`.
 async fn until(client: &mut Client, path: &str, wanted: u16) -> Value {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -250,7 +250,7 @@ async fn only_a_dependent_that_says_so_holds_its_owner_back() {
     }
 }
 
-/// Objects that own each other would wait for each other for ever: the real collector unblocks the last of the circle.
+/// Objects that own each other would wait for each other for ever: the real collector unblocks the last of the cycle.
 #[tokio::test]
 async fn a_circle_of_owners_goes_in_the_foreground() {
     let (_world, mut client) = World::alone().await;

@@ -1,4 +1,4 @@
-//! `managedFields`: who wrote what, and what an apply meets.
+//! Tests of `managedFields`: the owners of fields, and the conflicts of an apply.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -111,7 +111,7 @@ async fn nested_lists_and_keys_with_defaults_merge_and_go() {
     let (_world, mut client) = World::alone().await;
     assert_eq!(client.post(DEFINITIONS, &nested()).await.0, 201);
     let path = |manager: &str| format!("/apis/test.dev/v1/namespaces/default/gadgets/g?fieldManager={manager}");
-    // Owners that exist: an object whose owners are gone is collected.
+    // Existing owners: an object whose owners are gone is collected.
     let mut owners = Vec::new();
     for name in ["x", "y"] {
         let uid = client.post(CONFIG_MAPS, &config_map(name)).await.1["metadata"]["uid"].clone();
@@ -151,7 +151,7 @@ async fn nested_lists_and_keys_with_defaults_merge_and_go() {
     );
 }
 
-/// What a manager applies through the status is another matter than what it applies to the rest.
+/// A manager's applies to the status and to the rest are separate.
 #[tokio::test]
 async fn a_manager_has_an_entry_for_each_subresource() {
     let (_world, mut client) = World::alone().await;
@@ -169,7 +169,7 @@ async fn a_manager_has_an_entry_for_each_subresource() {
     assert_eq!(owners, [apply("status"), apply("")]);
 }
 
-/// Whoever scales owns the number of replicas and nothing else, however it was written (KEP-555).
+/// A client that scales owns the number of replicas and nothing else, however it was written (KEP-555).
 #[tokio::test]
 async fn a_scale_is_applied_and_its_owners_are_those_of_the_object() {
     let (_world, mut client) = World::alone().await;
@@ -210,7 +210,7 @@ async fn a_scale_is_applied_and_its_owners_are_those_of_the_object() {
     );
     assert!(taken["metadata"]["managedFields"][0]["fieldsV1"]["f:spec"].get("f:template").is_some(), "{taken}");
 
-    // The other patches and a PUT take it as well.
+    // The other patches and a PUT work as well.
     let others = [
         (MERGE, json!({"spec": {"replicas": 3}})),
         ("application/strategic-merge-patch+json", json!({"spec": {"replicas": 4}})),
@@ -264,7 +264,7 @@ async fn a_status_is_applied_on_its_own() {
     assert_eq!((status, empty["status"].get("phase")), (200, None), "{empty}");
 }
 
-/// Who approves is heard by every kind of patch; times come from the server, and a decision is final.
+/// Every kind of patch can approve; times come from the server, and a decision is final.
 #[tokio::test]
 async fn an_approval_may_be_patched_and_applied() {
     let (_world, mut client) = World::alone().await;
@@ -303,7 +303,8 @@ async fn an_approval_may_be_patched_and_applied() {
     assert_eq!((status, applied["status"]["conditions"].as_array().map(Vec::len)), (200, Some(3)), "{applied}");
 }
 
-/// Who applies a status to the whole object owns nothing, least of all a spec that nobody spoke of, and may apply it where it belongs.
+/// A manager that applies a status to the whole object owns nothing, not even the spec that it did not send. It may
+/// apply the status to the subresource.
 #[tokio::test]
 async fn a_status_that_is_applied_alone_conflicts_with_nobody() {
     let (_world, mut client) = World::alone().await;

@@ -1,4 +1,4 @@
-//! Clients that accept protobuf and nothing else.
+//! Tests of clients that accept only protobuf.
 
 use http::Method;
 use http_body_util::BodyExt as _;

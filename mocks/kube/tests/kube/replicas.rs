@@ -1,4 +1,4 @@
-//! A second endpoint that lags, as in a control plane with several API servers.
+//! Tests of a second endpoint that lags, as in a control plane with several API servers.
 
 use std::time::Duration;
 

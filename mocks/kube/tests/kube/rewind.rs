@@ -1,4 +1,4 @@
-//! A store that is restored from an older backup.
+//! Tests of a store that is restored from an older backup.
 
 use std::time::Duration;
 
@@ -78,7 +78,7 @@ async fn a_kept_watch_hears_nothing_until_the_counter_has_passed_it() {
     let (_, seventh) = writer.post(PACKAGES, &package("seven")).await;
     let wanted = ("ADDED".to_owned(), "seven".to_owned(), revision(&seventh));
     assert_eq!(resumed.event().await, wanted);
-    // Bookmarks may come, but none that leads back.
+    // Bookmarks may come, but none with an older revision.
     let mut event = lines.event().await;
     while event.0 == "BOOKMARK" {
         assert!(event.2 >= newest, "{event:?}");

@@ -1,4 +1,4 @@
-//! Rules in CEL of custom resources, asked at every kind of write.
+//! Tests of rules in CEL of custom resources, evaluated at every kind of write.
 
 use http::Method;
 use http_body_util::BodyExt;

@@ -1,4 +1,4 @@
-//! Tokens of service accounts: what they say, who can check them, and when they end.
+//! Tests of tokens of service accounts: their content, their checkers, and their end.
 
 use aws_lc_rs::encoding::{AsDer as _, Pkcs8V1Der};
 use aws_lc_rs::rsa::{self, KeySize};
@@ -18,7 +18,7 @@ use crate::client::{Client, Protocol, World};
 const ACCOUNTS: &str = "/api/v1/namespaces/default/serviceaccounts";
 const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 
-/// The parts of a JSON web token: what is signed, and header, claims and signature.
+/// The parts of a JSON web token: the signed text, header, claims and signature.
 fn opened(token: &str) -> (String, Value, Value, Vec<u8>) {
     let decode = |part: &str| BASE64URL.decode(part).unwrap();
     let parts: Vec<&str> = token.split('.').collect();
@@ -108,8 +108,8 @@ async fn a_token_is_for_its_audience_and_ends_with_what_it_was_made_for() {
     assert_eq!(robot.get(CONFIG_MAPS).await.0, 401, "the account of the same name is another one");
 }
 
-/// As kube-apiserver does with `--service-account-signing-key-file` and `--service-account-issuer`: PKCS#1 is what fabric8 writes, PKCS#8
-/// what envtest does.
+/// As in kube-apiserver with `--service-account-signing-key-file` and `--service-account-issuer`: fabric8 writes
+/// PKCS#1, envtest PKCS#8.
 #[tokio::test]
 async fn tokens_are_signed_with_the_key_that_is_given() {
     let rsa = rsa::KeyPair::generate(KeySize::Rsa2048).unwrap();

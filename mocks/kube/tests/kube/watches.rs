@@ -1,4 +1,4 @@
-//! Watches: what is sent, in which order, and how they end; and the harness's view of them.
+//! Tests of watches: their events, the order, and their end; and of the harness's view of them.
 
 use std::time::{Duration, Instant};
 
@@ -151,7 +151,7 @@ async fn shutting_down_ends_watches_cleanly_and_frees_the_port() {
     tokio::net::TcpListener::bind(address).await.expect("the port is free");
 }
 
-/// Asks until the subject has no watch open any more.
+/// Waits until the subject has no open watch.
 async fn until_no_watch_is_open(world: &World) {
     let deadline = Instant::now() + PATIENCE;
     while world.server.traffic("subject").watches_open > 0 {

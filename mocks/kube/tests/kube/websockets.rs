@@ -1,4 +1,4 @@
-//! Watches over a WebSocket, as fabric8's Java client opens them.
+//! Tests of watches over a WebSocket, as fabric8's Java client opens them.
 
 mod faults;
 mod handshakes;
@@ -19,7 +19,7 @@ use crate::client::{PATIENCE, Protocol, World};
 use crate::{PACKAGES, package, revision};
 
 const RESOURCE: &str = "packages.longhaul.dev";
-/// A handshake that every server takes.
+/// A handshake that every server accepts.
 const HEADERS: [(&str, &str); 5] = [
     ("Upgrade", "websocket"),
     ("Connection", "Upgrade"),
@@ -28,7 +28,7 @@ const HEADERS: [(&str, &str); 5] = [
     ("Origin", "https://localhost"),
 ];
 
-/// The head of an answer in small letters, and the connection behind it.
+/// The head of an answer in lower case, and the connection behind it.
 struct Answered {
     head: String,
     rest: Vec<u8>,
@@ -37,7 +37,7 @@ struct Answered {
 
 struct Socket(WebSocketStream<TlsStream<TcpStream>>);
 
-/// Sends a request as it stands here.
+/// Sends a request exactly as given.
 async fn ask(world: &World, path: &str, headers: &[(&str, &str)]) -> Answered {
     let mut io = world.dial(world.server.address(), Protocol::Http1, None).await;
     let mut request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n");
@@ -69,7 +69,7 @@ impl Socket {
         Self(WebSocketStream::from_partially_read(answered.io, answered.rest, Role::Client, None).await)
     }
 
-    /// One that begins now.
+    /// A watch that begins now.
     async fn now(world: &World) -> Self {
         Self::open(world, &format!("resourceVersion={}", world.server.revision())).await
     }
@@ -78,7 +78,7 @@ impl Socket {
         tokio::time::timeout(PATIENCE, self.0.next()).await.expect("a message in time")
     }
 
-    /// The next message, which must be an event, as it came.
+    /// The next message as it came; it must be an event.
     async fn raw(&mut self) -> String {
         match self.next().await {
             Some(Ok(Message::Text(text))) => text.as_str().to_owned(),
@@ -99,7 +99,7 @@ impl Socket {
         (word(&line["type"]), word(&line["object"]["metadata"]["name"]))
     }
 
-    /// That the server says goodbye now, and how.
+    /// Checks that the server sends its close frame now.
     async fn goodbye(&mut self) {
         match self.next().await {
             Some(Ok(Message::Close(Some(CloseFrame { code, .. })))) => assert_eq!(u16::from(code), 1000),
@@ -210,7 +210,7 @@ async fn a_client_that_leaves_without_a_word_is_noticed() {
 async fn a_client_that_sends_much_is_cut_off() {
     let world = World::start().await;
     let mut socket = Socket::now(&world).await;
-    // It may be cut off before all of it was written.
+    // The connection may be cut before all of it was written.
     let _ = socket.0.send(Message::binary(vec![0; 256 * 1024])).await;
     nobody_watches(&world).await;
     let mut client = world.client(Protocol::Http1, "subject").await;

@@ -1,4 +1,4 @@
-//! Workloads that become ready, over the API: the author of each write, and the reviews of webhooks and roles.
+//! Tests of workloads that become ready, over the API: the author of each write, and the reviews of webhooks and roles.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ fn deployment(name: &str, replicas: u32) -> Value {
         "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": name}}, "template": template(name)}})
 }
 
-/// Asks until the answer is as wanted; the last answer.
+/// Repeats a request until its answer is as wanted; returns the last answer.
 async fn until(client: &mut Client, path: &str, wanted: impl Fn(&Value) -> bool) -> Value {
     let mut seen = Value::Null;
     let waited = tokio::time::timeout(PATIENCE, async {
@@ -80,13 +80,13 @@ async fn a_deployment_becomes_ready_by_the_hands_of_its_controllers() {
         assert!(writers.contains(writer), "{writers:?}");
     }
     assert!(writers.iter().any(|writer| writer.starts_with("system:node:node-")), "{writers:?}");
-    // And it goes with all that it has.
+    // A deletion also removes all dependents.
     client.delete(&format!("{DEPLOYMENTS}/web")).await;
     until(&mut client, PODS, |pods| items(pods) == 0).await;
     until(&mut client, SETS, |sets| items(sets) == 0).await;
 }
 
-/// At rest the programs send no request: a watch of a subject hears nothing more.
+/// At rest the programs send no request: a watch of a subject gets nothing more.
 #[tokio::test]
 async fn at_rest_nothing_is_asked() {
     let (world, mut client) = world().await;
@@ -105,7 +105,7 @@ async fn at_rest_nothing_is_asked() {
         web["status"]["loadBalancer"]["ingress"][0]["ip"].is_string()
     })
     .await;
-    // What is under way then ends within twice its time.
+    // Writes in progress then end within twice their time.
     let quiet = async || {
         let before = world.server.revision();
         tokio::time::sleep(AFTER * 4).await;
@@ -120,7 +120,7 @@ async fn at_rest_nothing_is_asked() {
     assert_eq!(asked(&world), before);
 }
 
-/// The programs need no role, and no minimal role has their requests in it.
+/// The programs need no role, and no minimal role contains their requests.
 #[tokio::test]
 async fn roles_are_not_asked() {
     let world = World::with(|config| {
@@ -204,7 +204,7 @@ async fn a_fault_holds_workloads_and_counts_them() {
     assert_eq!(faults.hits(id), 2);
 }
 
-/// A fault of requests is for clients, even where every user is a target.
+/// A fault of requests is for clients, even if every user is a target.
 #[tokio::test]
 async fn faults_of_requests_leave_the_programs_alone() {
     let (world, mut client) = world().await;

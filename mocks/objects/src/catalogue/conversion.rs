@@ -1,6 +1,6 @@
-//! `spec.conversion` of a definition: how its versions turn into each other.
+//! The conversion between the versions of a custom resource: `spec.conversion` of its definition.
 //!
-//! Owns what is wrong with one, whether anything converts, and which webhook. Calling it is not done here.
+//! Owns checking it, and finding out whether a webhook converts. The webhook is called elsewhere.
 
 use std::sync::Arc;
 
@@ -8,30 +8,30 @@ use serde_json::Value;
 
 use crate::status::Cause;
 
-/// The field as the real server's errors name it: by its internal type.
+/// The field in the real server's errors: its internal type gives the name.
 const CLIENT: &str = "spec.conversion.webhookClientConfig";
 const REVIEWS: &str = "spec.conversion.conversionReviewVersions";
 
-/// What becomes of an object on its way to another version.
+/// The conversion of an object to another version.
 #[derive(Debug, Clone)]
 pub struct Conversion {
-    /// Who converts; without one the `apiVersion` becomes another, and what the other version does not have is left out.
+    /// The converting webhook. Without one only `apiVersion` changes, and fields that the other version lacks are
+    /// removed.
     pub webhook: Option<Webhook>,
-    /// The `apiVersion` that objects are stored in.
+    /// The `apiVersion` in which objects are stored.
     pub stored: Arc<str>,
 }
 
-/// A webhook that converts.
 #[derive(Debug, Clone)]
 pub struct Webhook {
     /// `clientConfig` as it was written.
     pub client: Arc<Value>,
-    /// The first of `conversionReviewVersions` that is known: `v1`, `v1beta1`.
+    /// The first supported version of `conversionReviewVersions`: `v1` or `v1beta1`.
     pub review: &'static str,
 }
 
 impl Conversion {
-    /// The conversion of a definition that was checked; `None` where the versions differ in nothing but their names.
+    /// The conversion of a checked definition; `None` if the versions differ only in their names.
     pub(super) fn read(crd: &Value, stored: &str) -> Option<Self> {
         let conversion = &crd["spec"]["conversion"];
         let webhook = (conversion["strategy"] == "Webhook").then(|| Webhook {
@@ -56,7 +56,7 @@ fn reviews(conversion: &Value) -> impl Iterator<Item = &str> {
     conversion["webhook"]["conversionReviewVersions"].as_array().into_iter().flatten().filter_map(Value::as_str)
 }
 
-/// What is wrong with the conversion of a definition, and with the versions that its objects are stored in.
+/// The errors in a definition's conversion and storage versions.
 pub(super) fn check(crd: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     let conversion = &crd["spec"]["conversion"];
@@ -152,7 +152,7 @@ fn check_service(service: &Value, causes: &mut Vec<Cause>) {
     let Some(rest) = path.strip_prefix('/') else { return wrong("must start with a '/'") };
     let parts: Vec<&str> = rest.split('/').collect();
     for (index, part) in parts.iter().enumerate() {
-        // A slash at the end is nobody's mistake.
+        // A slash at the end is allowed.
         if part.is_empty() && index + 1 < parts.len() {
             wrong(&format!("segment[{index}] may not be empty"));
         }

@@ -1,6 +1,6 @@
 //! Resources from a `CustomResourceDefinition` (apiextensions.k8s.io/v1).
 //!
-//! Owns reading and checking a definition; how versions turn into each other is read in `conversion`.
+//! Owns reading and checking a definition; `conversion` reads the conversion between versions.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::kinds;
 use crate::schema;
 use crate::status::Cause;
 
-/// Reads a definition, or says what is wrong with it.
+/// Reads a definition, or returns its errors.
 pub fn definition(crd: &Value) -> Result<Resource, Vec<Cause>> {
     let text = |pointer: &str| crd.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let (group, plural, kind) = (text("/spec/group"), text("/spec/names/plural"), text("/spec/names/kind"));
@@ -54,7 +54,7 @@ pub fn definition(crd: &Value) -> Result<Resource, Vec<Cause>> {
         causes.push(Cause::required("spec.versions[0].schema.openAPIV3Schema", "schemas are required"));
     }
     let mut read = Vec::new();
-    // A schema that all versions share is one of the definition as a whole, and errors name it so.
+    // A schema that all versions share counts as one of the definition as a whole, also in errors.
     let schemas = || versions.iter().map(|version| &version["schema"]);
     let shared = schemas().all(|schema| Some(schema) == schemas().next());
     for (index, version) in versions.iter().enumerate() {
@@ -90,7 +90,7 @@ pub fn definition(crd: &Value) -> Result<Resource, Vec<Cause>> {
         full_name: full_name.into(),
         fields: fields(&versions),
         virtual_only: false,
-        // What was written through another version lacks those of the one that it is stored in.
+        // An object written through another version lacks the defaults of the stored version.
         late_defaults: conversion.as_ref().is_some_and(|conversion| conversion.webhook.is_none()),
         conversion,
         moved: false,
@@ -101,7 +101,7 @@ pub fn definition(crd: &Value) -> Result<Resource, Vec<Cause>> {
     })
 }
 
-/// What is wrong with the names, which stand in paths.
+/// The errors in the names, which appear in paths.
 fn names(crd: &Value) -> Vec<Cause> {
     let is_label = |text: &str| {
         let inside = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
@@ -113,7 +113,7 @@ fn names(crd: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     for name in ["plural", "singular", "kind", "listKind"] {
         let given = crd["spec"]["names"][name].as_str().unwrap_or_default();
-        // Kinds are written with capitals, and checked without.
+        // Kinds have capital letters, but the check applies to the lower-case form.
         let checked = if name.ends_with("ind") { given.to_lowercase() } else { given.to_owned() };
         if !given.is_empty() && !is_label(&checked) {
             let why = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an \
@@ -152,7 +152,7 @@ fn served(group: &str, version: &Value, at: &str) -> Result<Served, Vec<Cause>> 
     })
 }
 
-/// What whoever uses a deprecated version is told: the definition's own words, or those of the real server.
+/// The warning for users of a deprecated version: the definition's own text, or that of the real server.
 fn deprecation(crd: &Value, version: &Value, all: &[&Value]) -> Option<Arc<str>> {
     if version["deprecated"] != Value::Bool(true) {
         return None;
@@ -183,7 +183,7 @@ fn column(raw: &Value) -> Column {
     }
 }
 
-/// `selectableFields` of all versions; the same field twice is one field.
+/// `selectableFields` of all versions; a repeated field counts once.
 fn fields(versions: &[&Value]) -> Vec<Field> {
     let mut fields: Vec<Field> = Vec::new();
     for raw in versions.iter().flat_map(|version| version["selectableFields"].as_array().into_iter().flatten()) {

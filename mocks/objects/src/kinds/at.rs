@@ -1,10 +1,10 @@
-//! Where a value stands in an object, as causes name it: `spec.containers[0].resources.limits[cpu]`.
+//! The path of a value in an object, as causes name it: `spec.containers[0].resources.limits[cpu]`.
 //!
-//! Owns the notation. A place is written only when it is shown, so that a check that finds nothing makes no text.
+//! Owns the notation. A path is turned into text only when it is shown, so that a check without errors allocates none.
 
 use std::fmt::{self, Display, Formatter};
 
-/// A place, as the steps that lead to it.
+/// A path, as the list of its steps.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct At<'a> {
     above: Option<&'a At<'a>>,
@@ -19,22 +19,22 @@ enum Step<'a> {
 }
 
 impl<'a> At<'a> {
-    /// A place that is named from the start: `spec.template.spec`.
+    /// A path from the root: `spec.template.spec`.
     pub(crate) const fn from(path: &'a str) -> Self {
         Self { above: None, step: Step::Field(path) }
     }
 
-    /// A field of what stands here.
+    /// A field of the object at this path.
     pub(crate) const fn field(&'a self, name: &'a str) -> Self {
         Self { above: Some(self), step: Step::Field(name) }
     }
 
-    /// An item of the list that stands here.
+    /// An item of the list at this path.
     pub(crate) const fn item(&'a self, index: usize) -> Self {
         Self { above: Some(self), step: Step::Item(index) }
     }
 
-    /// An entry of the map that stands here.
+    /// An entry of the map at this path.
     pub(crate) const fn key(&'a self, key: &'a str) -> Self {
         Self { above: Some(self), step: Step::Key(key) }
     }

@@ -1,4 +1,4 @@
-//! The words of refusals that several kinds share.
+//! The texts of refusals that several kinds share.
 
 use std::fmt::Display;
 
@@ -7,92 +7,87 @@ use serde_json::Value;
 use super::at::At;
 use crate::status::Cause;
 
-/// Causes of one object. A body of 3 MiB could have a million, each with its text.
+/// Most causes of one object. A body of 3 MiB could have a million, each with its text.
 const CAUSES_MAX: usize = 1000;
-/// How often a whole text is shown for its faulty parts: without a limit the answer would grow with the square of the text.
+/// How often a whole text is shown for its faulty parts: without a limit the answer would grow with the square of the
+/// text.
 pub(crate) const REPEATED_MAX: usize = 10;
 
-/// What checks say of values.
+/// Constructors of causes.
 pub(crate) trait Refuse {
-    /// Adds a cause.
     fn refuse(&mut self, reason: &'static str, at: At<'_>, message: String);
 
-    /// A value that cannot be.
+    /// An invalid value.
     fn invalid(&mut self, at: At<'_>, value: &(impl Display + ?Sized), why: &(impl Display + ?Sized)) {
         self.refuse("FieldValueInvalid", at, format!("Invalid value: {value}: {why}"));
     }
 
-    /// A text that cannot be.
+    /// An invalid text.
     fn invalid_text(&mut self, at: At<'_>, text: &str, why: &(impl Display + ?Sized)) {
         self.refuse("FieldValueInvalid", at, format!("Invalid value: {text:?}: {why}"));
     }
 
-    /// A text that cannot be, for each of these reasons.
+    /// An invalid text, with one cause for each reason.
     fn faults(&mut self, at: At<'_>, text: &str, faults: Vec<String>) {
         for fault in faults {
             self.invalid_text(at, text, &fault);
         }
     }
 
-    /// A field that is missing.
     fn required(&mut self, at: At<'_>, why: &str) {
         let message = if why.is_empty() { "Required value".to_owned() } else { format!("Required value: {why}") };
         self.refuse("FieldValueRequired", at, message);
     }
 
-    /// A field that may not be there.
     fn forbidden(&mut self, at: At<'_>, why: &str) {
         self.refuse("FieldValueForbidden", at, format!("Forbidden: {why}"));
     }
 
-    /// A text that is none of those that there are.
+    /// A text that is none of the known ones.
     fn unsupported(&mut self, at: At<'_>, text: &str, known: &[&str]) {
         let known = known.iter().map(|one| format!("{one:?}")).collect::<Vec<_>>().join(", ");
         self.refuse("FieldValueNotSupported", at, format!("Unsupported value: {text:?}: supported values: {known}"));
     }
 
-    /// A text that was there before.
     fn duplicate(&mut self, at: At<'_>, text: &str) {
         self.refuse("FieldValueDuplicate", at, format!("Duplicate value: {text:?}"));
     }
 
-    /// The name of something that is not there.
+    /// The name of an object that does not exist.
     fn not_found(&mut self, at: At<'_>, text: &str) {
         self.refuse("FieldValueNotFound", at, format!("Not found: {text:?}"));
     }
 
-    /// A text of too many bytes.
     fn too_long(&mut self, at: At<'_>, most: usize) {
         self.refuse("FieldValueTooLong", at, format!("Too long: may not be more than {most} bytes"));
     }
 
-    /// A list of too many items.
     fn too_many(&mut self, at: At<'_>, count: usize, most: usize) {
         self.refuse("FieldValueTooMany", at, format!("Too many: {count}: must have at most {most} items"));
     }
 
-    /// A number below nothing.
+    /// Refuses a negative number.
     fn not_negative(&mut self, at: At<'_>, number: Option<i64>) {
         if let Some(number) = number.filter(|number| *number < 0) {
             self.invalid(at, &number, "must be greater than or equal to 0");
         }
     }
 
-    /// A number outside of its bounds, which are inside.
+    /// Refuses a number outside the bounds, which are inclusive.
     fn within(&mut self, at: At<'_>, number: Option<i64>, (least, most): (i64, i64)) {
         if let Some(number) = number.filter(|number| !(least..=most).contains(number)) {
             self.invalid(at, &number, &format!("must be between {least} and {most}, inclusive"));
         }
     }
 
-    /// A field that holds one of these texts, if any.
+    /// Refuses a text that is none of these; an absent field is allowed.
     fn one_of(&mut self, value: &Value, at: At<'_>, known: &[&str]) {
         if let Some(text) = value.as_str().filter(|text| !known.contains(text)) {
             self.unsupported(at, text, known);
         }
     }
 
-    /// A field that must hold a text; answers the text.
+    /// Requires a text in a field, and returns it.
     fn text_in<'v>(&mut self, object: &'v Value, key: &str, at: At<'_>) -> &'v str {
         let text = object[key].as_str().unwrap_or_default();
         if text.is_empty() {

@@ -1,4 +1,4 @@
-//! `CertificateSigningRequest`: who asks for a certificate, and what was answered.
+//! `CertificateSigningRequest`: a request for a certificate, and its decision.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ pub(super) const CERTIFICATE_SIGNING_REQUEST: Kind = Kind {
     ..Kind::of("certificatesigningrequests.certificates.k8s.io")
 };
 
-/// Who approves says all conditions, and what anybody may say about an object; nothing of the rest.
+/// An approval sets all conditions and the metadata that any client may set; other fields stay.
 fn write_approval(request: &mut Value, sent: &Value) {
     for key in ["labels", "annotations"] {
         let (meta, given) = (metadata(request), sent["metadata"][key].clone());
@@ -43,7 +43,7 @@ fn write_approval(request: &mut Value, sent: &Value) {
     put_conditions(request, after);
 }
 
-/// A decision is final.
+/// Refuses to remove a decision, which is final.
 fn check_approval(value: &Value, old: &Value, causes: &mut Causes) {
     let after = conditions(value);
     for condition in conditions(old) {
@@ -60,7 +60,7 @@ fn conditions(request: &Value) -> Vec<Value> {
     request.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default()
 }
 
-/// Takes over what was decided, and leaves all other conditions alone.
+/// Takes over the decisions, and keeps all other conditions.
 fn decided(request: &mut Value, from: &Value) {
     let is_decision = |condition: &Value| matches!(condition["type"].as_str(), Some("Approved" | "Denied"));
     let mut all: Vec<Value> = conditions(request).into_iter().filter(|condition| !is_decision(condition)).collect();
@@ -79,7 +79,7 @@ fn put_conditions(request: &mut Value, conditions: Vec<Value>) {
     }
 }
 
-/// A request for a certificate is one in PEM.
+/// The request must be PEM.
 fn check(value: &Value, causes: &mut Causes) {
     use base64::Engine as _;
     let request = value.pointer("/spec/request").and_then(Value::as_str).unwrap_or_default();

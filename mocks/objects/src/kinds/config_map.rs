@@ -1,4 +1,4 @@
-//! `ConfigMap`: settings that are no secret. Its keys are also those of a `Secret`.
+//! `ConfigMap`: settings that are no secret. Its rules for keys also apply to `Secret`.
 
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ pub(super) const CONFIG_MAP: Kind = Kind {
     ..Kind::of("configmaps")
 };
 
-/// `ConfigMap` and `Secret` keys may be as long as a file name.
+/// Keys of `ConfigMap` and `Secret` may be as long as a file name.
 const KEY_MAX_CHARS: usize = 253;
 
 fn check(value: &Value, causes: &mut Causes) {
@@ -42,7 +42,7 @@ pub(super) fn check_keys(value: &Value, map: &str, causes: &mut Causes) {
     }
 }
 
-/// What is immutable stays so.
+/// Refuses changes to an immutable object.
 pub(super) fn check_update(new: &Value, old: &Value, causes: &mut Causes) {
     if old["immutable"] != Value::Bool(true) {
         return;

@@ -1,4 +1,4 @@
-//! `ControllerRevision`: what a template was before.
+//! `ControllerRevision`: an earlier state of a template.
 
 use serde_json::{Value, json};
 

@@ -58,7 +58,7 @@ fn check(value: &Value, causes: &mut Causes) {
     }
 }
 
-/// The names of its jobs are longer by a time.
+/// The name must leave room, because the names of its jobs end with a time.
 fn check_new(value: &Value, causes: &mut Causes) {
     let name = meta(value, "name");
     if name.len() > NAME_MAX_BYTES {
@@ -67,7 +67,7 @@ fn check_new(value: &Value, causes: &mut Causes) {
     }
 }
 
-/// The name of a time zone; which names there are is not looked up.
+/// Checks the form of a time zone's name; whether the zone exists is not looked up.
 fn time_zone(zone: &str, causes: &mut Causes) {
     let at = At::from("spec.timeZone");
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-_+".contains(&byte);
@@ -87,7 +87,7 @@ fn time_zone(zone: &str, causes: &mut Causes) {
     }
 }
 
-/// Why a text is no schedule of five fields or one of the words for one; what the fields hold is looked at roughly.
+/// Why a text is neither a schedule of five fields nor a keyword for one. The content of the fields is checked roughly.
 fn not_a_schedule(text: &str) -> Option<String> {
     if let Some(word) = text.strip_prefix('@') {
         let known = ["yearly", "annually", "monthly", "weekly", "daily", "midnight", "hourly"];

@@ -1,4 +1,4 @@
-//! `CustomResourceDefinition`: makes a kind that the API did not have. What it says is read in `catalogue::custom`.
+//! `CustomResourceDefinition`: adds a kind to the API. `catalogue::custom` reads its content.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ pub(super) const CUSTOM_RESOURCE_DEFINITION: Kind = Kind {
     ..Kind::of("customresourcedefinitions.apiextensions.k8s.io")
 };
 
-/// A definition is established at once: nothing else has to agree here.
+/// Marks a definition as established at once: no other component has to agree here.
 fn establish(crd: &mut Value, now: Timestamp) {
     let names = &crd["spec"]["names"];
     let kind = names["kind"].as_str().unwrap_or_default().to_owned();
@@ -39,7 +39,7 @@ fn establish(crd: &mut Value, now: Timestamp) {
     remember_stored(crd);
 }
 
-/// Notes that objects are stored in the version that is marked so, besides those in which some may be stored already.
+/// Adds the storage version to the versions in which objects may be stored already.
 fn remember_stored(crd: &mut Value) {
     let versions = crd["spec"]["versions"].as_array().into_iter().flatten();
     let marked = versions.filter(|version| version["storage"] == Value::Bool(true));

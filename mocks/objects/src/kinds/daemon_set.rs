@@ -1,4 +1,4 @@
-//! `DaemonSet`: keeps one pod on every node that is selected.
+//! `DaemonSet`: keeps one pod on every selected node.
 
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ pub(super) const DAEMON_SET: Kind = Kind {
     ..Kind::of("daemonsets.apps")
 };
 
-/// Where the generation of a `DaemonSet`'s template is kept since its field is gone.
+/// The annotation that replaces the removed field for the generation of a `DaemonSet`'s template.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 fn defaults(value: &mut Value) {
@@ -77,7 +77,7 @@ fn strategy(strategy: &Value, causes: &mut Causes) {
     }
 }
 
-/// Counts the generation of a `DaemonSet`'s template up when an update changes it.
+/// Increments the generation of a `DaemonSet`'s template if an update changes it.
 fn count_template(value: &mut Value, old: &Value) {
     let before = old["metadata"]["annotations"][TEMPLATE_GENERATION].as_str().and_then(|text| text.parse::<i64>().ok());
     let changed = value.pointer("/spec/template") != old.pointer("/spec/template");

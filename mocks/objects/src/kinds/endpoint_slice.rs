@@ -1,4 +1,4 @@
-//! `EndpointSlice`: some of the addresses behind a `Service`.
+//! `EndpointSlice`: a part of the addresses of a `Service`.
 
 use std::net::IpAddr;
 

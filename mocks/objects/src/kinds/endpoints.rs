@@ -1,4 +1,4 @@
-//! `Endpoints`: the addresses behind a `Service`, in the old form.
+//! `Endpoints`: the addresses of a `Service`, in the old form.
 
 use serde_json::{Value, json};
 

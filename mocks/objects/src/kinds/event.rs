@@ -1,4 +1,4 @@
-//! `Event`: something that happened to an object, for people to read; two APIs show the same ones.
+//! `Event`: a notice about an object, for people; two APIs show the same events.
 
 mod forms;
 
@@ -27,7 +27,7 @@ pub(super) const EVENT: Kind = Kind {
 
 pub(super) const EVENTS_EVENT: Kind = Kind {
     about: EVENT.about,
-    // In the order of the original, whose facts these are.
+    // In the order of the original resource, because these facts are the original's.
     cells: CELLS,
     mirror: Some(Mirror { of: "events", to_stored: forms::to_stored, from_stored: forms::from_stored }),
     bare: BARE,
@@ -40,10 +40,10 @@ pub(super) const EVENTS_EVENT: Kind = Kind {
     ..Kind::of("events.events.k8s.io")
 };
 
-/// The fields go by their names in the version that they were written in, and nobody owns what nobody set.
+/// Fields are named as in the version in which they were written, and fields that no client set have no owner.
 const BARE: Option<Bare> = Some(Bare { unfill: forms::unfill, fill: forms::fill });
 
-/// The columns stand in an order of their own, and the name comes last.
+/// The columns have an order of their own, and the name comes last.
 const CELLS: Cells = cells;
 
 /// All cells of an event.

@@ -21,7 +21,7 @@ pub(super) const HORIZONTAL_POD_AUTOSCALER: Kind = Kind {
     ..Kind::of("horizontalpodautoscalers.autoscaling")
 };
 
-/// The share of the processor that is aimed at when nothing is said, in per cent.
+/// The default target for CPU utilisation, in per cent.
 const PROCESSOR_DEFAULT: i64 = 80;
 
 fn defaults(value: &mut Value) {

@@ -1,4 +1,4 @@
-//! `Ingress`: which HTTP hosts and paths lead to which services.
+//! `Ingress`: the routes from HTTP hosts and paths to services.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! `IngressClass`: who serves an `Ingress`.
+//! `IngressClass`: the controller of an `Ingress`.
 
 use serde_json::{Value, json};
 

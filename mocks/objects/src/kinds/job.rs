@@ -1,4 +1,4 @@
-//! `Job`: runs pods until enough of them have ended well.
+//! `Job`: runs pods until enough of them have succeeded.
 
 mod check;
 mod policies;
@@ -26,18 +26,18 @@ pub(super) const JOB: Kind = Kind {
 
 pub(super) use check::check_spec;
 
-/// How the pods of a job are known: the labels, and their names before Kubernetes 1.27.
+/// Labels that identify the pods of a job: the present one, and the one before Kubernetes 1.27.
 const OF_JOB: [&str; 2] = ["batch.kubernetes.io/controller-uid", "controller-uid"];
 
 const NAME_OF_JOB: [&str; 2] = ["batch.kubernetes.io/job-name", "job-name"];
 
-/// A new job also gets the selector of its pods, unless it brings its own.
+/// Sets the defaults of a job, including the selector of its pods if it has none.
 fn defaults(value: &mut Value) {
     if value["spec"]["completions"].is_null() && value["spec"]["parallelism"].is_null() {
         set(value, &["spec"], "completions", json!(1));
     }
     set(value, &["spec"], "parallelism", json!(1));
-    // Failures that are counted by index are not counted for the whole.
+    // If failures are counted by index, the limit for the whole job does not apply.
     let limit = if value["spec"]["backoffLimitPerIndex"].is_null() { 6 } else { i32::MAX };
     set(value, &["spec"], "backoffLimit", json!(limit));
     set(value, &["spec"], "completionMode", json!("NonIndexed"));
@@ -47,13 +47,13 @@ fn defaults(value: &mut Value) {
     set(value, &["spec"], "podReplacementPolicy", json!(replaced));
     fill_policy(value, "/spec");
     pod_spec::fill_template(value, "/spec/template");
-    // A job without labels has those of its pods.
+    // A job without labels gets those of its pods.
     if has_no_labels(value) {
         labels_of_pods(value);
     }
 }
 
-/// A condition that must be met is one that holds.
+/// Sets the default status `True` of the conditions in a policy.
 pub(super) fn fill_policy(value: &mut Value, at: &str) {
     let policy = value.pointer_mut(&format!("{at}/podFailurePolicy")).filter(|policy| policy.is_object());
     let Some(policy) = policy else { return };
@@ -64,7 +64,7 @@ pub(super) fn fill_policy(value: &mut Value, at: &str) {
     });
 }
 
-/// A job that was given no selector selects its pods by its uid, which they are labelled with.
+/// Sets selector and labels of a job without a selector: its pods carry the job's uid as a label.
 fn named(value: &mut Value) {
     if value["spec"]["manualSelector"] == json!(true) {
         return;
@@ -98,11 +98,11 @@ fn selected(value: &mut Value) {
     set(value, &["spec", "selector", "matchLabels"], OF_JOB[0], json!(uid));
 }
 
-/// What a job may not change: its pods, how they are counted and what their ends mean.
+/// Refuses changes to the pods of a job, to their counting, and to the policies for their ends.
 fn check_update(new: &Value, old: &Value, causes: &mut Causes) {
     let (spec, before) = (&new["spec"], &old["spec"]);
     let indexed = spec["completionMode"] == "Indexed";
-    // Who queues jobs (Kueue, JobSet) says where their pods go while they wait.
+    // Job queues (Kueue, JobSet) decide where pods run while the job waits.
     let waits = before["suspend"] == json!(true) && old["status"]["startTime"].is_null();
     let of_pods = |spec: &Value| if waits { unscheduled(&spec["template"]) } else { spec["template"].clone() };
     let mut keep = |key: &str, same: bool| {
@@ -124,7 +124,7 @@ fn check_update(new: &Value, old: &Value, causes: &mut Causes) {
     }
 }
 
-/// A template without what says where its pods may run, and without their labels and annotations.
+/// A template without scheduling fields, labels and annotations.
 fn unscheduled(template: &Value) -> Value {
     let mut template = template.clone();
     let mut keep = |path: &str, keep: &dyn Fn(&str, &Value) -> bool| {
@@ -230,7 +230,7 @@ mod tests {
         };
         let (waits, nothing) = (job(true, false), Vec::<String>::new());
         assert_eq!(said(&waits, &move_pods), nothing);
-        // Also in the update that lets it begin, and back again.
+        // Also in the update that starts the job, and in the one that suspends it again.
         assert_eq!(
             said(&waits, &|spec| {
                 spec["suspend"] = json!(false);

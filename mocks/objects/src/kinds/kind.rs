@@ -1,6 +1,6 @@
-//! What a row says of a kind.
+//! The type of a kind's row.
 //!
-//! Owns the type of the rows and what each column means. A column that a row does not name has the value that most kinds have, see
+//! Owns the meaning of each column. A column that a row does not set has the value of most kinds, see
 //! [`Kind::of`]. It must not name a kind.
 
 use jiff::Timestamp;
@@ -14,46 +14,44 @@ pub(crate) type Causes = Vec<Cause>;
 
 /// One built-in kind.
 #[derive(Debug)]
-#[expect(clippy::struct_field_names, reason = "`kind` is what the API calls it")]
 #[expect(clippy::struct_excessive_bools, reason = "they are independent facts of the API's own table")]
 pub struct Kind {
     /// The full name of its resource: `deployments.apps`, `pods`. All facts that a client is shown stand in `builtin`.
     pub(crate) name: &'static str,
-    /// What it is for, for `kubectl explain`; empty for none.
+    /// The text of `kubectl explain`; empty for none.
     pub(crate) about: &'static str,
     /// What `PUT` of a subresource writes: `(name, part)`.
     pub parts: &'static [(&'static str, Part)],
     /// `(field, pointers)`: selectable fields whose values stand elsewhere than their names say: the first that is set.
     pub(crate) selectable: &'static [(&'static str, &'static [&'static str])],
-    /// `(field, value)`: what a selector finds where nobody set the field, because the real type has no absent value; otherwise
-    /// the empty text.
+    /// `(field, value)`: the value that a selector finds if no client set the field, because the real type has no
+    /// absent value; otherwise the empty text.
     pub(crate) selectable_unset: &'static [(&'static str, &'static str)],
     /// A cell for each column of `kubectl get`.
     pub(crate) cells: Cells,
 
-    /// Another kind holds the objects, which are shown here in another form.
+    /// The kind that holds the objects, if this kind only shows them in another form.
     pub(crate) mirror: Option<Mirror>,
     /// A version whose objects have another form than the stored ones.
     pub(crate) older: Option<Older>,
-    /// Fields that are shown when nobody set them have no owner.
+    /// How fields are removed and restored that are shown although no client set them. Such fields have no owner.
     pub bare: Option<Bare>,
 
-    /// Fills in what clients leave out, in new objects and in updates.
+    /// Fills in defaults, in new objects and in updates.
     pub(crate) defaults: fn(&mut Value),
-    /// The same, where it needs the time.
+    /// Fills in defaults that need the time.
     pub(crate) defaults_at: fn(&mut Value, Timestamp),
-    /// What only a new object gets: a status.
+    /// Sets the fields of a new object only: a status.
     pub(crate) new: fn(&mut Value),
-    /// What a new object gets with its name and its uid.
+    /// Sets the fields of a new object that need its name and uid.
     pub(crate) named: fn(&mut Value),
 
-    /// Which names are allowed.
     pub(crate) names: Names,
-    /// Finalizers need no domain, as those of custom resources.
+    /// Whether finalizers need no domain, as in custom resources.
     pub(crate) plain_finalizers: bool,
-    /// What is wrong with an object.
+    /// Checks an object.
     pub(crate) check: fn(&Value, &mut Causes),
-    /// What is wrong with a new one beside that.
+    /// Checks a new object further.
     pub(crate) check_new: fn(&Value, &mut Causes),
     /// JSON pointers of fields that never change.
     pub(crate) fixed: &'static [&'static str],
@@ -61,61 +59,61 @@ pub struct Kind {
     pub(crate) forbidden: &'static [(&'static str, &'static str)],
     /// Fields of features that are off by default, which are dropped: `(pointer of the object, field)`.
     pub(crate) disabled: &'static [(&'static str, &'static str)],
-    /// What else an update may not do: the new object, the old one.
+    /// Further checks of an update: the new object, the old one.
     pub(crate) check_update: fn(&Value, &Value, &mut Causes),
     /// `(field, whether it is base64)`: the maps that hold at most 1 MiB together.
     pub(crate) data: &'static [(&'static str, bool)],
 
-    /// What counts `metadata.generation` up.
+    /// The changes that increment `metadata.generation`.
     pub(crate) generation: Generation,
-    /// What else an update counts: the new object, the old one.
+    /// Further counters of an update: the new object, the old one.
     pub(crate) count: fn(&mut Value, &Value),
-    /// What of the old object's status an update of the status may not change: the new object, the old one.
+    /// Restores the parts of the old status that an update of the status may not change: the new object, the old one.
     pub(crate) carry_status: fn(&mut Value, &Value),
     /// The metadata that a status update may change.
     pub(crate) status_metadata: &'static [&'static str],
-    /// What a change of anything else brings about in the status.
+    /// Updates the status after a change of the specification.
     pub(crate) follow_status: fn(&mut Value),
 
-    /// An update must say which version it was made from.
+    /// Whether an update must name the version that it was made from.
     pub needs_revision: bool,
-    /// An update of an object that is absent creates it.
+    /// Whether an update of an absent object creates it.
     pub created_by_update: bool,
-    /// A DELETE answers with the object, not with a `Status`.
+    /// Whether a DELETE returns the object instead of a `Status`.
     pub shown_when_deleted: bool,
-    /// Dependents stay when the caller does not say what becomes of them, for the sake of old clients.
+    /// Whether dependents stay if the caller names no propagation, for old clients.
     pub orphans: bool,
-    /// A new object keeps the status that it comes with.
+    /// Whether a new object keeps the status that it comes with.
     pub(crate) keeps_status: bool,
     /// Names of objects that are never deleted.
     pub immortal: &'static [&'static str],
     /// How long a deletion takes.
     pub ending: Ending,
-    /// Reads go past no cache: etcd refuses what a cache would.
+    /// Whether reads bypass the cache: etcd then refuses bad revisions in its own words.
     pub uncached: bool,
-    /// It is a question that is answered and never stored.
+    /// The question, if the kind is a review that is answered and never stored.
     pub review: Option<Review>,
-    /// What the server itself does with the objects.
+    /// The server's own use of the objects.
     pub meaning: Meaning,
 }
 
 /// A part of an object that only its subresource writes.
 #[derive(Debug)]
 pub struct Part {
-    /// Puts the part of the second object, which was sent, into the first, which is stored.
+    /// Copies the part from the second object, which was sent, into the first, which is stored.
     pub write: fn(&mut Value, &Value),
-    /// What an update of it may not do: the new object, the old one.
+    /// Checks an update of the part: the new object, the old one.
     pub check: fn(&Value, &Value, &mut Vec<Cause>),
 }
 
-/// Where the objects of a kind are that another kind holds.
+/// A kind whose objects another kind holds.
 #[derive(Debug)]
 pub(crate) struct Mirror {
     /// The full name of the resource that holds them.
     pub(crate) of: &'static str,
-    /// Turns an object into the form that is stored.
+    /// Turns an object into the stored form.
     pub(crate) to_stored: fn(&mut Value),
-    /// Turns what is stored into the form that is shown.
+    /// Turns a stored object into the shown form.
     pub(crate) from_stored: fn(&mut Value),
 }
 
@@ -130,36 +128,32 @@ pub(crate) struct Older {
     pub(crate) from_stored: fn(&mut Value),
 }
 
-/// How fields that nobody set go and come back.
+/// How fields that no client set are removed and restored.
 #[derive(Debug)]
 pub struct Bare {
-    /// Takes them away.
     pub unfill: fn(&mut Value),
-    /// Puts them back.
     pub fill: fn(&mut Value),
 }
 
-/// Which names are allowed ("Object Names and IDs").
+/// The rule for names ("Object Names and IDs").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Names {
-    /// A DNS subdomain.
     Subdomain,
-    /// A DNS label.
     Label,
-    /// What can stand in a path.
+    /// A segment of a path.
     Path,
-    /// The same, of any length.
+    /// A segment of a path, of any length.
     LongPath,
 }
 
-/// What counts `metadata.generation` up.
+/// The changes that increment `metadata.generation`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Generation {
-    /// There is none: plain data.
+    /// None: plain data has no generation.
     None,
     /// All but metadata and status, and a new object has none.
     Updates,
-    /// All but metadata and status.
+    /// All fields but metadata and status.
     Spec,
     /// Annotations as well.
     SpecAndAnnotations,
@@ -167,53 +161,53 @@ pub(crate) enum Generation {
     SpecAndLabels,
 }
 
-/// How long a deletion takes.
+/// How a deletion ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// No longer than finalizers ask for.
+    /// Without finalizers, at once.
     AtOnce,
-    /// As long as the programs inside are given.
+    /// After the grace period of the programs inside.
     Graceful,
-    /// Until its content is gone, which `spec.finalizers` say.
+    /// After its content is gone, which `spec.finalizers` show.
     Emptied,
 }
 
 /// A question that is answered and never stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Review {
-    /// Where a pod runs.
+    /// The node of a pod.
     Binding,
-    /// Whose token it is.
+    /// The user of a token.
     Token,
-    /// Who asks.
+    /// The caller's identity.
     Myself,
-    /// What somebody may do.
+    /// The permissions of a user.
     Access,
-    /// What who asks may do.
+    /// The caller's permissions.
     MyAccess,
-    /// What somebody may do in one namespace.
+    /// The permissions of a user in one namespace.
     LocalAccess,
-    /// All that who asks may do.
+    /// All rules for the caller.
     MyRules,
 }
 
 impl Review {
-    /// Whether it is about who asks.
+    /// Whether the question is about the caller.
     pub fn is_about_myself(self) -> bool {
         matches!(self, Self::Myself | Self::MyAccess | Self::MyRules)
     }
 }
 
-/// What the server itself does with the objects.
+/// The server's own use of the objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Meaning {
-    /// It only keeps them.
+    /// None: the server only keeps them.
     Data,
-    /// They are rooms for names.
+    /// They contain other objects.
     Namespace,
     /// Admission completes them; they have tokens, bindings and evictions.
     Pod,
-    /// They are given addresses.
+    /// They get addresses.
     Service,
     /// Every namespace has one.
     ServiceAccount,
@@ -221,13 +215,13 @@ pub enum Meaning {
     ConfigMap,
     /// Admission gives them a storage class.
     Claim,
-    /// Admission lets one be the default.
+    /// Admission allows one default among them.
     PriorityClass,
-    /// They are put together of others.
+    /// They can be aggregated from others.
     ClusterRole,
-    /// They make resources.
+    /// They define resources.
     Definition,
-    /// They name webhooks.
+    /// They configure webhooks.
     Webhooks,
     /// They refuse objects by rules in CEL.
     Policy,
@@ -284,7 +278,7 @@ impl Kind {
         Self { review: Some(review), ..Self::of(name) }
     }
 
-    /// The part of its objects that a subresource writes.
+    /// The part of the objects that a subresource writes.
     pub fn part(&self, subresource: Option<&str>) -> Option<&'static Part> {
         self.parts.iter().find(|(name, _)| Some(*name) == subresource).map(|(_, part)| part)
     }
@@ -293,6 +287,6 @@ impl Kind {
 /// What holds for built-in kinds with which the server does nothing of its own.
 pub(super) static PLAIN: Kind = Kind::of("");
 
-/// What holds for custom resources, whose own facts are in their definitions.
+/// The row of custom resources; their definitions hold the other facts.
 pub(crate) static CUSTOM: Kind =
     Kind { status_metadata: &[], plain_finalizers: true, needs_revision: true, ..Kind::of("") };

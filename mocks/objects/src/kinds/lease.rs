@@ -1,4 +1,4 @@
-//! `Lease`: who holds something for how long.
+//! `Lease`: the holder of a lock, and how long it holds it.
 
 use serde_json::Value;
 

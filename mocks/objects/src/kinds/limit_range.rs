@@ -1,4 +1,4 @@
-//! `LimitRange`: bounds and defaults of what single pods and containers of a namespace use.
+//! `LimitRange`: bounds and defaults for the resources of single pods and containers of a namespace.
 
 use serde_json::Value;
 
@@ -40,7 +40,7 @@ fn check(value: &Value, causes: &mut Causes) {
     }
 }
 
-/// The limits of containers follow from each other.
+/// Derives the missing limits of containers from the given ones.
 fn defaults(value: &mut Value) {
     let Some(spec) = value.get_mut("spec") else { return };
     each(spec, "limits", |limit| {

@@ -1,4 +1,4 @@
-//! `Namespace`: a room for names.
+//! `Namespace`: a scope for names.
 
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ pub(super) const NAMESPACE: Kind = Kind {
     ..Kind::of("namespaces")
 };
 
-/// Nobody deletes a namespace before it is empty.
+/// Sets the finalizer that keeps a namespace until it is empty.
 fn named(value: &mut Value) {
     name_label(value);
     set(value, &["spec"], "finalizers", json!([]));
@@ -33,10 +33,10 @@ fn named(value: &mut Value) {
     }
 }
 
-/// The label by which namespaces are selected by their names.
+/// Sets the label by which a namespace is selected by its name.
 fn name_label(namespace: &mut Value) {
     let name = fields::meta(namespace, "name").to_owned();
-    // One that is to be generated is not known yet.
+    // A generated name is not known yet.
     if !name.is_empty() {
         let labels = fields::metadata(namespace).entry("labels").or_insert_with(|| json!({}));
         if labels.is_object() {

@@ -1,4 +1,4 @@
-//! `NetworkPolicy`: which connections to and from pods are allowed.
+//! `NetworkPolicy`: the allowed connections to and from pods.
 
 use serde_json::{Value, json};
 

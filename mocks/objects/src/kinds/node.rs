@@ -19,7 +19,7 @@ pub(super) const NODE: Kind = Kind {
     ..Kind::of("nodes")
 };
 
-/// What the kubelet has not said yet.
+/// Sets the fields that a kubelet has not reported yet.
 fn defaults(value: &mut Value) {
     set(value, &["spec"], "taints", json!([]));
     if value.pointer("/spec/taints").and_then(Value::as_array).is_some_and(Vec::is_empty)
@@ -35,7 +35,7 @@ fn defaults(value: &mut Value) {
     }
 }
 
-/// The taint that the admission plugin `TaintNodesByCondition` adds.
+/// Adds the taint of the admission plugin `TaintNodesByCondition`.
 fn new(value: &mut Value) {
     let not_ready = json!({"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"});
     set(value, &["spec"], "taints", json!([]));

@@ -1,5 +1,5 @@
-//! `PersistentVolume`: a piece of storage that outlives pods. The finalizer that protects one in use is left out: nobody here would
-//! take it away.
+//! `PersistentVolume`: a piece of storage that outlives pods. The finalizer that protects a volume in use is left out,
+//! because no controller here would remove it.
 
 use serde_json::{Map, Value, json};
 
@@ -89,7 +89,7 @@ const CELLS: Cells = |row| {
     ]
 };
 
-/// The claim's or volume's class before `storageClassName` was a field.
+/// The annotation for the class of a claim or volume, from before `storageClassName` existed.
 const OLD_CLASS: &str = "/metadata/annotations/volume.beta.kubernetes.io~1storage-class";
 
 pub(super) fn phase(row: &Row<'_>) -> Value {

@@ -1,5 +1,5 @@
-//! `PersistentVolumeClaim`: a wish for storage, and the volume that it was given. The finalizer that protects one in use is left
-//! out: nobody here would take it away.
+//! `PersistentVolumeClaim`: a request for storage, and its volume. The finalizer that protects a claim in use is left
+//! out, because no controller here would remove it.
 
 use mock_cel::Quantity;
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ pub(super) const PERSISTENT_VOLUME_CLAIM: Kind = Kind {
     ..Kind::of("persistentvolumeclaims")
 };
 
-/// A new claim waits, and has its source under both names ("Volume populators and data sources").
+/// Sets a new claim to pending, and its source under both names ("Volume populators and data sources").
 fn new(value: &mut Value) {
     set(value, &["status"], "phase", json!("Pending"));
     let Some(spec) = value.get_mut("spec").and_then(Value::as_object_mut) else { return };
@@ -34,7 +34,7 @@ fn new(value: &mut Value) {
             let known = |group: &Value, kind: &str| older["apiGroup"] == *group && older["kind"] == kind;
             let fits = known(&Value::Null, "PersistentVolumeClaim")
                 || known(&json!("snapshot.storage.k8s.io"), "VolumeSnapshot");
-            // What the older name cannot say is left out.
+            // A source that the older name cannot express is left out there.
             if fits {
                 spec.insert("dataSourceRef".to_owned(), older);
             } else {
@@ -48,7 +48,7 @@ fn new(value: &mut Value) {
     }
 }
 
-/// What an update may not change: all but the size and the class of a claim that has its volume.
+/// Refuses changes except to the size and the class of a bound claim.
 fn check_update(new: &Value, old: &Value, causes: &mut Causes) {
     let at = At::from("spec");
     let is_bound = new["status"]["phase"] == "Bound";
@@ -65,7 +65,7 @@ fn check_update(new: &Value, old: &Value, causes: &mut Causes) {
                 requests.remove("storage");
             }
         }
-        // A class may be given once, as the default that was not there before.
+        // A class may be set once, as the default that did not exist before.
         let had_none = old["spec"]["storageClassName"].is_null() && old["metadata"]["annotations"][class].is_null();
         if had_none && !new["spec"]["storageClassName"].is_null() {
             fields.remove("storageClassName");
@@ -89,7 +89,7 @@ fn check_update(new: &Value, old: &Value, causes: &mut Causes) {
 }
 
 const CELLS: Cells = |row| {
-    // Only a claim that has a volume has its room.
+    // Only a bound claim has a capacity.
     let bound = !row.text("/spec/volumeName").is_empty();
     let (capacity, modes) = if bound {
         (row.text("/status/capacity/storage"), access(row, "/status/accessModes"))

@@ -1,4 +1,4 @@
-//! `Pod`: containers that run together. What a pod shares with the templates of others is in `pod_spec`.
+//! `Pod`: containers that run together. `pod_spec` holds the parts that pods share with templates.
 
 mod update;
 mod whole;
@@ -31,12 +31,12 @@ pub(super) const POD: Kind = Kind {
     ..Kind::of("pods")
 };
 
-/// What only a pod itself has, not a template, comes with the rest.
+/// Sets the defaults of a pod: those that templates share, and those of a pod alone.
 fn defaults(pod: &mut Value) {
     pod_spec::fill(pod.get_mut("spec"));
     let Some(spec) = pod.get_mut("spec").filter(|spec| spec.is_object()) else { return };
     set(spec, &[], "enableServiceLinks", json!(true));
-    // Only for a pod: in a template it stays as it is.
+    // Only for a pod: in a template a negative period stays.
     if spec["terminationGracePeriodSeconds"].as_i64().is_some_and(|seconds| seconds < 0) {
         spec["terminationGracePeriodSeconds"] = json!(1);
     }
@@ -55,7 +55,7 @@ fn defaults(pod: &mut Value) {
     whole::fill(spec);
 }
 
-/// What a new pod gets with its name.
+/// Sets the fields of a new pod that need its name.
 fn named(pod: &mut Value) {
     let mut status = json!({"phase": "Pending", "qosClass": whole::quality(pod)});
     if pod["spec"]["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty()) {
@@ -70,7 +70,7 @@ fn named(pod: &mut Value) {
     whole::confine(pod);
 }
 
-/// The containers that somebody looks into a pod with.
+/// Sets the ephemeral containers, with which people debug a pod.
 fn write_ephemeral(pod: &mut Value, sent: &Value) {
     let given = sent.pointer("/spec/ephemeralContainers").cloned();
     let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) else { return };
@@ -80,7 +80,7 @@ fn write_ephemeral(pod: &mut Value, sent: &Value) {
     };
 }
 
-/// They come and stay.
+/// Refuses to change or remove ephemeral containers.
 fn check_ephemeral(new: &Value, old: &Value, causes: &mut Causes) {
     let all = |pod: &Value| pod.pointer("/spec/ephemeralContainers").and_then(Value::as_array).cloned();
     let (now, before) = (all(new).unwrap_or_default(), all(old).unwrap_or_default());
@@ -119,7 +119,7 @@ fn readiness_gates(row: &Row<'_>) -> Value {
     Value::from(if all == 0 { NONE.to_owned() } else { format!("{open}/{all}") })
 }
 
-/// What the containers of a pod say together.
+/// The summary of a pod's containers.
 struct Containers {
     ready: usize,
     all: usize,
@@ -205,7 +205,7 @@ impl Containers {
         pod
     }
 
-    /// What is said where no container says more.
+    /// The status text if no container has a more specific one.
     fn phase(row: &Row<'_>) -> String {
         if row.condition("PodScheduled").is_some_and(|condition| condition["reason"] == "SchedulingGated") {
             return "SchedulingGated".to_owned();
@@ -219,7 +219,7 @@ fn count(status: &Value) -> i64 {
     status["restartCount"].as_i64().unwrap_or(0)
 }
 
-/// When the container ended last. Times in this form sort as text.
+/// When the container last ended. Times in this form sort as text.
 fn ended(status: &Value) -> &str {
     status.pointer("/lastState/terminated/finishedAt").and_then(Value::as_str).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! `PodDisruptionBudget`: how many pods may be missing when somebody takes them away on purpose.
+//! `PodDisruptionBudget`: how many pods voluntary evictions may take away.
 
 use serde_json::Value;
 

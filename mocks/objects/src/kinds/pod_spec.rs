@@ -1,5 +1,5 @@
-//! What a pod, alone or inside a template, has without being asked ("Kubernetes API reference", Pod v1 core), and what it may not
-//! be. What admission plugins add, they know.
+//! The defaults and checks of a pod specification, alone or inside a template ("Kubernetes API reference", Pod v1
+//! core). The additions of admission plugins are not here.
 
 mod check;
 mod features;
@@ -18,7 +18,7 @@ pub(super) use check::{
 };
 pub(super) use volumes::source as fill_source;
 
-/// The defaults that a template has too, without the fields that servers do not have yet.
+/// Fills in the defaults that a template has too, and removes fields of disabled features.
 pub(super) fn fill(spec: Option<&mut Value>) {
     let Some(spec) = spec.filter(|spec| spec.is_object()) else { return };
     features::drop_disabled(spec);
@@ -31,7 +31,7 @@ pub(super) fn fill(spec: Option<&mut Value>) {
     ] {
         set(spec, &[], key, default);
     }
-    // The old name of the field follows the new one, which follows it when it is alone.
+    // The old field gets the value of the new one; if only the old one is set, the new one gets its value.
     if let Some(account) = spec.get("serviceAccount").cloned() {
         set(spec, &[], "serviceAccountName", account);
     }
@@ -44,9 +44,9 @@ pub(super) fn fill(spec: Option<&mut Value>) {
     each(spec, "volumes", volume);
 }
 
-/// The pod template at `/spec/template`, or deeper for a cron job.
+/// Fills in the pod template at `/spec/template`, or deeper for a cron job.
 pub(super) fn fill_template(value: &mut Value, at: &str) {
-    // Both are parts of the real type, not pointers to some, so they are always there.
+    // The real type holds both by value, not by pointer, so they are always present.
     if let Some(template) = value.pointer_mut(at).filter(|template| template.is_object()) {
         set(template, &[], "metadata", json!({}));
         set(template, &[], "spec", json!({}));
@@ -90,7 +90,7 @@ fn http_get(action: &mut Value) {
     }
 }
 
-/// Where a value comes from: a field of the pod, or an amount of a resource.
+/// Sets defaults in the source of a value: a field of the pod, or an amount of a resource.
 fn reference(from: &mut Value) {
     if let Some(field) = from.get_mut("fieldRef").filter(|field| field.is_object()) {
         set(field, &[], "apiVersion", json!("v1"));

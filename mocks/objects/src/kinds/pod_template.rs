@@ -1,4 +1,4 @@
-//! `PodTemplate`: what pods look like, for others to read.
+//! `PodTemplate`: a stored template of pods.
 
 use super::at::At;
 use super::print::{Cells, labels};

@@ -1,4 +1,4 @@
-//! What the printers of built-in kinds share: how `kubectl get` words lists, selectors, ages and what is absent.
+//! The common part of the printers of built-in kinds: how `kubectl get` shows lists, selectors, ages and absent values.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -13,14 +13,14 @@ pub(crate) fn plain(row: &Row<'_>) -> Vec<Value> {
     vec![row.name(), row.created()]
 }
 
-/// Entries that a cell lists at most; the rest is a number.
+/// Most entries that a cell lists; the rest is shown as a number.
 const LISTED: usize = 3;
-/// Addresses of load balancers are cut to this.
+/// Addresses of load balancers are cut to this width.
 const ADDRESS_WIDTH: usize = 16;
 pub(crate) const NONE: &str = "<none>";
 pub(crate) const UNSET: &str = "<unset>";
 
-/// An object and the moment at which it is shown.
+/// An object and the time of the answer.
 pub(crate) struct Row<'a> {
     pub(crate) value: &'a Value,
     pub(crate) now: Timestamp,
@@ -36,7 +36,7 @@ impl<'a> Row<'a> {
         self.at(pointer).and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// The text at `pointer`, or `absent` when there is none or an empty one.
+    /// The text at `pointer`, or `absent` if it is missing or empty.
     pub(crate) fn text_or(&self, pointer: &str, absent: &'static str) -> Value {
         let text = self.text(pointer);
         Value::from(if text.is_empty() { absent } else { text })
@@ -65,7 +65,7 @@ impl<'a> Row<'a> {
         Value::from(self.since("/metadata/creationTimestamp"))
     }
 
-    /// When the object was made, as a time.
+    /// The creation time.
     pub(crate) fn created(&self) -> Value {
         Value::from(self.text("/metadata/creationTimestamp"))
     }
@@ -133,7 +133,7 @@ pub(crate) fn selector(selector: Option<&Value>) -> Value {
     Value::from(if terms.is_empty() { NONE.to_owned() } else { terms.join(",") })
 }
 
-/// At most three of a list, and how many more there are.
+/// At most three items of a list, and the number of further ones.
 pub(crate) fn some(list: impl IntoIterator<Item = String>, absent: &str) -> Value {
     let list: Vec<String> = list.into_iter().collect();
     if list.is_empty() {
@@ -159,7 +159,7 @@ pub(crate) fn load_balancer(row: &Row<'_>) -> String {
     }
 }
 
-/// A number of pods or a share of them, as it was written.
+/// A number or a share of pods, as it was written.
 pub(crate) fn amount(value: Option<&Value>, absent: &str) -> Value {
     match value {
         Some(Value::String(text)) => Value::from(text.as_str()),
@@ -168,13 +168,13 @@ pub(crate) fn amount(value: Option<&Value>, absent: &str) -> Value {
     }
 }
 
-/// How long ago `since` was, as `kubectl` writes it: `5s`, `3m20s`, `2h`, `4d`.
+/// The age since `since`, as `kubectl` writes it: `5s`, `3m20s`, `2h`, `4d`.
 pub(crate) fn age(since: &str, now: Timestamp) -> String {
     let Ok(since) = since.parse::<Timestamp>() else { return "<unknown>".to_owned() };
     duration(now.as_second() - since.as_second())
 }
 
-/// A time in seconds, as `kubectl` writes it.
+/// A duration in seconds, as `kubectl` writes it.
 pub(crate) fn duration(seconds: i64) -> String {
     if seconds < 0 {
         return "0s".to_owned();
@@ -195,7 +195,7 @@ pub(crate) fn duration(seconds: i64) -> String {
     }
 }
 
-/// How many entries a map has.
+/// The number of entries of a map.
 pub(crate) fn entries(row: &Row<'_>, pointer: &str) -> usize {
     row.at(pointer).and_then(Value::as_object).map_or(0, serde_json::Map::len)
 }

@@ -1,4 +1,4 @@
-//! `PriorityClass`: a name for how important pods are.
+//! `PriorityClass`: a name for a priority of pods.
 
 use serde_json::{Value, json};
 

@@ -18,7 +18,7 @@ pub(super) const REPLICA_SET: Kind = Kind {
 fn check(value: &Value, causes: &mut Causes) {
     let spec = &value["spec"];
     workload::check_counts(spec, &["replicas", "minReadySeconds"], causes);
-    // A real server names deployments here.
+    // A real server's message names deployments here.
     workload::check_selector(spec, "deployment", causes);
     workload::check_replicated(spec, causes);
 }

@@ -26,7 +26,7 @@ fn defaults(value: &mut Value) {
     super::replica_set::defaults(value);
 }
 
-/// A replication controller's selector is a plain map.
+/// The selector of a replication controller is a plain map.
 fn check(value: &Value, causes: &mut Causes) {
     let (spec, at) = (&value["spec"], workload::SPEC);
     workload::check_counts(spec, &["minReadySeconds"], causes);

@@ -1,4 +1,4 @@
-//! `RoleBinding` and `ClusterRoleBinding`: who has a role.
+//! `RoleBinding` and `ClusterRoleBinding`: the holders of a role.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! `Role` and `ClusterRole`: what may be done.
+//! `Role` and `ClusterRole`: sets of permissions.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! `RuntimeClass`: a way to run containers that pods can ask for.
+//! `RuntimeClass`: a container runtime that pods can choose.
 
 use mock_cel::formats::{LABEL, is_label};
 use serde_json::Value;
@@ -16,7 +16,7 @@ pub(super) const RUNTIME_CLASS: Kind = Kind {
     ..Kind::of("runtimeclasses.node.k8s.io")
 };
 
-/// The handler of a runtime class is part of a file name on every node.
+/// The handler is checked as a label, because it is part of a file name on every node.
 fn check(value: &Value, causes: &mut Causes) {
     let handler = value["handler"].as_str().unwrap_or_default();
     if !is_label(handler) {

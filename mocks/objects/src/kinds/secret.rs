@@ -19,7 +19,7 @@ pub(super) const SECRET: Kind = Kind {
     ..Kind::of("secrets")
 };
 
-/// What is written as text is kept in base64.
+/// Moves `stringData` into `data`, in base64.
 fn defaults(value: &mut Value) {
     set(value, &[], "type", json!("Opaque"));
     let plain = value.as_object_mut().and_then(|object| object.remove("stringData"));
@@ -47,7 +47,7 @@ fn check(value: &Value, causes: &mut Causes) {
     check_type(value, causes);
 }
 
-/// The keys that a type of secret must have ("Types of Secret").
+/// The keys that a type of secret requires ("Types of Secret").
 fn required_keys(kind: &str) -> &'static [&'static str] {
     match kind {
         "kubernetes.io/tls" => &["tls.crt", "tls.key"],
@@ -58,7 +58,7 @@ fn required_keys(kind: &str) -> &'static [&'static str] {
     }
 }
 
-/// What a type of secret asks for beyond keys.
+/// Checks the requirements of a secret's type beyond keys.
 fn check_type(value: &Value, causes: &mut Causes) {
     let has = |key: &str| value["data"].get(key).is_some();
     match value["type"].as_str().unwrap_or_default() {

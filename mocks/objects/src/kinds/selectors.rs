@@ -1,6 +1,6 @@
-//! Selectors of labels inside of objects: whether they are some, and which labels they select.
+//! The checks of label selectors inside objects, and their match with labels.
 //!
-//! Owns the rules for `LabelSelector` and for maps of labels that objects hold. Selectors of requests are in `selector`.
+//! Owns the rules for `LabelSelector` and for maps of labels in objects. `selector` handles the selectors of requests.
 
 use mock_cel::formats::{label_value, qualified_name};
 use serde_json::{Map, Value};
@@ -9,20 +9,20 @@ use super::at::At;
 use super::causes::Refuse;
 use crate::status::Cause;
 
-/// What a selector selects.
+/// The match of a selector with some labels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Selected {
-    /// It cannot be read.
+    /// The selector is invalid.
     Broken,
-    /// It asks for nothing: it selects all labels.
+    /// The selector is empty and selects all labels.
     All,
-    /// It selects these labels.
+    /// The selector selects these labels.
     These,
-    /// It does not.
+    /// The selector does not select these labels.
     Others,
 }
 
-/// The keys and values of labels, all named by the map that they stand in.
+/// Checks the keys and values of labels; every cause names the map.
 pub(crate) fn check_labels(labels: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     for (key, value) in labels.as_object().into_iter().flatten() {
         causes.faults(at, key, qualified_name(key));
@@ -31,7 +31,7 @@ pub(crate) fn check_labels(labels: &Value, at: At<'_>, causes: &mut Vec<Cause>) 
     }
 }
 
-/// A `LabelSelector`.
+/// Checks a `LabelSelector`.
 pub(crate) fn check(selector: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     check_labels(&selector["matchLabels"], at.field("matchLabels"), causes);
     let list = at.field("matchExpressions");
@@ -60,7 +60,7 @@ fn requirement(expression: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Whether a `LabelSelector` selects an object with these labels; one that is absent selects none.
+/// Whether a `LabelSelector` selects an object with these labels; an absent one selects no object.
 pub(crate) fn selects(selector: &Value, labels: &Value) -> Selected {
     let Some(fields) = selector.as_object() else { return Selected::Others };
     let mut faults = Vec::new();
@@ -87,7 +87,7 @@ pub(crate) fn selects(selector: &Value, labels: &Value) -> Selected {
     if all { Selected::These } else { Selected::Others }
 }
 
-/// Whether a selector asks for nothing.
+/// Whether a selector has no condition.
 pub(crate) fn is_empty(selector: &Map<String, Value>) -> bool {
     ["matchLabels", "matchExpressions"].iter().all(|key| match selector.get(*key) {
         Some(Value::Object(map)) => map.is_empty(),

@@ -134,7 +134,7 @@ const CELLS: Cells = |row| {
     ]
 };
 
-/// Where a service can be reached from outside the cluster.
+/// The addresses of a service outside the cluster.
 fn external(row: &Row<'_>) -> Value {
     let given: Vec<&str> = row.items("/spec/externalIPs").filter_map(Value::as_str).collect();
     let mut all = match row.text("/spec/type") {

@@ -1,4 +1,4 @@
-//! `ServiceAccount`: a name under which pods talk to the API.
+//! `ServiceAccount`: an identity of pods in the API.
 
 use super::{Generation, Kind, Meaning};
 use crate::fields::each;

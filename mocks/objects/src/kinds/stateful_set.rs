@@ -36,7 +36,7 @@ fn defaults(value: &mut Value) {
     }
     if value["spec"]["updateStrategy"]["rollingUpdate"].is_object() {
         let rolling = &mut value["spec"]["updateStrategy"]["rollingUpdate"];
-        // A server whose feature for it is off leaves it out.
+        // A server with this feature off removes it.
         rolling.as_object_mut().map(|rolling| rolling.remove("maxUnavailable"));
         if value["spec"]["updateStrategy"]["type"] == "RollingUpdate" {
             set(value, &["spec", "updateStrategy", "rollingUpdate"], "partition", json!(0));
@@ -60,7 +60,7 @@ fn defaults(value: &mut Value) {
     }
 }
 
-/// What an update may change of a specification.
+/// Fields of a specification that an update may change.
 const CHANGEABLE: [&str; 7] = [
     "replicas",
     "ordinals",
@@ -95,14 +95,15 @@ fn check(value: &Value, causes: &mut Causes) {
                 workload::others(template, causes);
             }
             pod_spec::check_template(&with_claims(spec), at.field("template"), causes);
-            // A real server says some of it twice, under the names of before.
+            // A real server checks the template's annotations twice, so some causes appear twice.
             pod_spec::check_annotations(template, at.field("template"), causes);
         }
     }
     workload::check_lasting(template, "StatefulSet", causes);
 }
 
-/// The template as its pods will be: with a volume for each claim that is made for them, and without the names that they are given.
+/// The template of its pods: with a volume for each of their claims, and without host name and subdomain, which are set
+/// later.
 fn with_claims(spec: &Value) -> Cow<'_, Value> {
     let (template, claims) = (&spec["template"], spec["volumeClaimTemplates"].as_array());
     let of_pod = &template["spec"];
@@ -145,7 +146,7 @@ fn strategy(strategy: &Value, causes: &mut Causes) {
     }
 }
 
-/// What was wrong before an update may stay.
+/// Checks only a new object: errors from before may stay in an update.
 fn check_new(value: &Value, causes: &mut Causes) {
     let (spec, at) = (&value["spec"], workload::SPEC);
     let list = at.field("volumeClaimTemplates");

@@ -1,4 +1,4 @@
-//! `StorageClass`: how volumes of a kind are made.
+//! `StorageClass`: how volumes of a class are made.
 
 use serde_json::{Value, json};
 

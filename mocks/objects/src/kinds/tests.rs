@@ -3,7 +3,7 @@ use serde_json::json;
 use crate::catalogue::Catalogue;
 use crate::{defaults, object};
 
-/// The fields that are wrong with an object as a client sends it.
+/// The fields with errors in an object as a client sends it.
 fn wrong(full_name: &str, mut value: serde_json::Value) -> Vec<String> {
     let catalogue = Catalogue::builtin();
     let resource = catalogue.by_full_name(full_name).unwrap();

@@ -1,4 +1,4 @@
-//! What is wrong with texts that must be names of ports, variables, keys, headers, addresses and paths.
+//! The checks of texts: names of ports, variables, keys, headers, addresses and paths.
 //!
 //! Owns the rules that objects share beyond those of names and labels, which are in `mock_cel::formats`.
 
@@ -8,7 +8,7 @@ use super::at::At;
 use super::causes::Refuse;
 use crate::status::Cause;
 
-/// Names of ports (RFC 6335, small letters only).
+/// The errors in the name of a port (RFC 6335, lower-case letters only).
 pub(crate) fn port_name(text: &str) -> Vec<String> {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     let faults = [
@@ -24,7 +24,7 @@ pub(crate) fn port_name(text: &str) -> Vec<String> {
     said(&faults)
 }
 
-/// Names of environment variables: any that can be printed.
+/// The errors in the name of an environment variable: any printable text is allowed.
 pub(crate) fn variable_name(text: &str) -> Vec<String> {
     let printable = |byte: u8| (b' '..=b'~').contains(&byte) && byte != b'=';
     said(&[
@@ -36,7 +36,7 @@ pub(crate) fn variable_name(text: &str) -> Vec<String> {
     ])
 }
 
-/// Keys of `ConfigMap`s and `Secret`s.
+/// The errors in a key of a `ConfigMap` or `Secret`.
 pub(crate) fn key(text: &str) -> Vec<String> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
     said(&[
@@ -52,7 +52,7 @@ pub(crate) fn key(text: &str) -> Vec<String> {
     ])
 }
 
-/// Names of HTTP headers.
+/// The errors in the name of an HTTP header.
 pub(crate) fn header_name(text: &str) -> Vec<String> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     said(&[(
@@ -66,7 +66,7 @@ fn said(faults: &[(bool, &str)]) -> Vec<String> {
     faults.iter().filter(|(is, _)| *is).map(|(_, why)| (*why).to_owned()).collect()
 }
 
-/// Whether a text is an address; zeros may lead its numbers, as they could when such fields were made.
+/// Whether a text is an IP address. Its numbers may have leading zeros, which were allowed when such fields were made.
 pub(crate) fn is_address(text: &str) -> bool {
     let number = |part: &str| {
         let digits = part.trim_start_matches('0');
@@ -80,19 +80,19 @@ pub(crate) fn is_address(text: &str) -> bool {
     text.split('.').count() == 4 && text.split('.').all(number)
 }
 
-/// A path that may not climb.
+/// Refuses a path with `..`.
 pub(crate) fn no_backsteps(path: &str, at: At<'_>, causes: &mut Vec<Cause>) {
     if climbs(path) {
         causes.invalid_text(at, path, "must not contain '..'");
     }
 }
 
-/// Whether a path goes up somewhere.
+/// Whether a path contains `..`.
 pub(crate) fn climbs(path: &str) -> bool {
     path.split('/').any(|part| part == "..")
 }
 
-/// A path below the place where it is used.
+/// Requires a relative path without `..`.
 pub(crate) fn descending(path: &str, at: At<'_>, causes: &mut Vec<Cause>) {
     if path.starts_with('/') {
         causes.invalid_text(at, path, "must be a relative path");
@@ -100,7 +100,7 @@ pub(crate) fn descending(path: &str, at: At<'_>, causes: &mut Vec<Cause>) {
     no_backsteps(path, at, causes);
 }
 
-/// A path of a file among those that are written atomically, whose own files begin with `..`.
+/// Refuses a name that begins with `..`, which the files of atomic writes use.
 pub(crate) fn not_reserved(path: &str, at: At<'_>, causes: &mut Vec<Cause>) {
     descending(path, at, causes);
     if path.starts_with("..") && !path.starts_with("../") {

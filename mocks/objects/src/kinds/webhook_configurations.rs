@@ -1,5 +1,5 @@
-//! `MutatingWebhookConfiguration` and `ValidatingWebhookConfiguration`: who is asked about requests. What this server cannot honour
-//! of them, admission refuses.
+//! `MutatingWebhookConfiguration` and `ValidatingWebhookConfiguration`: the webhooks for requests. Admission refuses
+//! settings that this server cannot honour.
 
 use serde_json::{Value, json};
 
@@ -28,7 +28,7 @@ pub(super) const VALIDATING: Kind = Kind {
     ..Kind::of("validatingwebhookconfigurations.admissionregistration.k8s.io")
 };
 
-/// The defaults of one webhook.
+/// Fills in the defaults of one webhook.
 fn fill(hook: &mut Value) {
     for (key, default) in [
         ("failurePolicy", json!("Fail")),

@@ -1,4 +1,4 @@
-//! What the kinds share that keep pods of a template running.
+//! The checks that all kinds share that keep pods of a template running.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use super::{Causes, pod_spec};
 
 pub(super) const SPEC: At<'static> = At::from("spec");
 
-/// A selector that must be there and must ask for something.
+/// Requires a selector with at least one condition.
 pub(super) fn check_selector(spec: &Value, kind: &str, causes: &mut Causes) {
     let (selector, at) = (&spec["selector"], SPEC.field("selector"));
     match selector.as_object() {
@@ -24,7 +24,7 @@ pub(super) fn check_selector(spec: &Value, kind: &str, causes: &mut Causes) {
     }
 }
 
-/// The template of a set of equal pods.
+/// Checks the template of a set of equal pods.
 pub(super) fn check_replicated(spec: &Value, causes: &mut Causes) {
     let template = &spec["template"];
     match selectors::selects(&spec["selector"], &template["metadata"]["labels"]) {
@@ -36,7 +36,7 @@ pub(super) fn check_replicated(spec: &Value, causes: &mut Causes) {
     check_lasting(template, "ReplicaSet", causes);
 }
 
-/// Labels that the selector does not select.
+/// Refuses labels that the selector does not select.
 pub(super) fn others(template: &Value, causes: &mut Causes) {
     let at = SPEC.field("template");
     let at = at.field("metadata");
@@ -44,7 +44,7 @@ pub(super) fn others(template: &Value, causes: &mut Causes) {
     causes.invalid(at.field("labels"), &template["metadata"]["labels"], why);
 }
 
-/// Pods that are kept running never end by themselves.
+/// Requires a restart policy and no deadline, because these pods never end by themselves.
 pub(super) fn check_lasting(template: &Value, kind: &str, causes: &mut Causes) {
     let at = SPEC.field("template");
     let at = at.field("spec");
@@ -58,14 +58,14 @@ pub(super) fn check_lasting(template: &Value, kind: &str, causes: &mut Causes) {
     }
 }
 
-/// Numbers of the specification that are not below nothing.
+/// Refuses negative numbers in the specification.
 pub(super) fn check_counts(spec: &Value, keys: &[&str], causes: &mut Causes) {
     for key in keys {
         causes.not_negative(SPEC.field(key), spec[*key].as_i64());
     }
 }
 
-/// A number of pods, or a share of them.
+/// Checks a number or a share of pods.
 pub(super) fn check_share(share: &Value, at: At<'_>, causes: &mut Causes) {
     match share.as_str() {
         None => causes.not_negative(at, share.as_i64()),
@@ -78,14 +78,14 @@ pub(super) fn check_share(share: &Value, at: At<'_>, causes: &mut Causes) {
     }
 }
 
-/// A share of pods that is no more than all.
+/// Refuses a share above 100%.
 pub(super) fn check_at_most_all(share: &Value, at: At<'_>, causes: &mut Causes) {
     if percent(share).is_some_and(|percent| percent > 100) {
         causes.invalid(at, share, "must not be greater than 100%");
     }
 }
 
-/// Whether a number or a share is nothing; what is neither counts as nothing.
+/// Whether a number or a share is zero; an invalid value counts as zero.
 pub(super) fn is_nothing(share: &Value) -> bool {
     percent(share).or(share.as_u64()).unwrap_or(0) == 0 && share.as_i64().unwrap_or(0) == 0
 }

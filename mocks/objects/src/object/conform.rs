@@ -1,8 +1,8 @@
-//! The types of the fields of built-in kinds.
+//! The field types of built-in kinds.
 //!
-//! Owns refusing a body whose fields have the wrong JSON type, and leaving out what means "not set": the real server
-//! decodes into typed structures, so `null`, an empty text and an empty list never come back, and amounts do so in one form. Fields that a type does not
-//! have are dropped in `unknown`. It must not know which values are allowed.
+//! Owns refusing a body whose fields have the wrong JSON type, and removing values that mean "not set". The real server
+//! decodes into typed structures, so `null`, an empty text and an empty list never come back, and amounts come back in
+//! one form. `unknown` drops fields that a type does not have. It must not know which values are allowed.
 
 use std::borrow::Cow;
 
@@ -14,44 +14,32 @@ use crate::catalogue::Resource;
 use crate::fields::seconds;
 use crate::status::Failure;
 
-/// What a real server says amounts look like.
+/// The form of amounts in a real server's messages.
 const AMOUNT: &str = "^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$";
 /// Lists that are shown when they are empty.
 const SHOWN: &[&str] = &["verbs", "rules", "conditions", "subjects"];
 
-/// `2006-01-02T15:04:05`.
+/// Length of `2006-01-02T15:04:05`.
 const SECONDS_BYTES: usize = 19;
 
-/// Why a value is none of a built-in type.
+/// Why a value does not have a built-in type.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Misfit {
-    /// It has no fields at all.
+    /// The value is no object.
     #[error("it is not an object")]
     NotAnObject,
     /// A field is of another type.
     #[error("{path}: expected {expected}, got {got}")]
-    Field {
-        /// Where it is.
-        path: String,
-        /// What it must be.
-        expected: &'static str,
-        /// What it is.
-        got: Value,
-    },
+    Field { path: String, expected: &'static str, got: Value },
     /// A field is no amount.
     #[error("{path}: quantities must match the regular expression '{AMOUNT}', got {got}")]
-    Amount {
-        /// Where it is.
-        path: String,
-        /// What it is.
-        got: Value,
-    },
+    Amount { path: String, got: Value },
 }
 
-/// Checks the types of a built-in object's fields and leaves out what is not set.
+/// Checks the types of a built-in object's fields and removes values that mean "not set".
 pub fn conform(value: &mut Value, resource: &Resource) -> Result<(), Failure> {
     if resource.custom {
-        // The metadata is of one type for all kinds.
+        // The metadata has the same type in all kinds.
         let (Some(fields), Some(Value::Object(metadata))) = (message(OBJECT_META), value.get_mut("metadata")) else {
             return Ok(());
         };
@@ -59,7 +47,7 @@ pub fn conform(value: &mut Value, resource: &Resource) -> Result<(), Failure> {
     }
     let name = resource.type_in(value["apiVersion"].as_str().unwrap_or_default());
     let (Some(fields), Some(object)) = (message(name), value.as_object_mut()) else { return Ok(()) };
-    // It is part of the real type, not a pointer to one, so it is always there.
+    // The real type holds it by value, not by pointer, so it is always present.
     if fields.iter().any(|field| field.name == "spec") {
         let spec = object.entry("spec").or_insert(Value::Null);
         if spec.is_null() {
@@ -69,8 +57,8 @@ pub fn conform(value: &mut Value, resource: &Resource) -> Result<(), Failure> {
     walk(object, fields, &resource.kind).map_err(|why| undecodable(resource, &why))
 }
 
-/// Makes of a value what the type of a kind that is not stored makes of it, and answers the fields that it does not have; the
-/// error says why it cannot.
+/// Decodes a value as the type of a kind that is not stored, and returns the unknown fields. The error says why that is
+/// impossible.
 pub fn read_as(kind: &str, value: &mut Value) -> Result<Vec<String>, Misfit> {
     let (Some(fields), Some(object)) = (message(kind), value.as_object_mut()) else {
         return Err(Misfit::NotAnObject);
@@ -85,7 +73,8 @@ fn undecodable(resource: &Resource, why: &Misfit) -> Failure {
     Failure::bad_request(format!("{kind} in version \"{}\" cannot be handled as a {kind}: {why}", version.name))
 }
 
-/// Puts in the published defaults, and what a type shows also when nobody set it, in an object of this message and in everything below.
+/// Adds the published defaults, and the fields that a type shows even if no client set them, in an object of this
+/// message and in its descendants.
 pub fn fill_shown(value: &mut Value, name: &str) {
     let (Some(object), Some(fields)) = (value.as_object_mut(), message(name)) else { return };
     show(object, fields);
@@ -163,9 +152,9 @@ fn walk(object: &mut Map<String, Value>, fields: &[Field], at: &str) -> Result<(
     Ok(())
 }
 
-/// Whether a value is what its field has when nobody sets it.
+/// Whether a value equals that of an unset field.
 fn is_unset(value: &Value, field: &Field) -> bool {
-    // Raw JSON means what it says, be it an empty list.
+    // Raw JSON has its own meaning, even as an empty list.
     if field.shown || field.kind == Kind::Json {
         return false;
     }
@@ -186,7 +175,7 @@ fn one(value: &mut Value, field: &Field, at: &str) -> Result<(), Misfit> {
                 Value::Object(object) => {
                     walk(object, message(name).unwrap_or_default(), &format!("{at}.{}", field.name))
                 }
-                // A null among others is an object with nothing set.
+                // A null item is an object without fields.
                 Value::Null => Ok(()),
                 other => Err(misfit(field, at, "an object", other)),
             };
@@ -220,13 +209,13 @@ fn one(value: &mut Value, field: &Field, at: &str) -> Result<(), Misfit> {
             return Ok(());
         }
         Kind::Quantity if !value.is_null() => {
-            // A number is one as it is written.
+            // A number counts as its text.
             let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             let Some(amount) = Quantity::parse(&text) else {
                 let path = format!("{at}.{}", field.name);
                 return Err(Misfit::Amount { path, got: value.clone() });
             };
-            // Amounts by name are those of resources.
+            // Amounts in maps are those of resources.
             let amount = if field.map { amount.in_thousandths() } else { amount };
             let canonical = amount.canonical();
             if value.as_str() != Some(&canonical) {
@@ -256,8 +245,9 @@ fn is_base64(text: &str) -> bool {
     base64::engine::general_purpose::STANDARD.decode(text).is_ok()
 }
 
-/// A time as the API shows it: in UTC, in whole seconds or in microseconds. `None`: it is none, or it is not written with six digits behind the
-/// point where there are microseconds (`MicroTime` of apimachinery reads nothing else).
+/// A time as the API shows it: in UTC, in whole seconds or in microseconds. `None` means that it is no time, or that a
+/// time in microseconds does not have exactly six digits behind the point (`MicroTime` of apimachinery reads no other
+/// form).
 fn as_shown(text: &str, micro: bool) -> Option<Cow<'_, str>> {
     let time = text.parse::<jiff::Timestamp>().ok()?;
     let fraction = text.bytes().skip(SECONDS_BYTES).take_while(|byte| *byte == b'.' || byte.is_ascii_digit()).count();
@@ -275,7 +265,7 @@ fn as_shown(text: &str, micro: bool) -> Option<Cow<'_, str>> {
 mod tests {
     use super::*;
 
-    /// Seconds are cut off and zones are left, microseconds are six digits or no time at all.
+    /// Times in seconds are truncated and converted to UTC; times in microseconds need six digits.
     #[test]
     fn times_are_shown_in_one_form() {
         let shown = |text: &str, micro| as_shown(text, micro).map(Cow::into_owned);

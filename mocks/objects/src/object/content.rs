@@ -1,13 +1,13 @@
-//! Which content the kinds allow, beyond the metadata, which is checked in `names`.
+//! The checks of an object's content, beyond the metadata, which `names` checks.
 //!
-//! Owns when which rules are asked; what they are says the row of the kind.
+//! Owns when rules are checked; the row of the kind says which.
 
 use serde_json::Value;
 
 use crate::catalogue::Resource;
 use crate::status::Cause;
 
-/// Answers what is wrong with the content of an object; `old` is what an update changes.
+/// The errors in the content of an object; `old` is the state before an update.
 pub fn check(value: &Value, old: Option<&Value>, resource: &Resource) -> Vec<Cause> {
     let mut causes = Vec::new();
     (resource.rules.check)(value, &mut causes);
@@ -17,7 +17,7 @@ pub fn check(value: &Value, old: Option<&Value>, resource: &Resource) -> Vec<Cau
     causes
 }
 
-/// Answers what `new` changes against `old` that may not be changed.
+/// The forbidden changes from `old` to `new`.
 pub fn check_update(new: &Value, old: &Value, resource: &Resource) -> Vec<Cause> {
     let mut causes = Vec::new();
     for pointer in resource.rules.fixed {

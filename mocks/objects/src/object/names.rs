@@ -1,4 +1,4 @@
-//! Which names and labels are allowed (Kubernetes documentation, "Object Names and IDs").
+//! The checks of names and labels (Kubernetes documentation, "Object Names and IDs").
 //!
 //! Owns the checks and their texts.
 
@@ -10,7 +10,7 @@ use crate::kinds::Names;
 use crate::object::meta;
 use crate::status::Cause;
 
-/// Checks the name, labels and annotations of an object; answers what is wrong.
+/// The errors in the name, labels and annotations of an object.
 pub fn check_name(value: &Value, resource: &Resource) -> Vec<Cause> {
     let name = meta(value, "name");
     let quoted = || format!("\"{name}\"");
@@ -37,7 +37,7 @@ pub fn check_name(value: &Value, resource: &Resource) -> Vec<Cause> {
         causes.push(Cause::invalid("metadata.name", &quoted(), SUBDOMAIN));
     }
     let prefix = meta(value, "generateName");
-    // A dash at the end is what a generated name goes on from.
+    // A generated name may continue after a dash at the end.
     let masked = prefix.strip_suffix('-').map_or_else(|| prefix.to_owned(), |start| format!("{start}a"));
     let strict = allowed == Names::Label;
     let fits = if strict { is_label(&masked) } else { masked.split('.').all(is_label) };
@@ -97,7 +97,7 @@ fn owners(value: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Finalizers of an object that is being deleted may only go.
+/// Refuses new finalizers in an object that is being deleted.
 pub fn check_finalizers_of_deleted(value: &Value, old: &Value) -> Vec<Cause> {
     let (before, after) = (crate::object::finalizers(old), crate::object::finalizers(value));
     let new: Vec<&&str> = after.iter().filter(|finalizer| !before.contains(finalizer)).collect();

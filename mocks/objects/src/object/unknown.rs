@@ -1,21 +1,21 @@
-//! Fields that a type does not have.
+//! Fields that a built-in type does not have.
 //!
-//! Owns finding and dropping them in built-in objects, as the real server's decoder does, by the table of all fields. Those
-//! of custom resources are found by their schemas.
+//! Owns finding and dropping them, as the real server's decoder does, by the table of all fields. Schemas find those of
+//! custom resources.
 
 use serde_json::{Map, Value};
 
 use crate::builtin::{self, Kind, OBJECT_META, find, message};
 use crate::catalogue::Resource;
 
-/// Names that are collected at most, as in the real decoder; all unknown fields are dropped.
+/// Most names that are collected, as in the real decoder; all unknown fields are dropped.
 const NAMES_MAX: usize = 100;
 
-/// Drops the fields that nobody knows; answers their paths.
+/// Drops the unknown fields; returns their paths.
 pub fn drop_unknown(value: &mut Value, resource: &Resource) -> Vec<String> {
     let mut unknown = Vec::new();
     if resource.custom {
-        // The metadata is of one type for all kinds.
+        // The metadata has the same type in all kinds.
         if let Some(Value::Object(metadata)) = value.get_mut("metadata") {
             walk(metadata, OBJECT_META, "metadata", &mut unknown);
         }
@@ -30,7 +30,7 @@ pub fn drop_unknown(value: &mut Value, resource: &Resource) -> Vec<String> {
     unknown
 }
 
-/// Drops the fields that a kind does not have which is no resource; answers their paths.
+/// Drops the unknown fields of a kind that is no resource; returns their paths.
 pub(super) fn drop_unknown_of(kind: &str, object: &mut Map<String, Value>) -> Vec<String> {
     let mut unknown = Vec::new();
     walk(object, kind, "", &mut unknown);
@@ -87,7 +87,7 @@ mod tests {
         drop_unknown(value, Catalogue::builtin().by_full_name(full_name).unwrap())
     }
 
-    /// `apiVersion` and `kind` are every object's own, but not those of what is in it.
+    /// `apiVersion` and `kind` belong to the whole object, not to its parts.
     #[test]
     fn the_type_belongs_to_the_whole() {
         let mut value = json!({
@@ -109,7 +109,7 @@ mod tests {
         assert_eq!((&value["spec"], value["metadata"].get("lables")), (&json!({"any": 1}), None));
     }
 
-    /// Only so many names are told, and all go.
+    /// The number of reported names is limited, but all unknown fields are dropped.
     #[test]
     fn names_are_told_up_to_a_bound() {
         let odd = (0..150).map(|n| (format!("odd{n}"), json!(n)));

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::words;
 use crate::builtin::{self, Field, Kind, ListType, OBJECT_META, message};
 
-/// Where references to other schemas point.
+/// The target of references to other schemas.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Home {
     /// `#/components/schemas/`, OpenAPI 3.
@@ -16,7 +16,8 @@ pub(super) enum Home {
     Definitions,
 }
 
-/// The schema of a message, and into `all` the schemas of everything it refers to. `None`: the table does not know it.
+/// The schema of a message; the schemas of its references go into `all`. `None` means that the table does not have the
+/// message.
 pub(super) fn schema(name: &str, home: Home, all: &mut Map<String, Value>) -> Option<Value> {
     let mut properties = Map::new();
     let mut required = Vec::new();
@@ -49,7 +50,7 @@ fn collect(
         let mut property = match (field.list, field.map) {
             (true, _) => json!({"type": "array", "items": one}),
             (_, true) => json!({"type": "object", "additionalProperties": one}),
-            // Beside a reference nothing else is read, so it stands in a list of one.
+            // Keywords beside a reference are ignored, so it goes into a list of one.
             _ if one.get("$ref").is_some() => json!({"allOf": [one]}),
             _ => one,
         };
@@ -133,7 +134,7 @@ fn of_kind(kind: &Kind, home: Home, all: &mut Map<String, Value>) -> Value {
         Kind::Message(inner) => {
             let name = builtin::published_name(inner);
             if !all.contains_key(&name) {
-                // It is there before it is done: a type may hold itself.
+                // Inserted before it is complete, because a type may contain itself.
                 all.insert(name.clone(), Value::Null);
                 let made = schema(inner, home, all).unwrap_or_else(|| json!({"type": "object"}));
                 all.insert(name.clone(), made);
@@ -162,7 +163,7 @@ mod tests {
     use super::*;
     use crate::catalogue::Catalogue;
 
-    /// Every built-in kind has fields, and every reference leads somewhere.
+    /// Every built-in kind has fields, and every reference has a target.
     #[test]
     fn every_kind_has_a_schema() {
         for resource in Catalogue::builtin().iter() {

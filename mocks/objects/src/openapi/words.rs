@@ -1,11 +1,11 @@
-//! What the built-in types and their fields are for, in a sentence each.
+//! Descriptions of the built-in types and their fields, in a sentence each.
 //!
-//! Owns texts for people who type `kubectl explain`. Most fields have the same name for the same thing in every type; where
-//! they do not, the type is named. A field that is missing here has no description.
+//! Owns texts for users of `kubectl explain`. Most fields have one meaning in every type; a row for other meanings
+//! names the type. A field that is missing here has no description.
 
 use crate::{builtin, kinds};
 
-/// `(type, text)`; those of kinds are in their rows.
+/// `(type, text)`; the texts of kinds are in their rows.
 const TYPES: &[(&str, &str)] = &[
     ("Affinity", "Which nodes and which neighbours a pod prefers or needs."),
     ("Container", "One program of a pod: its image, its command and what it may use."),
@@ -19,7 +19,7 @@ const TYPES: &[(&str, &str)] = &[
     ("Volume", "A folder that the containers of a pod can mount."),
 ];
 
-/// `(type, field, text)`: where a name means something else than elsewhere.
+/// `(type, field, text)`, if the field has another meaning in this type.
 const FIELDS_OF: &[(&str, &str, &str)] = &[
     ("Container", "name", "The name of the container, unique in its pod."),
     ("Container", "ports", "The ports that the container listens on; for people to know."),
@@ -41,7 +41,7 @@ const FIELDS_OF: &[(&str, &str, &str)] = &[
     ("Volume", "name", "The name by which containers mount it."),
 ];
 
-/// `(field, text)`: in every other type.
+/// `(field, text)` for all other types.
 const FIELDS: &[(&str, &str)] = &[
     ("accessModes", "How a volume may be mounted: by one or by many, to read or to write."),
     ("action", "What was done."),
@@ -164,7 +164,6 @@ const FIELDS: &[(&str, &str)] = &[
     ("workingDir", "The folder in which the command starts."),
 ];
 
-/// What a type is for.
 pub(super) fn of_type(name: &str) -> Option<&'static str> {
     let is = |resource: &&builtin::Resource| resource.versions.iter().any(|version| version.of_type == name);
     let of_kind = builtin::resources().iter().find(is).map(|resource| kinds::of(&resource.full_name()).about);
@@ -172,7 +171,6 @@ pub(super) fn of_type(name: &str) -> Option<&'static str> {
     of_kind.filter(|text| !text.is_empty()).or_else(shared)
 }
 
-/// What a field is for.
 pub(super) fn of_field(of: &str, name: &str) -> Option<&'static str> {
     let own = FIELDS_OF.iter().find(|(known, field, _)| *known == short(of) && *field == name);
     let own = own.map(|(_, _, text)| *text);
@@ -188,7 +186,7 @@ fn short(name: &str) -> &str {
 mod tests {
     use super::*;
 
-    /// A text for something that is not there is a spelling mistake.
+    /// A text for a field that does not exist is a spelling mistake.
     #[test]
     fn every_text_is_about_something() {
         let packages = ["core.v1", "apps.v1", "meta.v1"];

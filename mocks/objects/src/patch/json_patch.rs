@@ -4,9 +4,9 @@
 use ::json_patch::{PatchOperation, TestOperation};
 use serde_json::Value;
 
-/// kube-apiserver's limit on what all copies of one patch add.
+/// kube-apiserver's limit on the bytes that all copies of one patch add.
 const COPIED_MAX_BYTES: usize = 3 * 1024 * 1024;
-/// A little less than what the JSON parser takes (128), because what is stored must be read again.
+/// A little below the limit of the JSON parser (128), because stored objects must be read again.
 const DEPTH_MAX: usize = 120;
 
 /// Why a patch cannot be applied.
@@ -26,7 +26,7 @@ pub(super) enum Error {
 /// The operations of one patch.
 pub(super) type Operations = ::json_patch::Patch;
 
-/// All operations or none.
+/// Applies all operations or none.
 pub(super) fn apply(value: &mut Value, operations: &Operations) -> Result<(), Error> {
     let is_special = |operation: &PatchOperation| match operation {
         PatchOperation::Test(test) => test.value.is_null(),
@@ -56,10 +56,10 @@ pub(super) fn apply(value: &mut Value, operations: &Operations) -> Result<(), Er
     Ok(())
 }
 
-/// How much a patch may make of a small body: copies double what is there, moves nest it.
+/// The allowed growth of a body by a patch: copies double content, moves nest it.
 struct Growth {
     copied_bytes: usize,
-    /// Nothing is nested deeper than this.
+    /// An upper bound of the nesting.
     depth: usize,
 }
 
@@ -92,7 +92,7 @@ impl Growth {
     }
 }
 
-/// How deep a value is nested. The recursion is bounded by the depth that a body and this module allow.
+/// The nesting depth of a value. The recursion is bounded by the depth that a body and this module allow.
 fn depth(value: &Value) -> usize {
     match value {
         Value::Object(map) => 1 + map.values().map(depth).max().unwrap_or(0),
@@ -153,8 +153,8 @@ mod tests {
         assert!(patched(json!((1..=1000).map(add).collect::<Vec<_>>())).is_err());
     }
 
-    /// At the edge of both limits, so that a guard that is gone fails here at once instead of filling the memory or the
-    /// stack.
+    /// The test is at the edge of both limits, so that a missing guard fails here at once instead of filling the memory
+    /// or the stack.
     #[test]
     fn the_guards_hold_at_their_edge() {
         let copies = |count: usize| {

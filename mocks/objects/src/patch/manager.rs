@@ -1,15 +1,14 @@
-//! Who writes, as `managedFields` names it.
+//! The writer of fields, as `managedFields` names it.
 
 use jiff::Timestamp;
 
-/// Who applies.
 #[derive(Debug, Clone, Copy)]
 pub struct Manager<'a> {
-    /// `fieldManager`.
+    /// The field manager's name.
     pub name: &'a str,
-    /// It takes fields from others.
+    /// Whether the manager takes fields from others.
     pub force: bool,
-    /// The version that the intent is written in.
+    /// The version in which the intent is written.
     pub api_version: &'a str,
     /// Empty for the object itself.
     pub subresource: &'a str,

@@ -1,4 +1,4 @@
-//! Who owns which field: `metadata.managedFields` in its `FieldsV1` form.
+//! The owners of fields: `metadata.managedFields` in its `FieldsV1` form.
 //!
 //! Owns paths into objects and the notation of KEP-555: `f:name`, `k:{"name":"a"}`, `v:"x"`.
 
@@ -22,19 +22,18 @@ pub(super) enum Step {
     Value(Value),
 }
 
-/// The place of one owned value.
+/// The path of one owned value.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Path(pub Vec<Step>);
 
-/// Where the items of lists stand, so that a place in a long list is found without going through all of it each time.
-/// It holds for one value, as long as that changes only through [`Path::set`].
+/// An index of the items of lists, so that an item of a long list is found without a search through all of it. It is
+/// valid for one value, while that value changes only through [`Path::set`].
 #[derive(Debug, Default)]
 pub(super) struct Places(HashMap<Vec<Step>, HashMap<Value, usize>>);
 
-/// The managers besides one, with what they own.
+/// All managers but one, with their owned paths.
 pub(super) struct Others<'a>(Vec<(&'a Entry, HashSet<&'a Path>)>);
 
-/// All entries of one object.
 #[derive(Debug, Default)]
 pub(super) struct Owners {
     entries: Vec<Entry>,
@@ -76,12 +75,12 @@ impl Step {
         }
     }
 
-    /// Whether this is a step to an item that is known by this field, among others.
+    /// Whether this is a step to an item with this field among its keys.
     pub(super) fn is_key(&self, field: &str) -> bool {
         matches!(self, Self::Key(keys) if keys.iter().any(|(key, _)| key == field))
     }
 
-    /// By what an item of a list is known, if this is a step into a list. Several keys are a list.
+    /// The key of the wanted item, if this is a step into a list. Several keys are a list.
     fn wanted(&self) -> Option<Cow<'_, Value>> {
         match self {
             Self::Field(_) => None,
@@ -93,7 +92,7 @@ impl Step {
         }
     }
 
-    /// By what an item of the list is known that this is a step into.
+    /// The key of an item in the list into which this step leads.
     fn known_by(&self, item: &Value) -> Option<Value> {
         match self {
             Self::Key(keys) => match &keys[..] {
@@ -105,14 +104,15 @@ impl Step {
     }
 }
 
-/// One of several keys of an item. What a custom resource leaves out was filled in; what a port leaves out has one meaning.
+/// One of several keys of an item. Absent keys of custom resources have been filled in; an absent protocol of a port
+/// has one default.
 fn part_of_key(item: &Value, key: &str) -> Option<Value> {
     item.get(key).cloned().or_else(|| (key == "protocol").then(|| Value::from("TCP")))
 }
 
 impl Places {
-    /// The place of the item that `path` ends with, in the list that its other steps lead to. One list is known by one
-    /// key: the rules of a resource say by which.
+    /// The index of the item at the end of `path`, in the list to which its other steps lead. All items of one list
+    /// have the same keys, which the rules of a resource name.
     pub(super) fn of(&mut self, path: &[Step], list: &[Value]) -> Option<usize> {
         let (step, above) = path.split_last()?;
         if !self.0.contains_key(above) {
@@ -135,7 +135,7 @@ impl Places {
         }
     }
 
-    /// Items were removed.
+    /// Forgets all places after items were removed.
     pub(super) fn forget(&mut self) {
         self.0.clear();
     }
@@ -149,7 +149,7 @@ impl Path {
         })
     }
 
-    /// Sets a value, making what is missing on the way.
+    /// Sets a value, and creates missing parents.
     pub(super) fn set(&self, value: &mut Value, new: Value, places: &mut Places) {
         let mut at = value;
         for (depth, step) in self.0.iter().enumerate() {
@@ -178,7 +178,7 @@ impl Path {
                 }
             };
         }
-        // To own an empty object is to want it there, not to want it empty.
+        // Owning an empty object means that the object exists, not that it stays empty.
         if !(at.is_object() && new.as_object().is_some_and(Map::is_empty)) {
             *at = new;
         }
@@ -201,9 +201,9 @@ impl fmt::Display for Path {
     }
 }
 
-/// The version in which somebody owns fields of an object, if the definition of a custom resource does not have it any more. The real server
-/// converts the object into the version of each owner before it decides anything, and cannot: an apply is refused, any other write goes on
-/// without owners. (A built-in object loses such an owner and no more.)
+/// A version that owns fields of an object but no longer exists in the definition of its custom resource. The real
+/// server converts the object into the version of each owner before it decides, which fails here. An apply is then
+/// refused, and any other write goes on without owners. (A built-in object only loses such an owner.)
 pub(super) fn gone_version<'a>(entries: &'a [Value], resource: &Resource) -> Option<&'a str> {
     if !resource.custom {
         return None;
@@ -226,7 +226,6 @@ impl Owners {
         object::metadata(value).insert("managedFields".to_owned(), Value::Array(entries));
     }
 
-    /// The other managers.
     pub(super) fn others(&self, manager: &str, subresource: &str) -> Others<'_> {
         let others = self.entries.iter().filter(|entry| !entry.is(manager, subresource));
         Others(others.map(|entry| (entry, entry.paths.iter().collect())).collect())
@@ -243,7 +242,7 @@ impl Owners {
         own.map(|entry| entry.paths.clone()).unwrap_or_default()
     }
 
-    /// Writes down what a manager applied; `changes`: some value is another one now.
+    /// Records the fields that a manager applied. `changes` means that a value has changed.
     pub(super) fn record(&mut self, by: &Manager<'_>, paths: Vec<Path>, changes: bool) {
         let new: HashSet<&Path> = paths.iter().collect();
         let same =
@@ -269,7 +268,7 @@ impl Others<'_> {
         self.0.iter().any(|(_, paths)| paths.contains(path))
     }
 
-    /// Whether somebody owns the key of an item.
+    /// Whether another manager owns a key of an item.
     pub(super) fn own_key(&self, item: &[Step]) -> bool {
         let Some(Step::Key(keys)) = item.last() else { return false };
         keys.iter().any(|(key, _)| {
@@ -279,7 +278,7 @@ impl Others<'_> {
         })
     }
 
-    /// The owners of a place, as conflicts name them.
+    /// The owners of a path, as conflicts name them.
     pub(super) fn of(&self, path: &Path) -> impl Iterator<Item = String> {
         self.0.iter().filter(|(_, paths)| paths.contains(path)).map(|(entry, _)| entry.describe())
     }
@@ -290,7 +289,7 @@ impl Entry {
         self.operation == "Apply" && self.manager == manager && self.subresource == subresource
     }
 
-    /// `"kubectl-edit" using apps/v1`; an applier goes by its name alone.
+    /// For example `"kubectl-edit" using apps/v1`; a manager that applies is named without a version.
     fn describe(&self) -> String {
         let part = match self.subresource.as_str() {
             "" => String::new(),

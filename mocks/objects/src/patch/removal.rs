@@ -1,8 +1,8 @@
-//! Removing what a manager applied before and applies no more.
+//! The removal of fields that a manager applied before and no longer applies.
 //!
-//! Owns taking many places out of one object in time that grows with their number: an item that goes leaves a mark in its
-//! list, so that all others keep their places, and every list is swept once at the end, the innermost first. What
-//! becomes empty on the way goes as well.
+//! Owns removing many places from one object in time proportional to their number. A removed item leaves a mark in its
+//! list, so that all others keep their places. Every list is swept once at the end, the innermost first. Parents that
+//! become empty are removed as well.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -10,15 +10,15 @@ use serde_json::{Map, Value, json};
 
 use super::owners::{Path, Places, Step};
 
-/// The key of the mark; no client can send it as the only field of an item and mean something.
+/// The key of the mark; no client sends it as the only field of an item on purpose.
 const MARK: &str = "\u{0}gone";
 
-/// A removal under way; [`Removal::finish`] ends it.
+/// A removal in progress; [`Removal::finish`] ends it.
 pub(super) struct Removal<'a> {
     places: Places,
     /// Lists with marks, by the length of their paths.
     marked: BTreeMap<usize, HashSet<Vec<Step>>>,
-    /// Whether somebody else owns the key of an item.
+    /// Whether another manager owns a key of an item.
     key_is_owned: &'a dyn Fn(&[Step]) -> bool,
 }
 
@@ -27,8 +27,8 @@ impl<'a> Removal<'a> {
         Self { places: Places::default(), marked: BTreeMap::new(), key_is_owned }
     }
 
-    /// Removes what a manager owned here and wants no more: with the key of an item the whole item goes, also what
-    /// nobody owns of it, such as defaults. An item stays with its keys when somebody else owns one of them.
+    /// Removes a field that a manager owned and no longer wants. With the key of an item the whole item goes, including
+    /// parts without an owner, such as defaults. An item keeps its keys if another manager owns one of them.
     pub(super) fn take(&mut self, value: &mut Value, path: &Path) {
         match path.0.as_slice() {
             [item @ .., Step::Field(name)] if item.last().is_some_and(|step| step.is_key(name)) => {
@@ -40,7 +40,6 @@ impl<'a> Removal<'a> {
         }
     }
 
-    /// Sweeps the lists.
     pub(super) fn finish(mut self, value: &mut Value) {
         while let Some((_, lists)) = self.marked.pop_last() {
             for list in lists {
@@ -82,7 +81,7 @@ impl<'a> Removal<'a> {
         }
     }
 
-    /// Takes the marks out of the list at the end of `steps`.
+    /// Removes the marks from the list at the end of `steps`.
     fn sweep(&mut self, value: &mut Value, steps: &[Step], depth: usize) {
         let Some(step) = steps.get(depth) else {
             if let Some(list) = value.as_array_mut() {
@@ -111,7 +110,7 @@ impl<'a> Removal<'a> {
         }
     }
 
-    /// Whether only the key of an item is left, and nobody wants it.
+    /// Whether only the key of an item is left, and no manager owns it.
     fn is_bare(&self, item: &Value, at: &[Step]) -> bool {
         let Some((step, _)) = at.split_last() else { return false };
         let only_key = item.as_object().is_some_and(|item| item.keys().all(|name| step.is_key(name)));

@@ -1,6 +1,7 @@
-//! How lists merge: by which key, or as a set.
+//! The merge rules of lists: by a key, as a set, or as a whole.
 //!
-//! Owns what the published types of built-in kinds say ("patch strategy", "list type"), and asks the schemas of custom resources for their list types (Kubernetes documentation, "Server-Side Apply", "Merge
+//! Owns the merge rules of lists. It reads them from the published types of built-in kinds ("patch strategy", "list type")
+//! and from the schemas of custom resources (Kubernetes documentation, "Server-Side Apply", "Merge
 //! strategy"). Other lists are replaced as a whole.
 
 use serde_json::Value;
@@ -20,7 +21,7 @@ pub(super) enum Rules<'a> {
 /// How the items of a list find their partners in server-side apply.
 #[derive(Debug)]
 pub(super) enum Merge<'a> {
-    /// By the values of these fields, with what stands for an absent one.
+    /// By the values of these fields, with the default of an absent one.
     ByKeys(Vec<(&'a str, Option<&'a Value>)>),
     Set,
     Atomic,
@@ -50,7 +51,7 @@ impl<'a> Rules<'a> {
     pub(super) fn list(&self, path: &[&str]) -> Merge<'a> {
         match (self, path) {
             (Self::Builtin(of), path) => applied(of, path),
-            // The metadata is of one type for all kinds.
+            // The metadata has the same type in all kinds.
             (_, ["metadata", of_metadata @ ..]) => applied(OBJECT_META, of_metadata),
             (Self::Custom(schema), path) => match schema.and_then(|schema| schema.below(path)).map(Schema::merge) {
                 Some(schema::Merge::ByKeys(keys)) => Merge::ByKeys(keys),
@@ -71,12 +72,13 @@ impl<'a> Rules<'a> {
     }
 }
 
-/// The value of an item's key, or what stands for it. `None`: it has none, or one that no item can be known by.
+/// The value of an item's key, or its default. `None` means that the item has no key, or one of a kind that cannot
+/// identify an item.
 pub(super) fn key_of<'v>(item: &'v Value, (key, default): (&str, Option<&'v Value>)) -> Option<&'v Value> {
     item.as_object()?.get(key).or(default).filter(|value| is_key(value))
 }
 
-/// Whether a value can be what an item is known by: plain values only, an object would have owners inside it.
+/// Whether a value can identify an item: plain values only, because an object would have owners inside it.
 fn is_key(value: &Value) -> bool {
     !value.is_object() && !value.is_array()
 }

@@ -1,8 +1,8 @@
 //! Server-side apply (Kubernetes documentation, "Server-Side Apply"; KEP-555).
 //!
-//! Owns merging an applied intent into an object: what the intent names is set, what the same manager named before
-//! and names no more is removed unless somebody else owns it too, and what somebody else owns with another value is a
-//! conflict unless forced.
+//! Owns merging an applied intent into an object. The fields of the intent are set. A field of the same manager's
+//! earlier intent that is missing now is removed unless another manager owns it too. A field that another manager owns
+//! with another value is a conflict unless forced.
 
 mod last_applied;
 
@@ -19,7 +19,7 @@ use crate::catalogue::Resource;
 use crate::object;
 use crate::status::Failure;
 
-/// Applies the intent that was `given` to `value` and writes down who owns what.
+/// Applies the intent `given` to `value` and records the owners.
 pub fn apply(value: &mut Value, given: &Value, by: &Manager<'_>, resource: &Resource) -> Result<(), Failure> {
     let mut intent = given.clone();
     strip(&mut intent);
@@ -66,7 +66,7 @@ pub fn apply(value: &mut Value, given: &Value, by: &Manager<'_>, resource: &Reso
     places.forget();
     for (path, new) in wanted {
         if new.is_object() && is_atomic(&path.0, rules) {
-            // It takes the place of what was there, also when it is empty.
+            // The new value replaces the old one, even if it is empty.
             path.set(value, Value::Null, &mut places);
         }
         path.set(value, new, &mut places);
@@ -84,9 +84,9 @@ pub fn apply(value: &mut Value, given: &Value, by: &Manager<'_>, resource: &Reso
     Ok(())
 }
 
-/// Removes what the manager applied before and neither applies now nor shares with anybody.
+/// Removes the fields that the manager applied before, no longer applies, and shares with no other manager.
 fn drop_unwanted(value: &mut Value, owners: &Owners, by: &Manager<'_>, now: &[Path]) {
-    // What is wanted now, and everything above it.
+    // The wanted fields, and their parents.
     let kept: HashSet<&[Step]> = now.iter().flat_map(|path| (1..=path.0.len()).map(|depth| &path.0[..depth])).collect();
     let others = owners.others(by.name, by.subresource);
     let key_is_owned = |item: &[Step]| others.own_key(item);
@@ -99,7 +99,7 @@ fn drop_unwanted(value: &mut Value, owners: &Owners, by: &Manager<'_>, now: &[Pa
     removal.finish(value);
 }
 
-/// Refuses an intent that speaks of owners.
+/// Refuses an intent that contains `managedFields`.
 pub fn check_intent(intent: &Value) -> Result<(), Failure> {
     if intent["metadata"].get("managedFields").is_some_and(|fields| !fields.is_null()) {
         return Err(Failure::bad_request("metadata.managedFields must be nil"));
@@ -107,7 +107,8 @@ pub fn check_intent(intent: &Value) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The refusal of an intent that is not of its type: a plain error of the real server's library, so a 500 without a reason.
+/// The refusal of an intent that does not fit its type: a plain error of the real server's library, so a 500 without a
+/// reason.
 pub fn untyped(intent: &Value, wrong: &[String]) -> Failure {
     let text = |key: &str| intent[key].as_str().unwrap_or_default();
     // The core group has an empty name.
@@ -125,7 +126,7 @@ pub fn untyped(intent: &Value, wrong: &[String]) -> Failure {
 struct Leaves<'a> {
     rules: Rules<'a>,
     found: Vec<(Path, Value)>,
-    /// What cannot be told apart.
+    /// Errors about items that cannot be identified.
     wrong: Vec<String>,
 }
 
@@ -161,7 +162,7 @@ impl Leaves<'_> {
         }
     }
 
-    /// The items of a list that are known by keys.
+    /// The items of a list with keys.
     fn items(&mut self, items: &[Value], keys: &[(&str, Option<&Value>)], path: &mut Vec<Step>) {
         let mut seen = HashSet::new();
         for item in items {
@@ -183,14 +184,14 @@ impl Leaves<'_> {
         }
     }
 
-    /// Notes something about the item that the path ends with.
+    /// Notes an error about the item at the end of the path.
     fn note(&mut self, path: &[Step], why: &str) {
         let Some((item, list)) = path.split_last() else { return };
         self.wrong.push(format!("{}: {why} {}", Path(list.to_vec()), Path(vec![item.clone()])));
     }
 }
 
-/// The names of the fields on the way.
+/// The field names in a path.
 fn names(path: &[Step]) -> Vec<&str> {
     path.iter().filter_map(Step::field).collect()
 }
@@ -200,7 +201,7 @@ fn is_atomic(path: &[Step], rules: Rules<'_>) -> bool {
     path.last().and_then(Step::field).is_some_and(|_| rules.is_one_value(&names(path)))
 }
 
-/// What an intent may carry but does not own.
+/// Removes fields that an intent may contain but does not own.
 fn strip(intent: &mut Value) {
     let meta: &mut Map<String, Value> = object::metadata(intent);
     for key in

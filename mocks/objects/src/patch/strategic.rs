@@ -1,5 +1,5 @@
-//! Strategic merge patch: like a merge patch, but lists with a merge key merge item by item (Kubernetes
-//! documentation, "Update API Objects in Place Using kubectl patch", and the API conventions).
+//! Strategic merge patch: like a merge patch, but lists with a merge key merge item by item (Kubernetes documentation,
+//! "Update API Objects in Place Using kubectl patch", and the API conventions).
 //!
 //! Owns the directives `$patch: replace|delete|merge`, `$deleteFromPrimitiveList/…`, `$setElementOrder/…` and
 //! `$retainKeys`.
@@ -21,7 +21,7 @@ pub(super) enum Error {
     NotAnObject,
     #[error("the target is not an object")]
     Target,
-    /// A directive that nobody knows.
+    /// An unknown directive.
     #[error("unknown patch type: {0}")]
     Directive(String),
     #[error("an item of a list keyed by {key} is not an object")]
@@ -169,8 +169,8 @@ fn merge_list<'p>(
     Ok(())
 }
 
-/// The order of a merged list, as the real library makes it: items of the patch in its order, the others in the order
-/// they had, and where both meet the one that came first before; what only the patch has comes before what it leaves.
+/// Orders a merged list like the real library. Items of the patch keep the patch's order, and the others keep their old
+/// order. Between the two groups the old order decides. Items that only the patch has come before the others.
 fn arrange(list: &mut Vec<Value>, patch: &[Value], before: &[Value], rule: ListRule) {
     let place = |among: &[Value], item: &Value| match rule {
         ListRule::ByKey(key) => {
@@ -183,7 +183,7 @@ fn arrange(list: &mut Vec<Value>, patch: &[Value], before: &[Value], rule: ListR
     changed.sort_by_key(|item| place(patch, item));
     let mut changed = changed.into_iter().peekable();
     for item in kept {
-        // Not found before is `None`, which is less than any place.
+        // `None` means that the item is new; it is less than any index.
         while let Some(next) = changed.next_if(|next| place(before, next) < place(before, &item)) {
             list.push(next);
         }
@@ -192,7 +192,7 @@ fn arrange(list: &mut Vec<Value>, patch: &[Value], before: &[Value], rule: ListR
     list.extend(changed);
 }
 
-/// Puts the items that `order` names into its order; the others keep their place after the one they followed.
+/// Puts the items that `order` names into its order; each other item stays behind the item that it followed.
 fn reorder(list: &mut [Value], order: &[Value], rule: ListRule) {
     let rank = |item: &Value| match rule {
         ListRule::ByKey(key) => {
@@ -242,7 +242,7 @@ mod tests {
         let patch =
             deployment(&json!([{"name": "a", "image": "a:2", "env": [{"name": "Y", "value": "2"}]}, {"name": "c"}]));
         let env = json!([{"name": "Y", "value": "2"}, {"name": "X", "value": "1"}]);
-        // As a real server answered: the new item comes before the one that the patch does not name.
+        // The answer of a real server: the new item comes before the one that the patch does not name.
         let after = deployment(&json!([{"name": "a", "image": "a:2", "env": env}, {"name": "c"}, {"name": "b"}]));
         assert_eq!(patched("deployments.apps", before, &patch), after);
     }
@@ -285,7 +285,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the patch, applying it ends with a value or an error.
+        /// Applying any patch ends with a value or an error.
         #[test]
         fn never_panics(before in crate::patch::tests::json(), patch in crate::patch::tests::json()) {
             let catalogue = Catalogue::builtin();

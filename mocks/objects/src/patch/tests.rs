@@ -1,4 +1,4 @@
-//! Values that the tests of all formats share.
+//! Tests of the patch formats, and the values that they share.
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -9,7 +9,6 @@ use crate::catalogue::Catalogue;
 
 mod lists;
 
-/// Any small JSON value.
 pub fn json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -49,19 +48,19 @@ fn by(name: &str) -> Manager<'_> {
 }
 
 proptest! {
-    /// Whatever bytes come as whatever patch, the answer is a patch or an error.
+    /// Decoding any bytes as any patch ends with a patch or an error.
     #[test]
     fn decoding_never_panics(media in prop::sample::select(MEDIA.to_vec()), raw in prop::collection::vec(any::<u8>(), 0..64)) {
         let _ = Patch::decode(media, &Bytes::from(raw), true);
     }
 
-    /// Text that looks like YAML or JSON gets further than bytes do.
+    /// Text that resembles YAML or JSON gets further than random bytes.
     #[test]
     fn decoding_text_never_panics(media in prop::sample::select(MEDIA.to_vec()), raw in "[\\[\\]{}:,&*!|>\"'\\- \\na-c0-9]{0,64}") {
         let _ = Patch::decode(media, &Bytes::from(raw), true);
     }
 
-    /// A JSON patch changes an object or leaves it as it was.
+    /// A JSON patch changes an object or leaves it unchanged.
     #[test]
     fn a_json_patch_is_all_or_nothing(before in json(), operations in prop::collection::vec(operation(), 0..8)) {
         let catalogue = Catalogue::builtin();
@@ -75,7 +74,7 @@ proptest! {
         }
     }
 
-    /// What an apply has set is there, and applying it again changes nothing, also among ordinary writes.
+    /// Applied fields are present, and applying them again changes nothing, also among ordinary writes.
     #[test]
     fn applying_twice_is_applying_once(live in object(), other in object(), intent in object()) {
         let catalogue = Catalogue::builtin();
@@ -94,7 +93,7 @@ proptest! {
         }
     }
 
-    /// Tracking says the same about the same two objects, and never touches more than the list of managers.
+    /// Tracking gives the same result for the same two objects, and changes only the list of managers.
     #[test]
     fn tracking_touches_nothing_else(old in object(), new in object()) {
         let catalogue = Catalogue::builtin();
@@ -115,8 +114,8 @@ proptest! {
     }
 }
 
-/// Long lists take time in proportion to their length: with a search through the list for each item this test would not
-/// end for half a minute.
+/// Long lists take time in proportion to their length. With a search through the list for each item, this test would
+/// take more than half a minute.
 #[test]
 fn a_long_list_is_applied_and_tracked_item_by_item() {
     const ITEMS: u64 = 3000;
@@ -128,7 +127,7 @@ fn a_long_list_is_applied_and_tracked_item_by_item() {
     let intent = |ports: Value| json!({"apiVersion": "v1", "kind": "Service", "spec": {"ports": ports}});
     let mut value = json!({"metadata": {"name": "a", "uid": "u"}, "spec": {"ports": ports(&mut (0..ITEMS), "old")}});
     track(&mut value, None, &by("creator"), services);
-    // The other way round, so that no place is where one would look first.
+    // In reverse order, so that no item is at the index where a search would begin.
     server_side(&mut value, &intent(ports(&mut (0..ITEMS).rev(), "new")), &by("applier"), services).unwrap();
     assert_eq!(value["spec"]["ports"], ports(&mut (0..ITEMS), "new"), "each in its old place");
     let before = value.clone();
@@ -155,7 +154,7 @@ fn a_long_list_is_applied_and_tracked_item_by_item() {
     );
 }
 
-/// What one manager stops wanting goes in one sweep: removing item by item from a list of this length took seconds.
+/// Fields that one manager gives up go in one sweep: removing item by item from a list of this length took seconds.
 #[test]
 fn a_long_list_is_taken_away_at_once() {
     const ITEMS: u64 = 10_000;
@@ -180,7 +179,7 @@ fn a_long_list_is_taken_away_at_once() {
     assert_eq!(looked_at["spec"], json!({"type": "ClusterIP"}), "an empty list goes as well");
 }
 
-/// Found by fuzzing: an item that is known by an object had its owners inside the key, and moved with each apply.
+/// Found by fuzzing: an item with an object as its key had owners inside the key, and moved with each apply.
 #[test]
 fn an_item_is_known_by_a_plain_value_only() {
     let catalogue = Catalogue::builtin();

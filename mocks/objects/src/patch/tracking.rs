@@ -1,8 +1,8 @@
-//! Who wrote what, for writes that are not an apply: `metadata.managedFields` with the operation `Update`.
+//! The ownership of fields after writes that are not an apply: `metadata.managedFields` with the operation `Update`.
 //!
-//! Owns comparing an object with its predecessor and moving the ownership of what changed to whoever wrote it
-//! (Kubernetes documentation, "Server-Side Apply", field management; KEP-555). It works on the notation itself, one walk
-//! over both objects, because every write pays for it. It must not decide conflicts.
+//! Owns comparing an object with its predecessor and moving the ownership of changed fields to their writer (Kubernetes
+//! documentation, "Server-Side Apply", field management; KEP-555). It works on the notation itself, in one walk over
+//! both objects, because every write pays for it. It must not decide conflicts.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ use super::schema::{Merge, Rules, key_of};
 use crate::catalogue::Resource;
 use crate::object;
 
-/// What the server owns, which is nobody's.
+/// Fields of the server, which have no owner.
 const SERVERS: &[&str] = &[
     "name",
     "namespace",
@@ -28,14 +28,14 @@ const SERVERS: &[&str] = &[
     "managedFields",
     "selfLink",
 ];
-/// The name under which an object's fields stand that existed before anybody was tracked.
+/// The manager of fields that existed before tracking began.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
 /// A set of fields in the notation of `FieldsV1`.
 type Fields = Map<String, Value>;
 
-/// Writes down that `by` made `value` out of `old`. Objects without any entry stay without: tracking begins when an
-/// object is created, or with the first apply.
+/// Records that `by` changed `old` into `value`. Objects without any entry stay without: tracking begins when an object
+/// is created, or with the first apply.
 pub fn track(value: &mut Value, old: Option<&Value>, by: &Manager<'_>, resource: &Resource) {
     let given = match object::metadata(value).remove("managedFields") {
         Some(Value::Array(entries)) => entries,
@@ -60,7 +60,7 @@ pub fn track(value: &mut Value, old: Option<&Value>, by: &Manager<'_>, resource:
     }
 }
 
-/// Gives an object that was never tracked an entry for all that it holds, so that an apply can conflict with it.
+/// Gives an untracked object an entry for all of its fields, so that an apply can conflict with it.
 pub(super) fn before_first_apply(value: &mut Value, by: &Manager<'_>, resource: &Resource) {
     let mut changes = Changes { rules: Rules::of(resource, by.api_version), set: Fields::new(), gone: Fields::new() };
     changes.root(&Value::Null, value, "");
@@ -69,7 +69,7 @@ pub(super) fn before_first_apply(value: &mut Value, by: &Manager<'_>, resource: 
     object::metadata(value).insert("managedFields".to_owned(), Value::Array(entries));
 }
 
-/// Takes what changed from everybody, what is set anew goes to `by`.
+/// Removes changed fields from all managers, and gives newly set fields to `by`.
 fn moved(entries: Vec<Value>, changes: Changes<'_>, by: &Manager<'_>) -> Vec<Value> {
     let mut own = None;
     let mut out = Vec::with_capacity(entries.len() + 1);
@@ -123,7 +123,7 @@ fn is_own(entry: &Value, by: &Manager<'_>) -> bool {
         && text("apiVersion") == by.api_version
 }
 
-/// Removes `taken` from `fields`; what becomes empty goes.
+/// Removes `taken` from `fields`, and parents that become empty.
 fn subtract(fields: &mut Fields, taken: &Fields) {
     for (step, below) in taken {
         let Some(owned) = fields.get_mut(step) else { continue };
@@ -154,12 +154,12 @@ fn unite(fields: &mut Fields, more: Fields) {
     }
 }
 
-/// What is different between two objects.
+/// The differences between two objects.
 struct Changes<'a> {
     rules: Rules<'a>,
-    /// New or changed.
+    /// New or changed fields.
     set: Fields,
-    /// Not there any more.
+    /// Removed fields.
     gone: Fields,
 }
 
@@ -167,7 +167,7 @@ impl Changes<'_> {
     fn root(&mut self, old: &Value, new: &Value, subresource: &str) {
         let empty = Map::new();
         let (old, new) = (old.as_object().unwrap_or(&empty), new.as_object().unwrap_or(&empty));
-        // A new object has no status of its own: what is there are defaults.
+        // A new object has no status of its own: a present status consists of defaults.
         let fresh = old.is_empty() && subresource.is_empty();
         let concerns = |key: &&String| match key.as_str() {
             "apiVersion" | "kind" => false,
@@ -185,7 +185,7 @@ impl Changes<'_> {
         }
     }
 
-    /// `(set, gone)` of one place; `None` for nothing, an empty map for the place itself.
+    /// `(set, gone)` of one place; `None` means no change, an empty map means the place itself.
     fn compare<'v>(
         &self,
         old: Option<&'v Value>,
@@ -197,7 +197,7 @@ impl Changes<'_> {
         }
         if self.rules.is_one_value(names) {
             return match new {
-                // Nothing was there and nothing is said: nobody's.
+                // An empty object that appears has no owner.
                 Some(Value::Object(after)) if after.is_empty() && old.is_none() => (None, None),
                 Some(_) => (Some(Fields::new()), None),
                 None => (None, Some(Fields::new())),
@@ -276,7 +276,7 @@ impl Changes<'_> {
         };
         let known_by = |item: &'v Value| known(item).unwrap_or_default();
         let index = |list: &'v [Value]| -> HashMap<Vec<Cow<'v, Value>>, &'v Value> {
-            // Of several the first counts.
+            // Of several items with one key the first counts.
             list.iter().rev().map(|item| (known_by(item), item)).collect()
         };
         let (in_before, in_after) = (index(before), index(after));
@@ -284,7 +284,7 @@ impl Changes<'_> {
         for item in after {
             let partner = in_before.get(&known_by(item)).copied();
             let (mut set_below, gone_below) = self.compare(partner, Some(item), names);
-            // Whoever adds an item owns the item as well as what is in it.
+            // A writer that adds an item owns the item and its content.
             if let Some(fields) = set_below.as_mut().filter(|fields| !fields.is_empty())
                 && partner.is_none()
             {
@@ -300,7 +300,7 @@ impl Changes<'_> {
     }
 }
 
-/// The value of an item's key, or what stands for an absent one.
+/// The value of an item's key, or the default of an absent one.
 fn known_as<'v>(item: &'v Value, (key, default): (&str, Option<&Value>)) -> Option<Cow<'v, Value>> {
     match item.get(key) {
         Some(_) => key_of(item, (key, None)).map(Cow::Borrowed),
@@ -308,7 +308,7 @@ fn known_as<'v>(item: &'v Value, (key, default): (&str, Option<&Value>)) -> Opti
     }
 }
 
-/// Adds a step that something is below; only then it is spelled out.
+/// Adds a step if there are fields below it; only then it is written as text.
 fn keep(fields: &mut Fields, step: impl FnOnce() -> String, below: Option<Fields>) {
     if let Some(below) = below {
         fields.insert(step(), Value::Object(below));

@@ -1,7 +1,7 @@
-//! Answers in Kubernetes' protobuf encoding, for clients that accept nothing else.
+//! Answers in Kubernetes' protobuf encoding, for clients that accept no other type.
 //!
-//! Owns encoding what `decode` beside it reads. A field that the tables do not know refuses the whole object, so that nothing is
-//! lost in silence.
+//! Owns encoding the types that `decode` reads. A field that the tables do not know refuses the whole object, so that
+//! no data is lost silently.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::{DEPTH_MAX, Error, MAGIC};
 use crate::builtin::{Field, Kind, is_kind, message, type_of};
 
-/// The wire types of protobuf that are written here.
+/// The wire types that are written.
 #[derive(Debug, Clone, Copy)]
 enum Type {
     Varint = 0,
@@ -38,7 +38,7 @@ pub fn encode(value: &Value) -> Result<Vec<u8>, Error> {
     Ok(out)
 }
 
-/// An event of a watch (meta/v1 `WatchEvent`) behind its length, as they stand on a stream.
+/// An event of a watch (meta/v1 `WatchEvent`) behind its length, as on a stream.
 pub fn encode_event(event: &Value) -> Result<Vec<u8>, Error> {
     let mut object = Vec::new();
     bytes(&mut object, 1, &encode(&event["object"])?);
@@ -60,7 +60,7 @@ fn list(value: &Value, items: &[Value], api_version: &str, kind: &str) -> Result
     Ok(out)
 }
 
-/// The fields of a message; what the object says of its type stands in the envelope.
+/// The fields of a message; the envelope holds the object's type.
 fn fields_of(name: &str, value: &Value, depth: usize) -> Result<Vec<u8>, Error> {
     let unknown = || Error::UnknownMessage { message: name.to_owned() };
     let Value::Object(object) = value else { return Err(unknown()) };
@@ -76,7 +76,7 @@ fn fields_of(name: &str, value: &Value, depth: usize) -> Result<Vec<u8>, Error> 
     }
 }
 
-/// Writes the fields of a message that the object has; answers which it may have.
+/// Writes the fields of a message that the object has; returns the fields that the message can have.
 fn put_fields(
     out: &mut Vec<u8>,
     name: &str,
@@ -126,7 +126,7 @@ fn put(out: &mut Vec<u8>, message: &str, field: &Field, value: &Value, depth: us
     Ok(())
 }
 
-/// One value under its number; `None` when it is of another type than the field.
+/// One value under its number; `None` if it is of another type than the field.
 fn one(out: &mut Vec<u8>, number: u64, kind: &Kind, value: &Value, depth: usize) -> Result<Option<()>, Error> {
     match (kind, value) {
         (Kind::Text, Value::String(text)) => bytes(out, number, text.as_bytes()),
@@ -185,7 +185,7 @@ fn one(out: &mut Vec<u8>, number: u64, kind: &Kind, value: &Value, depth: usize)
     Ok(Some(()))
 }
 
-/// The one field of a message that a value stands for; beside a schema `allows` is set, as Go has it.
+/// The one field of a message that a value represents. Beside a schema `allows` is set, as in Go.
 fn either(name: &str, value: &Value, depth: usize) -> Result<Option<Vec<u8>>, Error> {
     let fields = message(name).ok_or_else(|| Error::UnknownMessage { message: name.to_owned() })?;
     let fits = |field: &&Field| match value {
@@ -232,7 +232,6 @@ fn varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(low(value));
 }
 
-/// The lowest seven bits.
 fn low(value: u64) -> u8 {
     value.to_le_bytes()[0] & 0x7f
 }
@@ -244,7 +243,7 @@ mod tests {
     use super::super::decode;
     use super::*;
 
-    /// What is encoded is decoded to the same, for every kind of field.
+    /// Decoding an encoded object gives the same object, for every kind of field.
     #[test]
     fn there_and_back() {
         let definition: Value = serde_json::from_str(include_str!("definition.json")).unwrap();
@@ -273,7 +272,7 @@ mod tests {
         assert!(matches!(encode(&map), Err(Error::NoNumber { .. })));
     }
 
-    /// The bytes that a real server sends of the head of a watch event: a length, the type, the object in its envelope.
+    /// The bytes of a real server for the head of a watch event: a length, the type, the object in its envelope.
     #[test]
     fn an_event_stands_behind_its_length() {
         let event =

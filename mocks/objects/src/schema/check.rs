@@ -1,7 +1,7 @@
-//! Checking a value against a schema, in the words of the real server.
+//! The check of a value against a schema, in the words of the real server.
 //!
-//! Owns the causes. What an update leaves as it was is not checked again ("Validation ratcheting"), so that a
-//! definition which became stricter does not lock old objects.
+//! Owns the causes. Unchanged parts of an update are not checked again ("Validation ratcheting"), so that a stricter
+//! definition does not lock old objects.
 
 use std::collections::BTreeSet;
 
@@ -11,11 +11,11 @@ use super::judge::Counterparts;
 use super::{Format, Kind, ListType, Schema};
 use crate::status::Cause;
 
-/// Causes that are collected at most; an object cannot make the answer grow without end.
+/// Most causes that are collected, so that an object cannot make the answer grow without bound.
 const CAUSES_MAX: usize = 64;
 
 impl Schema {
-    /// What is wrong with an object; `old` is what it was before an update.
+    /// The errors in an object; `old` is its state before an update.
     pub fn check(&self, value: &Value, old: Option<&Value>) -> Vec<Cause> {
         let mut causes = Vec::new();
         self.check_at(value, old, "", &mut causes);
@@ -77,7 +77,7 @@ impl Schema {
             causes.push(too_many(path, count, &format!("must have at most {max} items")));
         }
         for (name, value) in object {
-            // The metadata is the server's to check.
+            // The server itself checks the metadata.
             if (path.is_empty() || self.embedded) && name == "metadata" {
                 continue;
             }
@@ -99,7 +99,7 @@ impl Schema {
         let Some(schema) = &self.items else { return };
         let before = Counterparts::of(self, old);
         for (index, item) in items.iter().enumerate() {
-            // Only a key says which item was which before: of any other list that changed all items are new.
+            // Only a key identifies an item of the old list. In any other changed list all items count as new.
             let partner = before.as_ref().and_then(|before| before.find(item));
             schema.check_at(item, partner, &format!("{path}[{index}]"), causes);
         }
@@ -216,7 +216,7 @@ fn wrong_type(path: &str, kind: Kind, value: &Value) -> Cause {
     Cause { reason: "FieldValueTypeInvalid", ..cause }
 }
 
-/// `spec.replicas in body should be less than or equal to 10`.
+/// For example `spec.replicas in body should be less than or equal to 10`.
 fn in_body(path: &str, value: &str, why: &str) -> Cause {
     let field = shown(path);
     Cause::invalid(&field, value, &format!("{field} in body {why}"))

@@ -1,6 +1,7 @@
-//! Formats of texts and numbers (`format`; Kubernetes documentation, "Custom Resources: validation", the formats that are checked).
+//! The formats of texts and numbers (`format`; Kubernetes documentation, "Custom Resources: validation", the formats
+//! that are checked).
 //!
-//! Owns their names and what they are to a text. Those that a rule sees as values of their own are declared in `rules`.
+//! Owns their names and their checks of a text. `rules` declares the formats that a rule sees as types of their own.
 
 use std::net::IpAddr;
 
@@ -9,7 +10,7 @@ use base64::Engine as _;
 use mock_cel::formats::is_uuid;
 use mock_cel::{is_uri, read_date, read_duration, read_time};
 
-/// A format that is checked; others are notes for people.
+/// A format that is checked; other formats are only documentation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Format {
     DateTime,
@@ -67,7 +68,7 @@ impl Format {
             Self::DateTime => read_time(&text.to_ascii_uppercase()).is_some(),
             Self::Date => read_date(text).is_some(),
             Self::Duration => read_duration(text).is_some(),
-            // No bytes are none.
+            // Empty bytes are refused.
             Self::Byte => !text.is_empty() && base64::engine::general_purpose::STANDARD.decode(text).is_ok(),
             Self::Int32 => true,
             // An IPv4 address within IPv6 is both.
@@ -92,7 +93,7 @@ fn is_color(text: &str) -> bool {
     matches!(digits.len(), 3 | 6) && is_hex(digits)
 }
 
-/// Looser than networks in expressions are.
+/// Less strict than networks in expressions.
 fn is_cidr(text: &str) -> bool {
     let Some((address, length)) = text.split_once('/') else { return false };
     let most = address.parse::<IpAddr>().map(|address| if address.is_ipv4() { 32 } else { 128 });
@@ -114,7 +115,7 @@ fn is_mac(text: &str) -> bool {
     groups(':', 2) || groups('-', 2) || groups('.', 4)
 }
 
-/// What the real server takes for a host: a name with dots, or one label with a dash at its second place only.
+/// The real server's rule for a host: a name with dots, or one label with a dash at its second place only.
 fn is_hostname(text: &str) -> bool {
     // Symbols are allowed, but no punctuation.
     let is_member = |c: char| c.is_alphanumeric() || "$+<=>^`|~".contains(c) || (!c.is_ascii() && !c.is_whitespace());

@@ -1,7 +1,7 @@
-//! What the rules of a schema have against an object.
+//! The evaluation of a schema's rules on an object.
 //!
-//! Owns finding the value that was there before, forgiving what an update leaves as it was ("Validation ratcheting"), and the
-//! texts of errors. All rules of an object share a budget, so that no definition can stop the server.
+//! Owns finding the old value, tolerating unchanged errors in an update ("Validation ratcheting"), and the texts of
+//! errors. All rules of an object share a budget, so that no definition can block the server.
 
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
@@ -14,23 +14,24 @@ use super::rules::{Rule, Rules};
 use super::{Additional, Kind, ListType, Schema};
 use crate::status::Cause;
 
-/// What one rule may cost at one place, as in a real server.
+/// Largest cost of one rule at one place, as in a real server.
 const RULE_BUDGET: u64 = 1_000_000;
-/// What all rules of an object may cost. kube-apiserver allows 10,000,000; here nothing else runs on the thread meanwhile.
+/// Largest cost of all rules of an object. kube-apiserver allows 10,000,000; here nothing else runs on the thread
+/// meanwhile.
 const OBJECT_BUDGET: u64 = 5_000_000;
-/// Causes and warnings that are collected at most.
+/// Most causes and warnings that are collected.
 const FOUND_MAX: usize = 64;
-/// The longest message that an expression may make (the API's own limit).
+/// Longest message that an expression may make (the API's own limit).
 const MESSAGE_MAX_BYTES: usize = 5 * 1024;
 const OUT_OF_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
 
-/// What rules said.
+/// The result of all rules.
 #[derive(Debug, Default, PartialEq)]
 pub struct Verdict {
     /// Why the object is refused.
     pub causes: Vec<Cause>,
-    /// What would be a cause, had the update changed it.
+    /// Errors in parts that the update left unchanged.
     pub warnings: Vec<String>,
 }
 
@@ -40,20 +41,20 @@ impl Schema {
         self.has_rules
     }
 
-    /// Asks the rules about an object; `old` is what it was before an update.
+    /// Evaluates the rules on an object; `old` is its state before an update.
     pub fn judge(&self, value: &Value, old: Option<&Value>) -> Verdict {
         let mut walk = Walk { budget: OBJECT_BUDGET, path: String::new(), found: Verdict::default(), compared: None };
         let link = Link { here: old.map(|old| (value, old)), above: None };
-        // Whether it went to the end is in the causes.
+        // The causes show whether the walk was cut short.
         let _ = walk.at(self, value, old, link, true);
         walk.found
     }
 }
 
-/// A value and what it was before.
+/// A value and its old state.
 type Pair<'a> = (&'a Value, &'a Value);
 
-/// What an update did to a value: the value itself where it has a counterpart, and the nearest one above that has.
+/// The change of a value by an update: the value if it has a counterpart, and its nearest parent that has one.
 #[derive(Clone, Copy)]
 struct Link<'a> {
     here: Option<Pair<'a>>,
@@ -63,20 +64,20 @@ struct Link<'a> {
 impl<'a> Link<'a> {
     fn key(self, name: &str) -> Self {
         let Some((new, old)) = self.here else { return self };
-        // Both are shown in the version of the request, so a change of them is not seen.
+        // Both values are shown in the version of the request, so a change of these fields is not visible.
         if self.above.is_none() && matches!(name, "apiVersion" | "kind") {
             return Link { here: None, above: None };
         }
         Link { here: new.get(name).zip(old.get(name)), above: self.here }
     }
 
-    /// An item and the one of the older list that has the same keys.
+    /// An item, and the item of the old list with the same keys.
     fn item(self, item: &'a Value, old: Option<&'a Value>) -> Self {
         if self.here.is_none() { self } else { Link { here: old.map(|old| (item, old)), above: self.here } }
     }
 }
 
-/// The items of an older list by their keys.
+/// The items of the old list by their keys.
 pub(super) struct Counterparts<'a> {
     keys: &'a [String],
     items: BTreeMap<String, &'a Value>,
@@ -101,7 +102,7 @@ struct Walk<'a> {
     budget: u64,
     path: String,
     found: Verdict,
-    /// The last pair that was compared, and whether it is equal: items of a list often have the same above them.
+    /// The last compared pair, and whether it is equal: items of a list often share their parent.
     compared: Option<(Pair<'a>, bool)>,
 }
 
@@ -155,7 +156,7 @@ impl<'a> Walk<'a> {
     ) -> ControlFlow<()> {
         let length = self.path.len();
         for (name, value) in object {
-            // The metadata is the server's.
+            // The server itself checks the metadata.
             if is_object && name == "metadata" {
                 continue;
             }
@@ -180,7 +181,7 @@ impl<'a> Walk<'a> {
         ControlFlow::Continue(())
     }
 
-    /// Asks the rules of one place.
+    /// Evaluates the rules of one place.
     fn ask(
         &mut self,
         rules: &'a Rules,
@@ -226,7 +227,7 @@ impl<'a> Walk<'a> {
         ControlFlow::Continue(())
     }
 
-    /// Takes what something costs from the budget.
+    /// Takes the cost of a run from the budget.
     fn spend<T>(&mut self, allowed: u64, run: impl FnOnce(&mut u64) -> T) -> T {
         let mut left = allowed;
         let done = run(&mut left);
@@ -271,7 +272,7 @@ impl<'a> Walk<'a> {
         self.add(cause)
     }
 
-    /// Whether an error of this value is one that was there before.
+    /// Whether the error was present before, because this value is unchanged.
     fn is_unchanged(&mut self, link: Link<'a>) -> bool {
         let Some((new, old)) = link.here.or(link.above) else { return false };
         match self.compared {
@@ -289,7 +290,7 @@ impl<'a> Walk<'a> {
         if self.found.causes.len() < FOUND_MAX { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     }
 
-    /// Goes on to an item or a member of a map.
+    /// Goes to an item or a map entry.
     fn push_key(&mut self, key: impl Display) {
         // Writing into a text does not fail.
         let _ = write!(self.path, "[{key}]");

@@ -1,6 +1,6 @@
-//! Compiling a schema, and refusing one that is not structural.
+//! The compiler of schemas, which refuses those that are not structural.
 //!
-//! Owns the keywords. Every schema of a definition passes here once, when it is created or changed.
+//! Owns the keywords. Every schema of a definition is compiled once, when it is created or changed.
 
 use mock_cel::re2::Pattern;
 use serde_json::Value;
@@ -26,7 +26,7 @@ pub fn read(raw: &Value, at: &str) -> Result<Schema, Vec<Cause>> {
     let mut schema = one(raw, at, false, &mut causes);
     for (name, below) in raw["properties"].as_object().into_iter().flatten() {
         schema.properties.retain(|(known, _)| known != name);
-        // The shape of the metadata is the server's.
+        // The shape of the metadata belongs to the server.
         let structural = name != "metadata";
         let below = one(below, &format!("{at}.properties[{name}]"), structural, &mut causes);
         schema.has_rules |= below.has_rules;
@@ -39,7 +39,7 @@ pub fn read(raw: &Value, at: &str) -> Result<Schema, Vec<Cause>> {
     if causes.is_empty() { Ok(schema) } else { Err(causes) }
 }
 
-/// `structural` is false below `allOf`, `anyOf`, `oneOf` and `not`, which say nothing about the shape.
+/// `structural` is false below `allOf`, `anyOf`, `oneOf` and `not`, which do not define the shape.
 fn one(raw: &Value, at: &str, structural: bool, causes: &mut Vec<Cause>) -> Schema {
     let flag = |key: &str| raw[key] == Value::Bool(true);
     let mut schema = Schema {

@@ -1,8 +1,8 @@
-//! `x-kubernetes-validations`: compiling the rules of a schema (KEP-2876; Kubernetes documentation, "Custom Resources:
+//! The compiler of a schema's rules, `x-kubernetes-validations` (KEP-2876; Kubernetes documentation, "Custom Resources:
 //! validation rules").
 //!
-//! Owns what a definition may say in a rule, in the words of the real server. Each rule is compiled once, with the version of the
-//! definition that it stands in; what it says of an object is found out in `judge`.
+//! Owns the allowed content of a rule, in the words of the real server. Each rule is compiled once for each version of
+//! the definition; `judge` evaluates it on objects.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ use serde_json::Value;
 use super::{Additional, Format, Kind, ListType, Schema};
 use crate::status::Cause;
 
-/// Rules of one version. The largest definitions that are in use have a few hundred; each may hold compiled patterns.
+/// Most rules of one version. The largest definitions in use have a few hundred; each may hold compiled patterns.
 const RULES_MAX: usize = 1_000;
-/// Patterns in the rules of one version: compiling one takes up to some milliseconds.
+/// Most patterns in the rules of one version: compiling one takes up to some milliseconds.
 const PATTERNS_MAX: usize = 2_000;
-/// The longest message (the API's own limit).
+/// Longest message (the API's own limit).
 const MESSAGE_MAX_BYTES: usize = 2_048;
 const KEY: &str = "x-kubernetes-validations";
 const REASONS: [&str; 4] = ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
@@ -31,20 +31,20 @@ pub(super) struct Rules {
 #[derive(Debug)]
 pub(super) struct Rule {
     pub program: Program,
-    /// The rule as it is written, without the blanks around it.
+    /// The source of the rule, without surrounding blanks.
     pub source: String,
-    /// Empty when there is none.
+    /// Empty if there is none.
     pub message: String,
     pub expression: Option<Program>,
     pub reason: &'static str,
-    /// Where its error points to, below the value.
+    /// The field that an error names, below the value.
     pub field: Option<String>,
     pub optional_old: bool,
-    /// It stands below `allOf`, whose errors are not forgiven where the value is as it was.
+    /// Whether the rule is below `allOf`: its errors are not tolerated even in an unchanged value.
     pub in_all_of: bool,
 }
 
-/// Compiles the rules of a schema that is right otherwise.
+/// Compiles the rules of an otherwise valid schema.
 pub(super) fn compile(schema: &mut Schema, raw: &Value, at: &str) -> Vec<Cause> {
     let mut compiler = Compiler { causes: Vec::new(), rules: 0, patterns: 0 };
     compiler.node(schema, Place { raw, at, is_object: true, loose: None });
@@ -70,12 +70,12 @@ struct Place<'p> {
     raw: &'p Value,
     at: &'p str,
     is_object: bool,
-    /// The list around it whose items have no keys: its values cannot be compared with what they were.
+    /// The surrounding list whose items have no keys: its values cannot be compared with old ones.
     loose: Option<&'p str>,
 }
 
 impl<'p> Place<'p> {
-    /// What is declared below.
+    /// A place below this one.
     fn below<'c>(&self, raw: &'c Value, at: &'c str) -> Place<'c>
     where
         'p: 'c,
@@ -85,7 +85,7 @@ impl<'p> Place<'p> {
 }
 
 impl Compiler {
-    /// Compiles what is below and then what is here; answers what the schema declares.
+    /// Compiles the places below, then this one; returns the schema's declaration.
     fn node(&mut self, schema: &mut Schema, mut place: Place<'_>) -> Option<Arc<Decl>> {
         place.is_object |= schema.embedded;
         let Some(decl) = self.decl(schema, place) else {
@@ -98,7 +98,7 @@ impl Compiler {
         Some(decl)
     }
 
-    /// What a schema declares, or `None` where it says nothing of the type.
+    /// The declaration of a schema, or `None` if it names no type.
     fn decl(&mut self, schema: &mut Schema, place: Place<'_>) -> Option<Decl> {
         Some(match schema.kind {
             Kind::IntOrString => Decl::Dyn,
@@ -135,7 +135,7 @@ impl Compiler {
         }
         let mut fields = Fields::default();
         for (name, below) in &mut schema.properties {
-            // The metadata is the server's.
+            // The server itself checks the metadata.
             if place.is_object && name == "metadata" {
                 continue;
             }
@@ -156,7 +156,7 @@ impl Compiler {
         Some(Decl::Object(fields))
     }
 
-    /// A rule about a value that the schema says nothing about.
+    /// Refuses a rule about a value without a declared type.
     fn undeclared(&mut self, place: Place<'_>) {
         let Place { raw, at, .. } = place;
         if rules_of(raw).next().is_some() {
@@ -196,7 +196,7 @@ impl Compiler {
         list
     }
 
-    /// Looks at everything but the expressions; answers where errors of the rule point to.
+    /// Checks all parts but the expressions; returns the field that the rule's errors name.
     fn form(&mut self, schema: &Schema, rule: &Value, at: &str) -> Option<String> {
         let (source, message) = (text(rule, "rule"), text(rule, "message"));
         let breaks = |text: &str| text.contains(['\n', '\r']);
@@ -293,7 +293,7 @@ pub(super) fn are_at(raw: &Value) -> bool {
     std::iter::once(raw).chain(all_of).any(|raw| rules_of(raw).next().is_some())
 }
 
-/// The refusals of rules where they cannot be.
+/// Refuses rules in forbidden places.
 pub(super) fn misplaced(raw: &Value, at: &str) -> Vec<Cause> {
     let several = |key: &'static str| {
         let list = raw[key].as_array().into_iter().flatten().enumerate();
@@ -308,10 +308,10 @@ fn text<'a>(rule: &'a Value, key: &str) -> &'a str {
     rule[key].as_str().unwrap_or_default()
 }
 
-/// A rule as the real server shows one that it refuses.
+/// A rule as the real server shows it in a refusal.
 fn shown(rule: &Value) -> String {
     let quoted = |key: &str| Value::from(text(rule, key)).to_string();
-    // Of what is behind a pointer it shows the address.
+    // For a pointer it shows the address.
     let pointer = |key: &str| if rule[key].is_null() { "nil" } else { "0xc000000000" };
     format!(
         "apiextensions.ValidationRule{{Rule:{}, Message:{}, MessageExpression:{}, \
@@ -360,7 +360,7 @@ fn field_of(schema: &Schema, path: &str) -> Result<String, String> {
     Ok(field)
 }
 
-/// `'a name'`, and what comes behind it.
+/// The name in `'a name'`, and the rest of the text.
 fn quoted_name(text: &str) -> Result<(String, &str), String> {
     let wrong = || {
         let token = text.split(['.', '[', ']']).next().unwrap_or_default();

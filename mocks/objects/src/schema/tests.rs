@@ -93,7 +93,7 @@ fn what_was_wrong_before_may_stay() {
     assert_eq!(causes.iter().map(|cause| cause.field.as_str()).collect::<Vec<_>>(), ["spec.b"]);
 }
 
-/// Only items with a key are known again: of a list that is one value, everything is new once anything is.
+/// Only items with a key are matched with old ones. In a list that is one value, all items are new after any change.
 #[test]
 fn a_list_without_keys_is_checked_as_a_whole() {
     let item =
@@ -140,7 +140,7 @@ fn unknown_fields_go_and_defaults_come() {
     assert_eq!(object["metadata"], json!({"anything": 1}));
 }
 
-/// A typed client sends `null` for a map that is empty: an API server takes it for absent, in objects and not in lists.
+/// A typed client sends `null` for an empty map. An API server counts it as absent, in objects but not in lists.
 #[test]
 fn a_null_that_may_not_be_is_absent() {
     let text = json!({"type": "string"});
@@ -204,7 +204,7 @@ fn json_schema() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Every item may have its own default: what they would add up to is never made.
+/// Every item may have its own default; their sum is never allocated.
 #[test]
 fn defaults_stop_where_an_object_would_be_too_large() {
     let of_items = |bytes: usize| {
@@ -220,7 +220,7 @@ fn defaults_stop_where_an_object_would_be_too_large() {
 }
 
 proptest! {
-    /// Pruning and filling in twice is the same as once, whatever the object and the schema.
+    /// Pruning and filling in twice gives the same as once, for any object and schema.
     #[test]
     fn pruning_and_defaults_are_idempotent(raw in json_schema(), spec in json_value()) {
         let schema = schema(&raw);

@@ -1,13 +1,13 @@
-//! Whether a value has the types that a schema names.
+//! The check of an object's types against its schema.
 //!
-//! Owns what server-side apply asks of an intent before it looks at anything else (`structured-merge-diff`, conversion to
-//! typed values): kinds only, no bounds and no formats. A null is of every type.
+//! Owns the first check of an intent in server-side apply (`structured-merge-diff`, conversion to typed values): types
+//! only, no bounds and no formats. A null fits every type.
 
 use serde_json::Value;
 
 use super::{Kind, Schema};
 
-/// Places that are named at most.
+/// Most places that are named.
 const PLACES_MAX: usize = 64;
 
 impl Schema {
@@ -43,7 +43,7 @@ impl Schema {
         match value {
             Value::Object(fields) => {
                 for (name, value) in fields {
-                    // The metadata has its own rules, which are the server's.
+                    // The server itself checks the metadata.
                     if is_object && matches!(name.as_str(), "apiVersion" | "kind" | "metadata") {
                         continue;
                     }

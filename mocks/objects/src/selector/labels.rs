@@ -1,6 +1,6 @@
 //! The grammar of label selectors, as text (`a=b,c in (d,e),!f`) and as a `LabelSelector` object.
 //!
-//! Owns parsing and matching; the caller says where a label's value comes from.
+//! Owns parsing and matching; the caller provides the values of labels.
 
 use mock_cel::formats::is_name;
 use serde_json::Value;
@@ -22,31 +22,31 @@ enum Test {
     Below(i64),
 }
 
-/// Why a selector is none, in the real server's words.
+/// Why a selector is invalid, in the real server's words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// Nothing stands between two commas, or behind the last.
+    /// The term between two commas, or behind the last, is empty.
     #[error("found ',', expected: identifier after ','")]
     NoTerm,
-    /// A bracket is closed that was not opened.
+    /// A closing bracket has no opening one.
     #[error("found ')', expected: identifier")]
     NotOpened,
-    /// A bracket is not closed.
+    /// An opening bracket has no closing one.
     #[error("found '', expected: ')'")]
     NotClosed,
-    /// No operator stands behind a key.
+    /// A key has no operator.
     #[error("found '{0}', expected: in, notin, =, ==, !=, gt, lt")]
     NoOperator(String),
-    /// No list stands behind `in` or `notin`.
+    /// `in` or `notin` has no list.
     #[error("found '{0}', expected: '('")]
     NoList(String),
-    /// What is to be compared with is no number.
+    /// The value of a numeric comparison is no number.
     #[error("{0:?} is not an integer")]
     NotANumber(String),
-    /// What no key can be.
+    /// An invalid key.
     #[error("<nil>: Invalid value: \"{0}\": name part must consist of alphanumeric characters, '-', '_' or '.'")]
     Key(String),
-    /// What no value can be.
+    /// An invalid value.
     #[error(
         "values: Invalid value: \"{0}\": a valid label must be an empty string or consist of alphanumeric characters, \
          '-', '_' or '.'"
@@ -55,7 +55,7 @@ pub enum Error {
     /// The value of this key is no text.
     #[error("the value of {0} is not a string")]
     NotAText(String),
-    /// An operator of an object that nobody knows.
+    /// An unknown operator in a selector object.
     #[error("\"{0}\" is not a valid label selector operator")]
     Operator(String),
 }
@@ -80,7 +80,7 @@ pub fn matches<'a>(requirements: &[Requirement], label: impl Fn(&str) -> Option<
     requirements.iter().all(|requirement| requirement.holds(label(&requirement.key)))
 }
 
-/// The text form of a selector object, be it a `LabelSelector` or a plain map, in the order of the keys.
+/// The text form of a selector object, a `LabelSelector` or a plain map, in the order of the keys.
 pub fn text(selector: &Value) -> String {
     let selector = match selector {
         Value::Object(map) if !map.contains_key("matchLabels") && !map.contains_key("matchExpressions") => {
@@ -105,7 +105,7 @@ pub fn text(selector: &Value) -> String {
         };
         terms.push((key.to_owned(), term));
     }
-    // As the real server: by keys alone, of two terms with one key the first stays the first.
+    // Sorted by key alone, as in the real server: two terms with one key keep their order.
     terms.sort_by(|(left, _), (right, _)| left.cmp(right));
     terms.into_iter().map(|(_, term)| term).collect::<Vec<_>>().join(",")
 }
@@ -251,7 +251,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever comes in, parsing ends with a value or an error.
+        /// Parsing any text ends with a value or an error.
         #[test]
         fn parsing_never_panics(text in "\\PC{0,60}") {
             let _ = parse(&text);

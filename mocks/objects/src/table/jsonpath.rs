@@ -10,7 +10,7 @@ enum Step {
     Where { field: String, equals: String },
 }
 
-/// The first value at `path`; `None` also for a path that is not understood.
+/// The first value at `path`; `None` also for an unsupported path.
 pub(super) fn find<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
     steps(path)?.iter().try_fold(value, |at, step| match step {
         Step::Field(name) => at.get(name),
@@ -45,7 +45,7 @@ fn steps(path: &str) -> Option<Vec<Step>> {
     Some(steps)
 }
 
-/// Where the bracket closes; quoted text may hold one.
+/// The position of the closing bracket; quoted text may contain one.
 fn closing(text: &str) -> Option<usize> {
     let mut quote = None;
     for (index, c) in text.char_indices() {
@@ -117,7 +117,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a definition says, looking ends.
+        /// A look-up with any path ends.
         #[test]
         fn never_panics(path in "\\PC{0,40}") {
             let _ = find(&json!({"a": [1]}), &path);

@@ -1,4 +1,4 @@
-//! Without a fault: every byte, in order, with the ends and the patience of both sides.
+//! Tests without a fault: every byte, in order, with the ends and the patience of both sides.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::{PATIENCE, World, rest, send, until};
 
-/// Bytes whose order can be seen.
+/// Bytes whose order is visible.
 fn pattern(count: usize) -> Vec<u8> {
     (0..count).map(|index| u8::try_from(index % 251).unwrap()).collect()
 }
@@ -72,7 +72,7 @@ async fn who_does_not_read_makes_the_other_side_wait() {
             counter.fetch_add(size, Ordering::Relaxed);
         }
     });
-    // It stands still when nothing was written for a while.
+    // It stands still if nothing was written for a while.
     let mut before = u64::MAX;
     let stalled = async {
         while before != written.load(Ordering::Relaxed) {

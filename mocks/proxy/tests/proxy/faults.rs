@@ -1,4 +1,4 @@
-//! Every fault of the network that user space can play.
+//! Tests of every network fault that user space can play.
 
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};
@@ -173,7 +173,7 @@ async fn bandwidth_is_a_limit_for_each_direction() {
     let began = Instant::now();
     send(&mut pair.server, &[7; 3000]).await;
     assert_eq!(receive(&mut pair.subject, 3000).await, [7; 3000]);
-    // The first slice goes at once.
+    // The first slice is written at once.
     assert!(began.elapsed() >= Duration::from_millis(200), "{:?}", began.elapsed());
     assert_eq!(world.hits(), 1);
     world.end();

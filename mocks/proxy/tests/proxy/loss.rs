@@ -1,4 +1,4 @@
-//! `net-loss`: packets that vanish. Needs a network namespace.
+//! Tests of `net-loss`: lost packets. They need a network namespace.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 
 use super::{MOMENT, World, is_silent, later, receive, send, unacknowledged, until};
 
-/// `None`, said aloud, where there can be none.
+/// `None`, with a message, if there can be no namespace.
 fn namespace() -> Option<Namespace> {
     match Namespace::create() {
         Ok(namespace) => Some(namespace),
@@ -92,7 +92,7 @@ async fn nothing_is_left_behind() {
         let list = shown(&["netns", "list"]);
         list.lines().filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
     };
-    // Other tests of this process have theirs.
+    // Other tests of this process have their own.
     let mine = names().into_iter().find(|name| shown(&["-n", name, "-4", "addr"]).contains(&address)).unwrap();
     assert!(mine.starts_with(&format!("longhaul-{}-", std::process::id())));
     let addresses = |near: &str| shown(&["-o", "-4", "addr", "show"]).matches(near).count();

@@ -1,4 +1,4 @@
-//! The TCP proxy over real sockets: what both sides see of every fault of the network, and of none.
+//! Tests of the TCP proxy over real sockets: the effects of every network fault on both sides, and of none.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
 
@@ -70,7 +70,7 @@ impl World {
 }
 
 impl Pair {
-    /// That bytes go both ways.
+    /// Whether bytes go both ways.
     async fn is_healthy(&mut self) -> bool {
         send(&mut self.subject, b"ask").await;
         let asked = receive(&mut self.server, 3).await;
@@ -94,7 +94,7 @@ async fn receive(tcp: &mut TcpStream, count: usize) -> Vec<u8> {
     bytes
 }
 
-/// What comes until the end, and how it ends.
+/// The bytes until the end, and the kind of the end.
 async fn rest(tcp: &mut TcpStream) -> (Vec<u8>, std::io::Result<()>) {
     let mut bytes = Vec::new();
     let end = tokio::time::timeout(PATIENCE, tcp.read_to_end(&mut bytes)).await.expect("an end in time");
@@ -105,7 +105,7 @@ async fn is_silent(tcp: &mut TcpStream) -> bool {
     tokio::time::timeout(MOMENT, tcp.read_u8()).await.is_err()
 }
 
-/// Waits until something holds.
+/// Waits until a condition holds.
 async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let waiting = async {
         while !holds() {

@@ -1,6 +1,6 @@
-//! A stream that gives up when its peer stops taking bytes.
+//! A stream that gives up when its peer stops reading.
 //!
-//! Owns the write deadline only. Reads have their own deadlines where it is known what is being waited for.
+//! Owns the write deadline only. Reads have deadlines where the awaited data is known.
 
 use std::io;
 use std::pin::Pin;

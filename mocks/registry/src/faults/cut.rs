@@ -1,5 +1,5 @@
-//! `registry-cut`: a body ends after half of what its `Content-Length` promised, and the connection is closed (or the stream
-//! reset). What has no body, as the answer to a HEAD, is not sent at all. A hit is one answer cut.
+//! `registry-cut`: a body ends after half of its `Content-Length`, and the connection is closed (or the stream reset).
+//! An answer without a body, such as that to a HEAD, is not sent at all. A hit is one cut answer.
 
 use http::Response;
 

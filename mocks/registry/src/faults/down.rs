@@ -1,5 +1,5 @@
-//! `registry-down`: new connections are reset, closed, or accepted and never served, and open ones end in the same way. A hit
-//! is one connection. Those that hang do so until the fault ends.
+//! `registry-down`: new connections are reset, closed, or accepted and never served, and open ones end in the same way.
+//! A hit is one connection. Connections that hang do so until the fault ends.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -15,16 +15,16 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Behaviour, How, Inner, Kind};
 
-/// It acts on connections, not on requests.
+/// The fault acts on connections, not on requests.
 pub(super) struct Down;
 
-/// What becomes of a new connection.
+/// The treatment of a new connection.
 pub(crate) enum Door {
-    /// It is served, until a fault ends it.
+    /// The connection is served, until a fault ends it.
     Open(Arc<Line>),
-    /// It ends at once.
+    /// The connection ends at once.
     Shut(How),
-    /// Nothing happens on it until this is cancelled.
+    /// The connection stands still until this is cancelled.
     Silent(CancellationToken),
 }
 
@@ -33,22 +33,21 @@ pub(crate) enum Door {
 pub(crate) struct Line {
     pub(crate) id: u64,
     peer: SocketAddr,
-    /// A fault ends it.
+    /// Cancelled when a fault ends the connection.
     severed: CancellationToken,
-    /// Closing it sends RST.
+    /// Whether closing sends RST.
     reset: AtomicBool,
-    /// It stands still until this is cancelled.
+    /// If set, the connection stands still until this is cancelled.
     silent: parking_lot::Mutex<Option<CancellationToken>>,
 }
 
-/// The open connections.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     open: BTreeMap<u64, Arc<Line>>,
     next: u64,
 }
 
-/// A socket that closes as its line says.
+/// A socket that closes as its line demands.
 pub(crate) struct Wire {
     tcp: TcpStream,
     line: Arc<Line>,
@@ -81,12 +80,12 @@ impl Lines {
 }
 
 impl Line {
-    /// Returns when a fault takes the connection.
+    /// Waits until a fault ends the connection.
     pub(crate) async fn cut(&self) {
         self.severed.cancelled().await;
     }
 
-    /// Returns when a connection that was taken may go.
+    /// Waits until a connection that a fault ended may be closed.
     pub(crate) async fn released(&self) {
         let silent = self.silent.lock().clone();
         if let Some(over) = silent {
@@ -101,7 +100,7 @@ impl Line {
 }
 
 impl Inner {
-    /// A fault that has just begun ends the connections that are open.
+    /// Ends the open connections for a fault that has just begun.
     pub(super) fn sever(&mut self, index: usize, now_us: u64) {
         if self.table.entries[index].fault.counts_turns() {
             return;

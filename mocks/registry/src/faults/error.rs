@@ -1,5 +1,5 @@
-//! `registry-error`: an HTTP error, 503 unless the fault says otherwise, with `Retry-After` in whole seconds when it says so.
-//! A hit is one such answer.
+//! `registry-error`: an HTTP error, 503 unless the fault names another, with `Retry-After` in whole seconds if the
+//! fault has it. A hit is one such answer.
 
 use http::StatusCode;
 use http::header::RETRY_AFTER;

@@ -1,5 +1,5 @@
-//! `registry-hang`: the request is read and never answered. When the fault ends the connection is closed without an answer. A
-//! hit is one request left waiting.
+//! `registry-hang`: the request is read and never answered. When the fault ends the connection is closed without an
+//! answer. A hit is one unanswered request.
 
 use super::{Ask, Before, Behaviour, Fault};
 use crate::route::Kind;

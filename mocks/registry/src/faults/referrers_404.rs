@@ -1,4 +1,4 @@
-//! `registry-referrers-404`: the referrers API is not there, so that a client must fall back to the tag `sha256-…` (OCI
+//! `registry-referrers-404`: the referrers API is missing, so that a client must fall back to the tag `sha256-…` (OCI
 //! distribution specification, "Unavailable Referrers API"). A hit is one 404.
 
 use http::StatusCode;

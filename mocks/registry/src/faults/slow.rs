@@ -9,7 +9,8 @@ use super::{After, Ask, Before, Behaviour, Fault};
 use crate::body::Body;
 use crate::route::Kind;
 
-/// When the fault says neither how late nor how slow: longer than a user is patient, shorter than a webhook's timeout.
+/// The default if the fault names neither a delay nor a rate: longer than a user is patient, shorter than a webhook's
+/// timeout.
 const DELAY: Duration = Duration::from_secs(1);
 
 pub(super) struct Slow;

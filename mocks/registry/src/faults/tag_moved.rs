@@ -1,6 +1,6 @@
-//! `registry-tag-moved`: a tag that was read while the fault lasts points elsewhere as soon as it was, so that whoever remembers it
-//! remembers the past. A hit is one reading that shows another image than the one before, so a client that resolves a tag once and
-//! goes on by digest is never hit.
+//! `registry-tag-moved`: a tag that is read while the fault lasts moves right after the read, so that a remembered
+//! digest is out of date. A hit is one read that returns another image than the read before. A client that resolves a
+//! tag once and continues by digest therefore causes no hit.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,8 @@ use super::{After, Ask, Before, Behaviour, Fault};
 use crate::body::Body;
 use crate::route::{Kind, Reference, Route};
 
-/// Tags remembered as read once; at the bound the memory starts afresh, which costs hits and never invents one.
+/// Tags that are remembered as read once; at the bound the memory starts afresh, which costs hits and never invents
+/// one.
 const SEEN_MAX: usize = 10_000;
 
 #[derive(Default)]

@@ -1,6 +1,6 @@
-//! `registry-wrong-digest`: the bytes of a blob or a manifest do not have the digest that `Docker-Content-Digest` names. A blob
-//! has its last byte flipped; a manifest gets a trailing newline, so that it stays the same JSON and only a client
-//! that checks the digest notices. A hit is one answer changed.
+//! `registry-wrong-digest`: the bytes of a blob or a manifest do not have the digest that `Docker-Content-Digest`
+//! names. A blob has its last byte flipped; a manifest gets a trailing newline, so that it stays the same JSON and only
+//! a client that checks the digest notices. A hit is one changed answer.
 
 use http::Response;
 use http::header::CONTENT_LENGTH;

@@ -1,7 +1,7 @@
-//! Images that attack whoever looks for their signatures: twenty bundles of 8 MiB each, which sign nothing.
+//! Images that attack verifiers of signatures: twenty bundles of 8 MiB each, which sign nothing.
 //!
-//! Half of them are long, and half are lists of nothing: read into memory carelessly, a list of empty texts takes many times its text. All
-//! images share the two blobs.
+//! Half of them are long texts, and half are lists of empty texts: a careless reader needs many times the size of such
+//! a list. All images share the two blobs.
 
 use bytes::Bytes;
 use serde_json::json;
@@ -15,7 +15,7 @@ use crate::store::Store;
 pub(super) const FOLDER: &str = "hostile";
 /// Bundles of one image.
 const BUNDLES: usize = 20;
-/// The size of one.
+/// The size of one bundle.
 const BYTES: usize = 8 << 20;
 const BUNDLE_TYPE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
 const EMPTY_TYPE: &str = "application/vnd.oci.empty.v1+json";

@@ -1,7 +1,7 @@
-//! Signatures of seeded images, as cosign 2 leaves them at tags and cosign 3 as referrers; and which image has which.
+//! The signatures of seeded images: at tags, as in cosign 2, and as referrers, as in cosign 3.
 //!
-//! Owns who signed, and what is wrong with it. Which image is signed how follows from its place alone, so that a plan can be made
-//! without keys; the signatures themselves are as fresh as the keys are.
+//! Owns the choice of signers and of errors. How an image is signed follows from its index alone, so that a plan can be
+//! made without keys. The signatures themselves are as fresh as the keys.
 
 mod attach;
 
@@ -15,17 +15,17 @@ use crate::digest::Digest;
 use crate::store::Store;
 use attach::{By, Holder, at_tag, in_bundle};
 
-/// Of so many images that exist the last is one that must not run, as long as there are good ones enough for workloads of three.
+/// The last of this many existing images must not run. The others are good ones, enough for workloads of three.
 const BAD_EVERY: usize = 3;
-/// The folder of images that two must have signed.
+/// The folder of images that need two signatures.
 const TWO: &str = "two";
-/// The folder of images that somebody must have signed whom an authority vouches for.
+/// The folder of images that need a keyless signature, with a certificate of an authority.
 const KEYLESS: &str = "keyless";
 /// The folder of all others.
 const SEEDED: &str = "seeded";
-/// Whose signatures without a key count.
+/// The identity whose keyless signatures count.
 pub const HOLDER: Identity<'static> = Identity { issuer: "https://issuer.example.com", subject: "release@example.com" };
-/// Somebody else whom the same issuer knows.
+/// Another identity of the same issuer.
 const MALLORY: Identity<'static> = Identity { issuer: HOLDER.issuer, subject: "mallory@example.com" };
 
 /// How an image is signed.
@@ -37,35 +37,35 @@ pub enum Signing {
     Second(Form),
     /// By both of them, in the folder `two`.
     Both,
-    /// By [`Keys::successor`], which takes the place of `second` when keys change.
+    /// By [`Keys::successor`], which replaces `second` when keys change.
     Successor(Form),
     /// Not at all.
     Unsigned,
-    /// By a key that nobody trusts.
+    /// By an untrusted key.
     Stranger(Form),
-    /// What is attached is a signature by `release` of another image.
+    /// The attached signature, by `release`, is that of another image.
     OtherDigest(Form),
-    /// The tag was signed and moved afterwards: what it points to now is not signed.
+    /// The tag was signed and moved afterwards: its present image is not signed.
     Moved,
     /// Twice by `release`, in the folder `two`.
     SameTwice,
-    /// An index that is not signed; its first image is, by `release`.
+    /// An index without a signature; its first image is signed by `release`.
     Member,
-    /// Without a key, by [`HOLDER`], in the folder `keyless`, as all that follow.
+    /// Keyless, by [`HOLDER`], in the folder `keyless`, like all that follow.
     Keyless(Form),
-    /// By somebody else whom the same authority vouches for.
+    /// By another identity with a certificate of the same authority.
     OtherHolder(Form),
-    /// By [`HOLDER`], when the certificate was over.
+    /// By [`HOLDER`], after the certificate had expired.
     Expired(Form),
-    /// By [`HOLDER`], as an authority says that nobody trusts.
+    /// By [`HOLDER`], with a certificate of an untrusted authority.
     StrangeAuthority(Form),
-    /// By [`HOLDER`], and no log has it.
+    /// By [`HOLDER`], but missing in every log.
     NotLogged(Form),
-    /// By nobody, with twenty bundles of 8 MiB.
+    /// Unsigned, with twenty bundles of 8 MiB.
     Heavy,
 }
 
-/// Where a signature lies.
+/// The place of a signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Form {
     /// At the tag `sha256-….sig` (cosign 1 and 2).
@@ -103,17 +103,17 @@ const BAD: [Signing; 14] = [
     Signing::NotLogged(Form::Tag),
 ];
 
-/// The keys of a population. Made afresh for each run, as certificates are.
+/// The keys of a population. Made afresh for each run, like certificates.
 #[derive(Debug)]
 pub struct Keys {
     /// Signs most images.
     pub release: Signer,
     /// Signs some.
     pub second: Signer,
-    /// What `second` is replaced by.
+    /// Replaces `second`.
     pub successor: Signer,
     stranger: Signer,
-    /// Vouches for who signs without a key. Boxed, because it is large and a run's futures hold the keys.
+    /// Certifies keyless signers. Boxed, because it is large and a run's futures hold the keys.
     sigstore: Box<Sigstore>,
 }
 
@@ -130,19 +130,19 @@ impl Keys {
         })
     }
 
-    /// The file `trusted_root.json` of the sigstore that vouches for [`HOLDER`].
+    /// The file `trusted_root.json` of the sigstore that certifies [`HOLDER`].
     pub fn trusted_root(&self) -> Result<String, Error> {
         Ok(format!("{:#}\n", self.sigstore.trusted_root()?))
     }
 
-    /// `identity` as this sigstore certifies it.
+    /// A certificate of this sigstore for `identity`.
     fn certificate(&self, identity: Identity<'_>) -> Result<CertificateRecipe, Error> {
         Ok(CertificateRecipe::new(identity, self.sigstore.now())?)
     }
 }
 
 impl Signing {
-    /// That of the `n`-th image which exists.
+    /// The signing of the `n`-th existing image.
     pub(super) fn of(n: usize) -> Self {
         let round = n / BAD_EVERY;
         match n % BAD_EVERY {
@@ -151,7 +151,7 @@ impl Signing {
         }
     }
 
-    /// The folder of images that are signed so: what is demanded of an image goes by that.
+    /// The folder of images that are signed like this: policies for images go by folder.
     pub(super) fn folder(self) -> &'static str {
         match self {
             Self::Both | Self::SameTwice => TWO,
@@ -172,11 +172,11 @@ pub(super) struct Target<'a> {
     /// `host:port/name`
     pub(super) reference: &'a str,
     pub(super) digest: &'a Digest,
-    /// Another image of the repository: what its tag pointed to before, or a member of the index.
+    /// Another image of the repository: the tag's earlier image, or a member of the index.
     pub(super) other: &'a Digest,
 }
 
-/// Stores what belongs to an image that is signed so.
+/// Stores the signatures of an image.
 pub(super) fn sign(store: &mut Store, target: &Target<'_>, signing: Signing, keys: &Keys) -> Result<(), Error> {
     let mut in_form = |form, about: &Digest, by: By<'_>| match form {
         Form::Tag => at_tag(store, target, about, &[by]),

@@ -1,4 +1,4 @@
-//! The store under any history of pushes and deletions.
+//! Tests of the store under any history of pushes and deletions.
 
 use proptest::prelude::*;
 
@@ -33,7 +33,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// After any history the cap holds, and removing everything gives every byte back but those of the repositories' names.
+    /// After any history the cap holds, and removing all content frees all bytes but those of the repositories' names.
     #[test]
     fn bytes_are_neither_lost_nor_invented(steps in prop::collection::vec(step(), 0..60)) {
         let cap = 5_000;
@@ -75,7 +75,7 @@ proptest! {
         prop_assert_eq!(store.used_bytes(), known * (ENTRY_BYTES + 2));
     }
 
-    /// Pages of any size, put together, are the whole sorted list without gap or repetition.
+    /// Pages of any size together are the whole sorted list without gap or repetition.
     #[test]
     fn pages_add_up(tags in prop::collection::btree_set("[a-zA-Z0-9_]{1,4}", 0..20), most in 1..7_usize) {
         let mut store = Store::new(1 << 20);
@@ -127,7 +127,7 @@ fn referrers_are_filtered_and_paged() {
     assert!(store.referrers("r", &Digest::sha256(b"t"), None, None, 10).items.is_empty());
 }
 
-/// Names of repositories that were emptied are still there, and so they are counted.
+/// Names of emptied repositories still exist, so they are counted.
 #[test]
 fn repositories_that_come_and_go_fill_the_registry() {
     let (mut store, digest) = (Store::new(100_000), Digest::sha256(b"x"));
@@ -140,7 +140,7 @@ fn repositories_that_come_and_go_fill_the_registry() {
     assert!(pushed.count() < 1_000);
 }
 
-/// What is read out of a manifest may be larger than its text.
+/// The values read from a manifest may be larger than its text.
 #[test]
 fn a_manifest_counts_with_what_is_read_out_of_it() {
     let lists = format!(r#"{{"schemaVersion":2,"annotations":{{"a":[{}0]}}}}"#, "0,".repeat(10_000));

@@ -1,4 +1,4 @@
-//! Basic and token authentication as a client meets them.
+//! Tests of basic and token authentication from a client's view.
 
 use std::time::Duration;
 

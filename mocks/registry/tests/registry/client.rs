@@ -1,4 +1,4 @@
-//! A client without opinions: it sends what it is told and shows what came back.
+//! A plain client: it sends the given requests and returns the answers unchecked.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 
 pub const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 pub const INDEX: &str = "application/vnd.oci.image.index.v1+json";
-/// Longer than any honest answer on a loaded machine.
+/// Longer than any normal answer on a loaded machine.
 const DEADLINE: Duration = Duration::from_secs(20);
 
 /// One request per connection, so that no test depends on another's connection.
@@ -28,7 +28,7 @@ pub struct Client {
 pub struct Reply {
     pub status: StatusCode,
     pub headers: HeaderMap,
-    /// Bytes that arrived; `complete` says whether the body ended as promised.
+    /// Received bytes; `complete` means that the body ended as promised.
     pub body: Bytes,
     pub complete: bool,
 }
@@ -42,7 +42,7 @@ impl Client {
         Self { address, tls: Some(config) }
     }
 
-    /// Sends a request; `Err` when the connection ended without an answer.
+    /// Sends a request; `Err` if the connection ended without an answer.
     pub async fn try_send(
         &self,
         method: Method,
@@ -97,7 +97,7 @@ impl Client {
         self.send(Method::DELETE, path, &[], "").await
     }
 
-    /// Pushes a blob in two requests; its digest.
+    /// Pushes a blob in two requests; returns its digest.
     pub async fn push_blob(&self, name: &str, content: &[u8]) -> String {
         let digest = sha256(content);
         let started = self.send(Method::POST, &format!("/v2/{name}/blobs/uploads/"), &[], "").await;
@@ -109,7 +109,7 @@ impl Client {
         digest
     }
 
-    /// Pushes an image manifest over blobs that are there; its digest.
+    /// Pushes an image manifest over existing blobs; returns its digest.
     pub async fn push_manifest(&self, name: &str, tag: &str, config: (&str, usize), extra: &str) -> String {
         let body = manifest(config, extra);
         let reply =

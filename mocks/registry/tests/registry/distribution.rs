@@ -1,5 +1,5 @@
-//! The same requests to us and to `distribution` (Debian's docker-registry), and the answers compared: status, error
-//! code, and the headers that clients read. Where the two are known to differ the test says how and why.
+//! Comparison with `distribution` (Debian's docker-registry): the same requests to both, and their status, error code,
+//! and the headers that clients read. For known differences the test says how and why.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::Stdio;
@@ -10,7 +10,7 @@ use tokio::process::{Child, Command};
 
 use crate::client::{Client, MANIFEST, Reply, manifest, registry, sha256, with_query};
 
-/// What clients read. `Location` is compared by its shape, because one registry writes it absolute.
+/// Headers that clients read. `Location` is compared by its shape, because one registry writes it absolute.
 const HEADERS: &[&str] = &[
     "content-type",
     "content-range",
@@ -28,7 +28,7 @@ struct Other {
     _directory: tempfile::TempDir,
 }
 
-/// Starts a docker-registry of our own; none when it is not installed.
+/// Starts a docker-registry; `None` if it is not installed.
 async fn other() -> Option<Other> {
     let directory = tempfile::tempdir().unwrap();
     // The registry cannot be given a bound socket: find a free port, and let a lost race show as a failed start.
@@ -61,7 +61,7 @@ async fn other() -> Option<Other> {
 fn shape(reply: &Reply) -> Vec<String> {
     let mut shape = vec![format!("status {}", reply.status.as_u16()), format!("code {}", reply.code())];
     for name in HEADERS {
-        // A plain-text error page where we answer in the specification's JSON is no difference that a client sees.
+        // Clients do not notice a plain-text error page instead of the specification's JSON.
         if *name == "content-type" && !reply.status.is_success() {
             continue;
         }
@@ -84,7 +84,7 @@ async fn same(clients: [&Client; 2], method: Method, path: &str, headers: &[(&st
     replies
 }
 
-/// The same upload to both, each at the address that it was given.
+/// The same upload to both, each at its own address.
 async fn same_at(clients: [&Client; 2], at: &[String; 2], method: Method, query: &str, body: &str) -> [Reply; 2] {
     let headers = [("content-type", "application/octet-stream")];
     let mut replies = Vec::new();
@@ -197,9 +197,9 @@ async fn manifests_tags_and_catalog() {
     let [one, two] = same(both, Method::GET, "/v2/_catalog", &[], "").await;
     assert_eq!(one.json(), two.json());
 
-    // Known differences, and why ours stay: a `GET` of `/blobs/uploads/` is 404 there and 405 here; a tag cannot be
-    // deleted there; `POST …?digest=` starts an upload there and stores the blob here, as version 1.1 allows.
-    // Bad names: `distribution` answers with a plain page, so only the status can be compared.
+    // Known differences, and why this registry's ones stay: a `GET` of `/blobs/uploads/` is 404 there and 405 here; a
+    // tag cannot be deleted there; `POST …?digest=` starts an upload there and stores the blob here, as version 1.1
+    // allows. Bad names: `distribution` answers with a plain page, so only the status can be compared.
     for path in ["/v2/UPPER/tags/list", "/v2/a/b/manifests/.bad", "/nowhere", "/v2/a/b/unknown"] {
         assert_eq!(ours.get(path).await.status, other.client.get(path).await.status, "{path}");
     }

@@ -1,4 +1,4 @@
-//! Every fault does what its name says, counts what it did, and leaves the rest alone.
+//! Tests that every fault has its effect, counts it, and leaves other requests alone.
 
 use http::StatusCode;
 use mock_faults::{Fault, FaultId, How, Name};
@@ -22,7 +22,7 @@ fn begin(server: &Server, fault: &Fault) {
     server.faults().begin(ID, fault).unwrap();
 }
 
-/// After its end a fault has left nothing behind, and its hits are still known.
+/// A fault leaves no effect after its end, and its hits stay readable.
 async fn healthy_again(server: Server, client: &Client, paths: [&str; 2], hits: u64) {
     server.faults().end(ID);
     for path in paths {
@@ -236,7 +236,7 @@ async fn down_ends_connections_and_lets_none_in() {
     }
 }
 
-/// The harness looks through a door of its own, which no fault closes, and is not counted.
+/// The harness uses a second address, without faults and without counting.
 #[tokio::test]
 async fn the_own_door_knows_no_fault() {
     let config = Config { own_door: true, ..Config::new() };

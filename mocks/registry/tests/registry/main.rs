@@ -1,4 +1,5 @@
-//! The mock registry over real sockets: the specification's requests, real clients, and another registry beside it.
+//! Tests of the mock registry over real sockets: the specification's requests, real clients, and another registry
+//! beside it.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
 

@@ -1,4 +1,4 @@
-//! The distribution specification, endpoint by endpoint.
+//! Tests of the distribution specification, endpoint by endpoint.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -72,7 +72,7 @@ async fn a_wrong_digest_is_refused_wherever_it_is_given() {
 async fn manifests_keep_their_bytes_and_their_type() {
     let (server, client) = registry().await;
     let config = client.push_blob("a", b"{}").await;
-    // Spaces that no serialiser would write: the digest is of these bytes.
+    // Spaces that no serialiser would write: the digest is that of these bytes.
     let body = manifest((&config, 2), "").replace(',', " ,  ");
     let put = client.send(Method::PUT, "/v2/a/manifests/v1", &[("content-type", MANIFEST)], body.clone()).await;
     assert_eq!(
@@ -225,7 +225,7 @@ async fn https_speaks_http2_and_the_population_can_be_pulled() {
         let (name, tag) = image.reference.split_once('/').unwrap().1.split_once(':').unwrap();
         let path = format!("/v2/{name}/manifests/{tag}");
         let head = client.head(&path).await;
-        // A body would be a broken connection for a client of HTTP/2.
+        // For an HTTP/2 client a body would be a broken connection.
         assert!(head.complete && head.body.is_empty(), "{head:?}");
         assert_eq!(head.header("content-length"), client.get(&path).await.header("content-length"), "{path}");
         if image.kind == ImageKind::Missing {

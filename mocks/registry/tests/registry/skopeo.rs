@@ -1,4 +1,4 @@
-//! A real client: skopeo copies images in and out.
+//! Tests with a real client: skopeo copies images in and out.
 
 use std::path::Path;
 use std::process::Output;
@@ -9,10 +9,10 @@ use tokio::process::Command;
 
 use crate::client::{registry, registry_with};
 
-/// Runs skopeo; none when it is not installed.
+/// Runs skopeo; `None` if it is not installed.
 async fn skopeo(arguments: &[&str]) -> Option<Output> {
     let mut command = Command::new("skopeo");
-    // Without a policy file of the machine, so that the test means the same everywhere.
+    // Without the machine's policy file, so that the test is the same on every machine.
     command.arg("--insecure-policy").args(arguments).kill_on_drop(true);
     match tokio::time::timeout(Duration::from_secs(50), command.output()).await.expect("skopeo ends in time") {
         Ok(output) => Some(output),

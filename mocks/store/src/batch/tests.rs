@@ -1,4 +1,4 @@
-//! Shared batches over a store, without sockets.
+//! Tests of shared batches over a store, without sockets.
 
 use serde_json::json;
 
@@ -28,7 +28,7 @@ fn write(store: &mut Store, namespace: &str, name: &str, bytes: usize) {
     store.put(&identity, Expect::Absent, &mut value, Facts::default(), 0).unwrap();
 }
 
-/// Everything that one watch is sent, and how often the log was asked.
+/// Everything sent to one watch, and the number of reads of the log.
 fn follow(
     batches: &Batches,
     store: &Store,

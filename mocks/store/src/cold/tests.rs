@@ -1,4 +1,4 @@
-//! Packing as the store does it: whatever is packed reads as it was.
+//! Tests of packing in the store: a packed version reads like an unpacked one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ fn store() -> Store {
     Store::new(Limits { history_max_events: 100_000, history_max_bytes, history_max_age_us, commits_max: 10 })
 }
 
-/// About 1.2 KiB; what differs between two of them is spread over the whole.
+/// About 1.2 KiB; the differences between two of them are spread over the whole.
 fn object(index: usize, salt: &str) -> Value {
     let line = |line: usize| format!("{salt}.setting-{line}={}", (index * 7919 + line * 104_729) % 1_000_003);
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "one", "name": format!("o{index}")},
         "data": {"text": (0..40).map(line).collect::<Vec<_>>().join("\n")}})
 }
 
-/// Writes as the cluster does, packing what is due.
+/// Writes like the cluster, and packs the due versions.
 fn write(store: &mut Store, index: usize, value: &Value) -> Arc<Event> {
     let name = format!("o{index}");
     let identity = Arc::new(Identity {
@@ -46,7 +46,7 @@ fn packed(store: &Store) -> usize {
     page.items.len()
 }
 
-/// Every object without its revision, and what each form of reading says about it.
+/// Every object without its revision; all ways of reading must agree.
 fn all(store: &Store) -> BTreeMap<String, Value> {
     let page = store.list(RESOURCE, None, store.revision(), None, usize::MAX, |_| true).unwrap();
     page.items
@@ -80,7 +80,7 @@ fn old_objects_are_packed_and_read_as_they_were() {
     let packed_first = packed(&store);
     assert!((1500..1800).contains(&packed_first), "all but the newest 384 KiB: {packed_first}");
     assert_eq!(all(&store), expected((0..2000).map(|index| (index, object(index, "a")))));
-    // A watch from the beginning is sent the packed ones too.
+    // A watch from the beginning gets the packed ones too.
     let (mut cursor, mut events) = (start, Vec::new());
     store.pull(RESOURCE, &mut cursor, usize::MAX, u64::MAX, &mut events).unwrap();
     let mut lines = Vec::new();
@@ -90,7 +90,7 @@ fn old_objects_are_packed_and_read_as_they_were() {
     let frames: Vec<u8> = events.iter().flat_map(|event| event.version.frame()).collect();
     assert_eq!(lines, frames);
     assert_eq!(std::str::from_utf8(&lines).unwrap().lines().count(), 2000);
-    // A packed object can be written again, and the state before is still there.
+    // A packed object can be written again, and its old state is still there.
     let event = write(&mut store, 3, &object(3, "b"));
     assert_eq!(
         (event.change, event.previous.as_ref().unwrap().value()["data"].clone()),

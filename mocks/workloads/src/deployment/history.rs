@@ -1,4 +1,4 @@
-//! What is kept of earlier templates: their `ReplicaSet`s, numbered.
+//! The history of templates: their `ReplicaSet`s, numbered.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::kind::{Key, Kind};
 use crate::scene::Scene;
 use crate::write::{Author, Verb};
 
-/// Annotations of a Deployment that are its own.
+/// Annotations that belong to a Deployment alone.
 const OWN: [&str; 6] = [
     "kubectl.kubernetes.io/last-applied-configuration",
     REVISION,
@@ -25,7 +25,7 @@ pub(super) fn newest(sets: &Sets) -> i64 {
     sets.old.iter().map(|set| revision(set)).max().unwrap_or(0)
 }
 
-/// Gives a `ReplicaSet` the annotations of its Deployment.
+/// Copies the annotations of a Deployment to its `ReplicaSet`.
 pub(super) fn copy_annotations(set_of: &mut Value, deployment: &Value) -> bool {
     let mut changed = false;
     for (key, value) in map(deployment, "/metadata/annotations") {
@@ -38,7 +38,7 @@ pub(super) fn copy_annotations(set_of: &mut Value, deployment: &Value) -> bool {
     changed
 }
 
-/// The `ReplicaSet` of the present template is there already: it is the newest now. Whether something was written.
+/// Makes the existing `ReplicaSet` of the present template the newest. Returns whether something was written.
 pub(super) fn adopt(scene: &mut Scene<'_>, key: &Key, deployment: &Value, sets: &Sets, new: &Value) -> bool {
     let (is, wanted) = (revision(new), newest(sets) + 1);
     let mut next = new.clone();
@@ -81,7 +81,7 @@ pub(super) fn adopt(scene: &mut Scene<'_>, key: &Key, deployment: &Value, sets: 
     changed
 }
 
-/// Deletes the oldest of those that are empty, beyond those that are kept.
+/// Deletes the oldest empty ones beyond the history limit.
 pub(super) fn clean(scene: &mut Scene<'_>, deployment: &Value, sets: &Sets) {
     let Some(kept) = deployment["spec"]["revisionHistoryLimit"].as_i64() else { return };
     let mut old: Vec<&Value> = sets.old.iter().map(|set| &**set).collect();

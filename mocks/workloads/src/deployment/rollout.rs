@@ -1,4 +1,4 @@
-//! How many Pods each `ReplicaSet` is to have.
+//! The wanted number of Pods of each `ReplicaSet`.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::kind::{Key, Kind};
 use crate::pod;
 use crate::scene::Scene;
 
-/// One step. Whether a `ReplicaSet` was changed by it.
+/// Takes one step; returns whether it changed a `ReplicaSet`.
 pub(super) fn step(scene: &mut Scene<'_>, deployment: &Value, sets: &Sets, new: &Value) -> bool {
     let mut changed = false;
     let wanted = number(deployment, "/spec/replicas");
@@ -22,14 +22,14 @@ pub(super) fn step(scene: &mut Scene<'_>, deployment: &Value, sets: &Sets, new: 
     if scale(scene, deployment, new, next) {
         return true;
     }
-    // Where the wish has changed in the middle of it, the old ones are told.
+    // If the wanted number has changed during the rollout, the old ones are updated.
     for old in sets.old.iter().filter(|old| number(old, "/spec/replicas") > 0) {
         changed |= scale(scene, deployment, old, number(old, "/spec/replicas"));
     }
     changed || scale_down_old(scene, deployment, sets, new)
 }
 
-/// How many Pods the new one may have, where it has `is` and there are these in all.
+/// How many Pods the new one may have, if it has `is` now and `all` are all sets.
 pub(super) fn replicas_of_new<'s>(deployment: &Value, all: impl Iterator<Item = &'s Arc<Value>>, is: i64) -> i64 {
     let wanted = number(deployment, "/spec/replicas");
     if !is_rolling(deployment) {
@@ -40,7 +40,7 @@ pub(super) fn replicas_of_new<'s>(deployment: &Value, all: impl Iterator<Item = 
     if now >= most { is } else { is + (most - now).min((wanted - is).max(0)) }
 }
 
-/// Takes away what is old, first of all what is not available, as far as enough stay.
+/// Scales down old sets, unavailable Pods first, while enough available ones stay.
 fn scale_down_old(scene: &mut Scene<'_>, deployment: &Value, sets: &Sets, new: &Value) -> bool {
     let replicas = |set: &Value| number(set, "/spec/replicas");
     let ripe = |set: &Value| number(set, "/status/availableReplicas");
@@ -74,7 +74,7 @@ fn scale_down_old(scene: &mut Scene<'_>, deployment: &Value, sets: &Sets, new: &
     changed
 }
 
-/// Where a Deployment is to be made anew nothing begins while anything old is there. Whether it waits for that.
+/// For the strategy `Recreate`, removes all old Pods before new ones are made. Returns whether old Pods remain.
 pub(super) fn empty_old(scene: &mut Scene<'_>, deployment: &Value, sets: &Sets) -> bool {
     let mut waits = false;
     for old in &sets.old {
@@ -87,7 +87,7 @@ pub(super) fn empty_old(scene: &mut Scene<'_>, deployment: &Value, sets: &Sets) 
     waits
 }
 
-/// Writes how many Pods a `ReplicaSet` is to have, if that is not there yet.
+/// Writes the wanted number of Pods into a `ReplicaSet`, if it differs.
 fn scale(scene: &mut Scene<'_>, deployment: &Value, set_of: &Value, replicas: i64) -> bool {
     let mut next = set_of.clone();
     note_sizes(&mut next, deployment);
@@ -99,7 +99,7 @@ fn scale(scene: &mut Scene<'_>, deployment: &Value, set_of: &Value, replicas: i6
     true
 }
 
-/// Writes down what the Deployment wants.
+/// Writes the Deployment's wanted numbers into annotations.
 pub(super) fn note_sizes(set_of: &mut Value, deployment: &Value) {
     let wanted = number(deployment, "/spec/replicas");
     for (key, size) in [(DESIRED, wanted), (MAX, wanted + room(deployment).0)] {

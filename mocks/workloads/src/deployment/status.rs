@@ -1,4 +1,4 @@
-//! The status of a Deployment, as `sync.go` and `progress.go` of Kubernetes make it.
+//! The status of a Deployment, as in `sync.go` and `progress.go` of Kubernetes.
 
 use jiff::SignedDuration;
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ pub(super) fn condition(scene: &Scene<'_>, kind: &str, status: &str, said: (&str
     conditions::new(kind, status, said, &["lastUpdateTime", "lastTransitionTime"], scene.now)
 }
 
-/// Says that it is paused. Whether that was new.
+/// Sets the condition that it is paused; returns whether that was new.
 pub(super) fn pause(scene: &mut Scene<'_>, key: &Key, deployment: &Value) -> bool {
     let reason = conditions::find(&deployment["status"], PROGRESSING).map(|known| text(known, "/reason"));
     if !has_deadline(deployment) || matches!(reason, Some(TIMED_OUT | PAUSED)) {
@@ -29,7 +29,7 @@ pub(super) fn pause(scene: &mut Scene<'_>, key: &Key, deployment: &Value) -> boo
     tell(scene, key, deployment, (PAUSED, "Deployment is paused"))
 }
 
-/// Says that it goes on. Whether that was new.
+/// Sets the condition that it goes on; returns whether that was new.
 pub(super) fn resume(scene: &mut Scene<'_>, key: &Key, deployment: &Value) -> bool {
     let reason = conditions::find(&deployment["status"], PROGRESSING).map(|known| text(known, "/reason"));
     has_deadline(deployment)
@@ -44,7 +44,7 @@ fn tell(scene: &mut Scene<'_>, key: &Key, deployment: &Value, said: (&str, &str)
     true
 }
 
-/// Whether all Pods are there, of the present template and available.
+/// Whether all Pods exist, have the present template and are available.
 pub(super) fn is_complete(deployment: &Value, status: &Value) -> bool {
     let wanted = number(deployment, "/spec/replicas");
     let all = ["updatedReplicas", "replicas", "availableReplicas"];
@@ -52,7 +52,7 @@ pub(super) fn is_complete(deployment: &Value, status: &Value) -> bool {
         && number(status, "/observedGeneration") >= number(deployment, "/metadata/generation")
 }
 
-/// Writes the status if it is another one.
+/// Writes the status if it differs.
 pub(super) fn write(scene: &mut Scene<'_>, key: &Key, deployment: &Value, sets: &Sets) {
     let old = &deployment["status"];
     let mut status = counted(scene, deployment, sets);
@@ -78,7 +78,7 @@ pub(super) fn write(scene: &mut Scene<'_>, key: &Key, deployment: &Value, sets: 
     scene.status(BY, key.clone(), deployment, status);
 }
 
-/// The counts, and whether enough are available.
+/// The counts, and whether enough Pods are available.
 fn counted(scene: &Scene<'_>, deployment: &Value, sets: &Sets) -> Value {
     let sum = |pointer: &str| sets.all().map(|set| number(set, pointer)).sum::<i64>();
     let of_new = |pointer: &str| sets.new.iter().map(|set| number(set, pointer)).sum::<i64>();
@@ -106,7 +106,7 @@ fn counted(scene: &Scene<'_>, deployment: &Value, sets: &Sets) -> Value {
     status
 }
 
-/// How far it has come with the present template.
+/// Sets the progress condition of the present template.
 fn progress(scene: &mut Scene<'_>, deployment: &Value, sets: &Sets, status: &mut Value) {
     let old = &deployment["status"];
     let known = conditions::find(old, PROGRESSING).cloned();

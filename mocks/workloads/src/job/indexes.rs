@@ -1,4 +1,4 @@
-//! The Pods of a job, numbered where it says `Indexed`.
+//! The Pods of a job, with indexes if its mode is `Indexed`.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use crate::scene::Scene;
 use crate::template::set;
 
 pub(super) const INDEX: &str = "batch.kubernetes.io/job-completion-index";
-/// Numbers that are read out of a status, which clients can write as well. No more Pods than this are known.
+/// Most numbers that are read from a status, which clients can write as well. There are never more Pods than this.
 const NUMBERS_MAX: usize = 100_000;
 
 fn is_indexed(job: &Value) -> bool {
     text(job, "/spec/completionMode") == "Indexed"
 }
 
-/// Makes so many Pods more.
+/// Makes `more` further Pods.
 pub(super) fn make(scene: &mut Scene<'_>, job: &Value, pods: &[Arc<Value>], more: i64) {
     let more = usize::try_from(more).unwrap_or(0).min(scene.room());
     let mut free: Vec<i64> = Vec::new();
@@ -63,7 +63,7 @@ fn give_index(body: &mut Value, job: &Value, number: i64) {
     }
 }
 
-/// Writes down the numbers of those that ended well.
+/// Notes the indexes of succeeded Pods.
 pub(super) fn note(job: &Value, pods: &[Arc<Value>], status: &mut Value) {
     if !is_indexed(job) {
         return;
@@ -76,7 +76,7 @@ pub(super) fn note(job: &Value, pods: &[Arc<Value>], status: &mut Value) {
     }
 }
 
-/// `0-2,5`: the numbers.
+/// The numbers in a text such as `0-2,5`.
 fn numbers(text: &str) -> BTreeSet<i64> {
     let parts = text.split(',').filter_map(|part| {
         let (from, to) = part.split_once('-').unwrap_or((part, part));

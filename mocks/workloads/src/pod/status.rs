@@ -8,24 +8,24 @@ use crate::kind::Kind;
 use crate::node;
 use crate::scene::Scene;
 
-/// How far the containers are.
+/// The stage of the containers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// They are being made.
+    /// The containers are being created.
     Creating,
-    /// They run, and a probe says no.
+    /// The containers run, and a probe fails.
     NotReady,
-    /// They run.
+    /// The containers run and are ready.
     Ready,
-    /// They have ended well.
+    /// The containers have succeeded.
     Succeeded,
 }
 
-/// Addresses of Pods are those of 10.244.0.0/16, as kubeadm's users have them.
+/// Addresses of Pods are in 10.244.0.0/16, as usual with kubeadm.
 const POD_NET: [u8; 2] = [10, 244];
 const POD_ADDRESSES: u32 = 250 * 250;
 
-/// What the status of a Pod is in a stage; none where it is that already. Times of conditions that stay are kept.
+/// The status of a Pod in a stage; `None` if it has that status already. Unchanged conditions keep their times.
 pub(super) fn of(scene: &mut Scene<'_>, pod: &Value, stage: Stage) -> Option<Value> {
     let old = &pod["status"];
     let conditions = conditions_of(scene, pod, stage);
@@ -67,7 +67,7 @@ pub(super) fn of(scene: &mut Scene<'_>, pod: &Value, stage: Stage) -> Option<Val
     Some(status)
 }
 
-/// Without fields that are null: the server shows some of them.
+/// The conditions without fields that are null, some of which the server shows.
 fn bare(conditions: &Value) -> Vec<Value> {
     let mut conditions = conditions.as_array().cloned().unwrap_or_default();
     for condition in conditions.iter_mut().filter_map(Value::as_object_mut) {
@@ -83,7 +83,7 @@ fn fresh_address(scene: &mut Scene<'_>) -> String {
     format!("{a}.{b}.{}.{}", number / 250 + 1, number % 250 + 2)
 }
 
-/// The conditions: those that are there keep their place, the others come behind.
+/// The conditions: existing ones keep their position, new ones follow.
 fn conditions_of(scene: &Scene<'_>, pod: &Value, stage: Stage) -> Value {
     let names = |list_of: &str| {
         let names: Vec<&str> = list(pod, list_of).iter().map(|container| text(container, "/name")).collect();
@@ -202,7 +202,7 @@ fn one(scene: &Scene<'_>, pod: &Value, of: (&Value, bool), known: Option<&Value>
     status
 }
 
-/// As many hexadecimal digits as SHA-256 has.
+/// As many hexadecimal digits as in SHA-256.
 fn long_hash(value: &Value) -> String {
     let digits = (1..=8).flat_map(|part| hash(value, part).into_bytes());
     let all: String = digits.filter_map(|letter| char::from_digit(u32::from(letter % 16), 16)).collect();

@@ -1,4 +1,4 @@
-//! What the Pods of a `StatefulSet` are called, and what each keeps.
+//! The names of a `StatefulSet`'s Pods, and their own storage.
 
 use serde_json::{Value, json};
 
@@ -35,7 +35,7 @@ pub(super) fn claims(set: &Value, ordinal: i64) -> Vec<Value> {
     claims.collect()
 }
 
-/// One Pod of the template of a revision.
+/// The Pod with this number, from the template of a revision.
 pub(super) fn pod(of: &Value, revision: &Value, ordinal: i64) -> Value {
     let mut template = revision["data"]["spec"]["template"].clone();
     if let Some(template) = template.as_object_mut() {

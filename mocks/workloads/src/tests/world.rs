@@ -1,4 +1,4 @@
-//! A store that does what the API server does to what a machine writes, as far as these tests need it.
+//! A store that treats a machine's writes like the API server, as far as these tests need it.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ pub(super) struct World {
     pub(super) machine: Machine,
     pub(super) now: Timestamp,
     pub(super) writes: usize,
-    /// Creations of this kind are refused with this.
+    /// Creations of this kind are refused with this message.
     pub(super) refuses: Option<(Kind, String)>,
     pub(super) refusals: usize,
     objects: BTreeMap<Key, Value>,
@@ -28,7 +28,7 @@ impl World {
         Self::of(Config { ready_after, ends_after: None, nodes: 2, seed: 1 })
     }
 
-    /// Pods are ready at once, and end after a time where one is named.
+    /// Pods are ready at once, and end after `ends_after` if it is set.
     pub(super) fn ending_after(ends_after: Option<SignedDuration>) -> Self {
         Self::of(Config { ready_after: SignedDuration::from_millis(100), ends_after, nodes: 1, seed: 1 })
     }
@@ -67,14 +67,14 @@ impl World {
         self.remove(&Key::new(kind, NAMESPACE, name), None);
     }
 
-    /// Everything is told again.
+    /// Passes all objects to the machine again.
     pub(super) fn touch_all(&mut self) {
         for (key, value) in &self.objects {
             self.machine.observe(key, Some(value.clone()));
         }
     }
 
-    /// Lets time go by.
+    /// Lets time pass.
     pub(super) fn run(&mut self, length: SignedDuration) {
         let end = self.now.checked_add(length).unwrap();
         loop {
@@ -93,7 +93,7 @@ impl World {
         }
     }
 
-    /// One step of the machine, and its writes; the answer is these.
+    /// Takes one step of the machine and makes its writes; returns the writes.
     pub(super) fn step(&mut self) -> Vec<Batch> {
         let batches = self.machine.step(self.now);
         for batch in &batches {
@@ -211,7 +211,7 @@ impl World {
     }
 }
 
-/// A merge patch that knows of the strategic one what machines say.
+/// A merge patch with the parts of a strategic one that machines use.
 fn merge(value: &mut Value, patch: &Value) {
     let (Some(fields), Some(patch)) = (value.as_object_mut(), patch.as_object()) else {
         *value = patch.clone();

@@ -1,4 +1,4 @@
-//! What waits at the end, and whether others overtook it.
+//! The backlog at the end: objects that still wait, and whether later ones were served before them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use record::Backlog;
 
 use super::Objects;
 
-/// Workers that serve side by side mix up what began to wait so short one after the other.
+/// Parallel workers serve objects in a different order if the objects began to wait within so short a time.
 const OVERTAKEN_MS: u64 = 5000;
 
 impl Objects {
@@ -14,7 +14,7 @@ impl Objects {
     pub fn backlogs(&self, from_ms: u64, to_ms: u64) -> Vec<Backlog> {
         let mut backlogs: BTreeMap<&str, Backlog> = BTreeMap::new();
         let mut counted = BTreeSet::new();
-        // In the order of commits, so that the first one that was passed by is the oldest.
+        // In the order of commits, so that the first object that was overtaken is the oldest.
         for uid in self.open.values().filter(|uid| counted.insert(uid.as_str())) {
             let Some(object) = self.by_uid.get(uid) else { continue };
             let Some(since_ms) = object.waits_since_ms().filter(|since_ms| *since_ms <= from_ms) else { continue };

@@ -1,28 +1,25 @@
-//! What the subject believes in, as far as its witness told.
+//! The subject's view of the objects, as far as its witness reported it.
 //!
-//! Owns the view on the objects that the end state asks for. It settles nothing.
+//! Owns the view of the objects that the end state asks for. It settles nothing.
 
 use facts::{Revision, Uid};
 
 use super::Objects;
 
-/// One object of which the subject told last that it is there.
+/// One object whose last report is not its deletion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Known {
-    /// Its resource.
     pub resource: String,
-    /// Its namespace; empty for cluster-wide objects.
+    /// Empty for cluster-wide objects.
     pub namespace: String,
-    /// Its name.
     pub name: String,
-    /// Which one.
     pub uid: Uid,
-    /// The version that was told last; none where the ledger knows only that it is an old one.
+    /// The version that was reported last; none if the ledger knows only that it is an old one.
     pub revision: Option<Revision>,
 }
 
 impl Objects {
-    /// Everything that the subject told of and did not tell to be gone, in the order of the newest commits.
+    /// Every object that the subject reported and did not report as deleted, in the order of the newest commits.
     pub fn believed(&self) -> Vec<Known> {
         let mut all: Vec<_> = self
             .by_uid

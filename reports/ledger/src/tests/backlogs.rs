@@ -1,4 +1,4 @@
-//! What is left at the end is a queue if it is in order, and was passed by if it is not.
+//! Objects left at the end are a queue if they are in order, and were overtaken if not.
 
 use super::*;
 
@@ -23,13 +23,13 @@ fn ledger() -> Ledger {
     Ledger::new(Config { deadline_ms: D, ..Config::default() })
 }
 
-/// Twenty objects within two seconds, of which one is served each second. What is left waited in its order.
+/// Twenty objects within two seconds, of which one is served each second. The rest waited in order.
 #[test]
 fn what_is_served_in_order_leaves_a_queue() {
     let mut ledger = ledger();
     (1..=20).for_each(|at| commit(&mut ledger, at * 100, &format!("u{at}"), at));
     (1..=12).for_each(|at| observe(&mut ledger, at * 1000, &format!("u{at}"), at));
-    // What the subject itself wrote after the load is no part of the queue.
+    // The subject's own writes after the load are no part of the queue.
     commit(&mut ledger, 9000, "own", 50);
     let _ = ledger.advance(12_000).count();
     let backlog = Backlog {
@@ -44,7 +44,8 @@ fn what_is_served_in_order_leaves_a_queue() {
     assert_eq!(ledger.backlogs(4500, 12_500), [backlog]);
 }
 
-/// One object a second, each served fifteen seconds later but for two. One of these was overtaken; the other one was so shortly before.
+/// One object a second, each served fifteen seconds later but for two. One of these was overtaken; the other was
+/// overtaken only by later objects within the tolerance.
 #[test]
 fn what_others_overtook_was_passed_by() {
     let mut ledger = ledger();

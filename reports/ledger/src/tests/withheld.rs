@@ -1,8 +1,9 @@
-//! Versions that a fault kept from the subject: due from when they came, and no miss of whom they never reached.
+//! Versions that a fault withheld from the subject: due from their delivery, and no miss if they never reached the
+//! subject.
 
 use super::*;
 
-/// An object that the subject knows, a change of it at 1 s, and who tells when that came.
+/// An object that the subject knows, a change of it at 1 s, and the report of its delivery.
 fn ledger(deletions_observable: bool) -> Ledger {
     let mut ledger = Ledger::new(Config { deadline_ms: D, deletions_observable, ..Config::default() });
     ledger.commit(0, &commit(1, A));
@@ -31,7 +32,8 @@ fn came(ledger: &mut Ledger, order: u64, t_ms: u64) {
     ledger.came(&"u".into(), &Revision::of_number(order), t_ms);
 }
 
-/// What was given back after eight seconds and handled within a deadline of that is in time; who took longer is late, by what it took.
+/// A version that was delivered after eight seconds and handled within a deadline of that is in time; a later report is
+/// late, by its own delay.
 #[test]
 fn what_was_given_back_is_due_from_then_on() {
     let mut ledger = ledger(true);
@@ -45,13 +47,13 @@ fn what_was_given_back_is_due_from_then_on() {
     ledger.observe(&seen(19_001, 3, X));
     assert_eq!((ledger.counts().observed, ledger.counts().late, ledger.counts().late_ghost), (2, 0, 1));
     assert_eq!(ledger.take_heal().max() / 1000, 1001, "what the fault took is not the subject's");
-    // Without a word about its way it is late.
+    // Without a report of its delivery it is late.
     let mut ledger = self::ledger(true);
     ledger.observe(&seen(9900, 2, M));
     assert_eq!(ledger.counts().late, 1);
 }
 
-/// A version that came just now is no miss because its object goes; one that came long ago is.
+/// A version that was just delivered is no miss if its object is deleted; one that was delivered long ago is.
 #[test]
 fn of_a_gone_object_is_missed_what_came_and_was_overdue() {
     for (came_ms, missed) in [(8500, 0), (5000, 1)] {
@@ -63,7 +65,8 @@ fn of_a_gone_object_is_missed_what_came_and_was_overdue() {
     }
 }
 
-/// What may never have come before its object went nobody can have seen. While the object is there it is due all the same.
+/// A version that may never have been delivered before its object's deletion could not be seen. While the object exists
+/// it is still due.
 #[test]
 fn of_a_gone_object_is_not_missed_what_never_came() {
     let mut ledger = ledger(false);
@@ -79,7 +82,7 @@ fn of_a_gone_object_is_not_missed_what_never_came() {
     assert_eq!(ledger.counts().missed, 1);
 }
 
-/// A version that came with the next one is superseded by it; one that had come before is due by itself.
+/// A version that was delivered with the next one is superseded by it; one that was delivered before is due by itself.
 #[test]
 fn who_supersedes_counts_from_when_it_came() {
     let mut ledger = ledger(true);

@@ -1,4 +1,4 @@
-//! What reviews may cost, and what the registry may have to do with them.
+//! Budgets of admission reviews and of the registry.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

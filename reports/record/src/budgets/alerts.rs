@@ -1,9 +1,9 @@
-//! What receivers of alerts may be told.
+//! Budgets of alerts.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Limits on what receivers of alerts get. With this section, each decision must be reported once.
+/// Limits on the alerts that receivers get. With this section, each decision must be reported once.
 #[serde_with::apply(Option => #[serde(default, skip_serializing_if = "Option::is_none")])]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

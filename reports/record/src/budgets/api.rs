@@ -1,10 +1,11 @@
-//! What an API over Deployments may tell.
+//! Budgets of an API over Deployments.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::Span;
 
-/// Limits on an API over Deployments. Whoever has the section tells nothing wrong, loses nothing and lets nobody in.
+/// Limits on an API over Deployments. With this section, wrong answers, lost counts and unauthorised calls default to
+/// 0.
 #[serde_with::apply(Option => #[serde(default, skip_serializing_if = "Option::is_none")])]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -16,8 +17,8 @@ pub struct Api {
     /// The age of the oldest count in an answer: from the commit that replaced it to the question. The time of a fault that keeps the
     /// subject from learning is included. Absent: not judged.
     pub staleness: Option<Span>,
-    /// Calls that were answered although their certificate was revoked, expired, not valid yet, not for clients, of another authority,
-    /// or missing. Default 0.
+    /// Calls that were answered although their certificate was revoked, expired, not valid yet, not for clients, of
+    /// another authority, or missing. Default 0.
     pub let_in: Option<u64>,
     /// Permitted calls that were not answered with success. Absent: not judged.
     pub errors: Option<u64>,

@@ -1,11 +1,11 @@
-//! What the subject may do wrong with watch events.
+//! Budgets of watch events.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::Span;
 
-/// Limits on watch events. `missed`, `ghost`, `regressed`, `phantom`, `resurrected` and `identitySwap` are 0 whenever this
-/// section is present: each of them breaks what the API promises a watcher.
+/// Limits on watch events. `missed`, `ghost`, `regressed`, `phantom`, `resurrected` and `identitySwap` are 0 whenever
+/// this section is present: each of them breaks a promise of the API to a watcher.
 #[serde_with::apply(Option => #[serde(default, skip_serializing_if = "Option::is_none")])]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -16,14 +16,14 @@ pub struct Events {
     pub ghost: Option<u64>,
     /// Observations of an older version of an object after a newer one. Default 0.
     pub regressed: Option<u64>,
-    /// Observations of something that was never committed. Default 0.
+    /// Observations of a version that was never committed. Default 0.
     pub phantom: Option<u64>,
     /// Observations of a version of an object after its deletion was observed. Default 0.
     pub resurrected: Option<u64>,
     /// Objects replaced under the same name whose deletion was never observed. Default 0.
     pub identity_swap: Option<u64>,
-    /// Objects of which no version was observed by the end. Absent: 0 where the witness reports objects without their versions, so that
-    /// `missed` cannot be judged; else not judged.
+    /// Objects of which no version was observed by the end. Absent: 0 if the witness reports objects without their
+    /// versions, so that `missed` cannot be judged; else not judged.
     pub unseen: Option<u64>,
     /// Versions observed only after the deadline, deletions too. Absent: not judged.
     pub late: Option<u64>,
@@ -35,7 +35,7 @@ pub struct Events {
     /// The 99th percentile of the time from commit to observation, of commits made while no fault was active; needs about 300 of them, so
     /// `churn`.
     pub lag_p99: Option<Span>,
-    /// The longest time from a commit to the observation that made up for it, of commits observed late.
+    /// The longest time from a commit that was observed late to the observation that settled it.
     pub heal: Option<Span>,
     /// The time after which an observation is late. Default: 5 s, or three times the warm-up's 99th percentile of the lag if that is more.
     pub deadline: Option<Span>,

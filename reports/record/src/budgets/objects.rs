@@ -1,10 +1,11 @@
-//! What the subject may write, hold up, do to objects of others, and make of children.
+//! Budgets of objects: the subject's writes, its finalizers, objects of others, and children.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::Rate;
 
-/// What the subject may write when nobody else does. Judged of every run that leaves it some time alone, with or without this section.
+/// Limits on the subject's writes when nobody else writes. Judged of every run that leaves the subject some time alone,
+/// with or without this section.
 #[serde_with::apply(Option => #[serde(default, skip_serializing_if = "Option::is_none")])]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -15,7 +16,8 @@ pub struct Writes {
     pub steady: Option<Rate>,
 }
 
-/// What the subject's finalizers may hold up. Judged of every run that churns something, with or without this section.
+/// Limits on deletions that the subject's finalizers hold up. Judged of every run with churn, with or without this
+/// section.
 #[serde_with::apply(Option => #[serde(default, skip_serializing_if = "Option::is_none")])]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -26,8 +28,8 @@ pub struct Finalizers {
     pub stuck: Option<u64>,
 }
 
-/// What the subject may do to objects of what is churned or judged that it did not make. Judged of every run whose control plane tells who asked
-/// for what (the mock), with or without this section.
+/// Limits on the subject's requests for churned or judged objects that it did not make. Judged of every run whose
+/// control plane reports the author of each request (the mock), with or without this section.
 #[serde_with::apply(Option => #[serde(default, skip_serializing_if = "Option::is_none")])]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -40,8 +42,8 @@ pub struct ObjectLimits {
     pub deleted_by_others: Option<u64>,
 }
 
-/// What the subject may do with its children at any time. Judged of every scenario that says what they are (`subject.children`), with or
-/// without this section.
+/// Limits on the subject's children at any time. Judged of every scenario with `subject.children`, with or without this
+/// section.
 #[serde_with::apply(Option => #[serde(default, skip_serializing_if = "Option::is_none")])]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

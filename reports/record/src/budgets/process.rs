@@ -1,10 +1,11 @@
-//! What the processes of the subject may use and gain, and how often they may end.
+//! Budgets of the subject's processes: memory, descriptors, threads, watches, own metrics, crashes.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Growth, Rate};
 
-/// How often the subject may end by itself. Judged of every subject with `restart`, `max` by 0 where nothing else is said.
+/// Limits on ends of a process that the subject causes itself. Judged of every subject with `restart`; `max` is 0 by
+/// default.
 #[serde_with::apply(Option => #[serde(default, skip_serializing_if = "Option::is_none")])]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

@@ -1,10 +1,10 @@
-//! What the subject may ask of the control plane.
+//! Budgets of the subject's requests to the control plane.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Rate, Span};
 
-/// Limits on what the subject asks. An absent key is not judged.
+/// Limits on the subject's requests. An absent key is not judged.
 ///
 /// A *scope* is what one informer follows: a resource, a namespace or all of them, a label and a field selector.
 #[serde_with::apply(Option => #[serde(default, skip_serializing_if = "Option::is_none")])]

@@ -1,4 +1,4 @@
-//! What happened: faults, anomalies, commits, and the end.
+//! The rows of events: faults, anomalies, commits, and the end.
 
 use facts::{Change, Commit};
 use schemars::JsonSchema;
@@ -6,21 +6,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Evidence, Outcome};
 
-/// What happened to a fault.
+/// The kind of an event of a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum FaultEvent {
-    /// It is on the schedule.
+    /// The fault is on the schedule.
     Planned,
-    /// It was switched on.
+    /// The fault was switched on.
     Started,
-    /// It had a real effect; `hits` counts them.
+    /// The fault had a real effect; `hits` counts them.
     Hit,
-    /// It was switched off.
+    /// The fault was switched off.
     Ended,
-    /// A probe before the fault, to prove that things worked.
+    /// A probe before the fault, which proves that the path worked.
     CanaryBefore,
-    /// A probe after the fault, to prove that things work again.
+    /// A probe after the fault, which proves that the path works again.
     CanaryAfter,
 }
 
@@ -35,21 +35,22 @@ pub struct FaultRow {
     pub id: String,
     /// The name in the catalogue of faults.
     pub name: String,
-    /// What happened.
+    /// The kind of event.
     pub event: FaultEvent,
     /// Real effects so far.
     pub hits: u64,
     /// For a canary: whether it was healthy.
     pub ok: Option<bool>,
-    /// More for people.
+    /// Details for people.
     pub detail: Option<String>,
 }
 
-/// Faults under which what was sent does not prove what arrived: of the network, of the process, and those that change bytes.
+/// Faults that may change or lose sent data before it arrives: those of the network, of the process, and those that
+/// change bytes.
 const UNSURE: [&str; 7] =
     ["net-", "freeze", "no-pong", "truncated-line", "slow-drip", "event-edited", "subject-restart"];
 
-/// Whether what was sent under a fault of this name may not have arrived as it was.
+/// Whether data sent under a fault of this name may not have arrived unchanged.
 pub fn is_unsure(name: &str) -> bool {
     UNSURE.iter().any(|unsure| name.starts_with(unsure))
 }
@@ -60,7 +61,7 @@ pub fn is_unsure(name: &str) -> bool {
 pub struct AnomalyRow {
     /// When it was decided.
     pub t_ms: u64,
-    /// What became of the version or observation.
+    /// The outcome of the version or observation.
     pub outcome: Outcome,
     /// The resource, such as `packages.longhaul.dev`.
     pub resource: String,
@@ -74,18 +75,18 @@ pub struct AnomalyRow {
     pub revision: String,
     /// The kind of change that made the version.
     pub change: Change,
-    /// When it was committed, if it was.
+    /// When the version was committed, if it was.
     pub committed_ms: Option<u64>,
-    /// When it, or what superseded it, was observed, if it was.
+    /// When the version, or one that superseded it, was observed, if at all.
     pub observed_ms: Option<u64>,
-    /// What the control plane knows of its delivery: never sent, or sent and when.
+    /// The control plane's knowledge of its delivery: never sent, or sent and when.
     pub delivery: Option<String>,
     /// Stream lines round it, capped.
     #[serde(default)]
     pub wire: Vec<String>,
-    /// More for people.
+    /// Details for people.
     pub detail: Option<String>,
-    /// The history of its object; none in records from before it was told, and where there are too many of the outcome.
+    /// The history of its object; none in older records, and beyond the bound for this outcome.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Evidence>,
 }
@@ -98,52 +99,52 @@ pub struct End {
     pub ended_ms: u64,
     /// Why it ended.
     pub reason: EndReason,
-    /// What of the record was lost, if anything was.
+    /// The lost part of the record, if there is any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<Lost>,
-    /// What the harness could not see of a real control plane.
+    /// Gaps in the harness's view of a real control plane.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub holes: Vec<Hole>,
 }
 
-/// A stretch of time of which an audit of the harness knows no more than its outcome.
+/// A time for which an audit of the harness knows only the outcome.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Hole {
-    /// Of which audit.
+    /// The audit with the gap.
     pub of: Audited,
-    /// Up to here nothing was lost.
+    /// No entry was lost before this time.
     pub from_ms: u64,
-    /// From here on everything was seen again.
+    /// No entry was lost after this time.
     pub to_ms: u64,
-    /// Why.
+    /// The reason.
     pub detail: String,
 }
 
-/// What an audit of the harness tells.
+/// An audit of the harness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Audited {
-    /// Which versions were written.
+    /// The versions that were written.
     Commits,
-    /// What the subject asked, by the audit log of a real API server.
+    /// The subject's requests, by the audit log of a real API server.
     Requests,
 }
 
-/// Holes that are told: what they leave open, more of them leave open as well.
+/// Gaps that are recorded: more gaps would not change the verdict.
 pub const HOLES_MAX: usize = 10;
-/// Bytes that are told of why there is one.
+/// Bytes of the reason that are recorded.
 pub const HOLE_DETAIL_MAX: usize = 200;
 
-/// What a full disk took from a record.
+/// The rows that a record lost to a full disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Lost {
-    /// Rows of all files.
+    /// The number of rows, of all files.
     pub rows: u64,
-    /// Up to here nothing was lost.
+    /// No row was lost before this time.
     pub from_ms: u64,
-    /// From here on everything was written again; none where it was not.
+    /// No row was lost after this time; none if the disk stayed full.
     pub to_ms: Option<u64>,
 }
 
@@ -153,39 +154,39 @@ pub struct Lost {
 pub enum EndReason {
     /// All phases ran.
     Completed,
-    /// Somebody stopped the harness.
+    /// The harness was stopped by a signal.
     Interrupted {
         /// The signal's name, such as `SIGINT`.
         signal: String,
     },
     /// The subject was never ready.
     SubjectNotReady {
-        /// What was waited for.
+        /// The condition that was waited for.
         detail: String,
-        /// For how long, in milliseconds; none where it could not be started, or ended before.
+        /// The time waited, in milliseconds; none if the subject could not be started, or ended before.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         waited_ms: Option<u64>,
     },
-    /// The subject counted as ready, and asked for nothing that was churned.
+    /// The subject counted as ready, and requested no churned resource.
     NeverAsked {
-        /// What it asked for instead, what was churned, and what to do.
+        /// The resources that it requested instead, the churned resources, and a remedy.
         detail: String,
     },
     /// The subject ended before the run did.
     SubjectExited {
         /// The exit status or signal, for people.
         status: String,
-        /// Its last words.
+        /// Its last lines of output.
         detail: String,
     },
-    /// What sent load was taken away by what it ran on.
+    /// The machine or Pod that ran the load generator removed it.
     LoadLost {
-        /// Who, and how that was seen.
+        /// The lost generator, and how the loss was seen.
         detail: String,
     },
     /// No observation came although commits were made.
     WitnessSilent {
-        /// What was waited for.
+        /// The condition that was waited for.
         detail: String,
     },
     /// The harness failed.
@@ -201,7 +202,7 @@ pub enum EndReason {
 pub struct CommitEvent {
     /// When it was committed.
     pub t_ms: u64,
-    /// What was committed.
+    /// The version that was committed.
     #[serde(flatten)]
     pub commit: Commit,
 }

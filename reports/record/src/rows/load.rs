@@ -1,10 +1,10 @@
-//! What load, calls and churn came to in an interval, and the points of their latencies.
+//! The rows of load, calls and churn in an interval, and the quantiles of their latencies.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use statistics::hlog::{self, Histogram};
 
-/// Calls of one registered webhook, by the control plane's own account.
+/// Calls of one registered webhook, as counted by the control plane.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WebhookRow {
@@ -12,15 +12,15 @@ pub struct WebhookRow {
     pub name: String,
     /// How often it was called.
     pub calls: u64,
-    /// How many of these it refused, or gave no valid answer to.
+    /// How many of these it refused, or answered without a valid answer.
     pub rejected: u64,
 }
 
-/// Requests of the subject that the control plane refused for want of a right.
+/// Requests of the subject that the control plane refused because the subject lacks a right.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Refused {
-    /// What was asked for: `list networkpolicies of networking.k8s.io`.
+    /// The request: `list networkpolicies of networking.k8s.io`.
     pub what: String,
     /// How often.
     pub times: u64,
@@ -60,29 +60,29 @@ pub struct CallsRow {
     pub planned: u64,
     /// Calls that were made.
     pub sent: u64,
-    /// Calls that were due but could not be made, because too many were under way.
+    /// Calls that were due but could not be made, because too many were in flight.
     pub overflow: u64,
-    /// Counts and lists that were read.
+    /// Calls that read counts or lists.
     pub read: u64,
-    /// Counts that were set.
+    /// Calls that set counts.
     pub set: u64,
-    /// Calls of those who may call that were not answered with success.
+    /// Permitted calls that were not answered with success.
     pub errors: u64,
-    /// Counts that others set past the subject.
+    /// Counts that other clients set directly in the control plane, past the subject.
     pub by_others: u64,
-    /// Those of them that the control plane refused.
+    /// Changes among them that the control plane refused.
     pub others_failed: u64,
-    /// Calls of those who must be refused, that were.
+    /// Calls without a right that were refused.
     pub turned_away: u64,
-    /// Calls of those who must be refused, that were let in.
+    /// Calls that were accepted although the caller has no right.
     pub let_in: u64,
-    /// Calls of those who must be refused, that found nobody: no connection came about, or time was over.
+    /// Calls without a right that got no answer: no connection came about, or the time was over.
     pub unanswered: u64,
-    /// Answers that told a count, or that there is none, compared with what was committed.
+    /// Answers with a count, or with its absence, that were compared with the commits.
     pub judged: u64,
-    /// Of these, those that told what never was.
+    /// Answers among them with a value that was never committed.
     pub wrong: u64,
-    /// Counts that were said to be set and never were.
+    /// Counts that were confirmed as set and never were.
     pub lost: u64,
     /// Answers that could not be judged.
     pub unjudged: u64,
@@ -92,9 +92,9 @@ pub struct CallsRow {
     pub set_response: Option<Quantiles>,
     /// How much later than planned calls were started by the generator.
     pub lateness: Option<Quantiles>,
-    /// How old the counts were that were told: from the commit that followed, to the question.
+    /// The age of the counts in the answers: from the commit that followed, to the question.
     pub staleness: Option<Quantiles>,
-    /// Some errors and wrong answers in words, at most five.
+    /// Texts of some errors and wrong answers, at most five.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub examples: Vec<String>,
 }
@@ -111,7 +111,7 @@ pub struct AdmissionRow {
     pub planned: u64,
     /// Reviews that were sent.
     pub sent: u64,
-    /// Reviews that were due but could not be sent, because too many were under way.
+    /// Reviews that were due but could not be sent, because too many were in flight.
     pub overflow: u64,
     /// Answers that allowed.
     pub allowed: u64,
@@ -127,19 +127,19 @@ pub struct AdmissionRow {
     pub tls: u64,
     /// Answers that kube-apiserver would have refused.
     pub invalid_response: u64,
-    /// Reviews that were sent once more, because the server had surely not looked at them.
+    /// Reviews that were sent once more, because the server had certainly not processed them.
     pub sent_again: u64,
-    /// Those among the denials that are right only because the registry was sick, HTTP 500 in answer to an UPDATE included.
+    /// Denials that are right only because the registry was sick, including HTTP 500 in answer to an UPDATE.
     #[serde(default, skip_serializing_if = "super::is_zero")]
     #[serde_with(skip_apply)]
     pub unavailable: u64,
     /// Valid answers that differ from the right one in verdict or patch.
     pub wrong_verdicts: u64,
-    /// Those among them that allowed what had to be denied.
+    /// Wrong answers that allowed an object that must be denied.
     pub wrong_allows: u64,
     /// Admissions with a locked image whose tag has another digest now.
     pub moved: u64,
-    /// Those among them that pin it to another digest than the locked one.
+    /// Admissions among them that pin it to another digest than the locked one.
     pub unlocked: u64,
     /// Response time from the planned start, of all outcomes.
     pub response: Option<Quantiles>,
@@ -150,11 +150,11 @@ pub struct AdmissionRow {
     /// Up to 5 error texts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub examples: Vec<String>,
-    /// What the control plane stored, where the load goes through it.
+    /// The objects that the control plane stored, if the load goes through it.
     pub stored: Option<StoredRow>,
 }
 
-/// What the control plane stored of admission load in one interval, by a watch of its own.
+/// The objects of admission load that the control plane stored in one interval, by a watch of the harness.
 #[serde_with::apply(u64 => #[serde(skip_serializing_if = "super::is_zero")])]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
@@ -163,29 +163,29 @@ pub struct StoredRow {
     pub versions: u64,
     /// Objects that became unpinned: stored with an image that has no digest.
     pub unpinned: u64,
-    /// Up to 5 of them.
+    /// Up to 5 unpinned objects.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub examples: Vec<String>,
 }
 
-/// What became of alerts in one interval: decided by the answers to the load, told to a receiver of the harness.
+/// Alerts in one interval: expected by the answers to the load, received by a receiver of the harness.
 #[serde_with::apply(u64 => #[serde(skip_serializing_if = "super::is_zero")])]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AlertsRow {
-    /// Answers of which the receiver must be told.
+    /// Answers that must be reported to the receiver.
     pub decided: u64,
-    /// Answers to dry runs, of which it must not.
+    /// Answers to dry runs, which must not be reported.
     pub dry_runs: u64,
-    /// Alerts that came.
+    /// Alerts that the receiver got.
     pub told: u64,
-    /// Answers that were not told in time, or as something else than they were.
+    /// Answers that were not reported in time, or not correctly.
     pub lost: u64,
     /// Alerts beyond one for an answer, or of no review at all.
     pub twice: u64,
     /// Alerts of dry runs.
     pub on_dry_run: u64,
-    /// Some of them in words, at most five.
+    /// Texts of some of these problems, at most five.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub examples: Vec<String>,
 }
@@ -237,7 +237,7 @@ impl Quantiles {
     }
 }
 
-/// The samples needed before the quantile of so many parts per thousand may be printed.
+/// The samples needed before the quantile of this many parts per thousand may be printed.
 pub fn samples_needed(parts_per_thousand: u64) -> u64 {
     (SAMPLES_BEYOND * 1000).div_ceil(1000 - parts_per_thousand.min(999))
 }

@@ -1,4 +1,4 @@
-//! One row of `samples.jsonl`: what processes and the machine used.
+//! One row of `samples.jsonl`: the resources that processes and the machine used.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,22 +12,24 @@ use crate::{Cgroup, Sockets};
 pub struct Sample {
     /// When it was taken.
     pub t_ms: u64,
-    /// The subject's process tree, or what kubelets tell of its Pods on other machines; none if it was not running or nobody tells.
+    /// The subject's process tree, or the kubelets' figures for its Pods on other machines; none if it was not running
+    /// or no figures exist.
     pub subject: Option<Process>,
     /// The harness itself.
     pub harness: Option<Process>,
-    /// The machine.
+    /// The pressure on the machine.
     pub machine: MachineRow,
     /// The subject's TCP sockets by state; read every few seconds, because the kernel lists those of all processes.
     pub sockets: Option<Sockets>,
-    /// The subject's memory cgroup, where it has one of its own; read with the sockets.
+    /// The subject's memory cgroup, if it has one of its own; read with the sockets.
     pub cgroup: Option<Cgroup>,
-    /// What taking the sample cost, in microseconds.
+    /// The time to take the sample, in microseconds.
     pub read_cost_us: u64,
-    /// What reading the proportional set cost of it, in microseconds: the kernel walks all pages and holds the subject's map meanwhile.
+    /// The time to read the proportional set, in microseconds: the kernel walks all pages and locks the subject's
+    /// memory map meanwhile.
     pub rollup_cost_us: Option<u64>,
-    /// Kept for its large resident set alone, where only one sample of an interval is kept: it counts for ceilings, and would bend
-    /// what is computed from samples that were taken in turn.
+    /// Kept only for its large resident set, when one sample of an interval is kept. It counts for ceilings, and would
+    /// distort results that need samples at even distances.
     #[serde(default, skip_serializing_if = "super::is_false")]
     pub peak: bool,
 }
@@ -56,7 +58,8 @@ pub struct Process {
     pub fds: Fds,
     /// How often the program was started in this run.
     pub starts: u32,
-    /// Told by the kubelets of its Pods: processor time and memory alone, the resident set being the working set.
+    /// Whether the figures come from the kubelets of its Pods: processor time and memory only, with the working set as
+    /// the resident set.
     #[serde(skip_serializing_if = "super::is_false")]
     pub told: bool,
 }
@@ -76,7 +79,7 @@ pub struct Fds {
     pub other: u64,
 }
 
-/// Pressure on the machine. A field is none where the kernel does not say.
+/// Pressure on the machine. A field is none if the kernel does not report it.
 #[serde_with::apply(Option => #[serde(skip_serializing_if = "Option::is_none")])]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
@@ -97,12 +100,12 @@ pub struct MachineRow {
     pub load_1m: Option<f64>,
     /// How long the machine has been suspended since the run began to sample, in milliseconds.
     pub suspended_ms: Option<u64>,
-    /// How far the wall clock has been set since then, in milliseconds; negative where it was set back.
+    /// How far the wall clock has been set since then, in milliseconds; negative if it was set back.
     pub clock_set_ms: Option<i64>,
 }
 
 impl Fds {
-    /// All of them.
+    /// The sum of all classes.
     pub fn total(self) -> u64 {
         self.socket + self.file + self.pipe + self.other
     }

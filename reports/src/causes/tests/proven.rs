@@ -1,4 +1,4 @@
-//! What the subject did with a version comes before what is said of its client, and each needs its proof.
+//! Causes in the subject's own work take precedence over those in its client, and each needs its proof.
 
 use units::Rate;
 
@@ -13,7 +13,8 @@ fn wrote(t_ms: u64, verb: Verb, resource: &str, name: &str, status: u16, times: 
     Step::Wrote { t_ms, verb, resource, object, status, times, message }
 }
 
-/// A missed version that was sent, told by what the subject writes, with what the subject wrote for its object.
+/// A missed version that was sent, in a run whose witness is the subject's writes, with the subject's writes for its
+/// object.
 fn missed(steps: &[Step]) -> AnomalyRow {
     let sent = [watched(100, 3, 9), sent(4010, 17, 3)];
     row(Outcome::Missed, &[&sent[..], steps].concat())
@@ -31,22 +32,22 @@ fn a_refused_write_comes_first() {
     let conduct = || Conduct { never_led: Some("no".to_owned()), queue: Some(queue()), ..Conduct::default() };
     assert_eq!(under(&missed(std::slice::from_ref(&refused)), &by_writes(conduct())), says(Cause::WriteRefused, text));
     assert_eq!(of(&missed(std::slice::from_ref(&refused)), &[]).0, Cause::WriteRefused, "whatever the witness is");
-    // It succeeded at last, or what it wanted was there already.
+    // The write succeeded at last, or the wanted object existed already.
     let made = wrote(12_000, Verb::Create, "statefulsets.apps", "a-db", 201, 1);
     let there = wrote(11_000, Verb::Create, "statefulsets.apps", "a-db", 409, 1);
     for steps in [vec![refused.clone(), made.clone()], vec![there]] {
         assert_eq!(of(&missed(&steps), &[]).0, Cause::LostInClient, "{steps:?}");
     }
-    // A version that never came to the subject is no matter of its writes.
+    // A version that never reached the subject cannot be explained by its writes.
     let mut not_sent = missed(std::slice::from_ref(&refused));
     not_sent.evidence.iter_mut().for_each(|evidence| evidence.steps.retain(|step| !matches!(step, Step::Sent { .. })));
     assert_eq!(of(&not_sent, &[]).0, Cause::NotSent);
-    // A conflict before the version came to the subject is about an older version.
+    // A conflict before the version reached the subject is about an older version.
     let conflict = wrote(4005, Verb::Update, "packages.longhaul.dev", "a", 409, 1);
     let mut held = row(Outcome::Late, &[watched(100, 3, 9), conflict, sent(11_000, 17, 3)]);
     held.observed_ms = Some(11_050);
     assert_ne!(of(&held, &[]).0, Cause::WriteRefused);
-    // Late is what had to be tried again.
+    // A version is late if its write had to be tried again.
     let mut late = row(Outcome::Late, &[watched(100, 3, 9), sent(4010, 17, 3), refused, made]);
     late.observed_ms = Some(12_100);
     let (cause, sentence) = of(&late, &[]);
@@ -68,10 +69,10 @@ fn queue() -> Queue {
 #[test]
 fn what_waits_in_a_queue_is_not_lost() {
     let conduct = |is_constant| Conduct { queue: Some(Queue { is_constant, ..queue() }), ..Conduct::default() };
-    let text = "written at 4 s, never reported: from 20 s on it asked 7.4 requests a second, no more and no less, and 37 objects still waited \
-                when the drain was over: it limits itself, and needs 41 s more at its 7.4 requests a second; `rate: 0.4/s` fits";
+    let text = "written at 4 s, never reported: from 20 s on the subject sent a constant 7.4 requests a second, and 37 objects still \
+        waited after the drain: it limits itself, and needs 41 s more at its 7.4 requests a second; `rate: 0.4/s` fits";
     assert_eq!(under(&missed(&[]), &by_writes(conduct(true))), says(Cause::Queued, text));
-    let text = "written at 4 s, never reported: it went on until the drain was over, in order, and 37 objects still waited: it needs 41 s more \
+    let text = "written at 4 s, never reported: the subject worked in order until the end of the drain, and 37 objects still waited: it needs 41 s more \
                 at its 7.4 requests a second; `rate: 0.4/s` fits";
     assert_eq!(under(&missed(&[]), &by_writes(conduct(false))), says(Cause::Queued, text));
     // A version that was not sent is in no queue of the subject.
@@ -83,11 +84,11 @@ fn what_waits_in_a_queue_is_not_lost() {
 fn what_waits_for_a_workload_says_for_which() {
     let made = wrote(4100, Verb::Create, "statefulsets.apps", "a-db", 201, 1);
     let conduct = |nothing_readies| Conduct { nothing_readies, ..Conduct::default() };
-    let text = "it made statefulsets.apps default/a-db at 4.1 s and wrote nothing for the object after that; nothing in this control plane makes \
-                it ready";
+    let text = "the subject made statefulsets.apps default/a-db at 4.1 s and wrote nothing for the object after that; nothing in this \
+        control plane makes it ready";
     let waits = under(&missed(std::slice::from_ref(&made)), &by_writes(conduct(true)));
     assert_eq!(waits, says(Cause::AwaitsWorkload, text));
-    // It went on, or the workload becomes ready, or what it made needs nobody.
+    // The subject went on, or the workload becomes ready, or its objects need no controller.
     let after = wrote(4200, Verb::Patch, "packages.longhaul.dev", "a", 200, 1);
     let map = wrote(4200, Verb::Create, "configmaps", "a", 201, 1);
     assert_ne!(under(&missed(&[made.clone(), after]), &by_writes(conduct(true))).0, Cause::AwaitsWorkload);
@@ -95,19 +96,19 @@ fn what_waits_for_a_workload_says_for_which() {
     assert_ne!(under(&missed(&[map]), &by_writes(conduct(true))).0, Cause::AwaitsWorkload);
 }
 
-/// Nothing is said of the client where nothing shows that it read on, or where what it writes is all that is known of it.
+/// The client is not blamed if nothing shows that it read on, or if only its writes are known.
 #[test]
 fn a_cause_that_nothing_proves_is_not_known() {
-    let ruled_out = "ruled out: a refused write, a Lease that it did not get, a queue";
+    let ruled_out = "ruled out: a refused write, a Lease that it never got, a queue";
     let mut row = missed(&[]);
     row.evidence.iter_mut().for_each(|evidence| evidence.read_on = None);
     let text = format!("sent on watch 3 at 4.01 s, never reported, and nothing later was reported either; {ruled_out}");
     assert_eq!(of(&row, &[]), says(Cause::Unknown, &text));
     let by_design = format!(
-        "sent on watch 3 at 4.01 s, never reported; the subject never wrote anything for this object, which may be its design; {ruled_out}"
+        "sent on watch 3 at 4.01 s, never reported; the subject never wrote anything for this object, perhaps by design; {ruled_out}"
     );
     assert_eq!(under(&missed(&[]), &Facts::default()), says(Cause::Unknown, &by_design));
-    // It had reported an older version of the same object: then it is the client's.
+    // The subject had reported an older version of the same object: then its client lost this one.
     assert_eq!(under(&missed(&[reported(3000, 16)]), &Facts::default()).0, Cause::LostInClient);
     let mut list = self::row(Outcome::Missed, &[listed(4400, 20)]);
     list.evidence.iter_mut().for_each(|evidence| evidence.read_on = None);
@@ -135,17 +136,18 @@ fn lease(t_ms: u64, verb: Verb, status: u16) -> RequestRow {
 fn who_never_led_says_why() {
     let pairs = (1..4).flat_map(|at| [lease(at * 2000, Verb::Get, 404), lease(at * 2000 + 1, Verb::Create, 404)]);
     let refused = asked(pairs.collect()).never_led.unwrap();
-    let text = "it never became the leader: its Lease in the namespace `system` was refused 3 times with 404 (namespaces \"system\" not found)";
+    let text = "the subject never became the leader: its Lease in the namespace `system` was refused 3 times with 404 (namespaces \
+        \"system\" not found)";
     assert_eq!(refused, text);
     let held = asked((1..9).map(|at| lease(at * 2000, Verb::Get, 200)).collect()).never_led.unwrap();
     assert_eq!(
         held,
-        "it never became the leader: it read the Lease system/leader 8 times, and never took it, so another process holds it"
+        "the subject never became the leader: it read the Lease system/leader 8 times and never took it, so another process holds it"
     );
     let conduct = Conduct { never_led: Some(held.clone()), ..Conduct::default() };
     // Without leading it watches nothing, which is no fault of its informers.
     assert_eq!(under(&row(Outcome::Missed, &[]), &by_writes(conduct)), says(Cause::NeverLed, &held));
-    // One that took it, or that does what a leader does, is a leader.
+    // A subject that took the Lease, or that acts like a leader, is a leader.
     let took = vec![lease(2000, Verb::Get, 404), lease(2001, Verb::Create, 404), lease(4000, Verb::Create, 201)];
     assert_eq!(asked(took).never_led, None);
     let works = RequestRow { resource: "configmaps".into(), ..lease(5000, Verb::Patch, 200) };
@@ -157,6 +159,6 @@ fn who_never_led_says_why() {
 fn who_asked_for_nothing_at_all_is_said_to_have() {
     let conduct = asked(vec![]);
     assert!(conduct.is_silent && !asked(vec![lease(1, Verb::Get, 200)]).is_silent);
-    let silent = says(Cause::Silent, "it asked for nothing at all");
+    let silent = says(Cause::Silent, "the subject sent no request at all");
     assert_eq!(under(&row(Outcome::Missed, &[]), &by_writes(conduct)), silent);
 }

@@ -6,7 +6,7 @@ use crate::gate::simulation::{BUSY, QUIET, gate, header, session};
 use crate::gate::slice::Counted;
 use crate::gate::{Pressure, Side};
 
-/// A hundred sessions that might have been are enough here.
+/// A hundred possible sessions are enough here.
 fn judge(record: &Record) -> Judgement {
     judge_by(record, 100)
 }
@@ -60,13 +60,13 @@ const CALM: Pressure = Pressure { cpu: Some(0.1), io: Some(0.02), steal: None, l
 /// The pressure that a slice was under.
 const PRESSED: Pressure = Pressure { io: Some(0.9), ..CALM };
 
-/// A slice again, as it was or under pressure.
+/// Repeats a slice, unchanged or under pressure.
 fn again(record: &mut Record, at: usize, pressure: Pressure) {
     let slice = Slice { pressure, ..record.slices[at].clone() };
     record.add(&Line::Slice(Box::new(slice))).unwrap();
 }
 
-/// A machine under pressure leaves it open, and says so; what is counted exactly is worse all the same.
+/// A machine under pressure leaves the result undecided, and the reason names it; exact counts are still worse.
 #[test]
 fn a_pressed_machine_leaves_it_open_and_is_named() {
     let mut record = record(1.2, 2);
@@ -93,7 +93,7 @@ fn a_pressed_machine_leaves_it_open_and_is_named() {
     assert!(counted.reason.contains("instructions a request +10 %"), "{}", counted.reason);
 }
 
-/// Of six pairs none may be lost; a slice that was played again takes the place of the one under pressure.
+/// Of six pairs none may be lost; a repeated slice replaces the one under pressure.
 #[test]
 fn what_was_played_again_counts() {
     let mut record = Record::of(header(3, 3));
@@ -105,7 +105,7 @@ fn what_was_played_again_counts() {
     let judgement = judge(&record);
     assert_eq!(judgement.outcome, Outcome::CannotSay, "{}", judgement.reason);
     assert!(judgement.reason.contains("only 5 of 6 pairs are left"), "{}", judgement.reason);
-    // Once more under pressure, then at last not.
+    // Once more under pressure, then without.
     for pressure in [PRESSED, CALM] {
         assert_eq!(halves_dropped(&record, 1), [(1, 2)]);
         again(&mut record, 6, pressure);
@@ -129,7 +129,7 @@ fn failures_are_worse() {
     assert!(judgement.reason.contains("requests that failed +1 %"), "{}", judgement.reason);
 }
 
-/// Where a controller only watches, what events cost, how soon they are seen and whether they are decides.
+/// If a controller only watches, the cost and the lag of events and missed events decide.
 #[test]
 fn events_lead_where_there_are_no_reviews() {
     let watches = |times: f64, fails: [f64; 2]| {
@@ -159,7 +159,7 @@ fn events_lead_where_there_are_no_reviews() {
     assert!(nothing.reason.starts_with("A missed or was late with 5 % of its events"), "{}", nothing.reason);
 }
 
-/// A session whose time was up has fewer blocks and is none the less one; that it had is told.
+/// A session whose time ran out has fewer blocks and is still valid; the shortening is reported.
 #[test]
 fn a_shortened_session_is_no_interrupted_one() {
     let mut record = record(1.0, 1);
@@ -168,7 +168,7 @@ fn a_shortened_session_is_no_interrupted_one() {
     record.shortened.push(Shortened { session: 1, blocks: 6 });
     let judgement = judge(&record);
     assert_eq!(judgement.outcome, Outcome::Same, "{}", judgement.reason);
-    assert_eq!(judgement.notes, ["session 1 has 6 blocks instead of 8: its time was up"]);
+    assert_eq!(judgement.notes, ["session 1 has 6 blocks instead of 8, because its time was up"]);
 }
 
 /// Exact counts decide without pairs, and need a second session too.
@@ -194,7 +194,7 @@ fn counts_are_compared_by_their_ends() {
     assert_eq!(word(&[100_000.0, 110_000.0], &[104_000.0, 112_000.0], 1), (Word::CannotSay, false));
 }
 
-/// What is written is what is judged again.
+/// Judging a written record again gives the same verdict.
 #[test]
 fn a_record_that_is_read_again_has_the_same_verdict() {
     let mut record = record(1.2, 2);
@@ -217,7 +217,7 @@ fn a_record_that_is_read_again_has_the_same_verdict() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Whatever the noise, outcome, rows and exit code agree, and figures are in order.
+    /// With any noise, outcome, rows and exit code agree, and figures are in order.
     #[test]
     fn a_judgement_agrees_with_itself(seed in 0..1000_u64, times in 0.8..1.3_f64, blocks in 3..8_u32) {
         let judgement = gate(seed, blocks, BUSY, times);

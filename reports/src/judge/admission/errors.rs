@@ -4,7 +4,6 @@ use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{AdmissionRow, Record};
 use crate::words::{count, counted};
 
-/// `admission.errors`.
 pub(super) struct Errors;
 
 impl Rule for Errors {
@@ -48,7 +47,7 @@ fn judge(rows: &[&AdmissionRow], limit: u64, findings: &mut Findings) {
     findings.push(Name::of::<Errors>(), verdict, count(errors), count(limit), text).used(errors as f64, limit as f64);
 }
 
-/// An example of the commonest class, which the text of an example begins with; else the first one.
+/// An example of the commonest class, which the text of an example begins with; else the first example.
 fn example<'a>(rows: &[&'a AdmissionRow], classes: &[(&str, u64)]) -> Option<&'a String> {
     let (name, _) = classes.iter().max_by_key(|(_, number)| *number)?;
     let begin = format!("{}:", name.to_lowercase());
@@ -60,7 +59,7 @@ fn example<'a>(rows: &[&'a AdmissionRow], classes: &[(&str, u64)]) -> Option<&'a
 mod tests {
     use super::*;
 
-    /// The class that is told with the largest number is the one to look into first.
+    /// The class with the largest number is the one to examine first.
     #[test]
     fn the_example_is_of_the_commonest_class() {
         let examples = ["http error: reset", "invalid response: another uid"].map(str::to_owned).to_vec();

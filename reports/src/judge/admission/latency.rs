@@ -1,4 +1,4 @@
-//! `admission.p50`, `admission.p99`, `admission.p999`: how long answers take.
+//! `admission.p50`, `admission.p99`, `admission.p999`: the response time of answers.
 
 use crate::judge::quantile::{Measured, quantiles};
 use crate::record::{AdmissionRow, tag};

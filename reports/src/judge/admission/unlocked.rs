@@ -1,12 +1,11 @@
 //! `admission.unlocked`: answers with another digest than the one that an image is locked to.
 //!
-//! The tag has that digest, or had it a moment ago: for whoever has no lock the answer is right. So it is no wrong verdict.
+//! The tag has that digest, or had it a moment ago: without the lock the answer is right. So it is no wrong verdict.
 
 use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{AdmissionRow, Record};
 use crate::words::{count, counted};
 
-/// `admission.unlocked`.
 pub(super) struct Unlocked;
 
 impl Rule for Unlocked {
@@ -16,7 +15,7 @@ impl Rule for Unlocked {
         let unlocked: u64 = rows.iter().map(|row| row.unlocked).sum();
         let moved: u64 = rows.iter().map(|row| row.moved).sum();
         let said = format!(
-            "{} of {} about images whose tag had moved named another digest than the locked one",
+            "{} of {} about images whose tag had moved named a digest that is not the locked one",
             count(unlocked),
             counted(moved, "admission")
         );

@@ -1,13 +1,12 @@
 //! `admission.unpinned`: every object with images that the control plane stored must be pinned.
 //!
-//! A webhook that fails open, allows without a patch or is never asked leaves the same trace: an object that is there with an image
-//! without a digest. What the webhook answered is not looked at.
+//! A webhook that fails open, allows without a patch or is never called leaves the same trace: a stored object with an
+//! image without a digest. This judge ignores the webhook's answers.
 
 use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{AdmissionRow, Record, StoredRow};
 use crate::words::{count, counted};
 
-/// `admission.unpinned`.
 pub(super) struct Unpinned;
 
 impl Rule for Unpinned {
@@ -28,14 +27,14 @@ fn judge(rows: &[&AdmissionRow], limit: u64, findings: &mut Findings) {
             let example = example.map_or_else(String::new, |example| format!("; for example: {example}"));
             let objects = counted(unpinned, "object");
             let verb = if unpinned == 1 { "was" } else { "were" };
-            (Verdict::Fail, format!("{objects} {verb} stored with an image that has no digest{example}."))
+            (Verdict::Fail, format!("{objects} {verb} stored with an image without a digest{example}."))
         }
         () if stored == 0 => {
-            (Verdict::Inconclusive, "nothing with images was stored, so nothing could be unpinned.".to_owned())
+            (Verdict::Inconclusive, "no object with images was stored, so there was nothing to judge.".to_owned())
         }
         () => {
             let versions = counted(stored, "stored version");
-            (Verdict::Pass, format!("{} became unpinned in {versions} with images.", counted(unpinned, "object")))
+            (Verdict::Pass, format!("{} became unpinned, in {versions} with images.", counted(unpinned, "object")))
         }
     };
     findings

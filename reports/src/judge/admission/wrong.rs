@@ -1,10 +1,9 @@
-//! `admission.wrongVerdicts`: answers that are not the right one.
+//! `admission.wrongVerdicts`: answers that differ from the right one.
 
 use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{AdmissionRow, Record};
 use crate::words::{count, counted};
 
-/// `admission.wrongVerdicts`.
 pub(super) struct WrongVerdicts;
 
 impl Rule for WrongVerdicts {
@@ -23,7 +22,7 @@ fn judge(rows: &[&AdmissionRow], limit: u64, findings: &mut Findings) {
     let (verdict, text) = match () {
         () if wrong > limit => {
             let allowed = if allows > 0 {
-                format!(", {} of them allowed what had to be denied", count(allows))
+                format!(", {} of them allowed a request that had to be denied", count(allows))
             } else {
                 String::new()
             };

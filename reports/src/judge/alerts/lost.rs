@@ -1,10 +1,9 @@
-//! `alerts.lost`: decisions of which the receiver was not told.
+//! `alerts.lost`: decisions that were not reported to the receiver.
 
 use super::{AtMost, sum};
 use crate::judge::rule::{Findings, Name, Rule, Word};
 use crate::record::{AlertsRow, Record};
 
-/// `alerts.lost`.
 pub(super) struct Lost;
 
 impl Rule for Lost {
@@ -17,7 +16,7 @@ impl Rule for Lost {
             limit: *limit,
             of: sum(rows, |row| row.decided),
             among: "decision",
-            what: ("decision was told to nobody", "decisions were told to nobody"),
+            what: ("decision reached no receiver", "decisions reached no receiver"),
             sort: "lost",
         };
         at_most.judge(rows, Name::of::<Self>(), findings);

@@ -1,10 +1,9 @@
-//! `alerts.onDryRun`: alerts of what was only rehearsed.
+//! `alerts.onDryRun`: alerts of dry runs.
 
 use super::{AtMost, sum};
 use crate::judge::rule::{Findings, Name, Rule, Word};
 use crate::record::{AlertsRow, Record};
 
-/// `alerts.onDryRun`.
 pub(super) struct OnDryRun;
 
 impl Rule for OnDryRun {

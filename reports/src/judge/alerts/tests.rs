@@ -1,4 +1,4 @@
-//! Each planted fault of what was recorded of alerts makes exactly its finding fire; the clean twin none.
+//! Each planted fault in the record of alerts makes exactly its finding fire; the clean twin none.
 
 use crate::example::{Example, Judged as _};
 use crate::record::AlertsRow;
@@ -45,7 +45,8 @@ fn what_did_not_happen_decides_nothing() {
     assert_eq!(fired(&example), expected);
 }
 
-/// Whoever names another digest than the locked one fails by its own limit, and where no tag moved nothing is known.
+/// A subject that uses another digest than the locked one fails by its own limit; without a moved tag the limit is
+/// undecided.
 #[test]
 fn a_lock_that_is_ignored_is_found() {
     let mut example = Example::clean();

@@ -4,7 +4,6 @@ use super::{AtMost, sum};
 use crate::judge::rule::{Findings, Name, Rule, Word};
 use crate::record::{AlertsRow, Record};
 
-/// `alerts.twice`.
 pub(super) struct Twice;
 
 impl Rule for Twice {
@@ -17,7 +16,7 @@ impl Rule for Twice {
             limit: *limit,
             of: sum(rows, |row| row.told),
             among: "alert",
-            what: ("alert was one too many", "alerts were too many"),
+            what: ("alert was a duplicate", "alerts were duplicates"),
             sort: "twice",
         };
         at_most.judge(rows, Name::of::<Self>(), findings);

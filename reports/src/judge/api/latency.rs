@@ -1,4 +1,4 @@
-//! `api.p50`, `api.p99`: how long reads take.
+//! `api.p50`, `api.p99`: the duration of reads.
 
 use crate::judge::quantile::{Measured, quantiles};
 use crate::record::{CallsRow, tag};

@@ -1,10 +1,9 @@
-//! `api.letIn`: who must be refused, and was not.
+//! `api.letIn`: callers that must be refused and were not.
 
 use super::{AtMost, sum};
 use crate::judge::rule::{Findings, Name, Rule, Word};
 use crate::record::{CallsRow, Record};
 
-/// `api.letIn`.
 pub(super) struct LetIn;
 
 impl Rule for LetIn {
@@ -14,7 +13,7 @@ impl Rule for LetIn {
     fn judge(_: &Record, rows: &Vec<&CallsRow>, limit: &u64, findings: &mut Findings) {
         let let_in = sum(rows, |row| row.let_in);
         let of = let_in + sum(rows, |row| row.turned_away);
-        // Where nobody tried, nothing is asked.
+        // Without such calls there is nothing to judge.
         if of == 0 {
             return;
         }
@@ -24,7 +23,10 @@ impl Rule for LetIn {
             limit: *limit,
             of,
             unjudged: 0,
-            what: ("call was let in that must be refused", "calls were let in that must be refused"),
+            what: (
+                "call was accepted although the caller has no right",
+                "calls were accepted although the caller has no right",
+            ),
             among: "such call",
             sorts: &["let in"],
         };

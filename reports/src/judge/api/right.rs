@@ -1,4 +1,4 @@
-//! `api.wrong`, `api.lost`, `api.errors`: what answers say, and whether there are any.
+//! `api.wrong`, `api.lost`, `api.errors`: the contents of answers, and missing answers.
 
 use super::{AtMost, sum};
 use crate::judge::rule::{Findings, Name, Rule, Word};
@@ -18,7 +18,7 @@ impl Rule for Wrong {
             limit: *limit,
             of: sum(rows, |row| row.judged),
             unjudged: sum(rows, |row| row.unjudged),
-            what: ("answer told what never was", "answers told what never was"),
+            what: ("answer gave a count that never existed", "answers gave a count that never existed"),
             among: "told count",
             sorts: &["wrong"],
         };
@@ -34,7 +34,7 @@ impl Rule for Lost {
     const DEFAULT: Option<u64> = Some(0);
 
     fn judge(_: &Record, rows: &Vec<&CallsRow>, limit: &u64, findings: &mut Findings) {
-        // A scenario that only reads has nothing to lose.
+        // A scenario that only reads can lose no count.
         let set = sum(rows, |row| row.set);
         if set == 0 && sum(rows, |row| row.read) > 0 {
             return;
@@ -46,8 +46,8 @@ impl Rule for Lost {
             of: set,
             unjudged: sum(rows, |row| row.unjudged),
             what: (
-                "count that was said to be set was never committed",
-                "counts that were said to be set were never committed",
+                "count that the API confirmed was never committed",
+                "counts that the API confirmed were never committed",
             ),
             among: "write",
             sorts: &["lost"],
@@ -70,7 +70,7 @@ impl Rule for Errors {
             limit: *limit,
             of: errors + sum(rows, |row| row.read) + sum(rows, |row| row.set),
             unjudged: 0,
-            what: ("call had no good answer", "calls had no good answer"),
+            what: ("call had no valid answer", "calls had no valid answer"),
             among: "call",
             sorts: &["http error", "timeout", "connect", "tls", "invalid response"],
         };

@@ -1,4 +1,4 @@
-//! `api.staleness`: how old what is told may be.
+//! `api.staleness`: the greatest age of a count in an answer.
 
 use units::Span;
 
@@ -7,7 +7,6 @@ use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{CallsRow, Record};
 use crate::words::{count, counted, micros};
 
-/// `api.staleness`.
 pub(super) struct Staleness;
 
 impl Rule for Staleness {
@@ -27,10 +26,12 @@ impl Rule for Staleness {
                 );
                 (Verdict::Fail, text)
             }
-            () if told == 0 => (Verdict::Inconclusive, "no count was told, so there was nothing to judge.".to_owned()),
+            () if told == 0 => {
+                (Verdict::Inconclusive, "no count was answered, so there was nothing to judge.".to_owned())
+            }
             () if unjudged > 0 => {
                 let text = format!(
-                    "{} of {} could not be compared with what was committed.",
+                    "{} of {} could not be compared with the commits.",
                     count(unjudged),
                     counted(told + unjudged, "answer")
                 );

@@ -1,4 +1,4 @@
-//! Each planted fault of what was recorded of calls makes exactly its finding fire; the clean twin none.
+//! Each planted fault in the record of calls makes exactly its finding fire; the clean twin none.
 
 use crate::example::{Example, Judged as _};
 use crate::record::{CallsRow, Quantiles, tag};
@@ -70,12 +70,12 @@ fn slow_reads_and_calls_that_were_not_made_fire() {
     for row in &mut example.intervals {
         row.calls.as_mut().unwrap().sent = 80;
     }
-    // What was met under a smaller load may not be met under the one that was planned.
+    // A limit that was met under a smaller load may not be met under the planned one.
     let open = ["api.staleness", "api.p50", "api.p99", "validity.callRate"].map(|name| format!("{name} inconclusive"));
     assert_eq!(fired(&example), open);
 }
 
-/// What nobody asked decides nothing.
+/// Without any read, the limits are undecided.
 #[test]
 fn without_reads_nothing_is_right() {
     let mut example = called();

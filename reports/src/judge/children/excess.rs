@@ -1,14 +1,13 @@
-//! `children.excess`: parents that had more children than they should, be it for a moment.
+//! `children.excess`: parents that had more children than they should, even for a moment.
 //!
-//! The usual one is made twice because the subject asked a cache that did not have the first yet, under a name that the server chose. A
-//! garbage collector, or the subject's own next look, hides it before the end.
+//! Usually a child is made twice, under a name that the server chose, because the subject read a cache that did not
+//! contain the first one yet. A garbage collector, or the subject's next reconciliation, hides it before the end.
 
 use super::unread;
 use crate::judge::rule::{Findings, Name, Rule, Word};
 use crate::record::{Record, Siblings, TooMany};
 use crate::words::{count, millis};
 
-/// `children.excess`.
 pub(super) struct Excess;
 
 impl Rule for Excess {
@@ -28,7 +27,7 @@ fn text(kinds: &[Siblings], excess: u64) -> String {
             .iter()
             .map(|kind| format!("{} {} of {} {}", count(kind.made), kind.resource, count(kind.parents), kind.of))
             .collect();
-        return format!("no object had more children than it should at any time ({}).", made.join(", "));
+        return format!("no object had too many children at any time ({}).", made.join(", "));
     };
     let many: Vec<String> = kinds
         .iter()

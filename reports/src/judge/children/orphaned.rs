@@ -1,14 +1,13 @@
 //! `children.orphaned`: children without an owner reference that outlive their parent.
 //!
-//! The garbage collector deletes children that have an owner; the others are the subject's to delete. A count by owner references takes such a child
-//! for a missing one.
+//! The garbage collector deletes children that have an owner; the subject must delete the others. A count by owner
+//! references takes such a child for a missing one.
 
 use super::unread;
 use crate::judge::rule::{Findings, Name, Rule, Word};
 use crate::record::{Orphaned as Child, Record, Siblings};
 use crate::words::{count, millis};
 
-/// `children.orphaned`.
 pub(super) struct Orphaned;
 
 impl Rule for Orphaned {
@@ -36,7 +35,8 @@ fn text(kinds: &[Siblings], orphaned: u64) -> String {
         })
         .collect();
     format!(
-        "{}, so no garbage collector takes them and the subject did not: {} {child} ({known}) is there {} after {} {parent} was gone.",
+        "{}, so no garbage collector deletes them, and the subject did not either: {} {child} ({known}) still exists {} after {} {parent} \
+         was deleted.",
         many.join(", "),
         kind.resource,
         millis(*for_ms),

@@ -55,7 +55,7 @@ fn too_many_for_a_moment_are_too_many() {
 #[test]
 fn who_makes_what_it_should_passes() {
     let judgement = judged(vec![kind(0)], None);
-    let text = "no object had more children than it should at any time (60 configmaps of 50 caches.example.com).";
+    let text = "no object had too many children at any time (60 configmaps of 50 caches.example.com).";
     assert_eq!((judgement.verdict, said(&judgement)), (Verdict::Pass, (Verdict::Pass, text)));
     assert_eq!(said(&judged(Vec::new(), None)), (Verdict::Pass, ""), "a scenario without children");
 }
@@ -88,8 +88,8 @@ fn orphaned(orphaned: u64) -> Siblings {
 #[test]
 fn a_child_without_an_owner_that_outlives_its_parent_is_named() {
     let judgement = judged(vec![orphaned(3)], None);
-    let text = "3 configmaps without an owner reference outlive their parents, so no garbage collector takes them and the subject did not: \
-        configmaps n/a-config (known by its name) is there 42 s after caches.example.com n/a was gone.";
+    let text = "3 configmaps without an owner reference outlive their parents, so no garbage collector deletes them, and the subject did \
+        not either: configmaps n/a-config (known by its name) still exists 42 s after caches.example.com n/a was deleted.";
     assert_eq!(said_of(&judgement, "children.orphaned"), (Verdict::Fail, text));
     assert_eq!((judgement.verdict, &judgement.words[..]), (Verdict::Fail, &[Word::Orphaned][..]));
     assert_eq!(said(&judgement).0, Verdict::Pass, "they are not too many");

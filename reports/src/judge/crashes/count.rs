@@ -5,10 +5,9 @@ use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{CrashRow, Record};
 use crate::words::{count, counted, millis};
 
-/// So many are told each by itself.
+/// The most crashes that are described one by one.
 const TOLD_MAX: usize = 3;
 
-/// `crashes.max`.
 pub(super) struct Most;
 
 impl Rule for Most {
@@ -27,7 +26,7 @@ impl Rule for Most {
     }
 }
 
-/// What happened, and the last words.
+/// The last crash, and the last lines of output.
 fn text(record: &Record, last: &CrashRow) -> String {
     let times = counted(last.number, "time");
     let each: Vec<String> = record.crashes.iter().take(TOLD_MAX).map(told).collect();
@@ -38,7 +37,7 @@ fn text(record: &Record, last: &CrashRow) -> String {
     let worst = worst(record).map_or_else(String::new, |text| format!(" {text}"));
     let back_ms = last.t_ms.saturating_add(last.back_off_ms);
     let is_away = record.end.as_ref().is_some_and(|end| back_ms > end.ended_ms);
-    let away = if is_away { " When the run ended it was waiting to be started again." } else { "" };
+    let away = if is_away { " At the end of the run it was waiting for its next start." } else { "" };
     let words = if last.last_words.is_empty() { "(it wrote nothing)" } else { &last.last_words };
     format!("the subject ended by itself {times}: {}{more}.{worst}{away} Its last words: {words}", each.join(", "))
 }
@@ -65,7 +64,7 @@ mod tests {
         judgement.findings.iter().filter(|one| one.budget == budget).map(|one| one.verdict).collect()
     }
 
-    /// Nobody needs to write a budget: a subject that is started again may not crash unless it is allowed to.
+    /// Without any budget, a subject that is started again fails if it crashes; a budget can allow it.
     #[test]
     fn a_crash_fails_unless_it_is_allowed() {
         let clean = judged(&[], "{}");
@@ -91,7 +90,8 @@ mod tests {
         assert_eq!(verdicts(&once, "crashes.loops"), [Verdict::Pass]);
     }
 
-    /// What a subject held before it crashed says nothing of growth. That is no fault of the run where the crash itself is judged.
+    /// The memory of a subject before its crash shows nothing about growth. If the crash itself is judged, that does
+    /// not count against the run.
     #[test]
     fn growth_is_not_judged_across_a_crash() {
         let memory = r#""memory": {"growth": "1MiB/h"}, "threads": {"growth": 9}"#;
@@ -101,15 +101,15 @@ mod tests {
         let allowed = judged(&[40_000], &format!(r#"{{{memory}, "crashes": {{"max": 1}}}}"#));
         assert_eq!(verdicts(&allowed, "memory.growth"), [Verdict::Inconclusive]);
         assert_eq!(verdicts(&allowed, "threads.growth"), [Verdict::Inconclusive]);
-        // In the warm-up it says nothing of what came after.
+        // A crash in the warm-up does not affect later samples.
         let early = judged(&[10_000], &format!(r#"{{{memory}, "crashes": {{"max": 1}}}}"#));
         let text = |judgement: &Judgement| {
             judgement.findings.iter().find(|one| one.budget == "memory.growth").unwrap().text.clone()
         };
-        assert!(text(&allowed).contains("started anew") && !text(&early).contains("started anew"));
+        assert!(text(&allowed).contains("restarted at") && !text(&early).contains("restarted at"));
     }
 
-    /// While it waits to be started again there is nothing to sample.
+    /// During a back-off there is no process to sample.
     #[test]
     fn a_back_off_is_no_hole_in_the_samples() {
         let verdict = |crashes: &[u64]| {
@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(verdict(&[40_000]), [Verdict::Pass]);
     }
 
-    /// Whose processes nobody can see has no ceiling that can be judged, and that is no fault of the run.
+    /// If the processes cannot be sampled, no ceiling can be judged, and that does not count against the run.
     #[test]
     fn what_cannot_be_sampled_is_inconclusive_with_its_reason() {
         let mut example = Example::clean();

@@ -1,9 +1,8 @@
-//! `crashes.loops`: how often it fell into a crash loop.
+//! `crashes.loops`: how often the subject entered a crash loop.
 
 use crate::judge::rule::{Findings, Name, Record, Rule, Verdict, Word};
 use crate::words::{count, counted, millis};
 
-/// `crashes.loops`.
 pub(super) struct Loops;
 
 impl Rule for Loops {
@@ -17,7 +16,7 @@ impl Rule for Loops {
     }
 }
 
-/// The longest loop in a sentence; none where no process ended twice in a row.
+/// The longest loop in a sentence; none if no process ended twice in a row.
 pub(super) fn worst(record: &Record) -> Option<String> {
     let last = record.crashes.iter().max_by_key(|row| row.in_a_row).filter(|row| row.in_a_row > 1)?;
     let mut earlier = record.crashes.iter().rev().skip_while(|row| row.number > last.number);

@@ -1,16 +1,16 @@
-//! `events.blind`: a subject that has stopped asking, as far as the server's counts tell.
+//! `events.blind`: a subject that has stopped sending requests, by the server's counts.
 
 use super::{UNTOLD, untold};
 use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{EventCounts, Record};
 use crate::words::{counted, millis};
 
-/// A subject with no request open for so long has given up: the slowest retry ceiling of the clients we know is 60 s.
+/// The time without an open request after which a subject has given up: the slowest retry ceiling of known clients is
+/// 60 s.
 const BLIND_MS: u64 = 120_000;
-/// At the end of a run with unsettled versions there is less patience: the drain phase was the time to catch up.
+/// The shorter time at the end of a run with unsettled versions: the drain phase was the time to catch up.
 const BLIND_AT_END_MS: u64 = 30_000;
 
-/// `events.blind`.
 pub(super) struct Blind;
 
 impl Rule for Blind {
@@ -36,7 +36,7 @@ fn judge(record: &Record, counts: &EventCounts, findings: &mut Findings) {
     match longest {
         Some((idle_ms, end_ms)) if idle_ms > BLIND_MS => {
             let text = format!(
-                "the subject had no request open and sent none for {} (until {} of the run): it has given up silently.",
+                "the subject had no open request and sent none for {} (until {} of the run): it gave up silently.",
                 millis(idle_ms),
                 millis(end_ms)
             );
@@ -44,8 +44,8 @@ fn judge(record: &Record, counts: &EventCounts, findings: &mut Findings) {
         }
         _ if at_end > BLIND_AT_END_MS && unsettled > 0 => {
             let text = format!(
-                "when the run ended the subject had no request open and had sent none for {}, although {} unobserved: \
-                 it has given up silently.",
+                "at the end of the run the subject had no open request and had sent none for {}, although {} unobserved: it gave up \
+                 silently.",
                 millis(at_end),
                 counted(unsettled, "version")
             );
@@ -53,7 +53,13 @@ fn judge(record: &Record, counts: &EventCounts, findings: &mut Findings) {
         }
         _ => {
             let idle = longest.map_or(0, |(idle_ms, _)| idle_ms);
-            findings.push(Name::of::<Blind>(), Verdict::Pass, millis(idle), limit, "the subject kept asking.");
+            findings.push(
+                Name::of::<Blind>(),
+                Verdict::Pass,
+                millis(idle),
+                limit,
+                "the subject kept sending requests.",
+            );
         }
     }
 }

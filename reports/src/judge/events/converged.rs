@@ -1,12 +1,11 @@
-//! `events.converged`: after the drain, the subject's own idea of the world is a fresh list of the control plane.
+//! `events.converged`: after the drain, the subject's view of the world equals a fresh list of the control plane.
 //!
-//! Also where every event was told in time: a subject can report what it sees and keep something else.
+//! This is judged even if every event was reported in time: a subject can report one state and keep another.
 
 use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{Difference, DifferenceKind, EndState, EventCounts, Record};
 use crate::words::{counted, millis};
 
-/// `events.converged`.
 pub(super) struct Converged;
 
 impl Rule for Converged {
@@ -24,14 +23,14 @@ impl Rule for Converged {
 
 fn judge(record: &Record) -> (Verdict, String, String) {
     let Some(state) = &record.end_state else {
-        let text = "the run did not come to the end of its drain, so the end state was not read.";
+        let text = "the run did not reach the end of its drain, so the end state was not read.";
         return (Verdict::Inconclusive, "not read".to_owned(), text.to_owned());
     };
     let objects = counted(state.listed, "object");
     if let Some(left) = state.left.as_ref().filter(|left| left.objects > 0) {
         let objects = counted(left.objects, "object");
         let text = format!(
-            "everything was deleted before the drain, and {objects} of it {} still there (first: {}).",
+            "all objects were deleted before the drain, but {objects} of them {} still there (first: {}).",
             if left.objects == 1 { "is" } else { "are" },
             left.examples.join(", ")
         );
@@ -40,12 +39,12 @@ fn judge(record: &Record) -> (Verdict, String, String) {
     let source = state.source.words();
     match state.agrees {
         Some(true) => {
-            let text = format!("by {source}, the subject's world equals a fresh list of {objects}{}.", times(state));
+            let text = format!("by {source}, the subject's state equals a fresh list of {objects}{}.", times(state));
             (Verdict::Pass, "equal".to_owned(), text)
         }
         Some(false) => {
             let text = format!(
-                "by {source}, the subject's world differs from a fresh list of {objects}{}: {}{}.",
+                "by {source}, the subject's state differs from a fresh list of {objects}{}: {}{}.",
                 times(state),
                 kinds(state),
                 first_of(state)
@@ -61,7 +60,7 @@ fn judge(record: &Record) -> (Verdict, String, String) {
 
 /// When both were read.
 fn times(state: &EndState) -> String {
-    format!(" (listed at {}, its idea read at {})", millis(state.listed_ms), millis(state.read_ms))
+    format!(" (listed at {}, its state read at {})", millis(state.listed_ms), millis(state.read_ms))
 }
 
 fn kinds(state: &EndState) -> String {
@@ -92,10 +91,14 @@ fn first_of(state: &EndState) -> String {
     let Some(first) = state.examples.first() else { return String::new() };
     let version = |revision: &Option<String>| revision.clone().unwrap_or_else(|| "an older one".to_owned());
     let how = match first.kind {
-        DifferenceKind::Gone => format!("it knows version {}, nothing is there", version(&first.believed_revision)),
-        DifferenceKind::Unknown => format!("it knows nothing, version {} is there", version(&first.listed_revision)),
+        DifferenceKind::Gone => {
+            format!("it knows version {}, but the object is gone", version(&first.believed_revision))
+        }
+        DifferenceKind::Unknown => {
+            format!("it does not know the object, which has version {}", version(&first.listed_revision))
+        }
         DifferenceKind::Behind | DifferenceKind::Replaced => format!(
-            "it knows version {}, {} is there",
+            "it knows version {}, but the object has version {}",
             version(&first.believed_revision),
             version(&first.listed_revision)
         ),

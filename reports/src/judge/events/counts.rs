@@ -1,4 +1,4 @@
-//! What the ledger counts: one rule an outcome, and the deadline after which an observation is late.
+//! The counts of the ledger: one rule for each outcome, and the deadline after which an observation is late.
 
 use units::Span;
 
@@ -8,9 +8,9 @@ use crate::record::{EventCounts, Record, Sight};
 use crate::statistics::proportion::share_when_none;
 use crate::words::{count, counted, millis, percent};
 
-/// What breaks the API's contract has the budget zero when the section is present.
+/// Violations of the API's contract have the budget zero if the section is present.
 const NEVER: Option<u64> = Some(0);
-/// What only some subjects promise is not judged unless asked for.
+/// Properties that only some subjects promise are judged only if the scenario asks for it.
 const UNJUDGED: Option<u64> = None;
 
 /// A rule for each outcome that has a budget: its name, key, default, example, needs and number.
@@ -52,7 +52,7 @@ impl Rule for Deadline {
     const EXAMPLE: Option<&'static str> = Some("10s");
     const WORD: Option<Word> = None;
 
-    /// The ledger used it while the subject ran; `late` judges what came of it.
+    /// The ledger used it while the subject ran; `late` judges the result.
     fn judge(_: &Record, _: &EventCounts, _: &Span, _: &mut Findings) {}
 }
 
@@ -68,7 +68,7 @@ fn judge_count(
     let open = record.intervals.last().map_or(0, |row| row.pending);
     if outcome == Outcome::Missed && record.finished() && open > 0 {
         findings.notes.push(format!(
-            "{} that the subject itself wrote just before the end {} not waited for: it was at work until it was stopped.",
+            "{} that the subject itself wrote just before the end {} not judged: it was at work until it was stopped.",
             counted(open, "version"),
             if open == 1 { "was" } else { "were" }
         ));
@@ -76,7 +76,7 @@ fn judge_count(
     let at_end = matches!(outcome, Outcome::Missed | Outcome::Ghost | Outcome::IdentitySwap);
     let verdict = match () {
         () if observed > limit => Verdict::Fail,
-        // Without the end of the run, versions that wait are neither observed nor missed.
+        // Without the end of the run, waiting versions are neither observed nor missed.
         () if at_end && !record.finished() && open > 0 => Verdict::Inconclusive,
         () => Verdict::Pass,
     };
@@ -89,7 +89,7 @@ fn judge_count(
             gone_cause(record, outcome)
         ),
         Verdict::Inconclusive => format!(
-            "the run was not finished and {} still waited for an observation, so it is not known how many are {outcome}.",
+            "the run did not finish and {} still waited for an observation, so the number of {outcome} versions is not known.",
             counted(open, "version")
         ),
         _ if observed == 0 => {
@@ -106,7 +106,7 @@ fn judge_count(
     findings.push(name, verdict, count(observed), count(limit), text).used(observed as f64, limit as f64);
 }
 
-/// Of what the outcome is a share.
+/// The total that the outcome is a share of, and its name.
 fn base(outcome: Outcome, counts: &EventCounts) -> (u64, &'static str) {
     match outcome {
         Outcome::Regressed | Outcome::Phantom | Outcome::Resurrected | Outcome::Duplicate => {
@@ -122,17 +122,17 @@ fn what_happened(outcome: Outcome, observed: u64, counts: &EventCounts) -> Strin
     match outcome {
         Outcome::Missed => {
             format!(
-                "{} of {} {were} missed: neither it nor a later one was ever observed",
+                "{} of {} {were} missed: neither the version nor a later one was observed",
                 n("version"),
                 count(counts.commits)
             )
         }
         Outcome::Ghost => {
-            format!("{} never observed, so the subject still believes in objects that are gone", n("deletion"))
+            format!("{} never observed, so the subject still has objects that are deleted", n("deletion"))
         }
         Outcome::Regressed => format!("{} went back to an older version after a newer one", n("observation")),
-        Outcome::Phantom => format!("{} of something that was never committed", n("observation")),
-        Outcome::Resurrected => format!("{} brought back an object whose deletion had been observed", n("observation")),
+        Outcome::Phantom => format!("{} of a version that was never committed", n("observation")),
+        Outcome::Resurrected => format!("{} named an object after its observed deletion", n("observation")),
         Outcome::IdentitySwap => {
             format!("{} replaced under the same name without the subject noticing the deletion", n("object"))
         }
@@ -144,10 +144,10 @@ fn what_happened(outcome: Outcome, observed: u64, counts: &EventCounts) -> Strin
 fn nothing_happened(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Missed => "nothing was missed",
-        Outcome::Ghost => "no deletion went unnoticed",
+        Outcome::Ghost => "no deletion was missed",
         Outcome::Regressed => "none went back to an older version",
-        Outcome::Phantom => "none was of something never committed",
-        Outcome::Resurrected => "none brought back a deleted object",
+        Outcome::Phantom => "none was of a version that was never committed",
+        Outcome::Resurrected => "none named an object after its observed deletion",
         Outcome::IdentitySwap => "no object was replaced unnoticed",
         Outcome::Late => "nothing was late",
         _ => "no duplicates",
@@ -187,7 +187,7 @@ fn gone_cause(record: &Record, outcome: Outcome) -> String {
         return ".".to_owned();
     }
     format!(
-        "; the subject kept resuming from a resourceVersion that had already been refused to it with 410 Gone ({}).",
+        "; the subject kept resuming from a resourceVersion that had already been refused with 410 Gone ({}).",
         counted(repeated, "time")
     )
 }

@@ -1,19 +1,18 @@
-//! `events.delivery`: whether a version may be superseded unseen.
+//! `events.delivery`: whether a version may be superseded without being observed.
 
 use crate::budgets::Delivery;
 use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{EventCounts, Record, Sight};
 use crate::words::{count, counted};
 
-/// `events.delivery`.
 pub(super) struct Asked;
 
 impl Rule for Asked {
     const EXAMPLE: Option<&'static str> = Some("latest");
-    // A version that was asked for itself and superseded unseen.
+    // A required version that was superseded without being observed.
     const WORD: Option<Word> = Some(Word::Missed);
 
-    /// `latest` asks nobody for superseded versions.
+    /// `latest` requires no superseded version.
     fn needs(limit: &Delivery) -> &'static [Sight] {
         if *limit == Delivery::EveryVersion { &[Sight::Intermediate] } else { &[] }
     }
@@ -28,13 +27,10 @@ fn judge(counts: &EventCounts, delivery: Delivery, findings: &mut Findings) {
         return;
     }
     let (verdict, text) = if counts.coalesced == 0 {
-        (Verdict::Pass, "every version was observed itself.".to_owned())
+        (Verdict::Pass, "every version was observed.".to_owned())
     } else {
         let versions = counted(counts.coalesced, "version");
-        (
-            Verdict::Fail,
-            format!("{versions} superseded before being observed, but the scenario asks for every version."),
-        )
+        (Verdict::Fail, format!("{versions} superseded before an observation, but the scenario demands every version."))
     };
     findings.push(
         Name::of::<Asked>(),

@@ -7,7 +7,6 @@ use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{EventCounts, Record, Sight, tag};
 use crate::words::micros;
 
-/// `events.heal`.
 pub(super) struct Heal;
 
 impl Rule for Heal {
@@ -28,13 +27,12 @@ fn judge(record: &Record, limit: Span, findings: &mut Findings) {
             Verdict::Pass,
             "nothing late",
             limit.to_string(),
-            "nothing was late, so nothing had to heal.",
+            "no version was late, so there was nothing to heal.",
         );
         return;
     };
     let broken = max_us > micros_of(limit);
-    let text =
-        format!("the longest that the subject was wrong about an object, until it caught up, is {}.", micros(max_us));
+    let text = format!("the subject was wrong about an object for at most {}, until it caught up.", micros(max_us));
     let found = findings.push(
         Name::of::<Heal>(),
         if broken { Verdict::Fail } else { Verdict::Pass },

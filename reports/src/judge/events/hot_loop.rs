@@ -1,4 +1,4 @@
-//! `events.hotLoop`: requests without any observation, as far as the server's counts tell.
+//! `events.hotLoop`: requests without any observation, by the server's counts.
 
 use units::Rate;
 
@@ -8,12 +8,11 @@ use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{EventCounts, Record};
 use crate::words::millis;
 
-/// List and watch requests a second, without any observation, that are a hot loop; as many times more where everything lives as many times
-/// shorter, for who remakes a watch when it has ended is not to blame for how soon that is, or where the subject's clock runs as many
-/// times faster, for it backs off by that.
+/// List and watch requests a second, without any observation, that are a hot loop. The limit is multiplied by the
+/// larger of `compress` and `clockRate`: with `compress` watches end that much sooner, and with `clockRate` the subject
+/// backs off by its faster clock.
 const HOT_LOOP_PER_SECOND: f64 = 2.0;
 
-/// `events.hotLoop`.
 pub(super) struct HotLoop;
 
 impl Rule for HotLoop {
@@ -31,7 +30,7 @@ fn judge(record: &Record, findings: &mut Findings) {
     let most = HOT_LOOP_PER_SECOND * f64::from(record.manifest.compress.max(record.manifest.clock_rate).max(1));
     let gone: u64 = record.intervals.iter().map(|row| row.api.repeated_gone).sum();
     let cause = if gone > 0 { ", resuming from a version already refused with 410 Gone" } else { "" };
-    // Where each request is known it is known too which of them brought something; the pages of a long list do.
+    // If each request is known, it is also known which of them were fruitful, such as the pages of a long list.
     if record.requests.told && record.requests.follows_until_ms().is_none() {
         return requests::judge_hot_loop(record, name, Rate::per_second(most), cause, findings);
     }
@@ -42,9 +41,9 @@ fn judge(record: &Record, findings: &mut Findings) {
     let mut worst = (0.0, 0);
     for row in &record.intervals {
         let seconds = row.end_ms.saturating_sub(row.start_ms) as f64 / 1000.0;
-        // What a controller lists for its work, also while the watch under test is silent, is no way of following.
+        // A controller's lists for its own work, even while the tested watch is silent, do not count as following.
         let asked = row.api.subject_follows.unwrap_or(row.api.subject_watches + row.api.subject_lists) as f64;
-        // A stub of an interval says nothing about a rate.
+        // A very short interval gives no rate.
         if row.events.observations == 0 && seconds >= 1.0 && asked / seconds > worst.0 {
             worst = (asked / seconds, row.start_ms);
         }

@@ -1,4 +1,4 @@
-//! `events.lagP99`: how long observations took while all was well.
+//! `events.lagP99`: the lag of observations while no fault was active.
 
 use units::Span;
 

@@ -1,15 +1,15 @@
-//! `events.restored`: at the end each object has the children that it should have, also those that somebody deleted or edited.
+//! `events.restored`: at the end each object has the children that it should have, including those that the harness
+//! deleted or edited.
 
 use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{ChildProblem, ChildrenState, Drifted, EventCounts, Record};
 use crate::words::{count, counted};
 
-/// The name of the harness's own deed among the faults.
+/// The name of the harness's own deletions and edits among the faults.
 pub const DRIFT: &str = "children-drift";
 /// Problems that a sentence names.
 const NAMED_MAX: usize = 3;
 
-/// `events.restored`.
 pub(super) struct Restored;
 
 impl Rule for Restored {
@@ -27,7 +27,7 @@ impl Rule for Restored {
 fn judge(record: &Record) -> (Verdict, String, String) {
     let unread = |why: &str| (Verdict::Inconclusive, "not read".to_owned(), why.to_owned());
     let Some(state) = &record.end_state else {
-        return unread("the run did not come to the end of its drain, so the children were not read.");
+        return unread("the run did not reach the end of its drain, so the children were not read.");
     };
     let all: Vec<&ChildrenState> = state.all_children().collect();
     if all.is_empty() {
@@ -36,14 +36,14 @@ fn judge(record: &Record) -> (Verdict, String, String) {
     let wrong: Vec<&&ChildrenState> =
         all.iter().filter(|children| children.unread.is_none() && children.problems() > 0).collect();
     let unseen = all.iter().find_map(|children| children.unread.as_ref());
-    // Of several kinds one that was read and is wrong decides.
+    // If one of several kinds was read and is wrong, that decides.
     if let (Some(why), true) = (unseen, wrong.is_empty()) {
         return unread(&format!("the children could not be compared: {why}."));
     }
     let drifted = drifted(record);
     let first = state.resource.split(" and ").next().unwrap_or_default();
     if !wrong.is_empty() {
-        // Which kind it is about goes without saying where there is one.
+        // The kind is named only if there are several.
         let of = |children: &ChildrenState| {
             if all.len() > 1 { format!(" ({})", children.resource) } else { String::new() }
         };
@@ -70,9 +70,7 @@ fn judge(record: &Record) -> (Verdict, String, String) {
     );
     let proofs = record.objects.as_ref().and_then(|objects| objects.drift);
     match proofs.filter(|drift| drift.children > 0) {
-        Some(drift) if drift.proofs() == 0 => {
-            (Verdict::Inconclusive, "nobody knows by whom".to_owned(), unproved(&has, drift))
-        }
+        Some(drift) if drift.proofs() == 0 => (Verdict::Inconclusive, "not proven".to_owned(), unproved(&has, drift)),
         Some(drift) => {
             (Verdict::Pass, "as they should be".to_owned(), format!("{has}{}; {}.", deeds(drifted), proved(drift)))
         }
@@ -80,21 +78,23 @@ fn judge(record: &Record) -> (Verdict, String, String) {
     }
 }
 
-/// Whatever was written to a parent makes the subject look at its children as well.
+/// A child whose parent was written again proves nothing: the write makes the subject look at its children as well.
 fn unproved(has: &str, drift: Drifted) -> String {
     format!(
-        "{has}; but all {} children that the harness deleted or edited belong to objects that were written again, or went, before anybody saw the children right: who watches only the objects themselves would have restored them as well. Let some drift when nobody writes any more, with `drift: [{{afterLoad: 1s, share: 0.3}}]`.",
+        "{has}. This does not prove that the subject watches them: all {} children that the harness deleted or edited belong to objects \
+         that were written or deleted before the children were right again. Let some drift after the load, with `drift: [{{afterLoad: 1s, \
+         share: 0.3}}]`.",
         count(drift.children)
     )
 }
 
 fn proved(drift: Drifted) -> String {
-    format!("{} of them while nobody wrote the object that they belong to", count(drift.proofs()))
+    format!("{} of them without any write to their parent", count(drift.proofs()))
 }
 
 /// Children that the harness deleted or edited.
 fn drifted(record: &Record) -> u64 {
-    // Of many hits not each has a row, and the last row of all has their number.
+    // Of many hits only some have a row; the last row has their number.
     let deeds = record.faults.iter().filter(|row| row.name == DRIFT);
     deeds.map(|row| row.hits).max().unwrap_or(0)
 }
@@ -111,16 +111,16 @@ fn kinds(children: &ChildrenState) -> String {
     let kinds = [
         (children.lacking, "has too few children", "have too few children"),
         (children.surplus, "has too many children", "have too many children"),
-        (children.stale, "child is of an older version", "children are of an older version"),
-        (children.edited, "child is still as it was edited", "children are still as they were edited"),
-        (children.orphans, "child has no parent any more", "children have no parent any more"),
+        (children.stale, "child has an old version", "children have an old version"),
+        (children.edited, "child still has the harness's edit", "children still have the harness's edit"),
+        (children.orphans, "child has no parent", "children have no parent"),
     ];
     let said: Vec<String> = kinds
         .into_iter()
         .filter(|(number, ..)| *number > 0)
         .map(|(number, one, many)| format!("{} {}", count(number), if number == 1 { one } else { many }))
         .collect();
-    // What is lacking comes first, if anything is.
+    // Missing children come first, if there are any.
     let unowned = match (children.unowned, children.lacking) {
         (0, _) | (_, 0) => return said.join(", "),
         (1, 1) => " (it exists, but without an owner reference)".to_owned(),

@@ -1,4 +1,4 @@
-//! The end state in a record: each thing that is wrong with it makes exactly its finding fire.
+//! The end state in a record: each problem makes exactly its finding fire.
 
 use crate::example::{Example, Judged as _};
 use crate::judge::{DRIFT, Judgement, Verdict};
@@ -7,7 +7,7 @@ use crate::record::{
     FaultEvent, FaultRow, IdeaSource, Left, Objects,
 };
 
-/// A subject that believes in what is there, and whose children are as they should be.
+/// A subject with the right view, and with the right children.
 fn state() -> EndState {
     EndState {
         resource: "packages.longhaul.dev".into(),
@@ -56,7 +56,7 @@ fn judged_with(state: Option<EndState>, drift: Option<Drifted>) -> Judgement {
     example.judged()
 }
 
-/// What fired, with its text.
+/// The findings that fired, with their texts.
 fn fired(state: Option<EndState>) -> Vec<String> {
     let judgement = judged(state);
     let texts = judgement.crossed().into_iter();
@@ -71,7 +71,7 @@ fn a_subject_that_converged_passes_and_says_by_what() {
         let found = judgement.findings.iter().find(|finding| finding.budget == budget);
         found.map(|finding| finding.text.clone()).unwrap_or_default()
     };
-    let converged = "by its own page, the subject's world equals a fresh list of 500 objects (listed at 2 min 40 s, its idea read at 2 min 40 s).";
+    let converged = "by its own page, the subject's state equals a fresh list of 500 objects (listed at 2 min 40 s, its state read at 2 min 40 s).";
     assert_eq!(text("events.converged"), converged);
     let restored = "500 objects of packages.longhaul.dev should have children and have them: 900 of 900 networkpolicies.networking.k8s.io, \
         after the harness deleted or edited 30 children.";
@@ -91,9 +91,8 @@ fn another_world_is_a_failure_that_names_an_object_with_both_versions() {
     };
     let differences = Differences { gone: 2, unknown: 0, behind: 1, replaced: 0 };
     let spoilt = EndState { agrees: Some(false), differences, examples: vec![difference], ..state() };
-    let text = "events.converged fail: by its own page, the subject's world differs from a fresh list of 500 objects (listed at 2 min \
-        40 s, its idea read at 2 min 40 s): 2 objects that are gone, 1 object in another version (first: n/a: it knows version 41, 52 is \
-        there).";
+    let text = "events.converged fail: by its own page, the subject's state differs from a fresh list of 500 objects (listed at 2 min \
+        40 s, its state read at 2 min 40 s): 2 objects that are gone, 1 object in another version (first: n/a: it knows version 41, but the object has version 52).";
     assert_eq!(fired(Some(spoilt)), [text]);
     let sum = EndState { agrees: Some(false), believed: Some(499), ..state() };
     assert!(fired(Some(sum))[0].contains("it counts 499 objects and has another checksum"));
@@ -106,7 +105,7 @@ fn what_was_not_read_is_never_a_pass() {
     assert_eq!(fired(Some(unread)), [text]);
     let nothing = fired(None);
     assert_eq!(nothing.len(), 2, "{nothing:?}");
-    assert!(nothing.iter().all(|text| text.contains("inconclusive: the run did not come to the end of its drain")));
+    assert!(nothing.iter().all(|text| text.contains("inconclusive: the run did not reach the end of its drain")));
     let children = ChildrenState { unread: Some("HTTP 403".into()), ..ChildrenState::default() };
     let fired = fired(Some(EndState { children: Some(children), ..state() }));
     assert_eq!(fired, ["events.restored inconclusive: the children could not be compared: HTTP 403."]);
@@ -115,7 +114,7 @@ fn what_was_not_read_is_never_a_pass() {
 #[test]
 fn what_should_be_gone_and_is_there_is_a_failure_though_both_agree() {
     let left = |objects| EndState { left: Some(Left { objects, examples: vec!["n/a".into()] }), ..state() };
-    let text = "events.converged fail: everything was deleted before the drain, and 1 object of it is still there (first: n/a).";
+    let text = "events.converged fail: all objects were deleted before the drain, but 1 object of them is still there (first: n/a).";
     assert_eq!(fired(Some(left(1))), [text]);
     assert_eq!(fired(Some(left(0))), [""; 0]);
 }
@@ -152,9 +151,9 @@ fn each_thing_wrong_with_children_is_told_of() {
     }
     for (way, said) in [
         ((|children| children.surplus = 2) as fn(&mut ChildrenState), "2 have too many children"),
-        (|children| children.stale = 1, "1 child is of an older version"),
-        (|children| children.edited = 3, "3 children are still as they were edited"),
-        (|children| children.orphans = 1, "1 child has no parent any more"),
+        (|children| children.stale = 1, "1 child has an old version"),
+        (|children| children.edited = 3, "3 children still have the harness's edit"),
+        (|children| children.orphans = 1, "1 child has no parent"),
     ] {
         let fired = spoil(way);
         assert!(fired.len() == 1 && fired[0].contains(said), "{fired:?}");
@@ -162,7 +161,7 @@ fn each_thing_wrong_with_children_is_told_of() {
     assert_eq!(spoil(|children| children.wanted = 0).len(), 1, "nothing was compared");
 }
 
-/// A row for each of very many hits would be a row too many, so the last one has the number.
+/// Very many hits do not have a row each, so the last one has the number.
 #[test]
 fn all_children_that_drifted_are_told_of() {
     let mut example = Example::clean();
@@ -184,7 +183,7 @@ fn all_children_that_drifted_are_told_of() {
     assert!(restored.text.contains("edited 248 children"), "{}", restored.text);
 }
 
-/// The churn writes a parent again, and whoever looks at nothing but parents restores the child by the way.
+/// The churn writes a parent again, and a subject that looks only at parents restores the child as a by-product.
 #[test]
 fn drift_that_the_churn_may_have_repaired_proves_nothing() {
     let fired = |drift| {
@@ -196,16 +195,15 @@ fn drift_that_the_churn_may_have_repaired_proves_nothing() {
     let (verdict, text) = fired(overtaken);
     assert_eq!(verdict, Verdict::Inconclusive, "{text}");
     assert!(
-        text.contains("all 30 children that the harness deleted or edited belong to objects that were written again"),
+        text.contains(
+            "all 30 children that the harness deleted or edited belong to objects that were written or deleted"
+        ),
         "{text}"
     );
     for proof in [Drifted { restored: 1, ..overtaken }, Drifted { unwritten: 1, ..overtaken }] {
         let (verdict, text) = fired(proof);
         assert_eq!(verdict, Verdict::Pass, "{text}");
-        assert!(
-            text.ends_with("edited 30 children; 1 of them while nobody wrote the object that they belong to."),
-            "{text}"
-        );
+        assert!(text.ends_with("edited 30 children; 1 of them without any write to their parent."), "{text}");
     }
     assert_eq!(fired(Drifted::default()).0, Verdict::Pass, "nothing drifted that had to be restored");
 }

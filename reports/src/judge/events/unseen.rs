@@ -1,10 +1,10 @@
-//! `events.unseen`: objects that were never seen at all. What is left of `missed` for a witness that cannot tell which version is known.
+//! `events.unseen`: objects of which no version was observed. It replaces `missed` for a witness that does not report
+//! versions.
 
 use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{EventCounts, Record, Sight};
 use crate::words::{count, counted};
 
-/// `events.unseen`.
 pub(super) struct Unseen;
 
 impl Rule for Unseen {
@@ -21,7 +21,7 @@ impl Rule for Unseen {
                 (Verdict::Fail, format!("{objects} {was} never observed, at most {} allowed.", count(*limit)))
             }
             _ if !record.finished() && open > 0 => {
-                let text = "the run was not finished, so it is not known which objects would not have been observed.";
+                let text = "the run did not finish, so the objects without an observation are not known.";
                 (Verdict::Inconclusive, text.to_owned())
             }
             0 => (Verdict::Pass, "every object was observed.".to_owned()),

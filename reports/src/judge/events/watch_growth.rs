@@ -1,11 +1,10 @@
-//! `events.watchGrowth`: watches that become more with each end of one.
+//! `events.watchGrowth`: watches that multiply with each reconnect.
 
 use crate::judge::requests::{self, grown};
 use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{EventCounts, Record};
 use crate::words::{count, counted, millis};
 
-/// `events.watchGrowth`.
 pub(super) struct WatchGrowth;
 
 impl Rule for WatchGrowth {
@@ -21,17 +20,17 @@ impl Rule for WatchGrowth {
 fn judge(record: &Record, findings: &mut Findings) {
     let name = Name::of::<WatchGrowth>();
     if !record.requests.told {
-        // Before there were such rows nobody asked for them.
+        // Records without request rows cannot be judged; only the mock writes them.
         if record.manifest.control_plane != "mock" {
             findings.note(format!(
-                "{name} was not judged: this control plane does not tell which watches were open; the mock does."
+                "{name} was not judged: this control plane does not report open watches; the mock does."
             ));
         }
         return;
     }
     if let Some(grown) = grown::grown(record) {
         let text = format!(
-            "{} of {} were open at once at {}, after {} of such watches; before that it was {}. Each end must open one watch, not more.",
+            "{} of {} were open at once at {}, after {} of such watches; before that {}. Each end must open one watch, not more.",
             requests::watches(grown.most),
             grown.scope,
             millis(grown.most_ms),
@@ -43,10 +42,10 @@ fn judge(record: &Record, findings: &mut Findings) {
         return;
     }
     let (most, ends) = grown::most(record);
-    // Without an end nothing is known of what follows one.
+    // Without an end of a watch, nothing is known of the reconnects.
     if ends > 0 {
         let text = format!(
-            "{} made the open watches of no scope more: at most {} at once.",
+            "after {} no scope had more open watches than before: at most {} at once.",
             counted(ends, "end"),
             count(most)
         );

@@ -1,8 +1,9 @@
-//! `finalizers.stuck`: objects that somebody deleted and that a finalizer of the subject holds until the end.
+//! `finalizers.stuck`: deleted objects that a finalizer of the subject holds until the end.
 //!
-//! A finalizer is the subject's where it put it on. One that stands in the scenario's own template may be anybody's: then it is said, and not
-//! decided. Who was asked to let go later than the deadline before the end is not charged, nor who was refused so often that it may still be waiting
-//! for its next try: that is told.
+//! A finalizer belongs to the subject if the subject added it. A finalizer in the scenario's own template may belong to
+//! any program: it is reported and not judged. The subject is not charged if the deletion was requested later than the
+//! deadline before the end. Nor is it charged if its writes were refused so often that it may still be waiting for its
+//! next try; then the text says so.
 
 use std::collections::BTreeSet;
 
@@ -14,14 +15,15 @@ use crate::words::{count, counted, millis};
 /// The least deadline of events, for a record that has no intervals.
 const DEADLINE_MIN_MS: u64 = 5000;
 
-/// client-go, and with it every controller of controller-runtime, waits 5 ms after the first failure of an object, twice as long after each further
-/// one, and at most so long (`DefaultTypedControllerRateLimiter` in `util/workqueue/default_rate_limiters.go`).
+/// Back-off of client-go, and so of every controller of controller-runtime: 5 ms after the first failure of an object,
+/// twice as long after each further one, up to a maximum (`DefaultTypedControllerRateLimiter` in
+/// `util/workqueue/default_rate_limiters.go`).
 const BACK_OFF_MS: u64 = 5;
 const BACK_OFF_MAX_MS: u64 = 1_000_000;
-/// Failures of a controller that are no refused write, such as a read, or a child of another name, for each object.
+/// Failures of a controller for each object that are not refused writes, such as a failed read, or a child of another
+/// name.
 const UNSEEN: u64 = 3;
 
-/// `finalizers.stuck`.
 pub(super) struct Stuck;
 
 impl Rule for Stuck {
@@ -35,12 +37,12 @@ impl Rule for Stuck {
         let hanging = &Hanging { held: charged, ..(*hanging).clone() };
         let (verdict, stuck, text) = judge(hanging, deadline_ms, *limit);
         waiting.first().into_iter().for_each(|first| findings.note(told(&waiting, first)));
-        // Who never heard of a deletion cannot let go of the object: where at least as many versions were missed, that is one failure and not
-        // two, unless somebody asked for this one.
+        // A subject that missed the deletion cannot remove its finalizer. If at least as many versions were missed,
+        // that is one failure and not two, unless the scenario sets this budget.
         let is_asked = record.manifest.budgets.finalizers.as_ref().is_some_and(|budget| budget.stuck.is_some());
         let missed = findings.all_broken().any(|name| name.section == Events::KEY && name.key == "missed");
         if verdict == Verdict::Fail && !is_asked && missed && record.totals().missed >= stuck {
-            findings.note(format!("{text} As many versions were missed, which may be why."));
+            findings.note(format!("{text} The missed versions, at least as many, may be the reason."));
             return;
         }
         findings
@@ -49,7 +51,7 @@ impl Rule for Stuck {
     }
 }
 
-/// Whether a client that backs off as client-go does may not have tried again yet.
+/// Whether a client that backs off like client-go may not have tried again yet.
 fn waits(row: &Held, read_ms: u64) -> bool {
     row.refusals.as_ref().is_some_and(|refusals| {
         read_ms.saturating_sub(refusals.last_ms) < back_off_ms(refusals.times.saturating_add(UNSEEN))
@@ -86,7 +88,8 @@ fn judge(hanging: &Hanging, deadline_ms: u64, limit: u64) -> (Verdict, u64, Stri
         let hang = if stuck == 1 { "hangs" } else { "hang" };
         let at_least = if hanging.more > 0 { "at least " } else { "" };
         let text = format!(
-            "{at_least}{} {hang} in deletion with a finalizer of the subject: {} {} is held by `{}`{} since {} (what is younger than {} is not charged).",
+            "{at_least}{} {hang} in deletion with a finalizer of the subject: {} {} is held by `{}`{} since {} (younger deletions than {} \
+             do not count).",
             counted(stuck, "object"),
             first.resource,
             first.object,
@@ -101,8 +104,8 @@ fn judge(hanging: &Hanging, deadline_ms: u64, limit: u64) -> (Verdict, u64, Stri
         let held = objects(&told);
         let hang = if held == 1 { "hangs" } else { "hang" };
         let text = format!(
-            "{} {hang} in deletion with the finalizer `{}`, which the scenario's own template puts on ({} {} since {}): is it the subject's, it \
-             never took it off; is it not, leave it out of the template.",
+            "{} {hang} in deletion with the finalizer `{}` from the scenario's own template ({} {} since {}). If it is the subject's \
+             finalizer, the subject never removed it; otherwise remove it from the template.",
             counted(held, "object"),
             first.finalizer,
             first.resource,
@@ -114,13 +117,10 @@ fn judge(hanging: &Hanging, deadline_ms: u64, limit: u64) -> (Verdict, u64, Stri
     let young = hanging.held.iter().filter(|row| row.by != PutOn::ControlPlane && row.for_ms <= deadline_ms).count();
     let text = match (stuck, young) {
         (0, 0) => {
-            format!(
-                "none of {} hangs in its deletion by a finalizer of the subject.",
-                counted(hanging.objects, "object")
-            )
+            format!("none of {} hangs in deletion with a finalizer of the subject.", counted(hanging.objects, "object"))
         }
         (0, young) => format!(
-            "no object hangs in its deletion for longer than {}; {} deleted later than that.",
+            "no object has been in deletion for longer than {}; {} deleted later than that.",
             millis(deadline_ms),
             if young == 1 { "one was".to_owned() } else { format!("{} were", count(young as u64)) }
         ),

@@ -40,7 +40,7 @@ fn said(judgement: &Judgement) -> (Verdict, &str) {
 fn a_finalizer_that_never_goes_is_named_with_object_and_time() {
     let judgement = judged(vec![held("n/a", PutOn::Subject, 42_000), held("n/b", PutOn::Subject, 30_000)], None);
     let text = "2 objects hang in deletion with a finalizer of the subject: packages.longhaul.dev n/a is held by `example.com/cleanup` (put on by \
-        `manager`) since 42 s (what is younger than 5 s is not charged).";
+        `manager`) since 42 s (younger deletions than 5 s do not count).";
     assert_eq!(said(&judgement), (Verdict::Fail, text));
     assert_eq!((judgement.verdict, &judgement.words[..]), (Verdict::Fail, &[Word::Stuck][..]));
     let allowed = judged(vec![held("n/a", PutOn::Subject, 42_000)], Some(r#"{"finalizers": {"stuck": 1}}"#));
@@ -50,14 +50,14 @@ fn a_finalizer_that_never_goes_is_named_with_object_and_time() {
 #[test]
 fn what_is_nobodys_fault_is_not_charged() {
     for (held, text) in [
-        (vec![], "none of 500 objects hangs in its deletion by a finalizer of the subject."),
+        (vec![], "none of 500 objects hangs in deletion with a finalizer of the subject."),
         (
             vec![held("n/a", PutOn::Subject, 4000)],
-            "no object hangs in its deletion for longer than 5 s; one was deleted later than that.",
+            "no object has been in deletion for longer than 5 s; one was deleted later than that.",
         ),
         (
             vec![held("n/a", PutOn::ControlPlane, 42_000)],
-            "none of 500 objects hangs in its deletion by a finalizer of the subject.",
+            "none of 500 objects hangs in deletion with a finalizer of the subject.",
         ),
     ] {
         let judgement = judged(held, None);
@@ -65,17 +65,18 @@ fn what_is_nobodys_fault_is_not_charged() {
     }
 }
 
-/// A template that was copied from a cluster may have the finalizer of somebody who is not there.
+/// A template that was copied from a cluster may have the finalizer of a controller that does not run here.
 #[test]
 fn a_finalizer_of_the_template_is_said_and_not_decided() {
     let judgement = judged(vec![held("n/a", PutOn::Scenario, 42_000)], None);
     let (verdict, text) = said(&judgement);
-    assert!(verdict == Verdict::Inconclusive && text.contains("leave it out of the template"), "{text}");
+    assert!(verdict == Verdict::Inconclusive && text.contains("otherwise remove it from the template"), "{text}");
     let both = judged(vec![held("n/a", PutOn::Scenario, 42_000), held("n/b", PutOn::Subject, 42_000)], None);
     assert_eq!(said(&both).0, Verdict::Fail, "what is certain decides");
 }
 
-/// A storm of refusals makes a right controller wait; one refusal is no reason to be gone for half a minute. It was read at 159 s.
+/// A storm of refusals makes a correct controller wait; one refusal does not excuse half a minute. The objects were
+/// read at 159 s.
 #[test]
 fn who_was_refused_many_times_may_still_be_waiting() {
     let waiting = judged(vec![refused(14, 130_000)], None);

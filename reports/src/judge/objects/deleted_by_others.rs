@@ -1,14 +1,13 @@
 //! `objects.deletedByOthers`: objects that others made and that the subject deleted.
 //!
-//! A program whose task is to delete, such as one that enforces a time to live, is allowed a number. No other program deletes an object that somebody
-//! else still wants.
+//! A program whose task is to delete, such as one that enforces a time to live, needs a budget above 0. No other
+//! program deletes an object that somebody else still wants.
 
 use super::{had_read, request};
 use crate::judge::rule::{Findings, Name, Rule, Word};
 use crate::record::{Foreign, Record};
 use crate::words::{counted, millis};
 
-/// `objects.deletedByOthers`.
 pub(super) struct DeletedByOthers;
 
 impl Rule for DeletedByOthers {
@@ -23,10 +22,10 @@ impl Rule for DeletedByOthers {
 
 fn text(foreign: &Foreign, limit: u64) -> String {
     let Some(first) = foreign.deletions.first().filter(|_| foreign.deleted > 0) else {
-        return "the subject deleted no object that others had made.".to_owned();
+        return "the subject deleted no object of another client.".to_owned();
     };
     let told = format!(
-        "the subject deleted {} that others had made, before anybody else asked for that: {} {} at {} by {}. {}",
+        "the subject deleted {} of other clients, before any of them asked for it: {} {} at {} by {}. {}",
         counted(foreign.deleted, "object"),
         first.resource,
         first.object,
@@ -37,5 +36,5 @@ fn text(foreign: &Foreign, limit: u64) -> String {
     if foreign.deleted <= limit {
         return told;
     }
-    format!("{told} If that is its trade, allow it: `budgets: {{objects: {{deletedByOthers: {}}}}}`.", foreign.deleted)
+    format!("{told} If that is its job, allow it: `budgets: {{objects: {{deletedByOthers: {}}}}}`.", foreign.deleted)
 }

@@ -1,14 +1,13 @@
 //! `objects.resurrected`: objects that others deleted and that the subject made again.
 //!
-//! The usual one takes its finalizer off by "create or update". When the object goes between two reads there is nothing to update, so an empty
-//! object is made under the old name, and the subject makes children for it.
+//! Usually the subject removes its finalizer by "create or update". If the object is deleted between two reads, there
+//! is nothing to update, so an empty object is made under the old name, and the subject makes children for it.
 
 use super::{had_read, request};
 use crate::judge::rule::{Findings, Name, Rule, Word};
 use crate::record::{Foreign, Record};
 use crate::words::{count, millis};
 
-/// `objects.resurrected`.
 pub(super) struct Resurrected;
 
 impl Rule for Resurrected {
@@ -24,7 +23,7 @@ impl Rule for Resurrected {
 fn text(foreign: &Foreign) -> String {
     let gone = count(foreign.gone);
     let Some(first) = foreign.again.first().filter(|_| foreign.made_again > 0) else {
-        return format!("the subject made none of the {gone} objects again that others had deleted.");
+        return format!("the subject created none of the {gone} objects again that other clients had deleted.");
     };
     let back = match first.gone_ms {
         Some(gone_ms) => {
@@ -37,7 +36,7 @@ fn text(foreign: &Foreign) -> String {
         None => format!("came back at {}", millis(first.t_ms)),
     };
     format!(
-        "the subject made {} of {gone} objects again that others had deleted: {} {} {back} by {}. {}",
+        "the subject created {} of {gone} objects again that other clients had deleted: {} {} {back} by {}. {}",
         count(foreign.made_again),
         first.resource,
         first.object,

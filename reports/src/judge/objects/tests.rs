@@ -1,4 +1,4 @@
-//! Records of a subject that makes again, or deletes, what others made.
+//! Records of a subject that makes again, or deletes, objects of others.
 
 use crate::example::{Example, Judged as _};
 use crate::judge::{Judgement, Verdict, Word};
@@ -48,8 +48,7 @@ fn said<'a>(judgement: &'a Judgement, budget: &str) -> Option<(Verdict, &'a str)
 #[test]
 fn who_makes_again_what_was_deleted_is_named_with_request_and_reading() {
     let judgement = judged(Some(again(8)), None);
-    let text = "the subject made 8 of 134 objects again that others had deleted: caches.example.com n/a was gone at 12.3 s and came back 50 ms later \
-        by POST /apis/example.com/v1/namespaces/n/caches (manager/v0). What the subject had read of it before: a watch brought its deletion 40 ms before, \
+    let text = "the subject created 8 of 134 objects again that other clients had deleted: caches.example.com n/a was gone at 12.3 s and came back 50 ms later by POST /apis/example.com/v1/namespaces/n/caches (manager/v0). The subject's reads of it before: a watch brought its deletion 40 ms before, \
         version 812; a GET 10 ms before was answered 404.";
     assert_eq!(said(&judgement, RESURRECTED), Some((Verdict::Fail, text)));
     assert_eq!((judgement.verdict, &judgement.words[..]), (Verdict::Fail, &[Word::MadeAgain][..]));
@@ -63,9 +62,8 @@ fn who_deletes_what_is_not_its_own_is_named_and_told_how_that_is_allowed() {
     let read = vec![Read::Got { t_ms: 12_000, status: 200, revision: Some(700) }];
     let foreign = Foreign { gone: 3, deleted: 2, deletions: vec![deed("DELETE", None, read)], ..Foreign::default() };
     let judgement = judged(Some(foreign.clone()), None);
-    let text = "the subject deleted 2 objects that others had made, before anybody else asked for that: caches.example.com n/a at 12.3 s by \
-        DELETE /apis/example.com/v1/namespaces/n/caches/a (manager/v0). What the subject had read of it before: a GET 350 ms before was answered 200, \
-        version 700. If that is its trade, allow it: `budgets: {objects: {deletedByOthers: 2}}`.";
+    let text = "the subject deleted 2 objects of other clients, before any of them asked for it: caches.example.com n/a at 12.3 s by DELETE /apis/example.com/v1/namespaces/n/caches/a (manager/v0). The subject's reads of it before: a GET 350 ms before was answered 200, \
+        version 700. If that is its job, allow it: `budgets: {objects: {deletedByOthers: 2}}`.";
     assert_eq!(said(&judgement, DELETED), Some((Verdict::Fail, text)));
     assert_eq!(&judgement.words[..], &[Word::DeletesOthers]);
     let allowed = judged(Some(foreign), Some(r#"{"objects": {"deletedByOthers": 2}}"#));
@@ -75,7 +73,7 @@ fn who_deletes_what_is_not_its_own_is_named_and_told_how_that_is_allowed() {
 #[test]
 fn who_leaves_others_alone_passes_by_default() {
     let judgement = judged(Some(Foreign { gone: 134, ..Foreign::default() }), None);
-    let text = "the subject made none of the 134 objects again that others had deleted.";
+    let text = "the subject created none of the 134 objects again that other clients had deleted.";
     assert_eq!(judgement.verdict, Verdict::Pass);
     assert_eq!(said(&judgement, RESURRECTED), Some((Verdict::Pass, text)));
     assert!(judgement.findings.iter().any(|finding| finding.budget == DELETED && finding.limit == "0, by default"));

@@ -1,4 +1,5 @@
-//! A queue that is left is not decided, with how much longer it needs; what came to rest or was passed by has failed.
+//! A queue at the end is undecided, and the text says how much longer it needs; a subject that was idle or passed
+//! objects by has failed.
 
 use super::*;
 use crate::example::Example;
@@ -27,7 +28,7 @@ fn verdict(judgement: &Judgement, budget: &str) -> (Verdict, String) {
     (finding.verdict, finding.text.clone())
 }
 
-/// Requests of the drain: so many in each second, each for another object.
+/// Requests of the drain: this many in each second, each for another object.
 fn requests(example: &Example, in_second: impl Fn(u64) -> u64) -> Vec<RequestRow> {
     let backlog = &example.objects.as_ref().unwrap().queues[0];
     let length = (backlog.to_ms - backlog.from_ms) / 1000;
@@ -67,7 +68,7 @@ fn a_queue_is_not_a_loss() {
     assert!(text.starts_with(&begins), "{text}");
     assert_eq!(verdict(&judgement, "events.ghost").0, Verdict::Inconclusive);
     assert!(Queue::of(&record).unwrap().is_constant);
-    // What it did wrong stays wrong.
+    // Findings about wrong work stay.
     example.intervals.last_mut().unwrap().events.regressed = 1;
     assert_eq!(judge(&example.opened()).verdict, Verdict::Fail);
 }
@@ -91,7 +92,7 @@ fn who_came_to_rest_or_passed_an_object_by_has_lost_it() {
         assert_eq!(judgement.verdict, Verdict::Fail, "{judgement:#?}");
         assert!(verdict(&judgement, "events.missed").1.starts_with("24 versions of"));
     }
-    // At work at one resource until the end, and deaf to another one.
+    // At work on one resource until the end, and without any work on another one.
     let mut deaf = behind([10; 4]);
     let written = requests(&deaf, |_| 5);
     deaf.requests.get_or_insert_default().extend(written);
@@ -99,25 +100,26 @@ fn who_came_to_rest_or_passed_an_object_by_has_lost_it() {
     let other = Backlog { resource: "others.longhaul.dev".into(), served: [0; 4], waiting: 3, ..queues[0].clone() };
     queues.push(other);
     assert_eq!(judge(&deaf.opened()).verdict, Verdict::Fail);
-    // A record that says nothing of queues is judged as ever.
+    // A record without queues is judged as before.
     let mut example = behind([10; 4]);
     example.objects = None;
     assert_eq!(judge(&example.opened()).verdict, Verdict::Fail);
 }
 
-/// A subject that makes fourteen children for an object proves few of them in a short drain: what it writes shows that it goes on.
+/// A subject that makes fourteen children for an object proves few of them in a short drain: its writes show that it
+/// works on.
 #[test]
 fn few_that_are_served_are_judged_by_what_is_written() {
     let mut example = behind([1, 0, 0, 1]);
     let written = requests(&example, |_| 5);
     example.requests.get_or_insert_default().extend(written.clone());
     assert_eq!(judge(&example.opened()).verdict, Verdict::Inconclusive);
-    // One that writes the same object over and over is in a loop, and not behind.
+    // A subject that writes the same object over and over is in a loop, and not behind.
     let looping = written.iter().map(|row| RequestRow { name: "same".into(), verb: Verb::Update, ..row.clone() });
     let mut example = behind([1, 0, 0, 1]);
     example.requests.get_or_insert_default().extend(looping);
     assert_eq!(judge(&example.opened()).verdict, Verdict::Fail);
-    // One that ended its work is not behind either.
+    // A subject that ended its work is not behind either.
     let mut example = behind([1, 0, 0, 1]);
     example.requests.get_or_insert_default().extend(written.into_iter().take(20));
     assert_eq!(judge(&example.opened()).verdict, Verdict::Fail);

@@ -1,4 +1,4 @@
-//! `registry.requests`, `registry.requestsPerImage`: how much the registry is asked.
+//! `registry.requests`, `registry.requestsPerImage`: the number of requests to the registry.
 
 use super::push;
 use crate::judge::rule::{Findings, Name, Rule, Word};
@@ -32,7 +32,7 @@ impl Rule for PerImage {
     }
 }
 
-/// How many tags were asked for.
+/// The number of requested tags.
 fn tags(rows: &[&RegistryRow]) -> u64 {
     rows.iter().map(|row| row.tags_total).max().unwrap_or(0)
 }

@@ -5,7 +5,6 @@ use crate::judge::rule::{Findings, Name, Rule, Word};
 use crate::record::{AdmissionRow, Record, RegistryRow};
 use crate::words::{count, counted};
 
-/// `registry.unavailable`.
 pub(super) struct Unavailable;
 
 impl Rule for Unavailable {

@@ -1,4 +1,4 @@
-//! `requests.blind`: how long nobody asked for a resource.
+//! `requests.blind`: the longest time without a list or watch of a resource.
 
 use units::Span;
 
@@ -20,7 +20,6 @@ impl Gap {
     }
 }
 
-/// `requests.blind`.
 pub(super) struct Blind;
 
 impl Rule for Blind {
@@ -37,7 +36,7 @@ pub(crate) fn longest_ms(record: &Record) -> u64 {
     longest(record, &Asked::of(record)).map_or(0, |(gap, _)| gap.length_ms())
 }
 
-/// The longest such time, and of what.
+/// The longest such time, and its resource.
 fn longest<'a>(record: &'a Record, asked: &Asked<'a>) -> Option<(Gap, &'a str)> {
     let mut worst: Option<(Gap, &str)> = None;
     for resource in resources(record, asked) {
@@ -61,17 +60,17 @@ fn judge(record: &Record, asked: &Asked, limit: Span, findings: &mut Findings) {
         Some((gap, resource)) if longest_ms > limit.as_millis() => {
             let end = if gap.to_ms == asked.until_ms { "the end of the run".to_owned() } else { millis(gap.to_ms) };
             let text = format!(
-                "the subject went blind at {}: until {end} no list and no watch of {resource} was open and none was sent.",
+                "the subject stopped watching at {}: until {end} it had no open list or watch of {resource} and sent none.",
                 millis(gap.from_ms)
             );
             (Verdict::Fail, text)
         }
-        _ => (Verdict::Pass, "the subject kept asking.".to_owned()),
+        _ => (Verdict::Pass, "the subject kept sending requests.".to_owned()),
     };
     findings.push(Name::of::<Blind>(), verdict, millis(longest_ms), limit.to_string(), text);
 }
 
-/// What the subject was told to follow, or else what it followed.
+/// The resources that the scenario assigns to the subject, or else those that it followed.
 fn resources<'a>(record: &'a Record, asked: &Asked<'a>) -> Vec<&'a str> {
     if !record.manifest.judged.is_empty() {
         return record.manifest.judged.iter().map(String::as_str).collect();
@@ -82,7 +81,7 @@ fn resources<'a>(record: &'a Record, asked: &Asked<'a>) -> Vec<&'a str> {
     resources
 }
 
-/// The holes between spans, the one before the first and the one after the last included.
+/// The gaps between spans, including the one before the first and the one after the last.
 pub(super) fn gaps(spans: &[(u64, u64)], until_ms: u64) -> Vec<Gap> {
     let mut sorted = spans.to_vec();
     sorted.sort_unstable();
@@ -98,7 +97,7 @@ pub(super) fn gaps(spans: &[(u64, u64)], until_ms: u64) -> Vec<Gap> {
     gaps
 }
 
-/// Whether something was committed while nobody asked, as far as intervals tell.
+/// Whether a version was committed during the gap, by the intervals.
 fn committed(record: &Record, gap: Gap) -> bool {
     let inside = |start_ms: u64, end_ms: u64| start_ms >= gap.from_ms && end_ms <= gap.to_ms;
     record.intervals.iter().any(|row| inside(row.start_ms, row.end_ms) && row.events.commits > 0)

@@ -1,4 +1,4 @@
-//! `requests.connections`: how many connections the subject holds and opens, as the control plane counts them.
+//! `requests.connections`: the connections that the subject holds and opens, as the control plane counts them.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,6 @@ impl Limit for Connections {
     }
 }
 
-/// `requests.connections`.
 pub(super) struct Held;
 
 impl Rule for Held {
@@ -51,7 +50,7 @@ fn judge_reconnects(asked: &Asked, limit: f64, findings: &mut Findings) {
     let name = Name::of::<Held>().below(PER_RECONNECT);
     let (connections, watches) = since_first_end(asked);
     if watches == 0 {
-        let text = "no watch was opened after one had ended, so nothing is known of reconnects.";
+        let text = "no watch was opened after another had ended, so there was no reconnect to judge.";
         findings.push(name, Verdict::Inconclusive, "no reconnect", limit.to_string(), text);
         return;
     }

@@ -1,46 +1,47 @@
-//! Watches that become more with each end: what a client does that takes one end of a stream for two.
+//! Watches that multiply with each end: a client takes one end of a stream for two.
 //!
-//! Owns when watches of one scope count as multiplied. Pure; `events.watchGrowth` judges by it and `causes` explains by it. It must not take
-//! for a watch what a fault hides the end of: whoever gives up a connection that is dead without a word closes it, and the control plane
-//! never hears of that.
+//! Owns the rule for when watches of one scope count as multiplied. Pure; `events.watchGrowth` judges by it and
+//! `causes` explains by it. A watch whose end a fault hides must not count as open: if a client gives up a silent dead
+//! connection, the control plane does not notice that.
 
 use std::collections::BTreeSet;
 
 use super::Asked;
 use crate::record::{FaultEvent, Record, RequestRow, Verb, is_unsure};
 
-/// Informers of one scope begin within this time of the first of them.
+/// Informers of one scope start within this time of the first of them.
 const STARTS_WITHIN_MS: u64 = 2000;
-/// A watch that is opened so soon after the end of another one follows from it, if it makes more than ever before.
+/// A watch opened within this time after the end of another one is attributed to that end, if it makes more open
+/// watches than ever before.
 const FOLLOWS_WITHIN_MS: u64 = 10_000;
-/// So many at once are no start of a late informer, nor a watch that is opened before the old one is closed.
+/// The fewest open watches that count: a late informer, or a watch opened before the old one is closed, does not make
+/// so many.
 const MOST_LEAST: u64 = 4;
-/// And so many times as many as there were.
+/// The least factor by which the open watches have to grow.
 const TIMES_LEAST: u64 = 3;
-/// One end may be followed by more watches for another reason. Two are not.
+/// The fewest ends: one end may be followed by more watches for another reason, two are not.
 const ENDS_LEAST: usize = 2;
-/// Faults under which a watch may be over and look open, beside those that lose what is sent.
+/// Faults under which a watch may be over and look open, in addition to those that lose sent data.
 const HIDES_ENDS: [&str; 3] = ["silent-watch", "hold-buffer", "no-answer"];
 
-/// Watches of one scope that became more with each end.
+/// Watches of one scope that multiplied with each end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grown {
-    /// What they follow.
     pub resource: String,
-    /// The same with namespace and selectors.
+    /// The resource with namespace and selectors.
     pub scope: String,
     /// The most that were open at once before the first end.
     pub first: u64,
-    /// The most that were open at once, and when that was so first.
+    /// The most that were open at once, and the first time at which that many were.
     pub most: u64,
     pub most_ms: u64,
-    /// When they began to be more.
+    /// When they began to multiply.
     pub from_ms: u64,
     /// Watches of the scope that had ended until then.
     pub ends: u64,
 }
 
-/// The scope whose watches became most.
+/// The scope with the strongest growth.
 pub(crate) fn grown(record: &Record) -> Option<Grown> {
     let asked = Asked::of(record);
     let hidden = Hidden::of(record);
@@ -51,7 +52,7 @@ pub(crate) fn grown(record: &Record) -> Option<Grown> {
     asked.scopes.iter().filter_map(of_scope).max_by_key(|grown| grown.most)
 }
 
-/// The most watches of one scope that were open at once, of which no fault hides the end; and how many ended.
+/// The most watches of one scope that were open at once, without those whose end a fault hides; and how many ended.
 pub(crate) fn most(record: &Record) -> (u64, u64) {
     let (asked, hidden) = (Asked::of(record), Hidden::of(record));
     let scopes = asked.scopes.values().map(|rows| {
@@ -70,7 +71,7 @@ fn of_rows(asked: &Asked, rows: &[&RequestRow], hidden: &Hidden) -> Option<Grown
     let begin_ms = turns.first()?.t_ms;
     let mut open = Open::default();
     let mut first = None;
-    // What made more than ever before: all of it, and what followed from an end.
+    // The watches that made more than ever before: all of them, and those that followed an end.
     let (mut more, mut following, mut after, mut from_ms) = (0_u64, 0_u64, BTreeSet::new(), None);
     for turn in turns {
         if turn.t_ms > begin_ms + STARTS_WITHIN_MS {
@@ -112,9 +113,9 @@ struct Turn {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum What {
-    /// Within a millisecond what ends comes first, so that a resumed watch does not count twice.
+    /// Within a millisecond ends come first, so that a resumed watch does not count twice.
     Ends,
-    /// It may be over: nobody can tell.
+    /// From here on the watch may be over, unnoticed.
     IsHidden,
     Begins,
 }
@@ -123,7 +124,7 @@ fn turns(asked: &Asked, rows: &[&RequestRow], hidden: &Hidden) -> Vec<Turn> {
     let mut turns = Vec::new();
     for row in rows.iter().filter(|row| row.verb == Verb::Watch && (200..300).contains(&row.status)) {
         let end_ms = asked.end_ms(row);
-        // One that began and ended before the warm-up has no length.
+        // A watch that began and ended before the warm-up has no length.
         if end_ms == row.t_ms && row.ended_ms.is_some() {
             continue;
         }
@@ -138,16 +139,16 @@ fn turns(asked: &Asked, rows: &[&RequestRow], hidden: &Hidden) -> Vec<Turn> {
     turns
 }
 
-/// How many are open.
+/// The number of open watches.
 #[derive(Debug, Default)]
 struct Open {
     now: u64,
     most: u64,
     most_ms: u64,
     ends: u64,
-    /// How many had ended when they were most.
+    /// How many had ended when the most were open.
     ends_then: u64,
-    /// When one ended last.
+    /// The last end of a watch.
     ended_ms: Option<u64>,
 }
 
@@ -189,7 +190,7 @@ impl Hidden {
         Self(spans)
     }
 
-    /// From when on a watch may be over without anybody knowing.
+    /// The time from which a watch may be over unnoticed.
     fn since(&self, begin_ms: u64, end_ms: u64) -> Option<u64> {
         let meets = |span: &&(u64, u64)| span.0 < end_ms && span.1 >= begin_ms;
         self.0.iter().filter(meets).map(|span| span.0.max(begin_ms)).min()
@@ -202,7 +203,7 @@ mod tests {
     use crate::example::{Example, watch};
     use crate::record::{EndedBy, FaultRow};
 
-    /// Watches as begin and end, until 155 s; without an end they are open then.
+    /// Watches as start and end, until 155 s; watches without an end are open then.
     fn found(watches: &[(u64, Option<u64>)], faults: &[FaultRow]) -> Option<Grown> {
         let mut example = Example::clean();
         let rows = (1..).zip(watches).map(|(id, (begin_ms, end_ms))| RequestRow {
@@ -238,13 +239,14 @@ mod tests {
         let grown = found(&doubling(), &[]).expect("it doubles");
         assert_eq!((grown.first, grown.most, grown.most_ms, grown.ends), (1, 8, 61_000, 7));
         assert_eq!((grown.resource.as_str(), grown.from_ms), ("packages.longhaul.dev", 21_000));
-        // One that is left open with each end grows more slowly.
+        // One watch left open at each end grows more slowly.
         let left: Vec<_> =
             (0..5).flat_map(|n| [(n * 10_000, Some(n * 10_000 + 9900)), (n * 10_000 + 10_000, None)]).collect();
         assert_eq!(found(&left, &[]).map(|grown| (grown.first, grown.most)), Some((1, 5)));
     }
 
-    /// However often they end, and however many they are: whoever opens one for each that ends has as many as before.
+    /// However often watches end, and however many there are: a client that opens one for each that ends has as many as
+    /// before.
     #[test]
     fn informers_that_come_back_are_as_many_as_before() {
         for informers in [1_u64, 7] {
@@ -260,7 +262,7 @@ mod tests {
         assert_eq!(found(&starting.collect::<Vec<_>>(), &[]), None);
     }
 
-    /// Informers that are added one by one follow from no end.
+    /// Informers that are added one by one follow no end.
     #[test]
     fn what_grows_by_itself_does_not_grow_with_ends() {
         let mut watches: Vec<_> = (0..14).map(|n| (n * 10_000, (n < 13).then_some(n * 10_000 + 9950))).collect();
@@ -271,7 +273,7 @@ mod tests {
         assert_eq!(found(&rare, &[]), None);
     }
 
-    /// A client that leaves a dead connection cannot tell the control plane, which takes the watch for open.
+    /// A client that leaves a dead connection cannot notify the control plane, which counts the watch as open.
     #[test]
     fn a_watch_whose_end_a_fault_hides_is_none() {
         let left: Vec<_> = (0..6).map(|n| (n * 20_000, None)).collect();

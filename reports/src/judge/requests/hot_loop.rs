@@ -1,4 +1,4 @@
-//! `requests.hotLoop`: requests that teach the subject nothing, one after the other.
+//! `requests.hotLoop`: repeated requests that bring the subject nothing new.
 
 use std::collections::BTreeMap;
 
@@ -12,16 +12,15 @@ use crate::words::{count, millis, three_digits};
 /// The window in which fruitless requests are counted.
 pub(super) const WINDOW_MS: u64 = 5000;
 
-/// The busiest window.
+/// The window with the most requests.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Busiest {
     requests: u64,
-    /// Among equals the earliest is shown.
+    /// Among equal windows the earliest is shown.
     from: std::cmp::Reverse<u64>,
     what: String,
 }
 
-/// `requests.hotLoop`.
 pub(super) struct HotLoop;
 
 impl Rule for HotLoop {
@@ -33,12 +32,13 @@ impl Rule for HotLoop {
     }
 }
 
-/// A subject that backs off does so by its own clock.
+/// The limit by the subject's own clock, which also times its back-off.
 fn of_its_clock(record: &Record, limit: Rate) -> Rate {
     Rate::per_second(limit.as_per_second() * f64::from(record.manifest.clock_rate.max(1)))
 }
 
-/// Whether the requests that are only counted are too few for a hot loop, be all of them fruitless and for the same.
+/// Whether the requests without rows are too few for a hot loop, even if all of them were fruitless and for the same
+/// scope.
 pub(in crate::judge) fn excluded(record: &Record) -> bool {
     let Some(limit) = record.manifest.budgets.requests.as_ref().and_then(|limits| limits.hot_loop) else { return true };
     let limit = of_its_clock(record, limit).as_per_second() * WINDOW_MS as f64 / 1000.0;
@@ -53,13 +53,13 @@ pub(in crate::judge) fn excluded(record: &Record) -> bool {
     })
 }
 
-/// `name` is the budget; `cause` is said behind the time, if there is one.
+/// `name` is the budget; `cause` follows the time in the text, if there is one.
 pub(super) fn judge(asked: &Asked, name: Name, limit: Rate, cause: &str, findings: &mut Findings) {
     let worst = follows(asked).chain(refused(asked)).map(busiest).max();
     tell(worst, name, limit, cause, findings);
 }
 
-/// The same, of lists and watches alone: how the subject follows, and not what it writes.
+/// Like [`judge`], for lists and watches alone, without writes.
 pub(super) fn judge_follows(asked: &Asked, name: Name, limit: Rate, cause: &str, findings: &mut Findings) {
     tell(follows(asked).map(busiest).max(), name, limit, cause, findings);
 }
@@ -89,13 +89,13 @@ fn tell(worst: Option<Busiest>, name: Name, limit: Rate, cause: &str, findings: 
 }
 
 fn busiest((what, mut times_ms): (String, Vec<u64>)) -> Busiest {
-    // Requests from before the run all have the time 0 and tell no rate.
+    // Requests from before the run all have the time 0 and show no rate.
     times_ms.retain(|at_ms| *at_ms > 0);
     let (requests, from_ms) = most_in_window(&times_ms);
     Busiest { requests, from: std::cmp::Reverse(from_ms), what }
 }
 
-/// The most times within any [`WINDOW_MS`], and where that begins. The times rise.
+/// The most times within any [`WINDOW_MS`], and the start of that window. The times rise.
 pub(super) fn most_in_window(times_ms: &[u64]) -> (u64, u64) {
     let mut most = (0, 0);
     let mut first = 0;
@@ -111,13 +111,13 @@ pub(super) fn most_in_window(times_ms: &[u64]) -> (u64, u64) {
     most
 }
 
-/// When the scope's lists and watches were sent that brought nothing new.
+/// The times of the scope's lists and watches that brought nothing new.
 pub(super) fn fruitless(rows: &[&RequestRow]) -> Vec<u64> {
     let mut known = None;
-    // What watches have carried is known once they carried the last of it.
+    // The contents of a watch count once its last event was sent.
     let mut carried: Vec<(u64, Option<u64>)> = Vec::new();
     let mut times_ms = Vec::new();
-    // Places of lists in `times_ms` that no watch has followed yet.
+    // Indexes in `times_ms` of lists that no watch has followed yet.
     let mut unfollowed = Vec::new();
     for row in rows {
         carried.retain(|(t_ms, revision)| {
@@ -143,19 +143,20 @@ pub(super) fn fruitless(rows: &[&RequestRow]) -> Vec<u64> {
             }
             times_ms.push(Some(row.t_ms));
         } else if !is_list && let Some(list) = unfollowed.pop() {
-            // It was what this watch needed: several informers of one scope list the same one after the other.
+            // The list was needed by this watch: several informers of one scope list one after the other.
             times_ms[list] = None;
         }
     }
     times_ms.into_iter().flatten().collect()
 }
 
-/// When other requests were refused, by method and object: conflicts of many objects are the price of working beside others.
+/// The times of other requests that were refused, by method and object: conflicts on many objects are normal beside
+/// other writers.
 fn refused(asked: &Asked) -> impl Iterator<Item = (String, Vec<u64>)> {
     let mut times: BTreeMap<(&str, &str, &str, &str), Vec<u64>> = BTreeMap::new();
     for row in asked.rows.iter().filter(|row| !row.follows() && !row.succeeded()) {
         let about = if row.resource.is_empty() { &row.path } else { &row.resource };
-        // What is to be made may have another name with each try.
+        // An object to be created may have another name with each try.
         let name = if row.verb == Verb::Create { "" } else { row.name.as_str() };
         times.entry((&row.method, about, &row.namespace, name)).or_default().push(row.t_ms);
     }

@@ -1,4 +1,4 @@
-//! `requests.watches`, `requests.openWatches`: how many watches were open at once.
+//! `requests.watches`, `requests.openWatches`: the number of watches open at once.
 
 use super::{Asked, Limit, at_least, at_most, watches};
 use crate::budgets::AtLeast;
@@ -57,14 +57,14 @@ fn were(number: u64) -> String {
     format!("{} {}", watches(number), if number == 1 { "was" } else { "were" })
 }
 
-/// The most watches that were open at once, and when that was so first.
+/// The most watches that were open at once, and the first time at which that many were.
 pub(super) fn most_open(asked: &Asked, rows: &[&RequestRow]) -> (u64, u64) {
-    // One that carried an error is open all the same, until somebody closes it.
+    // A watch that carried an error stays open until one side closes it.
     let open = rows.iter().filter(|row| row.verb == Verb::Watch && (200..300).contains(&row.status));
     let mut turns: Vec<(u64, bool)> = Vec::new();
     for row in open {
         let end_ms = asked.end_ms(row);
-        // One that began and ended before the warm-up has no length.
+        // A watch that began and ended before the warm-up has no length.
         if end_ms > row.t_ms || row.ended_ms.is_none() {
             turns.push((row.t_ms, true));
             turns.push((end_ms, false));

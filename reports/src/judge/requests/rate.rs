@@ -1,12 +1,12 @@
-//! `requests.rate`: how many requests a second the subject sends, whatever they bring.
+//! `requests.rate`: how many requests a second the subject sends, whether fruitful or not.
 //!
-//! Requests before the warm-up have no time and are not counted. Where there are more requests than rows, the mean of each interval
-//! is judged instead: a busy subject cannot hide behind its own noise.
+//! Requests before the warm-up have no time and are not counted. If there are more requests than rows, the mean of each
+//! interval is judged instead: a subject cannot escape by sending more.
 //!
-//! The start is not counted either: a subject that finds a full world has work for each object at once. Counting begins with the first quiet
-//! moment. That is the first whole second with no more requests than the limit allows, at or after the second of the subject's first write;
-//! a subject that writes nothing has its first quiet second wherever it comes. A subject that is not quiet in the first half of the load is
-//! counted from the beginning.
+//! The start is not counted either: a subject that finds many objects has work for each of them at once. Counting
+//! begins with the first quiet moment. That is the first whole second with no more requests than the limit allows, at
+//! or after the second of the subject's first write; if the subject writes nothing, its first quiet second counts. A
+//! subject that is not quiet in the first half of the load is counted from the beginning.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,6 @@ use crate::words::{count, millis, three_digits};
 
 const SECOND_MS: u64 = 1000;
 
-/// `requests.rate`.
 pub(super) struct Most;
 
 impl Rule for Most {
@@ -51,7 +50,7 @@ impl Rule for Most {
 
 /// When counting begins: at the first quiet moment, or at 0 if there is none.
 fn quiet_ms(record: &Record, asked: &Asked, limit: Rate) -> u64 {
-    // A limit below one in a second says nothing of a single second.
+    // A limit below one a second does not apply to a single second.
     let few = limit.as_per_second().max(1.0);
     let timed = || asked.rows.iter().filter(|row| row.t_ms > 0);
     let first_write =
@@ -59,7 +58,8 @@ fn quiet_ms(record: &Record, asked: &Asked, limit: Rate) -> u64 {
     let mut seconds: BTreeMap<u64, u64> = BTreeMap::new();
     timed().for_each(|row| *seconds.entry(row.t_ms / SECOND_MS).or_default() += 1);
     let is_quiet = |second: &u64| seconds.get(second).is_none_or(|requests| *requests as f64 <= few);
-    // Only whole seconds of which every request has its row: lists and watches have rows for longer than others.
+    // Only whole seconds in which every request has its row: lists and watches have rows for longer than other
+    // requests.
     let start_ms = u64::midpoint(record.manifest.phases.warm_up_ms, record.manifest.phases.steady_ms);
     let complete_ms = record.requests.complete_until_ms().unwrap_or(u64::MAX);
     let whole = first_write..asked.until_ms.min(complete_ms).min(start_ms) / SECOND_MS;
@@ -75,8 +75,8 @@ fn quiet_ms(record: &Record, asked: &Asked, limit: Rate) -> u64 {
     later.unwrap_or(0)
 }
 
-/// Requests a second, the begin, the length and the requests of an interval that has no rows. One shorter than the window proves no
-/// rate over the window.
+/// Requests a second, the start, the length and the requests of an interval without rows. An interval shorter than the
+/// window proves no rate over the window.
 fn of_interval(summary: &RequestSummary) -> Option<(f64, u64, u64, u64)> {
     let long_ms = summary.end_ms.saturating_sub(summary.start_ms);
     let requests = summary.requests + summary.lost;
@@ -89,7 +89,7 @@ mod tests {
     use crate::judge::judge;
     use crate::record::{RequestRow, RequestSummary, Verb};
 
-    /// The words under a limit of 2/s, and what the finding says.
+    /// The words under a limit of 2/s, and the text of the finding.
     fn says(requests: Vec<RequestRow>, summaries: Vec<RequestSummary>) -> (Vec<String>, String) {
         let mut example = Example::clean();
         example.manifest.budgets = serde_json::from_value(serde_json::json!({"requests": {"rate": "2/s"}})).unwrap();
@@ -101,7 +101,7 @@ mod tests {
         (judgement.words.iter().map(ToString::to_string).collect(), finding.text.clone())
     }
 
-    /// So many lists, one every `every_ms`, from 30 s on.
+    /// This many lists, one every `every_ms`, from 30 s on.
     fn lists(number: u64, every_ms: u64) -> Vec<RequestRow> {
         (0..number).map(|id| list(id + 1, 30_000 + id * every_ms, 1000 + id)).collect()
     }
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn every_request_counts_and_ten_in_five_seconds_are_allowed() {
         assert!(says(lists(10, 100), vec![]).0.is_empty());
-        // They bring something new each time, so nothing but the rate is wrong with them.
+        // Each list brings something new, so only the rate is wrong.
         let (words, text) = says(lists(11, 100), vec![]);
         assert_eq!(words, ["too-many-requests"]);
         assert_eq!(text, "at most 11 requests in 5 s, from 30 s on.");
@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(says(mixed.collect(), vec![]).0, ["too-many-requests"]);
     }
 
-    /// So many creations within one second, from `from_ms` on.
+    /// This many creations within one second, from `from_ms` on.
     fn wave(first: u64, number: u64, from_ms: u64) -> impl Iterator<Item = RequestRow> {
         (0..number).map(move |at| RequestRow {
             method: "POST".into(),
@@ -139,13 +139,13 @@ mod tests {
         let (words, text) = says(start().chain(later()).collect(), vec![]);
         assert!(words.is_empty(), "{text}");
         assert_eq!(text, "at most 10 requests in 5 s, from 30 s on. Its start, until 3 s, is not counted.");
-        // Its Lease kept it waiting: the wave comes after seconds in which it did nothing.
+        // The subject waited for its Lease: the wave follows seconds without requests.
         let late = wave(1, 480, 4000).chain(wave(500, 220, 5000));
         assert!(says(late.chain(later()).collect(), vec![]).0.is_empty());
         // A second wave is no start.
         let (words, text) = says(start().chain(wave(1000, 480, 60_000)).collect(), vec![]);
         assert_eq!(words, ["too-many-requests"], "{text}");
-        // Nor is a start without rows, and what follows it counts.
+        // Nor is a start without rows, and later requests count.
         let summary =
             |start_ms, requests| RequestSummary { start_ms, end_ms: start_ms + 5000, requests, ..Default::default() };
         let busy = || (0..20).flat_map(|second| wave(1 + second * 500, 480, 100 + second * 1000)).collect();
@@ -153,7 +153,8 @@ mod tests {
         assert_eq!(says(busy(), vec![summary(20_100, 5), summary(25_100, 2400)]).0, ["too-many-requests"]);
     }
 
-    /// Lists and watches have rows for longer than others: seconds without a row may be full of others, and are not quiet.
+    /// Lists and watches have rows for longer than other requests: seconds without a row may be full of others, and are
+    /// not quiet.
     #[test]
     fn seconds_whose_requests_are_only_counted_are_not_quiet() {
         let busy = (0..20).flat_map(|second| wave(1 + second * 500, 480, 100 + second * 1000));

@@ -1,7 +1,8 @@
-//! `requests.staleResume`, `requests.unanchored`, `requests.initialEvents`: from where the subject watches.
+//! `requests.staleResume`, `requests.unanchored`, `requests.initialEvents`: the revisions that the subject watches
+//! from.
 //!
-//! What a subject had been given is only taken from what it certainly read: a list that it asked for in order to watch, a watch
-//! that the server ended in order, its own requests. Events of a broken stream may never have reached it.
+//! Only data that the subject certainly read counts as given: a list that it asked for in order to watch, a watch that
+//! the server ended cleanly, its own requests. Events of a broken stream may never have reached it.
 
 use super::scope::Scope;
 use super::{Asked, at_most, watches};
@@ -9,33 +10,33 @@ use crate::judge::rule::{Findings, Name, Rule, Word};
 use crate::record::{EndedBy, Record, RequestRow, Verb};
 use crate::words::{count, counted, millis};
 
-/// Faults under which the end of a stream, clean on the server's side, does not prove that the client read all of it, or in
-/// order, or with its own revisions.
+/// Faults under which the clean end of a stream on the server's side does not prove that the client read all of it, in
+/// order, and with its own revisions.
 const MANGLES: [&str; 7] = ["net-", "freeze", "no-pong", "truncated-line", "out-of-order", "slow-drip", "event-edited"];
 
-/// Why a watch must not begin where it does.
+/// Why a watch must not start from its revision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stale {
-    /// It was refused with 410, and nothing was listed since.
+    /// The revision was refused with 410, and nothing was listed since.
     Gone {
-        /// What was refused.
+        /// The refused revision.
         refused: u64,
     },
-    /// It had been given this already.
+    /// The subject had been given a newer revision.
     Behind {
-        /// What it had been given.
+        /// The revision that it had been given.
         given: u64,
     },
 }
 
-/// What a scope's requests so far have shown.
+/// The state of a scope after its requests so far.
 #[derive(Debug, Default)]
 struct Marks {
-    /// Refused with 410, up to here, since the last list.
+    /// The newest revision refused with 410 since the last list.
     gone: Option<u64>,
-    /// Certainly given.
+    /// The newest revision that the subject certainly has.
     given: u64,
-    /// When it was last listed, or sent as initial events.
+    /// The time of the last list, or of the last initial events.
     listed_ms: Option<u64>,
 }
 
@@ -92,13 +93,13 @@ fn judge_stale(record: &Record, asked: &Asked, limit: u64, findings: &mut Findin
         Some((_, text)) if total > limit => format!("{} from a wrong revision; first: {text}.", watches(total)),
         _ if total == 0 => {
             let given = if in_order {
-                "what a list made for it or a plain watch that ended in order had given last"
+                "the last revision of a list for it or of a plain watch that ended in order"
             } else {
-                "what a list made for it had given last; with these faults the end of a watch proves nothing"
+                "the last revision of a list for it (with these faults the end of a watch proves nothing)"
             };
             format!(
-                "no watch that was alone in its scope began from a revision refused since the last list or initial \
-                 events, or behind {given}."
+                "no watch that was alone in its scope began from a revision that was refused since the last list or initial events, or \
+                 that was older than {given}."
             )
         }
         _ => format!("{} from a wrong revision.", watches(total)),
@@ -113,17 +114,17 @@ fn tell(row: &RequestRow, why: Stale, scope: &Scope) -> String {
             "which had been refused with 410 Gone".to_owned()
         }
         Stale::Gone { refused } => {
-            format!("no newer than {refused}, where it had been told 410 Gone, and without a list")
+            format!("no newer than {refused}, which had been refused with 410 Gone, and without a list")
         }
-        Stale::Behind { given } => format!("although it had been given {given} already"),
+        Stale::Behind { given } => format!("although it had already received {given}"),
     };
     format!("at {} it watched {scope} from {from}, {why}", millis(row.t_ms))
 }
 
-/// The watches of a scope that begin where they must not.
+/// The watches of a scope that start from a wrong revision.
 pub(super) fn stale<'a>(rows: &[&'a RequestRow], in_order: bool) -> Vec<(&'a RequestRow, Stale)> {
     let mut marks = Marks::default();
-    // Watches before this request that were not over when it came.
+    // Earlier watches that were not over when this request came.
     let mut open: Vec<&RequestRow> = Vec::new();
     let mut found = Vec::new();
     for row in rows.iter().copied() {
@@ -179,7 +180,7 @@ impl Marks {
 
     fn watched(&mut self, row: &RequestRow) {
         let from = row.revision_number().unwrap_or(0);
-        // It knows what it asks for.
+        // The subject knows the revision that it asks for.
         if row.succeeded() {
             self.given = self.given.max(from);
         }
@@ -191,12 +192,13 @@ impl Marks {
     fn ended(&mut self, watch: &RequestRow, in_order: bool) {
         let from = watch.revision_number().unwrap_or(0);
         let reached = watch.last_revision.unwrap_or(from).max(from);
-        // The refusal may have come long before the end of a stream that was held open: a list since then has mended it.
+        // The refusal may have come long before the end of a stream that was held open: a list since then has corrected
+        // it.
         let told_ms = watch.last_object_ms.unwrap_or(watch.t_ms);
         if watch.gone() && self.listed_ms.is_none_or(|listed_ms| listed_ms <= told_ms) {
             self.gone = self.gone.max(watch.last_bookmark.max(Some(reached)));
         }
-        // Initial events count only once they are complete, and nobody but the subject knows.
+        // Initial events count only once they are complete, and only the subject knows when.
         let ordinary = watch.send_initial_events != Some(true);
         if in_order && ordinary && watch.succeeded() && watch.ended_by == Some(EndedBy::Server) {
             self.given = self.given.max(reached);
@@ -217,14 +219,14 @@ fn judge_unanchored(asked: &Asked, limit: u64, findings: &mut Findings) {
     }
     let text = match first {
         Some((t_ms, scope)) => format!(
-            "{} began anywhere instead of at the list before; first: {scope} at {}.",
+            "{} began without the revision of the list before; first: {scope} at {}.",
             watches(total),
             millis(t_ms)
         ),
         None if asked.scopes.values().any(|rows| rows.iter().any(|row| is_listed(row))) => {
-            "no watch of what had been listed began without a revision or from 0 (initial events apart).".to_owned()
+            "no watch of a listed scope began without a revision or from 0 (except for initial events).".to_owned()
         }
-        None => "nothing was listed, so that no watch had a list to begin at.".to_owned(),
+        None => "the subject sent no list, so no watch had a list to start from.".to_owned(),
     };
     at_most(findings, Name::of::<Unanchored>(), total, limit, text);
 }
@@ -252,10 +254,10 @@ fn judge_initial_events(asked: &Asked, limit: u64, findings: &mut Findings) {
     let most = asked.scopes.iter().map(|(scope, rows)| (asks(rows), scope)).max_by_key(|(times, _)| *times);
     let (times, text) = match most {
         Some((times, scope)) if times > 0 => {
-            (times, format!("the subject asked {} to have all of {scope} sent.", counted(times, "time")))
+            (times, format!("the subject asked {} for the initial events of {scope}.", counted(times, "time")))
         }
         _ => (0, "the subject never asked for initial events.".to_owned()),
     };
-    let text = if times > limit { format!("{text} {} is enough.", count(limit)) } else { text };
+    let text = if times > limit { format!("{text} At most {} is allowed.", count(limit)) } else { text };
     at_most(findings, Name::of::<InitialEvents>(), times, limit, text);
 }

@@ -1,14 +1,14 @@
-//! The subject's requests, sorted by what they follow.
+//! The subject's requests, grouped by scope.
 //!
-//! Owns the time up to which requests are judged: as far as every list and watch has its row, and no further than the subject ran. Of other requests
-//! there may be rows for the first ones alone.
+//! Owns the time up to which requests are judged: as far as every list and watch has its row, and no further than the
+//! subject ran. Other requests may have rows only for the first ones.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::record::{Record, RequestRow};
 
-/// What one informer follows.
+/// The scope that one informer follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::judge) struct Scope<'a> {
     pub resource: &'a str,
@@ -23,13 +23,13 @@ pub(in crate::judge) struct Asked<'a> {
     pub rows: Vec<&'a RequestRow>,
     /// Lists and watches, in the order of arrival.
     pub scopes: BTreeMap<Scope<'a>, Vec<&'a RequestRow>>,
-    /// Nothing is known of later lists and watches.
+    /// The time after which lists and watches have no rows.
     pub until_ms: u64,
 }
 
 impl<'a> Asked<'a> {
     pub fn of(record: &'a Record) -> Self {
-        // The last row is written after the subject was stopped, the one before when the drain phase ended.
+        // The last row is written after the subject was stopped, the row before it when the drain phase ended.
         let before_stop = record.intervals.iter().rev().find(|row| !row.last).or(record.intervals.last());
         let ran_ms = before_stop.map_or(0, |row| row.end_ms);
         let until_ms = record.requests.follows_until_ms().map_or(ran_ms, |complete_ms| complete_ms.min(ran_ms));
@@ -41,7 +41,7 @@ impl<'a> Asked<'a> {
         Self { rows, scopes, until_ms }
     }
 
-    /// When a request was over, or the end of what is known.
+    /// When a request was over, or the end of the known time.
     pub fn end_ms(&self, row: &RequestRow) -> u64 {
         row.ended_ms.unwrap_or(self.until_ms).min(self.until_ms)
     }

@@ -1,4 +1,4 @@
-//! Each rule fires on its planted record, stays silent on the clean twin, and says the right word.
+//! Each rule fires on its planted record, stays silent on the clean twin, and has the right word.
 
 use proptest::prelude::*;
 
@@ -39,12 +39,12 @@ fn refused(row: RequestRow, status: u16) -> RequestRow {
     RequestRow { status, ended_ms, ended_by: Some(EndedBy::Server), objects: 0, last_revision: None, ..row }
 }
 
-/// A watch that is told in the stream that its revision is gone.
+/// A watch whose stream reports that its revision is gone.
 fn told_gone(row: RequestRow) -> RequestRow {
     RequestRow { error_code: Some(410), ended_by: Some(EndedBy::Server), ..row }
 }
 
-/// A good client's run: list, watch, the server ends it, resume, told 410, list, watch.
+/// A good client's run: list, watch, the server ends it, resume, 410, list, watch.
 fn good() -> Vec<RequestRow> {
     vec![
         list(1, 0, 1000),
@@ -77,13 +77,13 @@ fn a_subject_that_stops_asking_is_blind() {
     stops.truncate(3);
     let (words, text) = says(budget(), stops.clone());
     assert_eq!(words, ["blind"]);
-    let expected = "the subject went blind at 1 min: until the end of the run no list and no watch of packages.longhaul.dev \
-                    was open and none was sent.";
+    let expected = "the subject stopped watching at 1 min: until the end of the run it had no open list or watch of packages.longhaul.dev \
+        and sent none.";
     assert_eq!(text, expected);
-    // It comes back, but too late.
+    // The subject comes back, but too late.
     stops.push(watch(9, 90_000, END_MS, 2600, 2600));
     assert!(says(budget(), stops.clone()).1.contains("at 1 min: until 1 min 30 s"));
-    // It renews a lease all the time, which is no watching.
+    // The subject renews a lease all the time, which is no watching.
     stops.pop();
     let lease = |n: u64| RequestRow {
         resource: "leases.coordination.k8s.io".into(),
@@ -130,7 +130,8 @@ fn fruitless_requests_in_a_row_are_a_hot_loop() {
     assert!(loops(10, many).is_empty());
 }
 
-/// Twelve requests in five seconds of ours are twelve in five minutes of a clock at sixty times, which nobody would call a loop.
+/// Twelve requests in five seconds of real time are twelve in five minutes of a clock at sixty times the speed, which
+/// is no loop.
 #[test]
 fn who_backs_off_by_a_faster_clock_may_ask_more_often() {
     let words = |budget: serde_json::Value, rate: u32, every_ms: u64| {
@@ -143,11 +144,11 @@ fn who_backs_off_by_a_faster_clock_may_ask_more_often() {
     assert_eq!(words(fruitless(), 1, 400), ["hot-loop"]);
     assert!(words(fruitless(), 60, 400).is_empty());
     assert_eq!(words(fruitless(), 60, 5), ["hot-loop"]);
-    // What load makes it send comes in our time.
+    // Requests that load causes come in real time.
     assert_eq!(words(serde_json::json!({"rate": "2/s"}), 60, 400), ["too-many-requests"]);
 }
 
-/// A program that has polled for half a minute before the run began has not sent all of that at once.
+/// A program that has polled for half a minute before the run began has not sent all of these requests at once.
 #[test]
 fn requests_from_before_the_run_tell_no_rate() {
     let at = |t_ms: fn(u64) -> u64| (1..=30).map(|id| list(id, t_ms(id), 1000)).collect::<Vec<_>>();
@@ -195,7 +196,7 @@ fn an_error_in_the_middle_of_a_stream_needs_a_list_too() {
     let (words, text) = stale_of(vec![list(1, 0, 1000), told.clone(), resumed.clone()]);
     assert_eq!(words, ["wrong-resource-version"]);
     assert!(text.contains("from 2000, which had been refused with 410 Gone"), "{text}");
-    // A bookmark told it a revision that no object had.
+    // A bookmark gave it a revision that no object had.
     let marked = RequestRow { last_bookmark: Some(2100), ..told.clone() };
     let from_mark = watch(9, 61_000, END_MS, 2100, 2500);
     assert_eq!(stale_of(vec![list(1, 0, 1000), marked, from_mark.clone()]).0, ["wrong-resource-version"]);
@@ -234,7 +235,7 @@ fn where_faults_mangle_the_stream_its_end_proves_nothing() {
     }
 }
 
-/// What the rule forgives its sentence does not deny: each of these began behind something that was sent.
+/// The sentence claims no more than the rule checks: each of these watches began behind a sent event.
 #[test]
 fn the_sentence_of_a_good_run_says_no_more_than_is_checked() {
     let start = || vec![list(1, 0, 1000), watch(2, 10, 60_000, 1000, 2000)];
@@ -253,29 +254,29 @@ fn the_sentence_of_a_good_run_says_no_more_than_is_checked() {
         ("refused, and listed since", after(vec![told, list(4, 61_000, 2000)], 2000)),
         ("behind a watch, at the list of a restored control plane", after(vec![list(3, 61_000, 1500)], 1500)),
     ];
-    let expected = "no watch that was alone in its scope began from a revision refused since the last list or initial \
-                    events, or behind what a list made for it or a plain watch that ended in order had given last.";
+    let expected = "no watch that was alone in its scope began from a revision that was refused since the last list or initial events, or \
+        that was older than the last revision of a list for it or of a plain watch that ended in order.";
     for (what, (words, text)) in forgiven {
         assert_eq!((words.as_slice(), text.as_str()), (&[][..], expected), "{what}");
     }
-    // Under faults that mangle streams nothing is said of how they ended.
+    // Under faults that mangle streams the ends of streams prove nothing.
     let rows = [start(), vec![watch(3, 61_000, END_MS, 1990, 2000)]].concat();
     let mut example = example(serde_json::json!({"staleResume": 0}), rows);
     example.manifest.faults[0].name = "net-freeze".into();
     let judgement = example.judged();
     let text = &judgement.findings.iter().find(|finding| finding.judge == "requests").unwrap().text;
-    assert!(text.ends_with("had given last; with these faults the end of a watch proves nothing."), "{text}");
+    assert!(text.ends_with("(with these faults the end of a watch proves nothing)."), "{text}");
 }
 
 #[test]
 fn the_sentence_of_anchored_watches_says_no_more_than_is_checked() {
     let text = |rows: Vec<RequestRow>| says(serde_json::json!({"unanchored": 0}), rows).1;
     let initial = RequestRow { send_initial_events: Some(true), revision: None, ..watch(2, 10, END_MS, 0, 5) };
-    let expected = "no watch of what had been listed began without a revision or from 0 (initial events apart).";
+    let expected = "no watch of a listed scope began without a revision or from 0 (except for initial events).";
     assert_eq!(text(vec![list(1, 0, 1000), initial.clone()]), expected);
     let other = RequestRow { namespace: "other".into(), revision: None, ..watch(3, 10, END_MS, 0, 5) };
     assert_eq!(text(vec![list(1, 0, 1000), other]), expected, "what was never listed may begin anywhere");
-    assert_eq!(text(vec![initial]), "nothing was listed, so that no watch had a list to begin at.");
+    assert_eq!(text(vec![initial]), "the subject sent no list, so no watch had a list to start from.");
 }
 
 #[test]
@@ -302,7 +303,10 @@ fn initial_events_are_counted_for_each_scope() {
     assert!(says(budget(), vec![asks(1, "a"), asks(2, "b")]).0.is_empty());
     let (words, text) = says(budget(), vec![asks(1, "a"), asks(2, "b"), asks(3, "a")]);
     assert_eq!(words, ["replayed"]);
-    assert_eq!(text, "the subject asked 2 times to have all of packages.longhaul.dev in a sent. 1 is enough.");
+    assert_eq!(
+        text,
+        "the subject asked 2 times for the initial events of packages.longhaul.dev in a. At most 1 is allowed."
+    );
 }
 
 #[test]
@@ -332,7 +336,7 @@ fn connections_are_counted_at_the_end_and_for_each_reconnect() {
     assert_eq!(judge(&held.opened()).verdict, Verdict::Pass);
     let rows = held.intervals.len();
     held.intervals[rows - 2].api.subject_open_connections = 21;
-    // After the subject was stopped it holds none; that must not hide what it held.
+    // After the subject was stopped it holds none; the earlier ones still count.
     held.intervals[rows - 1].api.subject_open_connections = 0;
     let judgement = judge(&held.opened());
     assert_eq!(judgement.words.iter().map(|word| word.as_str()).collect::<Vec<_>>(), ["connection-leak"]);
@@ -365,7 +369,8 @@ fn what_nobody_tells_is_not_decided() {
     assert_eq!(judgement.crossed().len(), 2);
 }
 
-/// After the last row nothing is known: silence there is the file's, not the subject's, and no proof that it went on asking.
+/// After the last row nothing is known: silence there is the file's, not the subject's, and no proof that it kept
+/// asking.
 #[test]
 fn a_record_that_stops_at_its_cap_is_judged_up_to_there() {
     let mut rows = good();
@@ -378,17 +383,17 @@ fn a_record_that_stops_at_its_cap_is_judged_up_to_there() {
     };
     let judgement = judged(rows, 1);
     assert_eq!(judgement.verdict, Verdict::Invalid, "nothing else is judged: {:#?}", judgement.crossed());
-    let text = "not decided, because only the number is known of 9 requests of the subject from 1 min 10 s on; as it was measured: the subject kept asking.";
+    let text = "not decided, because 9 requests of the subject from 1 min 10 s on are only counted; measured: the subject kept sending requests.";
     assert!(judgement.findings.iter().any(|finding| finding.text == text), "{:#?}", judgement.findings);
-    let note = "requests have rows until 1 min 10 s; the 9 afterwards are only counted and not judged.";
+    let note = "requests have rows until 1 min 10 s; the 9 after that are counted, but not judged.";
     assert!(judgement.notes.iter().any(|other| other == note), "{:?}", judgement.notes);
     let judgement = judged(good(), 0);
     assert_eq!(judgement.verdict, Verdict::Pass, "no list and no watch is among them: {:#?}", judgement.crossed());
-    let note = "requests that are neither list nor watch have rows until 1 min 10 s; the 9 afterwards are only counted and not judged.";
+    let note = "requests that are neither list nor watch have rows until 1 min 10 s; the 9 after that are counted, but not judged.";
     assert!(judgement.notes.iter().any(|other| other == note), "{:?}", judgement.notes);
 }
 
-/// Counts alone can say that there was no hot loop, and never that there was one.
+/// Counts alone can show that there was no hot loop, and never that there was one.
 #[test]
 fn what_is_only_counted_excludes_a_hot_loop_where_it_is_little() {
     let verdict = |refused| {
@@ -440,8 +445,8 @@ proptest! {
         prop_assert_eq!(most_open(&asked, &asked.rows).0, most);
     }
 
-    /// A client that always goes on from where it is, and lists when it is told that this is gone, is never blamed: neither for
-    /// its revisions nor for a loop, however its streams end.
+    /// A client that always resumes from its last revision, and lists after 410, is never blamed for its revisions or
+    /// for a loop, however its streams end.
     #[test]
     fn a_client_that_goes_on_is_never_blamed(steps in prop::collection::vec((0u64..5, 0u64..4, 0u64..9000), 1..40)) {
         let mut rows = vec![list(1, 0, 1000)];

@@ -1,4 +1,4 @@
-//! `memory.ceiling`, `descriptors.ceiling`, `threads.ceiling`: the most in any sample.
+//! `memory.ceiling`, `descriptors.ceiling`, `threads.ceiling`: the largest value in any sample.
 
 use units::Bytes;
 
@@ -43,12 +43,12 @@ impl Rule for Threads {
     }
 }
 
-/// What has a ceiling.
+/// A value with a ceiling.
 struct Of {
     name: Name,
     what: &'static str,
     words: fn(u64) -> String,
-    /// Why nothing is known of it.
+    /// Why the value is unknown.
     unknown: fn(&Record) -> Option<String>,
 }
 
@@ -59,7 +59,7 @@ fn judge_ceiling(
     ceiling: u64,
     values: impl Iterator<Item = (u64, u64)>,
 ) {
-    // The first time that it was reached.
+    // The first time at which it was reached.
     let Some((largest, t_ms)) = values.max_by_key(|(value, t_ms)| (*value, std::cmp::Reverse(*t_ms))) else {
         let why = unknown(record).unwrap_or_else(|| "was never sampled.".to_owned());
         let text = format!("the {what} {why}");
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
     use crate::example::{Example, Judged as _};
 
-    /// Kubelets tell memory; that they tell no descriptors is no proof that there are few.
+    /// Kubelets report memory; that they report no descriptors does not prove that there are few.
     #[test]
     fn what_kubelets_tell_has_a_ceiling_of_memory_and_no_other() {
         let mut example = Example::clean();
@@ -97,11 +97,7 @@ mod tests {
         assert_eq!(of("memory.ceiling").verdict, Verdict::Pass);
         for budget in ["descriptors.ceiling", "threads.ceiling"] {
             assert_eq!(of(budget).verdict, Verdict::Inconclusive, "{budget}");
-            assert!(
-                of(budget).text.contains("kubelets tell of memory and processor time alone"),
-                "{}",
-                of(budget).text
-            );
+            assert!(of(budget).text.contains("kubelets report only memory and processor time"), "{}", of(budget).text);
         }
     }
 }

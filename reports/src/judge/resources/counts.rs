@@ -1,4 +1,4 @@
-//! `threads.growth`, `openWatches.growth`: whether there are ever more of them.
+//! `threads.growth`, `openWatches.growth`: whether their number keeps growing.
 
 use super::counted;
 use super::more::{self, Of};
@@ -25,7 +25,7 @@ impl Rule for MoreWatches {
 
     fn judge(record: &Record, (): &(), limit: &u64, findings: &mut Findings) {
         let of = Of { name: Name::of::<Self>(), what: "open watches", limit: *limit, least: more::WINDOW_ROWS };
-        // Where nobody counts them there are none in any row, and nothing is known.
+        // If they are not counted, no row has any, and their number is unknown.
         let known = record.intervals.iter().any(|row| row.api.subject_open_watches > 0);
         let rows = record.intervals.iter().filter(|_| known);
         let samples: Vec<_> = rows.map(|row| (row.end_ms, row.api.subject_open_watches)).collect();

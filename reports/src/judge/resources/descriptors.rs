@@ -1,11 +1,10 @@
-//! `descriptors.growth`: whether ever more descriptors are open.
+//! `descriptors.growth`: whether the number of open descriptors keeps growing.
 
 use super::more::{self, Ends, Of, WINDOW_ROWS, WINDOW_SAMPLES, ends};
 use super::{counted, lives};
 use crate::judge::rule::{Findings, Name, Rule, Word};
 use crate::record::{Process, Record};
 
-/// `descriptors.growth`.
 pub(super) struct Growing;
 
 impl Rule for Growing {
@@ -18,7 +17,7 @@ impl Rule for Growing {
     }
 }
 
-/// Of which class they are, as the end of a sentence.
+/// The classes of the new descriptors, as the end of a sentence.
 fn parts(record: &Record, Ends { before, after, .. }: &Ends<Process>) -> String {
     let classes = [
         ("sockets", before.fds.socket, after.fds.socket),
@@ -35,7 +34,7 @@ fn parts(record: &Record, Ends { before, after, .. }: &Ends<Process>) -> String 
     parts + &half_closed(record)
 }
 
-/// Connections that ever more peers have closed and the subject has not, as the end of a sentence: those of a client that forgets to.
+/// The growing number of connections that the peer has closed and the subject has not, as the end of a sentence.
 fn half_closed(record: &Record) -> String {
     let waiting: Vec<_> = record.samples.iter().filter_map(|row| Some((row.t_ms, row.sockets?))).collect();
     let ends =

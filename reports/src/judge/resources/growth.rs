@@ -1,4 +1,5 @@
-//! `memory.growth`, `memory.growthPerOwnHour`, `memory.growthPerObject`, `memory.growthPerRequest`: whether memory grows faster than it may.
+//! `memory.growth`, `memory.growthPerOwnHour`, `memory.growthPerObject`, `memory.growthPerRequest`: whether memory
+//! grows faster than its budget.
 
 use units::{Bytes, Growth};
 
@@ -67,7 +68,7 @@ impl Rule for PerRequest {
     }
 }
 
-/// Tells what was decided.
+/// Adds the finding of a decision.
 pub(super) fn judge_growth(findings: &mut Findings, budget: impl Into<Budget>, limit: &Limit, decided: Decided) {
     let budget = budget.into();
     if let Some(needed_s) = decided.needed_s {

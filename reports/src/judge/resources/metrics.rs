@@ -1,6 +1,6 @@
 //! `metrics.*`: limits on any series of the subject's own metrics.
 //!
-//! Owns which values of the record a series has. Growth is decided as that of memory is.
+//! Owns the mapping of a series to the values of the record. Growth is decided like that of memory.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +14,8 @@ use crate::judge::rule::{Findings, Name, Record, Rule, Section, Verdict, Word, s
 use crate::statistics::quantile;
 use crate::words::{millis, three_digits};
 
-/// The least scatter of a count that is believed: one that never moves in a quiet run is still no constant. Of a series that is never so
-/// large it is a share.
+/// The least scatter of a count that is assumed: a count that never moves in a quiet run is still not constant. For a
+/// series of smaller values it is a share.
 const SIGMA_LEAST: f64 = 0.5;
 const SIGMA_SHARE_LEAST: f64 = 0.01;
 const SECONDS_PER_HOUR: f64 = 3600.0;
@@ -109,11 +109,11 @@ fn values<'a>(record: &'a Record, series: &'a str) -> impl Iterator<Item = (u64,
     record.metrics.iter().filter_map(move |row| Some((row.t_ms, *row.series.get(series)?)))
 }
 
-/// Why a series has no value.
+/// The reason why a series has no value.
 fn never(record: &Record, series: &str) -> String {
     let Some(plan) = &record.manifest.subject.metrics else {
         return format!(
-            "`{series}` was never read: the scenario names no page of metrics; write `subject: {{metrics: URL}}`."
+            "`{series}` was never read: the scenario has no address of metrics; write `subject: {{metrics: URL}}`."
         );
     };
     let failed = record.metrics.iter().find_map(|row| row.error.as_deref());
@@ -166,14 +166,14 @@ mod tests {
         }
     }
 
-    /// A series that stands still has no noise to wait for.
+    /// A constant series has no noise to wait for.
     #[test]
     fn a_series_that_never_moves_passes() {
         let still = found(r#"{"growth": "1000/h"}"#, |_| 0.0);
         assert_eq!(still[0].verdict, Verdict::Pass, "{still:?}");
     }
 
-    /// The finding of a limit on growth, where the page was not read at these seconds.
+    /// The finding of a limit on growth, for a page that was not read at these seconds.
     fn unread(queue: impl Fn(u64) -> f64, gaps: &[std::ops::Range<u64>]) -> Finding {
         let mut example = Example::clean();
         example.tell_metrics(|_| 1 << 20, queue);
@@ -181,7 +181,7 @@ mod tests {
         judged(&mut example, r#"{"growth": "5000/h"}"#).remove(0)
     }
 
-    /// A busy machine keeps a reader waiting for some seconds; that leaves nothing undecided.
+    /// A busy machine delays a reader by some seconds; that leaves nothing undecided.
     #[test]
     fn some_seconds_without_a_reading_are_bridged() {
         let (short, long, two) = (60..64, 60..70, [40..47, 90..97]);
@@ -194,7 +194,7 @@ mod tests {
         }
     }
 
-    /// Holes that are too long to bridge leave a pass undecided; growth on both sides of them is growth all the same.
+    /// Gaps that are too long to bridge prevent a pass; growth across them still counts as growth.
     #[test]
     fn what_grew_in_spite_of_holes_is_said() {
         let gaps = [30..47, 60..77, 90..107, 118..135];

@@ -1,7 +1,7 @@
-//! How many more of something there are at the end of the steady phase than at the end of the warm-up.
+//! How much a count grew from the end of the warm-up to the end of the steady phase.
 //!
-//! A count that swings is no count that grows: it fails only if what there is at the end is more than what there was at any usual time of
-//! the first third. Of a subject that was started anew each life is judged for itself.
+//! A count that swings does not grow: it fails only if the count at the end is above the usual counts of the first
+//! third. If the subject was started again, each life is judged for itself.
 
 use super::{Life, anew, lives, uncounted};
 use crate::judge::rule::{Findings, Name, Verdict};
@@ -13,28 +13,29 @@ use crate::words::{count, millis};
 const WINDOW_MS: u64 = 30_000;
 /// Samples of each second that a window needs for its median.
 pub(super) const WINDOW_SAMPLES: usize = 3;
-/// Rows of intervals that it needs: there is one every 5 s, and each is what was open just then.
+/// Rows of intervals that a window needs: there is one every 5 s, and each has the open watches at that moment.
 pub(super) const WINDOW_ROWS: usize = 2;
-/// What is usual: without the tenth that is highest, or lowest.
+/// The usual range of a count, without its highest and its lowest tenth.
 const HIGH: f64 = 0.9;
 const LOW: f64 = 0.1;
-/// A life that is shorter than this share of the planned length passes nothing.
+/// A life that is shorter than this share of the planned length cannot pass.
 const PLANNED_LEAST: f64 = 0.9;
 
-/// What there was at both ends of a life.
+/// The counts at both ends of a life.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ends<T> {
     /// The sample that is the median of each window.
     pub before: T,
     pub after: T,
-    /// Of the count: usual highs and lows of the first third, lows of the last window, lows of the last third.
+    /// Quantiles of the count: usual highs and lows of the first third, lows of the last window, lows of the last
+    /// third.
     high_first: f64,
     low_first: f64,
     low_after: f64,
     low_last: f64,
 }
 
-/// What is judged of a count, and how it is told.
+/// A count to be judged, and its texts.
 #[derive(Clone, Copy)]
 pub(super) struct Of<'a> {
     pub name: Name,
@@ -44,8 +45,8 @@ pub(super) struct Of<'a> {
     pub least: usize,
 }
 
-/// The samples that are the medians of the two windows, by this count; none where a window has too few. `samples` are those of warm-up and
-/// steady phase.
+/// The samples that are the medians of the two windows, by this count; none if a window has too few. `samples` are
+/// those of warm-up and steady phase.
 pub(super) fn ends<T: Copy>(
     record: &Record,
     life: Life,
@@ -68,7 +69,7 @@ pub(super) fn ends<T: Copy>(
     let third = steady.len() / 3;
     let (first, last) = (&steady[..third], &steady[steady.len() - third..]);
     let mut before = tail(&warm_up);
-    // A warm-up that is shorter than it takes to count goes on into the steady phase.
+    // A warm-up that is too short for a window continues into the steady phase.
     let missing = least.saturating_sub(before.len());
     before.extend(first.iter().take(missing).map(|(_, sample)| *sample));
     let mut after = tail(&steady);
@@ -95,7 +96,7 @@ pub(super) fn ends<T: Copy>(
     })
 }
 
-/// Judges a count of one subject, life by life; `parts` says of which the growth consists, as the end of a sentence.
+/// Judges a count of one subject, life by life; `parts` names the classes that grew, as the end of a sentence.
 pub(super) fn judge<T: Copy>(
     record: &Record,
     findings: &mut Findings,
@@ -123,11 +124,10 @@ pub(super) fn judge<T: Copy>(
         (Some(t_ms), Verdict::Fail) => (
             Verdict::Fail,
             count(worst.grown),
-            format!("{} The subject was started anew at {}.", worst.text, millis(t_ms)),
+            format!("{} The subject was restarted at {}.", worst.text, millis(t_ms)),
         ),
         (Some(t_ms), _) if !told.iter().any(|(life, _)| whole(life)) => {
-            let text =
-                format!("growth is not judged: the subject was started anew at {}. {}", millis(t_ms), worst.text);
+            let text = format!("growth is not judged: the subject was restarted at {}. {}", millis(t_ms), worst.text);
             (Verdict::Inconclusive, "restarted".to_owned(), text)
         }
         (_, verdict) => (verdict, count(worst.grown), worst.text.clone()),
@@ -136,7 +136,7 @@ pub(super) fn judge<T: Copy>(
     findings.push(of.name, verdict, observed, count(limit), text).used(worst.grown as f64, limit as f64);
 }
 
-/// What became of one life.
+/// The judgement of one life.
 struct Judged {
     verdict: Verdict,
     grown: u64,
@@ -155,14 +155,15 @@ impl Judged {
             () if !swings => (Verdict::Fail, format!("{went}.")),
             () if ends.low_last - ends.low_first > limit => {
                 let text = format!(
-                    "{went}. It swings: it was up to {:.0} in the first third already. A longer run would tell whether its lows rise further.",
+                    "{went}. It swings: it already reached {:.0} in the first third. A longer run would show whether its lows rise \
+                     further.",
                     ends.high_first
                 );
                 (Verdict::Inconclusive, text)
             }
             () => {
                 let text = format!(
-                    "{went}, and it swings: it was up to {:.0} in the first third already, and its lows went from {:.0} to {:.0}.",
+                    "{went}, and it swings: it already reached {:.0} in the first third, and its lows went from {:.0} to {:.0}.",
                     ends.high_first, ends.low_first, ends.low_last
                 );
                 (Verdict::Pass, text)
@@ -176,7 +177,7 @@ impl Judged {
 fn undecided(record: &Record, findings: &mut Findings, of: &Of<'_>) {
     let Of { name, what, limit, least } = *of;
     let text = match uncounted(record) {
-        // Watches are counted by the control plane, whoever has the process.
+        // The control plane counts watches, whether or not the process can be sampled.
         Some(why) if name.section != "openWatches" => format!("the number of {what} {why}"),
         _ => format!("{least} samples at the beginning and at the end of the steady phase would decide it."),
     };
@@ -188,7 +189,7 @@ mod tests {
     use super::*;
     use crate::example::{Example, Judged as _};
 
-    /// The verdict of a budget for the clean example, spoilt.
+    /// The verdict of a budget for the clean example after a change.
     fn verdict(budget: &str, spoil: impl Fn(&mut Example)) -> Verdict {
         let mut example = Example::clean();
         example.manifest.budgets =
@@ -227,7 +228,7 @@ mod tests {
         assert_eq!(verdict("openWatches.growth", again), Verdict::Inconclusive);
     }
 
-    /// What grew before the subject was started anew has grown.
+    /// Growth before a restart of the subject counts.
     #[test]
     fn each_life_is_judged_for_itself() {
         let leaks = |e: &mut Example| {
@@ -240,8 +241,8 @@ mod tests {
         assert_eq!(verdict("threads.growth", leaks), Verdict::Fail);
     }
 
-    /// Connections that come and go are no leak, wherever the windows happen to lie; lows that rise may be one, and are one where the last
-    /// window has nothing left of what there was before.
+    /// Connections that come and go are no leak, wherever the windows lie. Rising lows may be one, and are one if even
+    /// the low counts of the last window are above the earlier highs.
     #[test]
     fn a_count_that_swings_does_not_grow() {
         let swings = |half: u64, lows: fn(u64) -> u64| {
@@ -261,7 +262,7 @@ mod tests {
         assert_eq!(swings(35, |second| 10 + second / 10), Verdict::Fail);
     }
 
-    /// A warm-up of one row is no reason to know nothing of minutes.
+    /// A warm-up of one row does not make minutes undecided.
     #[test]
     fn a_short_warm_up_goes_on_into_the_steady_phase() {
         let short = |last: u64| {

@@ -1,6 +1,7 @@
-//! What observing cost, and what it saw that no budget limits.
+//! The cost of observing, and observations that no budget limits.
 //!
-//! Who measures takes part: what our own readers used belongs into the report, for the subject must not pay for it in its verdict.
+//! Measuring takes part in the run: the report shows the cost of the harness's own readers, because the subject's
+//! verdict must not pay for it.
 
 use std::fmt::Write as _;
 
@@ -8,10 +9,12 @@ use crate::judge::Findings;
 use crate::record::Record;
 use crate::words::{bytes, count, counted, micros, percent};
 
-/// Readers that use less of one processor than this are not worth a line.
+/// The least share of one processor that is reported for the readers.
 const SHARE_TOLD: f64 = 0.05;
+/// The least length of a run of which shares are reported: readings begin before it, while the subject starts.
+const LENGTH_MS_MIN: u64 = 10_000;
 
-/// Notes what the reader of the report should know of the readings.
+/// Notes facts about the readings for the reader of the report.
 pub(super) fn note(record: &Record, findings: &mut Findings) {
     if let Some(text) = cost(record) {
         findings.note(text);
@@ -26,13 +29,15 @@ pub(super) fn note(record: &Record, findings: &mut Findings) {
         && most > least
     {
         let times = counted(most - least, "time");
-        findings.note(format!("the kernel killed in the subject's memory cgroup for want of memory: {times}."));
+        findings.note(format!(
+            "the kernel killed processes in the subject's memory cgroup, because it was out of memory: {times}."
+        ));
     }
 }
 
-/// What our own readers used, where that is much.
+/// The processor time of the harness's own readers, if it is large.
 fn cost(record: &Record) -> Option<String> {
-    let length_us = record.length_ms().checked_mul(1000).filter(|us| *us > 0)?;
+    let length_us = Some(record.length_ms()).filter(|ms| *ms >= LENGTH_MS_MIN)?.checked_mul(1000)?;
     let of = |costs: &mut dyn Iterator<Item = u64>| costs.fold((0u64, 0u64), |(sum, n), one| (sum + one, n + 1));
     let (sum, _) = of(&mut record.samples.iter().map(|row| row.read_cost_us));
     let share = sum as f64 / length_us as f64;
@@ -41,10 +46,10 @@ fn cost(record: &Record) -> Option<String> {
     if share < SHARE_TOLD && asked_share < SHARE_TOLD {
         return None;
     }
-    let mut text = format!("our own readers took part: reading `/proc` took {} of the time", percent(share));
+    let mut text = format!("the harness's own readers took time: reading `/proc` took {} of the time", percent(share));
     let (walked, walks) = of(&mut record.samples.iter().filter_map(|row| row.rollup_cost_us));
     if let Some(each) = walked.checked_div(walks) {
-        let _ = write!(text, ", {} each time that all pages of the subject were walked", micros(each));
+        let _ = write!(text, ", {} each time all memory pages of the subject were read", micros(each));
     }
     if let Some(each) = asked.checked_div(scrapes) {
         let page = record.metrics.iter().map(|row| row.page_bytes).max().unwrap_or(0);
@@ -98,6 +103,6 @@ mod tests {
             e.samples[90].cgroup = Some(Cgroup { version: 2, oom_kills: 2, ..Cgroup::default() });
         });
         assert!(text.contains("could not be read 1 of 160 times; the first time: it answers 500."), "{text}");
-        assert!(text.contains("for want of memory: 2 times."), "{text}");
+        assert!(text.contains("out of memory: 2 times."), "{text}");
     }
 }

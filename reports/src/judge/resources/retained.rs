@@ -1,8 +1,9 @@
 //! `memory.retained`: whether memory falls again after a burst of deletions.
 //!
-//! A burst is when the number of objects falls to half of its highest or less. Memory before the objects were made is compared with memory
-//! after they were deleted, both while there are about as many objects as before, and both by blocks: of each block its lowest sample, because a
-//! garbage collector comes round only now and then. What is true of every pair of blocks is decided; anything else is not.
+//! In a burst the number of objects falls to half of its highest or less. Memory before the objects were made is
+//! compared with memory after they were deleted, both while there are about as many objects as before. Both are
+//! compared by blocks, each by its lowest sample, because a garbage collector runs only now and then. The result is
+//! decided if it holds for every pair of blocks, and undecided otherwise.
 
 use units::Bytes;
 
@@ -13,13 +14,12 @@ use crate::words::{bytes, count, millis};
 
 /// A burst takes the number of objects to this share of its highest, or lower.
 const FALLS_TO: f64 = 0.5;
-/// With so much of the burst, or less, there are as many objects as before.
+/// With this share of the burst, or less, there are as many objects as before.
 const CALM: f64 = 0.1;
-/// Samples of a block, one a second, and blocks without which nothing is decided.
+/// Samples of a block, one a second, and the fewest blocks that decide.
 const BLOCK_SAMPLES: usize = 3;
 const BLOCKS_LEAST: usize = 3;
 
-/// `memory.retained`.
 pub(super) struct Retained;
 
 impl Rule for Retained {
@@ -28,7 +28,7 @@ impl Rule for Retained {
     fn judge(record: &Record, (): &(), limit: &Bytes, findings: &mut Findings) {
         let name = Name::of::<Self>();
         if let Some(t_ms) = anew(record) {
-            let text = format!("what is retained is not judged: the subject was started anew at {}.", millis(t_ms));
+            let text = format!("retained memory is not judged: the subject was restarted at {}.", millis(t_ms));
             findings.push(name, Verdict::Inconclusive, "restarted", bytes(limit.0), text);
             return;
         }
@@ -40,25 +40,25 @@ impl Rule for Retained {
     }
 }
 
-/// When objects were few, then many, then few again.
+/// A time in which objects were few, then many, then few again.
 #[derive(Debug, PartialEq, Eq)]
 struct Burst {
     /// The most objects.
     peak: u64,
-    /// Objects that were left.
+    /// Objects that remained.
     left: u64,
-    /// Until here there were few.
+    /// The end of the time before the burst.
     rises_ms: u64,
-    /// And from here on again, until the end.
+    /// The start of the time after the burst, which lasts until the end.
     falls_ms: u64,
 }
 
 impl Burst {
-    /// An error says what to do.
+    /// An error names the remedy.
     fn of(record: &Record) -> Result<Self, String> {
         let rows = &record.intervals;
         let none = || {
-            "the number of objects never fell by half, so nothing had to come back: make many objects and delete them."
+            "the number of objects never fell by half, so no memory had to be freed: create many objects and delete them."
                 .to_owned()
         };
         let at = (0..rows.len()).max_by_key(|&at| (rows[at].live_objects, std::cmp::Reverse(at))).ok_or_else(none)?;
@@ -70,11 +70,12 @@ impl Burst {
         let few = |row: &record::Interval| row.live_objects as f64 <= left as f64 + CALM * (peak - left) as f64;
         let Some(rise) = rows.iter().position(|row| !few(row)).filter(|rise| *rise > 0) else {
             return Err(format!(
-                "there were {} objects from the start, so nobody knows what memory was before: make them once the subject runs.",
+                "there were {} objects from the start, so the memory before them is not known: create them after the subject has started.",
                 count(peak)
             ));
         };
-        // A row counts what there is at its end: after the last one with many, the next has few, and so has the rest.
+        // A row has the count at its end: after the last row with many objects, the next has few, and so have the
+        // others.
         let fall = rows.iter().rposition(|row| !few(row)).map_or(rise, |last| last + 1).min(rows.len() - 1);
         Ok(Self { peak, left, rises_ms: rows[rise].start_ms, falls_ms: rows[fall].end_ms })
     }
@@ -111,7 +112,7 @@ impl Burst {
             (
                 Verdict::Inconclusive,
                 format!(
-                    "{told}, which does not tell whether that is within {limit_text}: give it a longer calm before and after."
+                    "{told}, which does not decide the limit of {limit_text}: make the calm time before and after longer."
                 ),
             )
         } else if let Some(more_s) = still_falling(&after, highest(&before) as f64 + limit_f) {
@@ -128,7 +129,7 @@ impl Burst {
     }
 }
 
-/// What judges, and its values: the heap in use where that is told until the end, else the resident set.
+/// The judged series and its values: the heap in use if it is reported until the end, else the resident set.
 fn series(record: &Record) -> (String, Vec<(u64, u64)>) {
     let of = record.metrics.iter().find_map(|row| row.heap_of.as_deref());
     let heap: Vec<_> = record.metrics.iter().filter_map(|row| Some((row.t_ms, row.heap_bytes?))).collect();
@@ -141,7 +142,7 @@ fn series(record: &Record) -> (String, Vec<(u64, u64)>) {
     ("the resident set".to_owned(), resident.collect())
 }
 
-/// The lowest value of each block; of a rest that is none nothing.
+/// The lowest value of each block; an incomplete last block is left out.
 fn blocks(values: &[(u64, u64)]) -> Vec<(u64, u64)> {
     values
         .chunks_exact(BLOCK_SAMPLES)
@@ -149,7 +150,8 @@ fn blocks(values: &[(u64, u64)]) -> Vec<(u64, u64)> {
         .collect()
 }
 
-/// The later half of the blocks, or as many as are needed: a program that has just started still grows, and one that frees takes its time.
+/// The later half of the blocks, or as many as are needed: a program that has just started still grows, and one that
+/// frees takes its time.
 fn later_half(blocks: &[(u64, u64)]) -> Vec<(u64, u64)> {
     let from = (blocks.len() / 2).min(blocks.len().saturating_sub(BLOCKS_LEAST));
     blocks[from..].to_vec()
@@ -163,7 +165,8 @@ fn highest(blocks: &[(u64, u64)]) -> u64 {
     blocks.iter().map(|(_, value)| *value).max().unwrap_or(0)
 }
 
-/// In how many seconds it would be there, if it falls as it did, and that is no longer than it was looked at.
+/// The seconds until memory would reach the target if it keeps falling at its rate; none if that is longer than the
+/// observed time.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "seconds of a run, not negative")]
 fn still_falling(after: &[(u64, u64)], target: f64) -> Option<u64> {
     let ((from_ms, from), (to_ms, to)) = (*after.first()?, *after.last()?);
@@ -180,7 +183,7 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    /// The finding for a run whose objects come at 40 s and go at 80 s, and whose memory at each second is this.
+    /// The finding for a run whose objects are made at 40 s and deleted at 80 s, with this memory at each second.
     fn found(memory: impl Fn(u64) -> u64, spoil: impl Fn(&mut Example)) -> Finding {
         let mut example = Example::clean();
         for row in &mut example.intervals {
@@ -241,14 +244,14 @@ mod tests {
         let from_start = |e: &mut Example| {
             e.intervals.iter_mut().filter(|row| row.start_ms < 80_000).for_each(|row| row.live_objects = 5000);
         };
-        undecided(&burst, &from_start, "from the start, so nobody knows");
+        undecided(&burst, &from_start, "from the start, so the memory before");
         undecided(
             &burst,
             &|e| e.samples.retain(|sample| sample.t_ms < 85_000),
             "10 s before the objects come and 10 s after",
         );
         let noisy = |second: u64| if second < 40 { second % 7 * 2 * MIB } else { second / 5 % 4 * 8 * MIB };
-        undecided(&noisy, &|_| {}, "does not tell whether");
+        undecided(&noisy, &|_| {}, "does not decide the limit of");
         let slowly = |second: u64| if second < 40 { 0 } else { 30 * MIB - second.saturating_sub(80) * MIB / 5 };
         undecided(&slowly, &|_| {}, "was still falling: about");
         let restarted =

@@ -1,4 +1,5 @@
-//! A hole in each of the harness's audits: what it leaves open is undecided and said in the summary, and what was broken beside it stays broken.
+//! A hole in each of the harness's audits: the affected budgets are undecided and named in the summary, and budgets
+//! broken elsewhere stay broken.
 
 use crate::example::{Example, Judged as _, LENGTH_MS};
 use crate::judge::{Judgement, Verdict};
@@ -7,7 +8,7 @@ use crate::record::{
     Audited, End, EndReason, Foreign, Hanging, Hole, Objects, Quiet, RequestSummary, Siblings, TooMany,
 };
 
-/// One kind of hole: how it stands in a record, what it leaves open, and what its sentence says.
+/// One kind of hole: its form in a record, the budgets that it leaves undecided, and its text.
 struct Case {
     name: &'static str,
     hole: fn(&mut Example, &mut Vec<RequestSummary>),
@@ -31,7 +32,7 @@ fn siblings(excess: u64) -> Siblings {
     Siblings { resource: "configmaps".into(), unread: Some(WHY.into()), excess, examples, ..Siblings::default() }
 }
 
-/// What follows lists and watches, of which not each has a row.
+/// The budgets on lists and watches, some of which have no row.
 const FOLLOWS: &[&str] = &["requests.blind", "requests.hotLoop", "requests.openWatches", "requests.staleResume"];
 
 const CASES: [Case; 8] = [
@@ -39,25 +40,25 @@ const CASES: [Case; 8] = [
         name: "the harness fell behind the requests of the subject",
         hole: |_, summaries| summaries.push(summary(17)),
         open: FOLLOWS,
-        says: "the harness fell behind the subject's requests, and 17 of them between 1 min 40 s and 1 min 45 s are not known",
+        says: "the harness fell behind the subject's requests, and missed 17 of them between 1 min 40 s and 1 min 45 s",
     },
     Case {
         name: "more requests than have rows",
         hole: |_, summaries| summaries.push(summary(0)),
         open: FOLLOWS,
-        says: "only the number is known of 900 requests of the subject from 1 min 40 s on",
+        says: "900 requests of the subject from 1 min 40 s on are only counted",
     },
     Case {
         name: "the audit of a real control plane's commits",
         hole: |example, _| example.end.as_mut().unwrap().holes.push(hole(Audited::Commits)),
         open: &["events.ghost", "events.lagP99", "events.late", "events.missed", "events.phantom", "events.regressed"],
-        says: "the harness did not see what was written to the control plane from 1 min 40 s to 1 min 42 s (too old resource version)",
+        says: "the harness did not see the writes to the control plane from 1 min 40 s to 1 min 42 s (too old resource version)",
     },
     Case {
         name: "the audit log of a real API server",
         hole: |example, _| example.end.as_mut().unwrap().holes.push(hole(Audited::Requests)),
         open: &["events.blind"],
-        says: "what the subject asked, in the audit log of the API server from 1 min 40 s to 1 min 42 s (too old resource version)",
+        says: "the subject's requests in the audit log of the API server from 1 min 40 s to 1 min 42 s (too old resource version)",
     },
     Case {
         name: "the watch of children",
@@ -111,7 +112,7 @@ fn a_hole_in_any_audit_is_said_and_what_it_leaves_open_is_inconclusive() {
     for case in &CASES {
         let judgement = judged(case, |_| {});
         let open = with(&judgement, Verdict::Inconclusive);
-        // What nobody asked for and a condition of validity leaves open is told once, in a note.
+        // Default limits that a condition of validity leaves undecided are named once, in a note.
         let noted = |budget: &str| judgement.notes.iter().any(|note| note.contains(budget) && note.contains(case.says));
         for budget in case.open {
             assert!(
@@ -139,7 +140,7 @@ fn a_hole_in_any_audit_is_said_and_what_it_leaves_open_is_inconclusive() {
     }
 }
 
-/// The facts of what is broken are whole, whatever else was not seen.
+/// The facts of a broken budget are complete, independent of other gaps.
 #[test]
 fn a_hole_hides_no_failure_that_was_seen() {
     for case in &CASES {
@@ -154,7 +155,7 @@ fn a_hole_hides_no_failure_that_was_seen() {
     assert_eq!(with(&judgement, Verdict::Fail), ["children.excess"], "{}", case.name);
 }
 
-/// A version that seems to be missed, of a time in which nobody knows what was written, may have had a successor.
+/// A version that looks missed, from a time with unknown writes, may have had a successor.
 #[test]
 fn what_seems_broken_behind_a_hole_is_not_decided() {
     let judgement = judged(&CASES[2], |example| example.miss(5, 120_000));
@@ -162,7 +163,8 @@ fn what_seems_broken_behind_a_hole_is_not_decided() {
     assert_eq!(judgement.verdict, Verdict::Inconclusive);
 }
 
-/// A version that is unknown because it was written in the hole is no phantom; one that was reported before the hole is.
+/// A version that is unknown because it was written in the hole is no phantom; one that was reported before the hole
+/// is.
 #[test]
 fn a_phantom_behind_a_hole_is_not_decided() {
     let phantom = |observed_ms: u64| {
@@ -179,7 +181,7 @@ fn a_phantom_behind_a_hole_is_not_decided() {
     assert_eq!([phantom(101_000), phantom(50_000)], [Verdict::Inconclusive, Verdict::Fail]);
 }
 
-/// The mock's own log is read without a hole, or the run breaks off.
+/// The mock's own log is read without a hole, or the run is broken off.
 #[test]
 fn a_harness_that_lost_commits_of_the_mock_has_no_run() {
     let mut example = Example::clean();

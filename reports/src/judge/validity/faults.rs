@@ -1,7 +1,7 @@
-//! Whether planned faults were really hit: what was never hit, the run does not show.
+//! Whether planned faults were really hit: a fault that was never hit proves nothing.
 //!
-//! Owns `validity.fault.*` and `validity.faults`. What was never hit is told once for all of them. A fault that needs requests which the
-//! subject never sends in the whole run is no riddle: it does not concern this subject, as long as others did.
+//! Owns `validity.fault.*` and `validity.faults`. Faults that were never hit are reported together. A fault that needs
+//! requests which the subject never sends in the whole run does not concern this subject, if other faults were hit.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,26 +10,26 @@ use crate::judge::rule::{Findings, Name, Verdict, Word};
 use crate::record::{FaultEvent, FaultRow, Need, PlannedFault, Record, RequestRow, Verb};
 use crate::words::{count, counted, percent};
 
-/// One for each fault, by its identifier.
+/// One condition for each fault, by its identifier.
 pub(in crate::judge) const FAULT: Name = Name {
     // The probe after a fault was lost.
     word: Some(Word::Missed),
     ..condition("fault")
 };
-/// All that were never hit.
+/// All faults that were never hit.
 const FAULTS: Name = condition("faults");
-/// Of the drawn faults of one name so many must be hit, or each that was not counts: where they strike is a lot, and one may strike
-/// a subject that is not back yet from the one before.
+/// The share of the drawn faults of one name that must be hit; below it each missed one counts. Their times are random,
+/// and a fault may come while the subject has not recovered from the one before.
 const LOT_HIT_LEAST: f64 = 0.75;
-/// Where there are more faults, those that were hit are told by name.
+/// The number of faults above which those that were hit are listed by name.
 const FAULTS_EACH: usize = 100;
 
 /// Why a fault was never hit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Why {
-    /// It began and found nothing.
+    /// The fault began and found nothing to act on.
     NothingToActOn,
-    /// What it waits for never happened.
+    /// The event that the fault waits for never happened.
     NeverBegan,
 }
 
@@ -37,9 +37,9 @@ impl Why {
     fn words(self) -> &'static str {
         match self {
             Self::NothingToActOn => {
-                "while it was active no request and no watch of the subject gave it anything to act on"
+                "while it was active, the subject sent no request and held no watch that it applies to"
             }
-            Self::NeverBegan => "what it waits for never happened",
+            Self::NeverBegan => "its trigger never happened",
         }
     }
 }
@@ -53,7 +53,7 @@ pub(super) fn judge(record: &Record, exited: bool, findings: &mut Findings) {
     for fault in &record.manifest.faults {
         let rows = rows.get(fault.id.as_str()).map_or(&[][..], Vec::as_slice);
         let ended = rows.iter().any(|row| row.event == FaultEvent::Ended);
-        // The subject was gone before the fault had its chance.
+        // The subject ended before the fault could begin.
         if exited && !ended {
             continue;
         }
@@ -73,7 +73,7 @@ pub(super) fn judge(record: &Record, exited: bool, findings: &mut Findings) {
             continue;
         }
         let (verdict, text) = of_hit(record, fault, rows, hits);
-        // What went well is told once for each name where there are many.
+        // If there are many faults, successes are listed once for each name.
         if many && verdict == Verdict::Pass {
             let (faults, all) = survived.entry(&fault.name).or_default();
             *faults += 1;
@@ -89,14 +89,13 @@ pub(super) fn judge(record: &Record, exited: bool, findings: &mut Findings) {
         let (all, hit) = lots.get(name).map_or((faults, faults), |lot| (lot.struck.max(faults), lot.hit));
         let hit = if all == hit { "each time".to_owned() } else { format!("{} times", count(hit)) };
         let struck = if all == faults { times } else { counted(all, "time") };
-        let text =
-            format!("the fault {name} struck {struck} and was really hit {hit} ({} in all).", counted(hits, "hit"));
+        let text = format!("the fault {name} struck {struck} and was hit {hit} ({} in all).", counted(hits, "hit"));
         findings.push(FAULT.below(name), Verdict::Pass, counted(hits, "hit"), "at least 1 each", text);
     }
     tell_never_hit(record, findings, &missed, &alien);
     if !forgiven.is_empty() {
         findings.note(format!(
-            "of the drawn faults {} found nothing that they could act on ({}); at least {} of each name that struck were hit.",
+            "{} of the drawn faults hit nothing ({}); at least {} of each name that struck were hit.",
             counted(forgiven.len() as u64, "fault"),
             by_name(&forgiven),
             percent(LOT_HIT_LEAST)
@@ -104,24 +103,24 @@ pub(super) fn judge(record: &Record, exited: bool, findings: &mut Findings) {
     }
 }
 
-/// Once for all of them.
+/// Adds one finding for all faults that were never hit.
 fn tell_never_hit(record: &Record, findings: &mut Findings, missed: &[(&PlannedFault, Why)], alien: &[&PlannedFault]) {
     let planned = record.manifest.faults.len() as u64;
-    // Where nothing at all was hit, nothing was shown, for whatever reason.
+    // If no fault was hit at all, nothing was proved, whatever the reason.
     let any_hit = record.faults.iter().any(|row| row.hits > 0);
     if !alien.is_empty() {
         let text = format!(
-            "{} of {} cannot concern this subject, which sends no request of the kind: {}",
+            "{} of {} cannot affect this subject, which sends no such request: {}",
             count(alien.len() as u64),
             counted(planned, "fault"),
             by_name(alien)
         );
         let instead = instead_of_all(record, alien.iter().copied());
         if any_hit {
-            findings.note(format!("{text}. They leave nothing undecided.{instead}"));
+            findings.note(format!("{text}. They leave no budget undecided.{instead}"));
         } else {
             let text =
-                format!("{text}. No fault was hit, so the run does not show how the subject takes any.{instead}");
+                format!("{text}. No fault was hit, so the run does not show how the subject handles any.{instead}");
             findings.push(FAULTS, Verdict::Inconclusive, "0 hits", "at least 1 each", text);
         }
     }
@@ -129,7 +128,7 @@ fn tell_never_hit(record: &Record, findings: &mut Findings, missed: &[(&PlannedF
     let text = match missed {
         [] => return,
         [(fault, why)] => format!(
-            "the fault {} was never hit: {}. The run does not show how the subject takes it.{instead}",
+            "the fault {} was never hit: {}. The run does not show how the subject handles it.{instead}",
             fault.detail,
             why.words()
         ),
@@ -141,7 +140,7 @@ fn tell_never_hit(record: &Record, findings: &mut Findings, missed: &[(&PlannedF
             let parts: Vec<String> =
                 parts.map(|(why, faults)| format!("{} ({})", by_name(faults), why.words())).collect();
             format!(
-                "{} of {} were never hit: {}. The run does not show how the subject takes them.{instead}",
+                "{} of {} were never hit: {}. The run does not show how the subject handles them.{instead}",
                 count(missed.len() as u64),
                 counted(planned, "fault"),
                 parts.join(", and ")
@@ -152,7 +151,7 @@ fn tell_never_hit(record: &Record, findings: &mut Findings, missed: &[(&PlannedF
     findings.push(FAULTS, Verdict::Inconclusive, observed, "each at least once", text);
 }
 
-/// Names with how many there are of each.
+/// The names, with the number of each.
 fn by_name(faults: &[&PlannedFault]) -> String {
     let mut names: BTreeMap<&str, u64> = BTreeMap::new();
     for fault in faults {
@@ -163,13 +162,13 @@ fn by_name(faults: &[&PlannedFault]) -> String {
     names.into_iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-/// How the subject writes where a fault waits for another way of writing, as sentences with a space before them.
+/// The subject's kind of writes, for faults that wait for another kind, as sentences with a space before them.
 fn instead_of_all<'a>(record: &Record, faults: impl Iterator<Item = &'a PlannedFault>) -> String {
     let sentences: BTreeSet<String> = faults.filter_map(|fault| instead_of(record, fault)).collect();
     sentences.into_iter().flat_map(|sentence| [" ".to_owned(), sentence]).collect()
 }
 
-/// A program that patches is not hit by what strikes updates, and the other way round.
+/// A program that patches is not hit by a fault on updates, and the other way round.
 fn instead_of(record: &Record, fault: &PlannedFault) -> Option<String> {
     let (wanted, other, words) = match fault.needs.as_slice() {
         needs if needs.contains(&Need::Update) => (Verb::Update, Verb::Patch, ["update", "patch", "patches"]),
@@ -196,9 +195,9 @@ fn is_about(fault: &PlannedFault, row: &RequestRow) -> bool {
     fault.needs_resource.as_ref().is_none_or(|wanted| *wanted == row.resource || *wanted == plural(&row.resource))
 }
 
-/// Whether it needs requests that the subject never sent, from its start to its end.
+/// Whether the fault needs requests that the subject never sent, from its start to its end.
 fn does_not_concern(record: &Record, fault: &PlannedFault) -> bool {
-    // Only whole accounts tell what was never asked.
+    // Only complete records can show that a request was never sent.
     if fault.needs.is_empty() || !record.requests.told || !record.requests.summaries.is_empty() {
         return false;
     }
@@ -220,7 +219,7 @@ fn meets(need: Need, row: &RequestRow) -> bool {
     }
 }
 
-/// How often the drawn faults of one name began, and how often they had something to hit.
+/// How often the drawn faults of one name began, and how often they had a target.
 #[derive(Debug, Default)]
 struct Lot {
     struck: u64,
@@ -247,13 +246,13 @@ fn lots(record: &Record) -> BTreeMap<&str, Lot> {
     lots
 }
 
-/// The run was over before its time: who never began it is the reader, not the subject.
+/// Whether the run was over before the fault's time: a shortened run is not the subject's failure.
 fn never_came(record: &Record, fault: &PlannedFault, rows: &[&FaultRow]) -> bool {
     let begun = rows.iter().any(|row| row.event != FaultEvent::Planned);
     !begun && fault.at_ms > record.length_ms()
 }
 
-/// The planned faults that had no effect, for whatever reason but that the run was over before their time.
+/// The planned faults that had no effect, except those whose time came after the end of the run.
 pub(in crate::judge) fn never_hit(record: &Record) -> Vec<&PlannedFault> {
     let (hit, rows) = (hit(record), record.fault_rows());
     let came =
@@ -266,26 +265,27 @@ pub(super) fn hit(record: &Record) -> BTreeSet<&str> {
     record.faults.iter().filter(|row| row.hits > 0).map(|row| row.id.as_str()).collect()
 }
 
-/// What is said of a fault that was hit.
+/// The finding about a fault that was hit.
 fn of_hit(record: &Record, fault: &PlannedFault, rows: &[&FaultRow], hits: u64) -> (Verdict, String) {
     let unhealthy = |event: FaultEvent| rows.iter().find(|row| row.event == event && row.ok == Some(false)).copied();
     let says = |row: &FaultRow| row.detail.as_ref().map_or_else(String::new, |detail| format!(": {detail}"));
     if let Some(row) = unhealthy(FaultEvent::CanaryBefore) {
         let text = format!(
-            "the probe before the fault {} was not healthy{}, so it does not show what that fault did.",
+            "the probe before the fault {} was not healthy{}, so the run does not show the fault's effect.",
             fault.name,
             says(row)
         );
         (Verdict::Inconclusive, text)
     } else if let Some(row) = unhealthy(FaultEvent::CanaryAfter) {
-        // Either the subject lost the probe, then it also lost events and the judge of events says so, or it saw it later.
+        // Either the subject lost the probe, and then it also lost events and the judge of events reports that, or it
+        // saw the probe later.
         let verdict = if lost(record) { Verdict::Fail } else { Verdict::Pass };
         (
             verdict,
-            format!("the fault {} was hit, and the probe after it was not seen in its time{}.", fault.name, says(row)),
+            format!("the fault {} was hit, and the probe after it was not observed in time{}.", fault.name, says(row)),
         )
     } else {
-        (Verdict::Pass, format!("the fault {} was really hit ({}).", fault.name, counted(hits, "time")))
+        (Verdict::Pass, format!("the fault {} was hit ({}).", fault.name, counted(hits, "time")))
     }
 }
 

@@ -1,7 +1,8 @@
-//! Holes in what the harness could see of others: of the subject's requests, of the commits of a real control plane, of its audit log.
+//! Gaps in the harness's view: of the subject's requests, of the commits of a real control plane, of its audit log.
 //!
-//! Owns which budgets a hole leaves open. An upper limit that was seen broken is broken, whatever else was not seen; one that was met may have been
-//! broken in the hole. The judges of children, of the quiet and of hanging objects report the holes in their own watches.
+//! Owns the budgets that a gap leaves undecided. An upper limit that was broken is broken, whatever else was not seen;
+//! a met one may have been broken in the gap. The judges of children, of the quiet time and of hanging objects report
+//! the gaps in their own watches.
 
 use crate::judge::doubt::{self, Doubts, Unmet, condition};
 use crate::judge::rule::Name;
@@ -29,21 +30,21 @@ fn judge_requests(record: &Record, findings: &mut Findings) {
     let lost = record.requests.lost();
     let because = if let Some((from_ms, to_ms, number)) = lost {
         format!(
-            "the harness fell behind the subject's requests, and {} of them between {} and {} are not known",
+            "the harness fell behind the subject's requests, and missed {} of them between {} and {}",
             count(number),
             millis(from_ms),
             millis(to_ms)
         )
     } else {
         let number: u64 = record.requests.summaries.iter().map(|summary| summary.requests).sum();
-        format!("only the number is known of {} of the subject from {} on", counted(number, "request"), millis(from_ms))
+        format!("{} of the subject from {} on are only counted", counted(number, "request"), millis(from_ms))
     };
     let open = |name: Name, finding: &Finding| is_open(record, name, finding);
     let text = format!("{because}.");
     if lost.is_some() {
         findings.note(text.clone());
     }
-    // A record that only lacks rows of what no budget is about is whole.
+    // A record without the rows that no budget needs is complete.
     if lost.is_some() || findings.judged.iter().any(|(name, finding)| open(*name, finding)) {
         let observed = lost.map_or_else(|| "counted".to_owned(), |(_, _, number)| format!("{} lost", count(number)));
         let unmet = Unmet { name: REQUESTS, observed, limit: "each has a row".to_owned(), text, because };
@@ -51,14 +52,14 @@ fn judge_requests(record: &Record, findings: &mut Findings) {
     }
 }
 
-/// Whether requests that have no row may change what was found.
+/// Whether requests without a row may change the finding.
 fn is_open(record: &Record, name: Name, finding: &Finding) -> bool {
     let follows = record.requests.follows_until_ms().is_some();
     let passed = finding.verdict == Verdict::Pass;
     match (name.section, name.key) {
-        // It is a lower limit: watches that were not seen may have been open later.
+        // This is a lower limit: unseen watches may have been open later.
         ("requests", "watches") => follows && finding.verdict == Verdict::Fail,
-        // Counted by the control plane, or by the interval.
+        // The control plane or the interval counts these.
         ("requests", "rate") => false,
         ("requests", "connections") => passed && finding.budget != "requests.connections.open",
         ("requests", "hotLoop") => passed && !requests::excludes_hot_loop(record),
@@ -67,7 +68,7 @@ fn is_open(record: &Record, name: Name, finding: &Finding) -> bool {
     }
 }
 
-/// Whether versions that were reported before a hole were never written: what was reported later may have been written in it.
+/// Whether phantoms were reported before a gap: versions reported later may have been written in the gap.
 fn is_phantom_before(record: &Record, _: Name, from_ms: u64) -> bool {
     let limit = record.manifest.budgets.events.as_ref().and_then(|events| events.phantom).unwrap_or(0);
     let reported = record.anomalies.iter().filter(|row| row.outcome == Outcome::Phantom);
@@ -79,19 +80,19 @@ fn judge_holes(record: &Record, holes: &[Hole], of: Audited, findings: &mut Find
     let Some(first) = holes.next() else { return };
     let more = holes.count() as u64;
     let (name, what) = match of {
-        Audited::Commits => (COMMITS, "what was written to the control plane"),
-        Audited::Requests => (AUDIT_LOG, "what the subject asked, in the audit log of the API server"),
+        Audited::Commits => (COMMITS, "the writes to the control plane"),
+        Audited::Requests => (AUDIT_LOG, "the subject's requests in the audit log of the API server"),
     };
     let when = if first.from_ms == first.to_ms {
         format!("at {}", millis(first.from_ms))
     } else {
         format!("from {} to {}", millis(first.from_ms), millis(first.to_ms))
     };
-    let besides = if more == 0 { String::new() } else { format!(", and {} more", counted(more, "hole")) };
+    let besides = if more == 0 { String::new() } else { format!(", and {} more", counted(more, "gap")) };
     let because = format!("the harness did not see {what} {when}{besides} ({})", first.detail);
     let text = format!("{because}.");
     findings.note(text.clone());
-    let unmet = Unmet { name, observed: counted(more + 1, "hole"), limit: "no hole".to_owned(), text, because };
+    let unmet = Unmet { name, observed: counted(more + 1, "gap"), limit: "no gap".to_owned(), text, because };
     let from_ms = first.from_ms;
     findings.unmet(unmet, Doubts::Either, |name, finding| match of {
         Audited::Commits => {
@@ -99,7 +100,7 @@ fn judge_holes(record: &Record, holes: &[Hole], of: Audited, findings: &mut Find
             let whole = finding.verdict == Verdict::Fail && is_whole(record, name, from_ms);
             doubt::is_witnessed(name) && name.key != "watchGrowth" && !whole
         }
-        // How many requests there were at least is known; how many watches are open, or that there was none, is not.
+        // The least number of requests is known. The number of open watches, or their absence, is not.
         Audited::Requests => match (name.section, name.key) {
             ("events", "hotLoop") => finding.verdict == Verdict::Pass,
             ("events", "blind") | ("openWatches", _) => true,

@@ -1,8 +1,8 @@
-//! A machine that other programs kept busy: what may be slow because of them.
+//! A machine that other programs kept busy, and the delays that they can explain.
 //!
-//! Owns `validity.machine`, and the sentence that names the machine where a run is not decided. If other programs have the processors, a time over its
-//! limit may be their doing, as far as they can make something slower; a longer time is the subject's. Waiting makes no count higher, so no other
-//! failure is in doubt. A record without the processors' time tells nothing here.
+//! Owns `validity.machine`, and the sentence about the machine for an undecided run. If other programs use the
+//! processors, they may have caused a time over its limit, up to a certain factor; a longer time is the subject's.
+//! Waiting raises no count, so no other failure is in doubt. A record without the processors' time shows nothing here.
 
 use super::condition;
 use super::stalls::{self, Stall};
@@ -14,27 +14,28 @@ use crate::record::{AdmissionRow, EndReason, Process, Record, Sample, quantile_u
 use crate::words::{millis, percent};
 
 pub(super) const MACHINE: Name = condition("machine");
-/// A machine of whose processors others have at least this share is busy: everything takes twice as long.
+/// The share of other programs from which a machine is busy: everything takes twice as long.
 const OTHERS_LEAST: f64 = 0.5;
-/// Shares are taken over so long: a second is a few slices of the scheduler.
+/// The window of these shares: a second is only a few slices of the scheduler.
 const WINDOW_MS: u64 = 5000;
-/// With fewer samples nothing is known of a machine.
+/// The fewest samples that describe a machine.
 const SAMPLES_LEAST: usize = 6;
-/// Others are blamed for making something at most so many times slower.
+/// The greatest slowdown that is attributed to other programs.
 const SLOWER_MOST: f64 = 10.0;
-/// Delay beyond a limit that other programs may have caused: at most so many medians of the latency. More than that is sleep, or a deaf watch.
+/// The greatest delay beyond a limit that other programs may have caused, in medians of the latency. A longer delay is
+/// a sleep, or a watch that is not read.
 const SLACK_MEDIANS: u64 = 50;
 const SLACK_LEAST_MS: u64 = 1000;
-/// It is never more than the least deadline of an observation, however high the median is.
+/// The upper bound of that delay, however high the median is: the least deadline of an observation.
 const SLACK_MOST_MS: u64 = 5000;
-/// Of a percentile only so much of the time has to be busy that what it leaves out may have come then.
+/// The busy share of the time that is enough to affect a percentile: the samples beyond it may all lie in that time.
 const P50_LEAST: f64 = 0.25;
 const P99_LEAST: f64 = 0.005;
 
-/// When others kept the machine busy, and how much.
+/// When other programs kept the machine busy, and how much.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::judge) struct Busy {
-    /// From when to when, one after the other.
+    /// The busy times, in order.
     stalls: Vec<Stall>,
     /// The largest share of the processors' time that others had in a window.
     worst: f64,
@@ -45,7 +46,7 @@ pub(in crate::judge) struct Busy {
 }
 
 impl Busy {
-    /// None where the machine was not busy, or nobody knows.
+    /// None if the machine was not busy, or its load is unknown.
     pub(in crate::judge) fn of(record: &Record) -> Option<Self> {
         let samples = &record.samples;
         let (first, last) = (samples.first()?, samples.last()?);
@@ -75,17 +76,17 @@ impl Busy {
         (whole >= OTHERS_LEAST || !stalls.is_empty()).then_some(Self { stalls, worst, whole, time })
     }
 
-    /// Whether it was so all the time.
+    /// Whether it was busy all the time.
     fn is_whole(&self) -> bool {
         self.whole >= OTHERS_LEAST
     }
 
-    /// By how many times others can have made something slower.
+    /// The greatest factor by which other programs can have slowed it down.
     fn slower(&self) -> f64 {
         (1.0 / (1.0 - self.worst.min(0.99))).min(SLOWER_MOST)
     }
 
-    /// A clause: what others had, and when.
+    /// A clause with the share of other programs, and when.
     pub(super) fn clause(&self) -> String {
         match self.stalls.iter().max_by_key(|stall| stall.to_ms - stall.from_ms) {
             Some(stall) if !self.is_whole() => format!(
@@ -104,7 +105,7 @@ impl Busy {
     }
 }
 
-/// The share of the processors' time that neither subject nor harness had between two samples; none where that is not known.
+/// The share of the processors' time that neither subject nor harness used between two samples; none if unknown.
 fn others(from: &Sample, to: &Sample) -> Option<f64> {
     let passed = |read: fn(&Sample) -> Option<u64>| Some(read(to)?.saturating_sub(read(from)?));
     let busy_ms = passed(|sample| sample.machine.busy_ms)?;
@@ -115,7 +116,8 @@ fn others(from: &Sample, to: &Sample) -> Option<f64> {
     (all_ms > 0.0).then(|| (busy_ms.saturating_sub(own_ms) + stolen_ms) as f64 / all_ms)
 }
 
-/// What was used in between; of a process that was started anew all that it used, and nothing is known of one that was not read both times.
+/// The processor time used in between. For a process that was started again it is all of its time; for a process
+/// without both readings it is 0.
 fn used_ms(from: Option<Process>, to: Option<Process>) -> u64 {
     let (Some(before), Some(after)) = (from.map(|process| process.cpu_ms), to.map(|process| process.cpu_ms)) else {
         return 0;
@@ -123,25 +125,25 @@ fn used_ms(from: Option<Process>, to: Option<Process>) -> u64 {
     after.checked_sub(before).unwrap_or(after)
 }
 
-/// Leaves undecided what is too slow by no more than others can have made it.
+/// Leaves undecided every budget whose excess other programs can explain.
 pub(super) fn judge(record: &Record, findings: &mut Findings) {
     let Some(busy) = Busy::of(record) else { return };
     let clause = busy.clause();
     let unmet = Unmet {
         name: MACHINE,
         observed: percent(busy.worst),
-        limit: format!("less than {} for others", percent(OTHERS_LEAST)),
-        text: format!("{clause}, so what took long may have waited for them; run it again on a quieter machine."),
+        limit: format!("less than {} for other programs", percent(OTHERS_LEAST)),
+        text: format!("{clause}, so slow calls may have waited for them; run it again on a quieter machine."),
         because: clause,
     };
-    // Where nothing is too slow the note on the machine says enough.
+    // If no time is over its limit, the note on the machine is enough.
     if findings.any_broken_by(|name, finding| busy.excuses(record, name, finding)) {
         findings.unmet(unmet, Doubts::Broken, |name, finding| busy.excuses(record, name, finding));
     }
 }
 
 impl Busy {
-    /// Whether others may be why this budget was broken.
+    /// Whether other programs may be why this budget was broken.
     fn excuses(&self, record: &Record, name: Name, finding: &Finding) -> bool {
         let within = || finding.used_pct.is_none_or(|pct| f64::from(pct) <= 100.0 * self.slower());
         match (name.section, name.key) {
@@ -156,7 +158,7 @@ impl Busy {
         }
     }
 
-    /// Observations that were late while nobody kept the machine busy, or later than others can have made them.
+    /// Observations that were late while the machine was not busy, or later than other programs can have made them.
     fn late_else(&self, record: &Record) -> u64 {
         let slack_ms = slack_ms(record);
         let late = record.anomalies.iter().filter(|row| matches!(row.outcome, Outcome::Late | Outcome::LateGhost));
@@ -171,12 +173,12 @@ impl Busy {
     }
 }
 
-/// By how much others can have made an observation later.
+/// The delay of an observation that other programs can have caused.
 fn slack_ms(record: &Record) -> u64 {
     slack_of_ms(record, tag::LAG)
 }
 
-/// The same of any latency, by its tag.
+/// The delay of any latency that they can have caused, by its tag.
 fn slack_of_ms(record: &Record, of: &str) -> u64 {
     let latency = record.latency.whole(of);
     let median_us = latency.as_ref().and_then(|latency| quantile_us(latency, 500)).unwrap_or(0);
@@ -203,14 +205,14 @@ fn late_limit(record: &Record) -> u64 {
     record.manifest.budgets.events.as_ref().and_then(|events| events.late).unwrap_or(0)
 }
 
-/// Reviews that failed otherwise than by a timeout.
+/// Reviews that failed for other reasons than a timeout.
 fn failed_else(record: &Record) -> u64 {
     let failed = |row: &AdmissionRow| row.http_error + row.connect + row.tls + row.invalid_response;
     record.intervals.iter().filter_map(|row| row.admission.as_ref()).map(failed).sum()
 }
 
-/// Whether other programs can be why reviews failed: the shortest wait for one is no longer than they, and a late generator, can have made it. A
-/// review that hangs until its timeout fails on any machine.
+/// Whether other programs can be why reviews failed: the shortest wait is no longer than they, and a late generator,
+/// can have made it. A review that hangs until its timeout fails on any machine.
 fn waited_no_longer(record: &Record) -> bool {
     let failed = record.latency.whole(tag::RESPONSE_ERROR).filter(|failed| !failed.is_empty());
     let most_ms = slack_of_ms(record, tag::RESPONSE_ALLOWED) + SLACK_LEAST_MS;
@@ -221,7 +223,8 @@ fn error_limit(record: &Record) -> u64 {
     record.manifest.budgets.admission.as_ref().and_then(|admission| admission.errors).unwrap_or(0)
 }
 
-/// A run that could not be played on a machine that was busy all the time is undecided, and not one that cannot be trusted: played elsewhere it is decided.
+/// Makes a run that failed its conditions on a constantly busy machine undecided instead of invalid: on another machine
+/// it can be decided.
 pub(super) fn spare(record: &Record, may_be: &[Name], findings: &mut Findings) {
     if !Busy::of(record).is_some_and(|busy| busy.is_whole()) {
         return;
@@ -244,7 +247,7 @@ mod tests {
     use crate::judge::{Judgement, Verdict};
     use crate::record::{End, EndReason, tag};
 
-    /// A machine of two processors of which others have this share from one second to another.
+    /// A machine of two processors of which other programs have this share from one second to another.
     fn busy(example: &mut Example, share: f64, seconds: std::ops::Range<u64>) {
         let (mut busy_ms, mut idle_ms) = (0, 0);
         for sample in &mut example.samples {
@@ -261,7 +264,8 @@ mod tests {
         judgement.findings.iter().find(|finding| finding.budget == budget).unwrap().verdict
     }
 
-    /// Lag that is over its limit by as much as others can have made it is undecided and names the machine; more than that is a failure, and so is any on a quiet machine.
+    /// Lag over its limit by as much as other programs can cause is undecided and names the machine. More than that is
+    /// a failure, and so is any excess on a quiet machine.
     #[test]
     fn what_is_slow_on_a_busy_machine_is_undecided_and_names_it() {
         let slow = |lag_us: u64, share: f64| {
@@ -297,7 +301,7 @@ mod tests {
         assert_eq!([healed(60_400_000), healed(50_000_000)], [Verdict::Inconclusive, Verdict::Pass]);
     }
 
-    /// A review that hung until its timeout did not wait for a processor, where others are answered within milliseconds.
+    /// A review that hung until its timeout did not wait for a processor, if others were answered within milliseconds.
     #[test]
     fn a_review_that_hung_fails_on_a_busy_machine_too() {
         let timed_out = |us: u64| {
@@ -310,7 +314,7 @@ mod tests {
         assert_eq!([timed_out(10_000_000), timed_out(1_100_000)], [Verdict::Fail, Verdict::Inconclusive]);
     }
 
-    /// What is counted is no slower for it: an event that was lost was lost, and a clean run passes.
+    /// Slowness changes no count: a lost event is lost, and a clean run passes.
     #[test]
     fn what_is_counted_fails_and_passes_on_a_busy_machine_as_on_another() {
         let judged = |spoil: fn(&mut Example)| {
@@ -326,7 +330,7 @@ mod tests {
         assert!(clean.notes.iter().any(|note| note.contains("other programs had 90 %")), "{:?}", clean.notes);
     }
 
-    /// A run that is undecided for another reason says what the machine did meanwhile, also where it was busy for a while only.
+    /// A run that is undecided for another reason names the machine's load, even if it was busy only for a while.
     #[test]
     fn an_undecided_run_names_the_machine() {
         let mut example = Example::clean();
@@ -338,7 +342,7 @@ mod tests {
         assert!(judgement.reason.contains("The machine was busy: other programs had up to 8"), "{}", judgement.reason);
     }
 
-    /// A subject that needed longer than it may until it was ready is undecided on a busy machine; one that exited is what it was.
+    /// A subject that exceeded its time to become ready is undecided on a busy machine; one that exited has failed.
     #[test]
     fn a_subject_that_was_not_ready_in_time_is_undecided_there() {
         let ended = |waited_ms: Option<u64>, share: f64| {

@@ -1,7 +1,7 @@
-//! A harness that stood still: for how long, and which anomalies are its own.
+//! A harness that stood still: for how long, and which anomalies it explains.
 //!
-//! Owns `validity.pace`. It can only make a subject look worse than it is: one that passed all the same has passed, and an anomaly that
-//! has nothing to do with the time in which the harness stood still is the subject's.
+//! Owns `validity.pace`. A stall can only make a subject look worse than it is: a pass stays a pass, and an anomaly
+//! outside of the stall is the subject's.
 
 use std::collections::BTreeSet;
 
@@ -13,16 +13,16 @@ use crate::record::{AnomalyRow, Record};
 use crate::words::millis;
 
 pub(super) const PACE: Name = condition("pace");
-/// Churn that fell behind its plan by more than this took that time from the subject, which is promised at least 5 s for an
+/// The lateness of churn above which it took too much time from the subject, which is promised at least 5 s for an
 /// observation.
 const CHURN_LATE_MS: u64 = 2500;
-/// A harness that writes a row every 5 s and once needed longer than this stood still for as much as the least deadline of an
-/// observation: what came meanwhile was heard late, and of the rest nobody can tell whether it would have come.
+/// The longest interval without a stall. A harness that writes a row every 5 s and once needed longer than this stood
+/// still for as much as the least deadline of an observation. Observations of that time were read late, or may be
+/// missing because of the stall.
 const INTERVAL_MS_MAX: u64 = 10_000;
-/// What to do about it.
 const REMEDY: &str = "run it again on a quieter machine, or with fewer `--jobs`";
 
-/// From when to when the harness did not keep up.
+/// A time in which the harness did not keep up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stall {
     pub(super) from_ms: u64,
@@ -39,10 +39,10 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
             observed: millis(longest.to_ms - longest.from_ms),
             limit: format!("at most {}", millis(INTERVAL_MS_MAX)),
             text: format!(
-                "the harness did not keep up for {} in all: one of its intervals, from {from} to {to}, should have taken 5 s; {REMEDY}.",
+                "the harness did not keep up for {} in all: its interval from {from} to {to} should have taken 5 s; {REMEDY}.",
                 millis(lost_ms)
             ),
-            because: format!("the harness itself did not keep up from {from} to {to}"),
+            because: format!("the harness did not keep up from {from} to {to}"),
         };
         findings.unmet(unmet, Doubts::Broken, |name, _| doubt::is_observed(name) && !is_whole(record, name, &slow));
     }
@@ -54,7 +54,7 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
             observed: millis(late_ms),
             limit: format!("at most {}", millis(CHURN_LATE_MS)),
             text: format!(
-                "object changes fell {} behind their plan, so the subject had less time for them than planned; {REMEDY}.",
+                "object changes were {} late, so the subject had less time for them than planned; {REMEDY}.",
                 millis(late_ms)
             ),
             because: format!(
@@ -72,7 +72,8 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
     }
 }
 
-/// Intervals that took too long. The last one also decides what is still open, and nobody is measured meanwhile.
+/// Intervals that took too long. The last one is left out: it also decides the open versions, and nothing is measured
+/// meanwhile.
 fn intervals(record: &Record) -> Vec<Stall> {
     let rows = record.intervals.iter().filter(|row| !row.last);
     let slow = rows.filter(|row| row.end_ms.saturating_sub(row.start_ms) > INTERVAL_MS_MAX);
@@ -92,7 +93,7 @@ fn worst_ms(record: &Record) -> u64 {
     lateness.map(|lateness| lateness.max_us / 1000).max().unwrap_or(0)
 }
 
-/// Whether more of what a budget counts than it allows came about while the harness kept up.
+/// Whether the budget is broken by events outside of the stalls alone.
 fn is_whole(record: &Record, name: Name, stalls: &[Stall]) -> bool {
     let Some(events) = record.manifest.budgets.events.as_ref().filter(|_| name.section == "events") else {
         return false;
@@ -102,7 +103,7 @@ fn is_whole(record: &Record, name: Name, stalls: &[Stall]) -> bool {
         "ghost" => (&[Outcome::Ghost], events.ghost),
         "identitySwap" => (&[Outcome::IdentitySwap], events.identity_swap),
         "late" => (&[Outcome::Late, Outcome::LateGhost], events.late),
-        // Nothing that is late turns into these.
+        // Lateness does not cause these.
         "regressed" | "phantom" | "resurrected" => return true,
         _ => return false,
     };
@@ -114,21 +115,22 @@ fn is_whole(record: &Record, name: Name, stalls: &[Stall]) -> bool {
     record.anomalies.iter().filter(apart).count() as u64 > limit.unwrap_or(0)
 }
 
-/// How long an observation of what was committed then may take.
+/// The deadline of an observation of a version committed at this time.
 pub(super) fn deadline_ms(record: &Record, t_ms: u64) -> u64 {
     let row = record.intervals.iter().find(|row| row.end_ms > t_ms);
     row.or(record.intervals.last()).map_or(0, |row| row.deadline_ms)
 }
 
-/// The same for what came about before a sample that showed a jump of time; what came after it may be its work.
+/// Whether the budget is broken by events before a sample that showed a jump of time; later events may be caused by the
+/// jump.
 pub(super) fn is_whole_before(record: &Record, name: Name, t_ms: u64) -> bool {
-    // Since the sample before it.
+    // From the sample before it.
     let from_ms =
         record.samples.iter().map(|row| row.t_ms).take_while(|before_ms| *before_ms < t_ms).last().unwrap_or(0);
     is_whole(record, name, &[Stall { from_ms, to_ms: u64::MAX }])
 }
 
-/// Objects of which something was lost for good, as far as they have rows.
+/// Objects with a lost version, as far as they have rows.
 pub(super) fn objects_lost(record: &Record) -> u64 {
     let lost = record.anomalies.iter().filter(|row| matches!(row.outcome, Outcome::Missed | Outcome::Ghost));
     lost.map(|row| row.uid.as_str()).collect::<BTreeSet<_>>().len() as u64

@@ -1,7 +1,8 @@
-//! `writes.steady`: objects that the subject writes again and again although nobody else touches anything.
+//! `writes.steady`: objects that the subject writes again and again although nobody else writes them.
 //!
-//! The usual one writes a status in each reconcile, and each such write wakes it for the next. What an object still gets because the subject
-//! is late comes once and is over; so only what goes on from the first to the last third of the quiet counts, however much it is.
+//! Usually the subject writes a status in each reconcile, and each such write triggers the next. Late writes for
+//! earlier changes come once and end. So only writes that go on from the first to the last third of the quiet time
+//! count.
 
 use units::Rate;
 
@@ -9,13 +10,12 @@ use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{Quiet, Record, Rewritten};
 use crate::words::{count, counted, millis, three_digits};
 
-/// Six a minute: once in ten seconds is what a kubelet allows itself for the heartbeat of a node (`nodeStatusUpdateFrequency`), and the
-/// highest rate of anything that is meant to be written without a change.
+/// Six a minute: once in ten seconds is a kubelet's interval for the heartbeat of a node (`nodeStatusUpdateFrequency`),
+/// and the highest rate of intended writes without a change.
 const HEARTBEAT: Rate = Rate::per_minute(6);
 /// Fields that a sentence names.
 const FIELDS_NAMED: usize = 3;
 
-/// `writes.steady`.
 pub(super) struct Steady;
 
 impl Rule for Steady {
@@ -48,16 +48,16 @@ fn judge(quiet: &Quiet, limit: Rate) -> (Verdict, f64, String) {
             ),
         };
         let text = format!(
-            "in the {} from {} on, in which nobody else wrote, {wrote}.",
+            "in the {} from {} on, without any other writer, {wrote}.",
             millis(length_ms),
             millis(quiet.from_ms)
         );
         return (Verdict::Pass, most, text);
     };
-    // The table names only the worst: where all of them are, so are as many as were counted.
+    // The table has only the worst objects: if all of these count, the total count applies.
     let all = if restless.len() == quiet.worst.len() { quiet.lasting } else { restless.len() as u64 };
     let text = format!(
-        "nobody else wrote anything from {} on, and the subject went on writing {}: {} {} {} in {} ({}/s), {}{}.",
+        "from {} on no other client wrote, and the subject kept writing {}: {} {} {} in {} ({}/s), {}{}.",
         millis(quiet.from_ms),
         counted(all.max(restless.len() as u64), "object"),
         worst.resource,
@@ -71,10 +71,10 @@ fn judge(quiet: &Quiet, limit: Rate) -> (Verdict, f64, String) {
     (Verdict::Fail, rate(worst), text)
 }
 
-/// What it changed each time.
+/// The fields that it changed each time.
 fn fields(row: &Rewritten) -> String {
     if row.fields.is_empty() {
-        return "making it anew each time".to_owned();
+        return "creating it again each time".to_owned();
     }
     let named: Vec<&str> = row.fields.iter().take(FIELDS_NAMED).map(|flip| flip.field.as_str()).collect();
     let more = match row.fields.len().saturating_sub(FIELDS_NAMED) {

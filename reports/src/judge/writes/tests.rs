@@ -1,4 +1,4 @@
-//! Writes in the quiet of a record.
+//! Writes in the quiet time of a record.
 
 use crate::example::{Example, Judged as _};
 use crate::judge::{Judgement, Verdict, Word};
@@ -48,20 +48,20 @@ fn said(judgement: &Judgement) -> (Verdict, &str) {
     found.map_or((Verdict::Pass, ""), |finding| (finding.verdict, finding.text.as_str()))
 }
 
-/// Nobody needs to write a budget for it.
+/// This is judged without a budget.
 #[test]
 fn who_writes_from_beginning_to_end_fails_with_object_fields_manager_and_rate() {
     let judgement = judged(
         Some(quiet(vec![rewritten("lh-5-0/package-1", [40, 41, 39]), rewritten("lh-5-0/package-2", [1, 1, 1])])),
         None,
     );
-    let text = "nobody else wrote anything from 2 min 26 s on, and the subject went on writing 2 objects: packages.longhaul.dev lh-5-0/package-1 \
+    let text = "from 2 min 26 s on no other client wrote, and the subject kept writing 2 objects: packages.longhaul.dev lh-5-0/package-1 \
         120 times in 6 s (20/s), changing /status/seenAt as field manager `manager (status)` (manager/v0.0.0).";
     assert_eq!(said(&judgement), (Verdict::Fail, text));
     assert_eq!((judgement.verdict, &judgement.words[..]), (Verdict::Fail, &[Word::WriteLoop][..]));
 }
 
-/// An object that is handled late is written a few times and is done with.
+/// An object that is handled late is written a few times, and then no more.
 #[test]
 fn what_comes_once_is_no_loop_however_much_it_is() {
     for thirds in [[0, 0, 0], [9, 0, 0], [0, 0, 9], [5, 5, 0], [0, 5, 5]] {
@@ -70,7 +70,7 @@ fn what_comes_once_is_no_loop_however_much_it_is() {
         assert_eq!(judgement.verdict, Verdict::Pass, "{judgement:?}");
     }
     let text = judged(Some(quiet(Vec::new())), None);
-    let nothing = "in the 6 s from 2 min 26 s on, in which nobody else wrote, the subject wrote nothing.";
+    let nothing = "in the 6 s from 2 min 26 s on, without any other writer, the subject wrote nothing.";
     assert_eq!(said(&text), (Verdict::Pass, nothing));
 }
 
@@ -84,7 +84,8 @@ fn a_heartbeat_is_a_matter_of_the_budget() {
     assert_eq!(said(&judged(beats(), Some(r#"{"writes": {"steady": "40/m"}}"#))).0, Verdict::Pass);
 }
 
-/// Whoever asked is told that nothing can be said; a run that asked for nothing is not held up by a drain that is short, but by a hole.
+/// If the scenario sets the limit, the finding is undecided; a default limit is left undecided by a hole, but not by a
+/// short drain.
 #[test]
 fn what_was_not_seen_decides_nothing() {
     let asked = Some(r#"{"writes": {"steady": "0/s"}}"#);
@@ -104,7 +105,7 @@ fn what_was_not_seen_decides_nothing() {
     assert_eq!(said(&judged(None, None)), (Verdict::Pass, ""), "an older record");
 }
 
-/// A failure that was seen is said, also where not all could be looked at.
+/// A failure that was seen is reported, even if not everything could be examined.
 #[test]
 fn a_gap_hides_no_loop() {
     let seen = Quiet { unread: Some("HTTP 403".into()), ..quiet(vec![rewritten("n/a", [9, 9, 9])]) };

@@ -1,6 +1,6 @@
 //! The anomalies by cause, each with its object's own history.
 //!
-//! Owns how many are shown, and the words of a step. Why they came about says [`crate::causes`].
+//! Owns how many are shown, and the text of a step. [`crate::causes`] explains them.
 
 use super::picture::Picture;
 use super::timeline::clock;
@@ -13,10 +13,9 @@ const SHOWN: usize = 12;
 /// Bytes of histories and stream lines shown with the anomalies of one cause. As HTML they are about three times as many; a page with
 /// ten causes stays below 2 MB.
 const BYTES_SHOWN: usize = 40 << 10;
-/// What a step takes of them.
+/// Bytes of a step.
 const STEP_BYTES: usize = 60;
 
-/// A cause on the first screen.
 #[derive(Debug)]
 pub(super) struct FirstCause {
     pub cause: Cause,
@@ -30,16 +29,16 @@ pub(super) struct AnomalyGroup<'a> {
     pub id: usize,
     pub total: String,
     pub rows: Vec<Anomaly<'a>>,
-    /// How many are not shown, if any.
+    /// The number that is not shown, as text.
     pub hidden: Option<String>,
 }
 
-/// One anomaly, as the template wants it.
+/// One anomaly, in the form of the template.
 #[derive(Debug)]
 pub(super) struct Anomaly<'a> {
     pub row: &'a AnomalyRow,
     pub at: String,
-    /// The same in milliseconds, for the script.
+    /// The time in milliseconds, for the script.
     pub at_ms: u64,
     /// The history as a picture.
     pub picture: Option<Picture>,
@@ -47,18 +46,18 @@ pub(super) struct Anomaly<'a> {
     pub sentence: String,
     pub steps: Vec<Line>,
     pub left_out: Option<String>,
-    /// Its history and its stream lines are left out, because those of others before it took the room.
+    /// Whether its history and its stream lines are left out, because earlier ones took the room.
     pub bare: bool,
 }
 
-/// One line of a history: what was written, what passed between, what was reported.
+/// One line of a history: a write, an event on the wire, or a report.
 #[derive(Debug, Default)]
 pub(super) struct Line {
     pub at: String,
     pub written: String,
     pub between: String,
     pub reported: String,
-    /// It is about the version of the anomaly.
+    /// Whether it is about the version of the anomaly.
     pub own: bool,
 }
 
@@ -81,7 +80,7 @@ pub(super) fn groups<'a>(summary: &Summary<'a>) -> Vec<AnomalyGroup<'a>> {
 }
 
 impl<'a> Anomaly<'a> {
-    /// `room` is what histories and stream lines may still take.
+    /// `room` is the number of bytes left for histories and stream lines.
     fn new(row: &'a AnomalyRow, sentence: &str, room: &mut usize) -> Self {
         let steps = row.evidence.as_ref().map_or(&[][..], |evidence| &evidence.steps);
         let needed = row.wire.iter().map(String::len).sum::<usize>() + steps.len() * STEP_BYTES;
@@ -149,7 +148,7 @@ fn line(step: &Step, own: &str) -> Line {
             let by = match by {
                 EndedBy::Server => "ended",
                 EndedBy::Reset => "broken off",
-                EndedBy::Client => "given up by the client",
+                EndedBy::Client => "closed by the client",
             };
             let through = through.map_or_else(String::new, |through| format!(", its last revision was {through}"));
             Line { between: format!("watch {watch} {by}{through}"), ..line }

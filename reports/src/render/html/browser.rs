@@ -1,5 +1,5 @@
-//! The page in a browser: nothing is printed to its console, values, looking closer, hiding and searching work, it can be read on a phone and
-//! in the dark. `tests/browser/check.js` does what a reader does.
+//! The page in a browser: its console stays empty; values, zooming, hiding and searching work; it is readable on a
+//! phone and in dark mode. `tests/browser/check.js` acts like a reader.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -16,9 +16,9 @@ const CHECK: [(&str, &str); 2] = [
     ("check.html", include_str!("../../../tests/browser/check.html")),
     ("check.js", include_str!("../../../tests/browser/check.js")),
 ];
-/// The programs that are such a browser.
+/// The names of such a browser's programs.
 const BROWSERS: [&str; 2] = ["chromium", "chromium-browser"];
-/// Contrast of text that WCAG 2.2 asks for.
+/// The contrast of text that WCAG 2.2 requires.
 const CONTRAST_LEAST: f64 = 4.5;
 
 fn browser() -> Option<&'static str> {
@@ -49,7 +49,7 @@ fn start(browser: &str, profile: &Path) -> Command {
     command
 }
 
-/// What `check.js` saw, after the browser had nothing to say.
+/// The findings of `check.js`, after a check that the console is empty.
 fn look(browser: &str, folder: &Path, dark: bool) -> Value {
     let profile = tempfile::tempdir().unwrap();
     let mut command = start(browser, profile.path());
@@ -59,7 +59,7 @@ fn look(browser: &str, folder: &Path, dark: bool) -> Value {
     command.arg(format!("file://{}/check.html?widths={widths}", folder.display()));
     let output = command.output().unwrap();
     let (page, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    // The one frame without scripts says that it has none.
+    // The one frame without scripts reports that it has none.
     let printed: Vec<&str> =
         said.lines().filter(|line| line.contains("CONSOLE") && !line.contains("Blocked script execution")).collect();
     assert!(printed.is_empty(), "the console says {printed:?}");
@@ -69,7 +69,7 @@ fn look(browser: &str, folder: &Path, dark: bool) -> Value {
         .unwrap_or_else(|error| panic!("{error}: {seen}\n{said}"))
 }
 
-/// What must hold on every screen.
+/// Checks for every screen.
 fn check(seen: &Value, dark: bool, charts: i64) {
     let number = |name: &str| seen[name].as_i64().unwrap_or_else(|| panic!("no {name} in {seen}"));
     assert!(number("sideways") <= 0 && number("opened") <= 0, "it scrolls sideways: {seen}");
@@ -90,7 +90,7 @@ fn check(seen: &Value, dark: bool, charts: i64) {
     assert!(contrast["ratio"].as_f64().unwrap() >= CONTRAST_LEAST, "contrast, dark {dark}: {contrast} in {seen}");
 }
 
-/// Without scripts nothing is missing but what only they could do.
+/// Without scripts the page lacks only what scripts do.
 fn check_without_scripts(seen: &Value, words: &[String]) {
     assert_eq!(seen["scripts"], 0, "a script ran: {seen}");
     assert_eq!(seen["gone"], serde_json::json!([]), "{seen}");
@@ -105,7 +105,7 @@ fn check_without_scripts(seen: &Value, words: &[String]) {
     }
 }
 
-/// A gate on a busy machine, with the names and digests that a real one has.
+/// A gate on a busy machine, with names and digests like those of a real one.
 fn gate() -> Record {
     let mut record = record(3, 10, BUSY, 1.3);
     for (build, letter) in [(&mut record.header.a, "a"), (&mut record.header.b, "b")] {
@@ -115,7 +115,7 @@ fn gate() -> Record {
     record
 }
 
-/// A run with anomalies, and with many faults that come close upon each other up to its end.
+/// A run with anomalies, and with many faults that follow each other closely until its end.
 fn troubled() -> Example {
     let mut example = Example::failing();
     let (planned, rows) = (example.manifest.faults[0].clone(), example.faults.clone());
@@ -151,7 +151,8 @@ fn a_reader_finds_their_way() {
     let both = super::diff_html(&clean, &failing, &crate::diff::diff((&clean, &good), (&failing, &bad)));
     let gate = gate();
     let judged = crate::gate::judge(&gate);
-    // What must be readable without scripts: the reason, every figure of the table, and what lies in closed details.
+    // Texts that must be readable without scripts: the reason, every figure of the table, and the contents of closed
+    // details.
     let told = |judgement: &crate::judge::Judgement| -> Vec<String> {
         let budgets = judgement.findings.iter().flat_map(|finding| [finding.budget.clone(), finding.observed.clone()]);
         budgets.chain([judgement.reason.clone(), judgement.verdict.word().to_owned()]).collect()
@@ -193,7 +194,7 @@ fn a_reader_finds_their_way() {
     }
 }
 
-/// On paper nothing is closed, and nothing that only a screen can do is there.
+/// On paper nothing is closed, and nothing that works only on a screen is shown.
 #[test]
 fn all_of_it_is_printed() {
     let Some(browser) = browser() else {

@@ -1,6 +1,6 @@
 //! One chart: curves in a plot, ticks, limits, marks, and the readings that the script shows.
 //!
-//! Owns the shape that the template draws. Positions are percent of the plot, so that labels stay text of the page's size
+//! Owns the shape that the template draws. Positions are percent of the plot, so that labels keep the page's text size
 //! on any screen and only the curves are stretched.
 
 use std::borrow::Cow;
@@ -13,12 +13,11 @@ use super::scale::Scale;
 /// Decimals of a position: a thousandth of the plot is less than a pixel.
 const PLACES: usize = 2;
 
-/// One chart.
 #[derive(Debug)]
 pub(super) struct Chart {
     pub id: Cow<'static, str>,
     pub title: Cow<'static, str>,
-    /// What the axis means, in words.
+    /// The meaning of the axis, as text.
     pub caption: Cow<'static, str>,
     pub y_ticks: Vec<Tick>,
     /// Only for charts that do not share the time axis.
@@ -28,7 +27,7 @@ pub(super) struct Chart {
     pub fills: Vec<Fill>,
     pub limits: Vec<Tick>,
     pub marks: Vec<Mark>,
-    /// For who cannot see it.
+    /// The text alternative for readers who cannot see it.
     pub summary: String,
 }
 
@@ -40,13 +39,12 @@ pub(super) struct Tick {
 }
 
 impl Tick {
-    /// Whether there is no room for the label above the line: it would cover the legend.
+    /// Whether the label must go below the line: above it would cover the legend.
     pub fn is_high(&self) -> bool {
         self.at.parse::<f64>().is_ok_and(|percent| percent < 12.0)
     }
 }
 
-/// One curve.
 #[derive(Debug)]
 pub(super) struct Curve {
     pub name: String,
@@ -56,11 +54,11 @@ pub(super) struct Curve {
     readings: Vec<Reading>,
 }
 
-/// A value in words, and where it is one.
+/// A value as text, and its place.
 #[derive(Debug)]
 struct Reading {
     from: u64,
-    /// The end of the stretch that it holds for; none where it is that of a moment.
+    /// The end of the stretch that it holds for; none for a single moment.
     until: Option<u64>,
     words: String,
 }
@@ -73,14 +71,13 @@ pub(super) struct Step {
     pub value: f64,
 }
 
-/// A surface.
 #[derive(Debug)]
 pub(super) struct Fill {
     pub class: &'static str,
     pub path: String,
 }
 
-/// Something that happened.
+/// An event on the axis.
 #[derive(Debug, Clone)]
 pub(super) struct Mark {
     pub at: String,
@@ -88,7 +85,7 @@ pub(super) struct Mark {
     pub label: String,
 }
 
-/// The values of a chart in words.
+/// The values of a chart as text.
 #[derive(Serialize)]
 pub(super) struct Readings<'a> {
     id: &'a str,
@@ -100,14 +97,14 @@ struct CurveReadings<'a> {
     name: &'a str,
     class: &'a str,
     t: Vec<u64>,
-    /// Where each ends that holds for a stretch.
+    /// The end of each value that holds for a stretch.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     e: Vec<u64>,
     v: Vec<&'a str>,
 }
 
 impl Chart {
-    /// Curves with identity, title and caption, and nothing else yet.
+    /// A chart of curves with identity, title and caption.
     pub fn new(
         (id, title, caption): (
             impl Into<Cow<'static, str>>,
@@ -132,7 +129,7 @@ impl Chart {
         }
     }
 
-    /// The values in words.
+    /// The values as text.
     pub fn readings(&self) -> Readings<'_> {
         let curves = self.curves.iter().map(|curve| CurveReadings {
             name: &curve.name,
@@ -187,8 +184,8 @@ impl Curve {
         }
     }
 
-    /// Values that hold for a stretch each: a level line over it and an upright one where the next begins, never a slope, which would begin
-    /// before what made it. Where nothing is known between two steps the curve is broken.
+    /// Values that hold for a stretch each: a level line over it and an upright one where the next begins. A slope
+    /// would begin before its cause. If nothing is known between two steps, the curve is broken.
     pub fn steps(
         name: impl Into<String>,
         class: &'static str,
@@ -232,7 +229,7 @@ impl Curve {
         Self {
             name: name.into(),
             class,
-            // No two are near enough to be connected.
+            // No two are close enough to be connected.
             path: path(&places, scale, f64::NEG_INFINITY),
             readings: dots.iter().map(reading).collect(),
         }
@@ -256,7 +253,7 @@ impl Curve {
     }
 }
 
-/// The least and the largest value, and none where there is none.
+/// The least and the largest value; none if there are no values.
 pub(super) fn reach(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     values.fold(None, |reach, value| {
         Some(reach.map_or((value, value), |(least, most): (f64, f64)| (least.min(value), most.max(value))))
@@ -270,7 +267,7 @@ fn y_ticks(scale: Scale, words: &dyn Fn(f64) -> String) -> Vec<Tick> {
     if ticks.windows(2).all(|two| two[0].label != two[1].label) {
         return ticks;
     }
-    // Half a thread would be told as one: only what is said exactly has a tick.
+    // Half a thread would be labelled as one: only values with an exact label have a tick.
     let whole = |value: &f64| value.fract().abs() < 1e-9;
     scale.ticks().into_iter().filter(whole).map(tick).collect()
 }

@@ -1,4 +1,4 @@
-//! Several subjects in one page: the tables, why whoever is behind is so, and all series on one time axis.
+//! Several subjects in one page: the tables, why each subject behind is so, and all series on one time axis.
 
 use askama::Template;
 
@@ -49,14 +49,12 @@ struct Line<'a> {
     cells: Vec<Cell>,
 }
 
-/// A figure in words.
 struct Cell {
     value: String,
     between: String,
     rank: Option<usize>,
 }
 
-/// The page.
 pub fn compare_html(comparison: &Comparison, entrants: &[Entrant]) -> Result<String, Error> {
     // The last round of each: one curve a subject.
     let runs: Vec<(&str, Option<&Record>)> =

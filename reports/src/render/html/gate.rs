@@ -1,6 +1,7 @@
 //! The page of a gate: the verdict, each metric, and every slice of both builds in the order in which they were played.
 //!
-//! Owns what is shown and in which order. The figures are those of the text and the Markdown ([`crate::render::gate`]); nothing is judged here.
+//! Owns what is shown and in which order. The figures are those of the text and the Markdown ([`crate::render::gate`]);
+//! nothing is judged here.
 
 use askama::Template;
 
@@ -53,7 +54,7 @@ pub fn gate_html(record: &Record, judgement: &Judgement) -> Result<String, Error
     Ok(page.render()?)
 }
 
-/// The picture of the verdict: the first metric that made it, else the first that is drawn.
+/// The chart of the verdict: the first metric that decided it, else the first that is drawn.
 fn lead(charts: &[Chart], judgement: &Judgement) -> Option<usize> {
     let made = match judgement.outcome {
         Outcome::Worse => Some(Word::Worse),
@@ -124,7 +125,7 @@ mod tests {
         assert!(bands.matches('M').count() >= out);
     }
 
-    /// The first picture is that of the metric that made the verdict, and no chart is there twice.
+    /// The first chart is that of the metric that decided the verdict, and no chart appears twice.
     #[test]
     fn the_first_picture_is_that_of_the_verdict() {
         let record = record(5, 10, QUIET, 1.2);

@@ -1,6 +1,6 @@
 //! Two runs in one page.
 //!
-//! Owns what of both is shown; what differs says [`crate::diff`], and its words are those of the text.
+//! Owns the parts of both that are shown; [`crate::diff`] finds the differences, with the same texts.
 
 use askama::Template;
 

@@ -1,6 +1,7 @@
 //! The distribution of latencies by percentile, with an axis on which every further nine takes the same room.
 //!
-//! Owns that chart. Beyond the point with fewer than 100 samples the curve is faint: single samples are shown, not claimed.
+//! Owns that chart. Beyond the point with fewer than 100 samples the curve is faint: these are single samples without
+//! statistical weight.
 
 use super::chart::{Chart, Curve, Tick, path, position, reach};
 use super::scale::{Scale, whole};
@@ -13,7 +14,7 @@ const POINTS_PER_NINE: f64 = 40.0;
 /// The most nines drawn: 99.9999 %.
 const NINES_MOST: f64 = 6.0;
 
-/// A curve before it is drawn: its name, its classes where it is sure and where it is not, and its samples.
+/// A curve before it is drawn: its name, its classes for the certain and the uncertain part, and its samples.
 type Drawn = (&'static str, &'static str, &'static str, Option<Histogram>);
 
 const CAPTION: &str = "steady phase; faint where fewer than 100 samples lie beyond";
@@ -30,7 +31,7 @@ pub(super) fn distribution(record: &Record) -> Option<Chart> {
     chart("distribution", "Latency by percentile", wanted.into())
 }
 
-/// A distribution of a run, where it has it.
+/// A distribution of a run, if the run has it.
 type Measured = fn(&Record) -> Option<Histogram>;
 
 /// A chart for each kind of latency that one of two runs has, with both.

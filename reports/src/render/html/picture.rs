@@ -1,6 +1,7 @@
-//! The history of one object as a picture: what was written above, what passed between, what was reported below, all on one axis of time.
+//! The history of one object as a picture: writes above, events on the wire between, reports below, all on one axis of
+//! time.
 //!
-//! Owns where a step is drawn. The table beside it says the same in words.
+//! Owns where a step is drawn. The table beside it says the same as text.
 
 use super::chart::position;
 use super::timeline::clock;
@@ -9,7 +10,6 @@ use crate::record::Step;
 /// The lines of a picture, from the top.
 const LANES: [&str; 4] = ["written", "asked", "sent", "reported"];
 
-/// One picture.
 #[derive(Debug)]
 pub(super) struct Picture {
     pub lanes: Vec<Lane>,
@@ -17,14 +17,12 @@ pub(super) struct Picture {
     pub to: String,
 }
 
-/// One line of it.
 #[derive(Debug)]
 pub(super) struct Lane {
     pub name: &'static str,
     pub dots: Vec<Dot>,
 }
 
-/// One step.
 #[derive(Debug)]
 pub(super) struct Dot {
     /// Percent of the axis.
@@ -34,7 +32,7 @@ pub(super) struct Dot {
 }
 
 impl Picture {
-    /// None where there are not two moments.
+    /// None if there are not two moments.
     pub fn of(steps: &[Step], own: &str) -> Option<Self> {
         let (first, last) = (steps.iter().map(Step::t_ms).min()?, steps.iter().map(Step::t_ms).max()?);
         if first == last {
@@ -51,7 +49,7 @@ impl Picture {
     }
 }
 
-/// Line, class and words of a step.
+/// Line, class and text of a step.
 fn place(step: &Step, own: &str) -> (usize, &'static str, String) {
     let mine = |revision: &str| if revision == own { "own" } else { "" };
     match step {
@@ -80,7 +78,7 @@ mod tests {
 
     use super::*;
 
-    /// Cause above effect: each kind of step has its line, and its place is its time.
+    /// Causes are above effects: each kind of step has its line, and its place is its time.
     #[test]
     fn steps_lie_on_their_lines_by_their_time() {
         let revision = "7".to_owned();

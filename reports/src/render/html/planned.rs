@@ -1,4 +1,4 @@
-//! What was planned beside what happened: a run that did less than its plan shows less than its name says.
+//! The plan beside the run: a run that did less than its plan proves less than its name says.
 
 use crate::record::{Phase, Record};
 use crate::words::{count, counted, millis, percent};

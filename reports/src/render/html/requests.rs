@@ -1,6 +1,6 @@
-//! What the subject asked, as tables: one row for each thing that it follows, and the requests round the first fault.
+//! The subject's requests, as tables: one row for each scope that it follows, and the requests round the first fault.
 //!
-//! Owns the choice of what is shown. The numbers are counted from the rows, so they reach as far as the rows do.
+//! Owns the choice of what is shown. The numbers are counted from the rows, so they cover the same time as the rows.
 
 use std::collections::BTreeMap;
 
@@ -8,23 +8,23 @@ use super::timeline::clock;
 use crate::record::{EndedBy, FaultEvent, Record, RequestRow, Verb};
 use crate::words::{count, millis};
 
-/// Followed things that are shown; a subject that follows more is known by its first ones.
+/// Scopes that are shown; further ones are left out.
 const FOLLOWED_SHOWN: usize = 20;
 /// Requests that are shown; the rest is in `requests.jsonl`.
 const REQUESTS_SHOWN: usize = 100;
-/// Shown requests begin so long before the first hit of a fault, or earlier if the watch that it hit is older.
+/// The time before the first hit of a fault from which requests are shown, or from an earlier watch that the fault hit.
 const BEFORE_MS: u64 = 1000;
 
-/// What the page shows of requests.
+/// The request tables of the page.
 #[derive(Debug, Default)]
 pub(super) struct Requests {
     pub followed: Vec<Followed>,
     pub rows: Vec<Row>,
-    /// How many are not shown, if any.
+    /// The number that is not shown, as text.
     pub hidden: Option<String>,
 }
 
-/// One thing that the subject follows.
+/// One scope that the subject follows.
 #[derive(Debug)]
 pub(super) struct Followed {
     pub what: String,
@@ -35,7 +35,6 @@ pub(super) struct Followed {
     pub objects: String,
 }
 
-/// One list or watch.
 #[derive(Debug)]
 pub(super) struct Row {
     pub at: String,
@@ -55,14 +54,14 @@ pub(super) fn requests(record: &Record) -> Requests {
     for row in &follows {
         scopes.entry(what(row)).or_default().push(row);
     }
-    // What is judged comes first, then what is followed most: a controller of many kinds would hide it.
+    // Judged resources come first, then the most followed ones: a controller of many kinds would hide them.
     let judged = |rows: &[&RequestRow]| rows.iter().any(|row| record.manifest.judged.contains(&row.resource));
     let mut scopes: Vec<_> = scopes.into_iter().collect();
     scopes.sort_by_key(|(_, rows)| (!judged(rows), std::cmp::Reverse(rows.len())));
     let followed = scopes.into_iter().take(FOLLOWED_SHOWN).map(|(what, rows)| Followed::new(what, &rows)).collect();
     let hits = record.faults.iter().filter(|row| row.event == FaultEvent::Hit);
     let from_ms = hits.map(|row| row.t_ms).min().unwrap_or(0).saturating_sub(BEFORE_MS);
-    // What was open when the fault came belongs to the story.
+    // Requests that were open when the fault came are shown too.
     let concerned = |row: &&&RequestRow| row.t_ms >= from_ms || row.ended_ms.is_none_or(|ended_ms| ended_ms >= from_ms);
     let mut rows: Vec<&&RequestRow> = follows.iter().filter(concerned).collect();
     rows.sort_by_key(|row| !record.manifest.judged.contains(&row.resource));
@@ -141,7 +140,7 @@ mod tests {
     use super::*;
     use crate::example::{Example, list, watch};
 
-    /// A controller of many kinds does not hide the one that the run is about.
+    /// A controller of many kinds does not hide the judged one.
     #[test]
     fn what_is_judged_comes_first() {
         let mut example = Example::clean();

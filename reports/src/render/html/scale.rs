@@ -42,13 +42,13 @@ impl Scale {
         Self::Linear { top: (most / step).ceil() * step * unit, step: step * unit }
     }
 
-    /// The round part that holds both values, with ticks at round numbers of `unit`s. It is a quarter wider on both sides, and never narrower
-    /// than a fiftieth of the larger value: what hardly differs should not look as if it did.
+    /// The round part that holds both values, with ticks at round numbers of `unit`s. It is a quarter wider on both
+    /// sides, and never narrower than a fiftieth of the larger value: values that hardly differ should look so.
     pub fn part(least: f64, most: f64, unit: f64) -> Self {
         let (least, most) = (least / unit, most / unit);
         let wide = (most - least).max(least.abs().max(most.abs()) / 50.0);
         let wide = if wide > 0.0 { wide } else { 1.0 };
-        // What is never below nought has no ticks there.
+        // Values that are never below zero have no ticks there.
         let lowest = if least >= 0.0 { 0.0 } else { f64::NEG_INFINITY };
         let (low, high) = ((least - wide / 4.0).max(lowest), most + wide / 4.0);
         let decade = 10f64.powf(((high - low) / 4.0).log10().floor());
@@ -70,7 +70,7 @@ impl Scale {
         Self::Log { from, to: to.max(from + 1) }
     }
 
-    /// Where a value is, 0 at the near end, 100 at the far end; never outside.
+    /// The position of a value, 0 at the near end, 100 at the far end; never outside.
     pub fn percent(self, value: f64) -> f64 {
         let share = match self {
             Self::Linear { top, .. } => value / top,
@@ -85,7 +85,7 @@ impl Scale {
         match self {
             Self::Linear { top, step } => {
                 let mut ticks = vec![0.0];
-                // Counted, so that no sum of fractions decides whether the last tick is there.
+                // Counted, so that no sum of fractions decides whether the last tick exists.
                 for n in 1..=10 {
                     let tick = f64::from(n) * step;
                     if tick > top * 1.000_001 {
@@ -124,7 +124,7 @@ mod tests {
         let part = Scale::part(812.0, 934.0, 1.0);
         assert_eq!(part, Scale::Part { from: 750.0, to: 1000.0, step: 50.0 });
         assert_eq!(part.ticks(), [750.0, 800.0, 850.0, 900.0, 950.0, 1000.0]);
-        // The same twice, around nought, and nothing at all.
+        // Equal values, values around zero, and zero alone.
         for (least, most) in [(5.0, 5.0), (-300.0, 40.0), (0.0, 0.0)] {
             let part = Scale::part(least, most, 1.0);
             let places = [least, most].map(|value| part.percent(value));

@@ -1,6 +1,6 @@
-//! The page of a suite: what happened in one sentence, its tests against the faults on one time line, then the rest.
+//! The page of a suite: the outcome in one sentence, its tests against the faults on one time line, then the rest.
 //!
-//! Owns what is shown and in which order. It has the time line, the charts and the styles of the soak's report.
+//! Owns what is shown and in which order. The time line, the charts and the styles are those of the soak's report.
 
 use askama::Template;
 
@@ -11,9 +11,9 @@ use crate::render::Error;
 use crate::suite::Suite;
 use crate::words::{count, counted, millis};
 
-/// Hits that are listed; all of them are in the record.
+/// Hits that are listed; the record has all of them.
 const HITS_SHOWN: usize = 300;
-/// Tests that are listed, those that failed before others.
+/// Tests that are listed, the failed ones first.
 const TESTS_SHOWN: usize = 500;
 
 #[derive(Template)]
@@ -49,7 +49,7 @@ struct TableRows<'a> {
     rows: Vec<(Vec<Piece<'a>>, &'a str)>,
 }
 
-/// A part of a sentence: names of things stand between backticks in it.
+/// A part of a sentence, in which names are between backticks.
 struct Piece<'a> {
     text: &'a str,
     is_name: bool,
@@ -103,7 +103,7 @@ fn pieces(text: &str) -> Vec<Piece<'_>> {
     pieces.filter(|piece| !piece.text.is_empty()).collect()
 }
 
-/// A suite is short: its moments are told in milliseconds.
+/// A moment in milliseconds, because a suite is short.
 fn moment(ms: u64) -> String {
     format!("{}.{:03}", clock(ms), ms % 1000)
 }
@@ -185,7 +185,7 @@ mod tests {
         }
     }
 
-    /// A suite that writes no results still has a time line, and the page says how to get its tests.
+    /// A suite without results still has a time line, and the page says how to get its tests.
     #[test]
     fn without_results_the_page_says_what_to_write() {
         let suite = Suite { tests: Vec::new(), ..example() };

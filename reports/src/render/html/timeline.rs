@@ -1,6 +1,7 @@
 //! The time line: one axis, one chart for each side of the run, faults as bands over all of them.
 //!
-//! Owns which facts are drawn over time. Cause and effect must line up, so every chart has the same width and axis.
+//! Owns the choice of facts that are drawn over time. Cause and effect must line up, so every chart has the same width
+//! and axis.
 
 use units::Span;
 
@@ -24,11 +25,11 @@ pub(super) mod suite;
 const POINTS: u64 = 240;
 /// Marks in one chart.
 const MARKS: u64 = 60;
-/// Faults with a label of their own; of more, each is a band.
+/// Faults with a label of their own; if there are more, each is only a band.
 const LABELS: usize = 200;
-/// Parts of the axis that a band covers at least one of: faults that are closer become one band.
+/// The smallest parts of the axis: faults within one part become one band.
 const BAND_PARTS: u64 = 600;
-/// Marks of hits; several in one place are one.
+/// Marks of hits; hits in one place share a mark.
 const HIT_MARKS: u64 = 240;
 /// Lines of fault labels; more would push the charts off the screen.
 const LANES: usize = 3;
@@ -37,21 +38,21 @@ const LABEL_PERCENT: f64 = 14.0;
 /// Distances of ticks on the time axis, in seconds.
 const TIME_STEPS_S: [u64; 16] = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14_400, 43_200, 86_400];
 
-/// The charts over time and what they share.
+/// The charts over time, and their common axis.
 pub(super) struct Timeline {
     pub axis: Axis,
     pub charts: Vec<Chart>,
 }
 
-/// What all charts over time share.
+/// The common axis of all charts over time.
 pub(super) struct Axis {
     pub length_ms: u64,
     pub ticks: Vec<Tick>,
-    /// Faults with their labels, …
+    /// Faults with their labels.
     pub faults: Vec<Band>,
-    /// … all faults as one surface, from 0 to 100 in both directions, …
+    /// All faults as one area, from 0 to 100 in both directions.
     pub bands: String,
-    /// … and when they were hit.
+    /// The times of hits.
     pub hits: Vec<Mark>,
     pub phases: Vec<Band>,
     /// Lines of fault labels.
@@ -63,15 +64,15 @@ pub(super) struct Band {
     pub left: String,
     pub width: String,
     pub label: String,
-    /// How often it was hit, if it is a fault.
+    /// The number of hits, if it is a fault.
     pub hits: String,
     /// The line of labels in which this one does not cover another, from 0.
     pub lane: usize,
-    /// Where its label stands, if there is room for one: else it is told when one points at it.
+    /// The place of its label, if there is room for one; else the label appears when the reader points at it.
     pub room: Option<LabelSpace>,
 }
 
-/// Where a label stands: it ends where the next one in its lane begins, whatever the screen's width.
+/// The place of a label: it ends where the next one in its lane begins, on a screen of any width.
 #[derive(Debug, PartialEq)]
 pub(super) struct LabelSpace {
     pub left: String,
@@ -108,7 +109,7 @@ fn axis(record: &Record, length_ms: u64) -> Axis {
     let x = |t_ms: u64| t_ms.min(length_ms) as f64 / length_ms as f64 * 100.0;
     let band = |from_ms: u64, to_ms: u64, label: String| Band {
         left: position(x(from_ms)),
-        // Something that took no time is still seen.
+        // An event without a length is still visible.
         width: position((x(to_ms) - x(from_ms)).max(0.3)),
         label,
         hits: String::new(),
@@ -143,7 +144,7 @@ fn axis(record: &Record, length_ms: u64) -> Axis {
     Axis { faults, bands, hits, phases, lanes, ..plain_axis(length_ms) }
 }
 
-/// An axis with nothing but its ticks.
+/// An axis with only its ticks.
 fn plain_axis(length_ms: u64) -> Axis {
     let step_s = TIME_STEPS_S.into_iter().find(|step| length_ms / 1000 / step <= 7).unwrap_or(604_800);
     let tick = |n: u64| {
@@ -155,20 +156,21 @@ fn plain_axis(length_ms: u64) -> Axis {
     Axis { length_ms, ticks, faults, bands: String::new(), hits, phases, lanes: 0 }
 }
 
-/// Puts each label into the first lane that is free, gives it the room up to the next one there, and returns how many lanes that takes.
+/// Puts each label into the first free lane, gives it the room up to the next one there, and returns the number of
+/// lanes used.
 fn stack(bands: &mut [Band]) -> usize {
     let number = |text: &str| text.parse::<f64>().unwrap_or(0.0);
     let mut ends = [0.0; LANES];
     let mut used = 1;
-    // The labels of each lane: whose, and where it begins.
+    // The labels of each lane: the index of the band, and the start.
     let mut labels: [Vec<(usize, f64)>; LANES] = Default::default();
     for (index, band) in bands.iter_mut().enumerate() {
         let left = number(&band.left);
         let free = ends.iter().position(|end| *end <= left);
         let lane = free.unwrap_or(LANES - 1);
-        // At the right edge a label begins before its band, if nothing is there.
+        // At the right edge a label begins before its band, if that place is free.
         let begins = left.min(100.0 - LABEL_PERCENT).max(ends[lane]);
-        // Of half a word at the edge nobody learns anything.
+        // A label cut at the edge would not be readable.
         if free.is_some() && begins + LABEL_PERCENT <= 100.0 {
             labels[lane].push((index, begins));
         }
@@ -188,7 +190,7 @@ fn stack(bands: &mut [Band]) -> usize {
 /// A point of a distribution, if there is one.
 type Read = fn(&Quantiles) -> Option<u64>;
 
-/// Name, class, tag of the log, and what is drawn of it.
+/// Name, class, tag of the log, and the quantile that is drawn.
 type LatencyCurve = (&'static str, &'static str, &'static str, Read);
 
 fn latency_chart(
@@ -249,8 +251,7 @@ fn api(record: &Record, length_ms: u64) -> Option<Chart> {
 
 fn staleness(record: &Record, length_ms: u64) -> Option<Chart> {
     let limit = record.manifest.budgets.api.as_ref().and_then(|budget| budget.staleness);
-    let names =
-        ("staleness", "Age of what the API told", "from the commit that followed, to the question, logarithmic");
+    let names = ("staleness", "Age of the API's answers", "from the next commit to the request, logarithmic");
     let curves: [LatencyCurve; 2] = [
         ("median", "c1", tag::CALLS_STALENESS, |q| q.p50_us),
         ("oldest", "c2", tag::CALLS_STALENESS, |q| Some(q.max_us)),
@@ -296,12 +297,12 @@ fn events(record: &Record, length_ms: u64) -> Option<Chart> {
     Some(Chart { marks, ..Chart::new(("events", "Events", caption), (scale, &words), curves, summary) })
 }
 
-/// What cuts the steps of this run.
+/// The places at which the steps of this run are cut.
 fn cuts(record: &Record, length_ms: u64) -> steps::Cuts {
     steps::Cuts::new(&faults::played(record), length_ms)
 }
 
-/// Something that is counted in each interval, a second: start, end and rate.
+/// A count of each interval, per second: start, end and rate.
 fn rates<'a>(
     record: &'a Record,
     read: impl Fn(&Interval) -> Option<u64> + 'a,
@@ -312,7 +313,7 @@ fn rates<'a>(
     })
 }
 
-/// Lost and late versions by the time of their commit, several in one place as one mark.
+/// Lost and late versions by the time of their commit; those in one place share a mark.
 fn marks(record: &Record, length_ms: u64) -> Vec<Mark> {
     let kinds: [(&'static str, &str, &[Outcome]); 2] = [
         ("late", "late", &[Outcome::Late, Outcome::LateGhost]),
@@ -321,7 +322,8 @@ fn marks(record: &Record, length_ms: u64) -> Vec<Mark> {
     let width_ms = (length_ms / MARKS).max(1);
     let mut marks = Vec::new();
     for (class, words, outcomes) in kinds {
-        // How many, and the first of them: that is where the mark is, so that none stands before the fault that made it.
+        // The number, and the time of the first one, which is the place of the mark, so that no mark precedes the fault
+        // that caused it.
         let mut places = std::collections::BTreeMap::<u64, (u64, u64)>::new();
         for row in record.anomalies.iter().filter(|row| outcomes.contains(&row.outcome)) {
             let at_ms = row.committed_ms.unwrap_or(row.t_ms).min(length_ms);
@@ -339,7 +341,7 @@ fn marks(record: &Record, length_ms: u64) -> Vec<Mark> {
     marks
 }
 
-/// At most [`POINTS`] points: the largest of each stretch, because peaks are what limits are about.
+/// At most [`POINTS`] points: the largest of each stretch, because limits are about peaks.
 fn thinned(points: impl Iterator<Item = (u64, f64)>, length_ms: u64) -> Vec<(u64, f64)> {
     let width_ms = (length_ms / POINTS).max(1);
     let mut thin: Vec<(u64, f64)> = Vec::new();
@@ -356,7 +358,7 @@ fn thinned(points: impl Iterator<Item = (u64, f64)>, length_ms: u64) -> Vec<(u64
     thin
 }
 
-/// The time without a point above which a curve is broken: a few intervals, or a few points where those are longer.
+/// The time without a point above which a curve is broken: a few intervals, or a few points if those are longer.
 fn gap_ms(record: &Record, length_ms: u64) -> u64 {
     let interval_ms = record.intervals.first().map_or(5000, |row| row.end_ms.saturating_sub(row.start_ms));
     (interval_ms * 3).max(length_ms / POINTS * 3)

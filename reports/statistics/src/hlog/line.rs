@@ -7,20 +7,17 @@ use hdrhistogram::serialization::interval_log::{IntervalLogIterator, IntervalLog
 
 use super::{Histogram, packed};
 
-/// What a line says.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// Its tag; empty if it has none.
+    /// Empty if the line has no tag.
     pub tag: String,
-    /// Start of the stretch, counted from the log's own.
+    /// Start of the stretch, counted from the log's own start.
     pub start_ms: u64,
     /// End of the stretch.
     pub end_ms: u64,
-    /// What was recorded in it.
     pub histogram: Histogram,
 }
 
-/// Makes lines.
 #[derive(Default)]
 pub struct Lines(V2DeflateSerializer);
 
@@ -42,11 +39,12 @@ impl Lines {
     }
 }
 
-/// Reads a line; none if it is a comment or the legend. `highest_us` is the largest value that a run can have: a histogram of a larger
-/// range, or of more memory than such a range needs, is refused before memory is taken for it.
+/// Reads a line; none if it is a comment or the legend. `highest_us` is the largest value that a run can have: a
+/// histogram of a larger range, or of more memory than such a range needs, is refused before memory is allocated for
+/// it.
 ///
 /// # Errors
-/// What is wrong with the line.
+/// The fault of the line.
 pub fn read(line: &[u8], highest_us: u64) -> Result<Option<Row>, String> {
     let entry = match IntervalLogIterator::new(line).next() {
         Some(Ok(LogEntry::Interval(entry))) => entry,

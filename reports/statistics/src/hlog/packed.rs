@@ -1,7 +1,7 @@
 //! One histogram of an interval log: base64 round HdrHistogram's V2 format, usually deflated.
 //!
-//! Owns what is refused before memory is taken for it. Five kilobytes can say that they are a histogram of fifty megabytes, or that four
-//! gigabytes of counts follow; the library believes both.
+//! Owns the checks before memory is allocated for it. Five kilobytes can claim to be a histogram of fifty megabytes, or
+//! that four gigabytes of counts follow; the library believes both.
 
 use std::io::Read as _;
 
@@ -16,14 +16,14 @@ const COOKIE: u32 = 0x1c84_9313;
 const COOKIE_DEFLATED: u32 = 0x1c84_9314;
 /// Cookie, length of the counts, offset, digits, lowest and highest value, ratio.
 const HEAD_BYTES: usize = 40;
-/// As the writer has them: values are exact to one part in a thousand.
+/// The writer's precision: values are exact to one part in a thousand.
 const DIGITS_MAX: u32 = 3;
-/// Buckets of so many digits up to so large a value, well rounded up: 38 times 1024.
+/// Buckets of this many digits up to the largest value, rounded up well: 38 times 1024.
 const COUNTS_MAX: usize = 40 << 10;
-/// A count has at most nine bytes.
+/// The bytes of a plain histogram: a count has at most nine bytes.
 const PLAIN_BYTES_MAX: usize = HEAD_BYTES + 9 * COUNTS_MAX;
 
-/// The histogram, or what is wrong with it: its range may not go beyond `highest_us`, rounded as histograms round.
+/// The histogram, or its fault: its range may not go beyond `highest_us`, rounded as histograms round.
 pub(super) fn histogram(encoded: &str, highest_us: u64) -> Result<Histogram, String> {
     let bytes = base64::engine::general_purpose::STANDARD
         .decode(encoded)
@@ -33,7 +33,7 @@ pub(super) fn histogram(encoded: &str, highest_us: u64) -> Result<Histogram, Str
     Deserializer::new().deserialize(&mut plain.as_slice()).map_err(|error| format!("damaged histogram: {error}"))
 }
 
-/// Without its compression, in bounded memory.
+/// The decompressed bytes, in bounded memory.
 fn inflated(bytes: Vec<u8>) -> Result<Vec<u8>, String> {
     match number(&bytes, 0)? {
         COOKIE => Ok(bytes),
@@ -52,10 +52,10 @@ fn inflated(bytes: Vec<u8>) -> Result<Vec<u8>, String> {
     }
 }
 
-/// Refuses what no run writes.
+/// Refuses histograms that no run writes.
 fn check(plain: &[u8], highest_max: u64) -> Result<(), String> {
     if plain.len() > PLAIN_BYTES_MAX {
-        return Err(format!("a histogram of more than {PLAIN_BYTES_MAX} bytes, which no run writes"));
+        return Err(format!("a histogram of more than {PLAIN_BYTES_MAX} bytes, the most that a run writes"));
     }
     let (lowest, highest) = (long(plain, 16)?, long(plain, 24)?);
     let (digits, counts) = (number(plain, 12)?, plain.get(HEAD_BYTES..).ok_or_else(short)?);
@@ -68,7 +68,7 @@ fn check(plain: &[u8], highest_max: u64) -> Result<(), String> {
     check_counts(counts)
 }
 
-/// The counts, each a zigzag varint of at most nine bytes; a negative one stands for so many zeros.
+/// The counts, each a zigzag varint of at most nine bytes; a negative one stands for that many zeros.
 fn check_counts(mut counts: &[u8]) -> Result<(), String> {
     let (mut places, mut sum) = (0_u64, 0_u64);
     while !counts.is_empty() {
@@ -85,7 +85,7 @@ fn check_counts(mut counts: &[u8]) -> Result<(), String> {
             return Err("a histogram of more counts than its range has".into());
         }
     }
-    // Sums of thousands of lines are added up.
+    // Thousands of such sums are added up later.
     if sum > 1 << 40 { Err(format!("a histogram of {sum} values, which no run measures")) } else { Ok(()) }
 }
 
@@ -136,7 +136,7 @@ mod tests {
         [&COOKIE_DEFLATED.to_be_bytes()[..], &u32::try_from(out.len()).unwrap().to_be_bytes(), &out].concat()
     }
 
-    /// What takes memory that its bytes do not show is refused with the reason, before it takes any.
+    /// A histogram that claims more memory than its bytes show is refused with the reason, before memory is allocated.
     #[test]
     fn histograms_that_no_run_writes_are_refused() {
         let zeros = vec![0; 1 << 20];
@@ -145,7 +145,7 @@ mod tests {
             (head(0, 3, 1, u64::MAX >> 1), "which no run writes"),
             (head(u32::MAX, 3, 1, 1000), "not as long as it says"),
             ([head(1 << 20, 3, 1, 1000), zeros].concat(), "more than 368680 bytes"),
-            // Nine bytes that say i64::MIN: so many zeros follow.
+            // Nine bytes that encode i64::MIN: that many zeros follow.
             ([head(9, 3, 1, 1000), vec![0xff; 9]].concat(), "more counts than its range has"),
             ([head(1, 3, 1, 1000), vec![0x80]].concat(), "ends too early"),
         ] {
@@ -159,7 +159,7 @@ mod tests {
     }
 
     proptest! {
-        /// What a writer wrote is read, in either form.
+        /// Every written histogram is read back, in either form.
         #[test]
         fn what_was_written_is_read(values in proptest::collection::vec(1..HIGHEST_US, 0..50)) {
             let mut whole = Histogram::new(3).unwrap();

@@ -1,5 +1,5 @@
-//! sigstore's policy-controller beside us: what its library does for one image of a Pod (`go/main.go`), where there is a Go toolchain that
-//! builds it. Connaisseur is not here: it is published as no Go module.
+//! sigstore's policy-controller for comparison: the work of its library for one image of a Pod (`go/main.go`), if there
+//! is a Go toolchain that builds it. Connaisseur is not here, because it is not published as a Go module.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};

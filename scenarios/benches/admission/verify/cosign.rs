@@ -1,4 +1,4 @@
-//! `cosign verify` as a process of its own, which is what a shell script at admission would be.
+//! `cosign verify` as a separate process, as a shell script at admission would run it.
 
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -10,7 +10,7 @@ use super::signed::{BESIDE_COSIGN, Signed};
 use crate::admission::subject::World;
 use crate::kit::report::{Report, median};
 
-/// Verifications that are timed.
+/// Number of timed verifications.
 const TIMES: usize = 10;
 
 /// Times cosign with the key of most images, offline.
@@ -51,7 +51,7 @@ pub(super) fn measure(world: &World, signed: &Signed, report: &mut Report) -> Re
     Ok(())
 }
 
-/// Processor time of all children that have ended.
+/// Processor time of all ended children.
 fn children_cpu_s() -> Result<f64> {
     let stat = procfs::process::Process::myself()?.stat()?;
     let ticks = u64::try_from(stat.cutime + stat.cstime)?;

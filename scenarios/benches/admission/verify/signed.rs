@@ -1,4 +1,4 @@
-//! The registry of signed images, and a service that is told whom to trust.
+//! The registry of signed images, and a service with the trusted keys.
 
 use std::path::PathBuf;
 
@@ -11,18 +11,18 @@ use serde_json::{Value, json};
 use crate::admission::subject::{self, Subject, World};
 use crate::kit::cores::Cores;
 
-/// So many that there are enough of the rarest kind: one in forty is unsigned.
+/// Number of images, so that there are enough of the rarest kind: one in forty is unsigned.
 const IMAGES: usize = 3000;
 const SEED: u64 = 7;
 
-/// Reviews that the service takes at one time: three quarters of them from the one client that there is here.
+/// The most reviews of the service at one time: three quarters of them from the single client here.
 const IN_FLIGHT: usize = 1000;
-/// The one fault that this registry has.
+/// The only fault of this registry.
 const SLOW: FaultId = FaultId(1);
-/// What cosign is asked about.
+/// The kind of image that cosign verifies.
 pub(super) const BESIDE_COSIGN: Signing = Signing::Release(Form::Tag);
 
-/// Signed images, and the files by which they are verified.
+/// Signed images, and the files for their verification.
 pub(super) struct Signed {
     registry: Server,
     images: Vec<mock_registry::Image>,
@@ -31,7 +31,7 @@ pub(super) struct Signed {
     trusted_root: PathBuf,
 }
 
-/// A registry that is slow for as long as this lives.
+/// A registry that is slow as long as this lives.
 pub(super) struct Slow<'a>(&'a Server);
 
 impl Signed {
@@ -54,24 +54,24 @@ impl Signed {
         &self.key
     }
 
-    /// All images that are signed so.
+    /// All images with this kind of signature.
     pub(super) fn of(&self, signing: Signing) -> Vec<Image> {
         self.images.iter().filter(|image| image.signing == Some(signing)).map(plain).collect()
     }
 
-    /// All images that one signature by a key or a certificate lets in, of each kind as many as there are, in turn.
+    /// All images with one good signature by a key or a certificate, as many as there are of each kind, in turn.
     pub(super) fn good(&self) -> Vec<Image> {
         let is_good = |signing| matches!(signing, Signing::Release(_) | Signing::Second(_) | Signing::Keyless(_));
         let good = self.images.iter().filter(|image| image.signing.is_some_and(is_good));
         good.map(|image| Image { verified: Some(Ok(())), ..plain(image) }).collect()
     }
 
-    /// Requests so far.
+    /// Number of requests so far.
     pub(super) fn requests(&self) -> u64 {
         self.registry.requests().total()
     }
 
-    /// Every answer comes so late.
+    /// Delays every answer.
     pub(super) fn slow(&self, delay: &str) -> Result<Slow<'_>> {
         let fault: Fault = serde_json::from_value(json!({"name": "registry-slow", "delay": delay}))?;
         self.registry.faults().begin(SLOW, &fault).context("the registry cannot be slow")?;
@@ -95,7 +95,7 @@ impl Signed {
                 {"pattern": format!("{host}/keyless/*"), "validator": "keyless", "with": {"trustRoot": "release"}},
             ]},
         });
-        subject::configured(world, cores, "manager", &sections).await
+        subject::configured(world, cores, "admission", &sections).await
     }
 }
 

@@ -1,4 +1,4 @@
-//! Many large objects at rest, and whether a first list of all of them lets others wait.
+//! Measures many large objects at rest, and whether a first list of all of them delays other requests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,15 +13,15 @@ use crate::kube::figures::Figure;
 use crate::kube::load::{Write, Writers};
 use crate::kube::measure::{BUSY, SETTLING, Subject};
 
-/// The request body of each.
+/// Size of each request body.
 pub(super) const BYTES: usize = 10 << 10;
 const NAMESPACE: &str = "bench-large";
-/// How long others ask without a list.
+/// Time of the requests without a list.
 const ALONE: Duration = Duration::from_secs(3);
-/// How often they ask.
+/// Interval of the requests.
 const EVERY: Duration = Duration::from_millis(5);
 
-/// Creates them and lists them once.
+/// Creates the objects and lists them once.
 pub(super) async fn measure(subject: &mut Subject, count: usize) -> Result<()> {
     let mut writers = Writers::open(&subject.server.endpoint, NAMESPACE).await?.of(BYTES);
     writers.flat_out(Write::Create, count, count).await?;
@@ -40,7 +40,7 @@ pub(super) async fn measure(subject: &mut Subject, count: usize) -> Result<()> {
     Ok(())
 }
 
-/// Reads one small object again and again, on a thread of its own that nothing here holds up.
+/// Reads one small object again and again, on a separate thread that nothing here delays.
 struct Reader {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Result<f64>>,
@@ -54,12 +54,12 @@ impl Reader {
         let (ready, begins) = tokio::sync::oneshot::channel();
         let (to, stops) = (to.clone(), Arc::clone(&stop));
         let thread = std::thread::spawn(move || runtime.block_on(read(&to, &stops, ready)));
-        // One that failed says why when it is stopped.
+        // A failed reader reports its error when it is stopped.
         let _ = begins.await;
         Ok(Self { stop, thread })
     }
 
-    /// The longest time that a read took, in milliseconds.
+    /// The longest time of a read, in milliseconds.
     async fn stop(self) -> Result<f64> {
         self.stop.store(true, Ordering::Relaxed);
         tokio::task::spawn_blocking(|| self.thread.join()).await?.expect("reading does not panic")

@@ -1,4 +1,4 @@
-//! Whether a watch that nobody reads lets others wait.
+//! Measures whether a watch that is not read delays others.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,13 +11,13 @@ use crate::kube::load::{Course, Write};
 use crate::kube::measure::{BUSY, OBJECTS, Subject};
 use crate::kube::watchers::{Wanted, Watchers, unread};
 
-/// Those that are read.
+/// Number of watches that are read.
 const WATCHERS: usize = 100;
 const WRITES_PER_SECOND: u32 = 100;
-/// Updates before anything counts: 13 MB of events, more than the buffers between server and client take.
+/// Updates before the measurement: 13 MB of events, more than the buffers between server and client hold.
 const FILLING: usize = 8_000;
 
-/// Both ways, each time in the other order.
+/// Measures with and without the unread watch, in alternating order.
 pub(super) async fn measure(subject: &mut Subject, window: Duration, round: usize) -> Result<()> {
     let first = round.is_multiple_of(2);
     let [one, other] = [lag_ms(subject, window, first).await?, lag_ms(subject, window, !first).await?];
@@ -28,7 +28,7 @@ pub(super) async fn measure(subject: &mut Subject, window: Duration, round: usiz
     Ok(())
 }
 
-/// What 99 of 100 events take at most, in milliseconds.
+/// The time within which 99 of 100 events come, in milliseconds.
 async fn lag_ms(subject: &mut Subject, window: Duration, beside_unread: bool) -> Result<f64> {
     let _unread = if beside_unread { Some(unread(&subject.server.endpoint, BUSY).await?) } else { None };
     subject.busy.flat_out(Write::Update, OBJECTS, FILLING).await?;

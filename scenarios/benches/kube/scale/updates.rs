@@ -1,4 +1,4 @@
-//! Updates of one kind as fast as they are answered, and one watcher: how many are reached, and whether the watcher keeps up.
+//! Updates of one kind as fast as the answers, with one watcher: the reached rate, and whether the watcher keeps up.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,10 +11,10 @@ use crate::kube::load::{Course, Write};
 use crate::kube::measure::{BUSY, OBJECTS, Subject};
 use crate::kube::watchers::{Wanted, Watchers};
 
-/// In a second: more than any server here answers, so that it bounds memory and nothing else.
+/// The most updates per second: more than any server here answers, so that it only bounds memory.
 const UPDATES_MAX: usize = 100_000;
 
-/// Writes for so long.
+/// Writes for this long.
 pub(super) async fn measure(subject: &mut Subject, window: Duration) -> Result<()> {
     let count = UPDATES_MAX * usize::try_from(window.as_secs())?;
     let lags = Arc::new(Lags::of(subject.busy.next, count)?);

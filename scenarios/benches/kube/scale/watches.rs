@@ -1,4 +1,4 @@
-//! The watches of 1,000 nodes: what they need, and how fast all are told of one change.
+//! The watches of 1,000 nodes: their memory, and the time until all have received one change.
 
 use std::time::Instant;
 
@@ -9,12 +9,12 @@ use crate::kube::load::Write;
 use crate::kube::measure::{BUSY, SETTLING, Subject};
 use crate::kube::watchers::{Wanted, Watchers};
 
-/// 18 of each node.
+/// 18 watches of each node.
 const WATCHES: usize = 18_000;
-/// On each connection, which is fewer than kube-apiserver allows: 200 connections.
+/// Watches per connection, fewer than kube-apiserver allows: 200 connections.
 const STREAMS: usize = 90;
 
-/// Opens them, reads the memory, and makes as many changes, one after the other.
+/// Opens them, reads the memory, and makes `changes` changes, one after the other.
 pub(super) async fn measure(subject: &mut Subject, changes: usize) -> Result<()> {
     let wanted = Wanted { count: WATCHES, streams: Some(STREAMS), lags: None };
     let mut watches = Watchers::open(&subject.server.endpoint, BUSY, wanted).await?;

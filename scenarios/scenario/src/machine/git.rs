@@ -1,7 +1,8 @@
-//! What git says of the folder in which the harness was started.
+//! The git revision of the folder in which the harness was started.
 //!
-//! The folder may be a stranger's, and its configuration names programs that git starts by itself: a file system monitor, hooks, filters,
-//! a pager. Owns that none of them runs, that nothing is fetched or written, and that an answer is waited for only so long.
+//! The folder may be a stranger's, and its configuration names programs that git starts by itself: a file system
+//! monitor, hooks, filters, a pager. This module ensures that none of them runs, that nothing is fetched or written,
+//! and that git has a time limit.
 
 use std::io::Read as _;
 use std::os::unix::process::CommandExt as _;
@@ -12,11 +13,12 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// A large checkout on a slow disk is compared in so long; who takes longer is left out of the record.
+/// Time limit: enough to compare a large checkout on a slow disk. After it the revision is left out of the record.
 const LIMIT: Duration = Duration::from_secs(10);
-/// A name, or a list of settings.
+/// Longest output: a name, or a list of settings.
 const OUTPUT_BYTES_MAX: u64 = 64 << 10;
-/// What would start programs or reach out. What is written on a command line is above every file, the folder's own too.
+/// Settings against programs and network access. The command line takes precedence over every configuration file, the
+/// folder's own included.
 const SAFELY: [&str; 8] = [
     "--no-pager",
     "--no-optional-locks",
@@ -27,20 +29,20 @@ const SAFELY: [&str; 8] = [
     "-c",
     "protocol.allow=never",
 ];
-/// Filters convert what is compared, by any program that the configuration names.
+/// Lists filters, which convert files for a comparison with programs that the configuration names.
 const FILTERS: [&str; 5] = ["config", "--show-scope", "--name-only", "--get-regexp", r"^filter\..*\.(clean|process)$"];
-/// Whose settings are the user's own.
+/// Scopes whose settings are the user's own.
 const TRUSTED: [&str; 2] = ["system\t", "global\t"];
-/// Submodules have configurations of their own.
+/// The comparison. Submodules are left out, because they have their own configurations.
 const COMPARE: [&str; 6] = ["diff", "--quiet", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all", "HEAD"];
 
-/// The revision that is checked out in a folder, with `-dirty` behind it where files differ; `-unchecked` where only a program that the
-/// folder itself names could tell.
+/// The checked-out revision of a folder. The suffix `-dirty` means that files differ. The suffix `-unchecked` means
+/// that the check needs a program that the folder itself names.
 pub(super) fn revision(folder: &Path) -> Option<String> {
     let (0, revision) = git(folder, &["describe", "--always"])? else { return None };
     let filters = match git(folder, &FILTERS) {
         Some((0, filters)) => !filters.lines().all(|line| TRUSTED.iter().any(|scope| line.starts_with(scope))),
-        // None is named.
+        // No filter is named.
         Some((1, _)) => false,
         _ => true,
     };
@@ -54,7 +56,7 @@ pub(super) fn revision(folder: &Path) -> Option<String> {
     (!revision.is_empty()).then(|| format!("{revision}{suffix}"))
 }
 
-/// Its exit code and what it said; none where there is no git, or no answer in time.
+/// The exit code and the output; `None` if git is missing or took too long.
 fn git(folder: &Path, arguments: &[&str]) -> Option<(i32, String)> {
     let mut command = Command::new("git");
     command.args(SAFELY).args(arguments).current_dir(folder);
@@ -86,7 +88,7 @@ mod tests {
 
     use super::*;
 
-    /// A checkout with one commit; none where there is no git.
+    /// A checkout with one commit; `None` if git is missing.
     fn checkout() -> Option<tempfile::TempDir> {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("a.txt"), "a\n").unwrap();
@@ -109,7 +111,7 @@ mod tests {
         assert_eq!(revision(tempfile::tempdir().unwrap().path()), None);
     }
 
-    /// What a stranger's folder names is not started, and the record says what nobody looked at.
+    /// Programs that a stranger's folder names are not started, and the record marks the missing check.
     #[test]
     fn no_program_that_the_folder_names_is_started() {
         let Some(folder) = checkout() else { return };

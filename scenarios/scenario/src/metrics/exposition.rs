@@ -1,10 +1,10 @@
-//! The lines of a page of metrics, in Prometheus' text format and in `OpenMetrics`.
+//! Parses the lines of a metrics page, in Prometheus' text format and in `OpenMetrics`.
 //!
-//! Pure and strict: a line that is no sample is refused with its number, for a page that is read wrongly is worse than none.
+//! Pure and strict: a line that is no sample is refused with its number, because a page with wrong values is worse than
+//! none.
 
 use std::borrow::Cow;
 
-/// One sample.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Point<'a> {
     pub(super) name: Cow<'a, str>,
@@ -46,15 +46,15 @@ fn point(text: &str) -> Result<Point<'_>, &'static str> {
     if name.is_empty() {
         return Err("it has no name");
     }
-    // Behind the value come a time stamp and an exemplar, which nobody asks for.
+    // A time stamp and an exemplar may follow the value; they are not used.
     let value = rest.split([' ', '\t']).find(|word| !word.is_empty()).ok_or("it has no value")?;
     Ok(Point { name, labels, value: number(value).ok_or("its value is no number")? })
 }
 
-/// What stands between the braces: a quoted name if there is one, the labels, and the text behind.
+/// The content of braces: a quoted name if there is one, and the labels; then the text behind them.
 type Braces<'a> = (Option<Cow<'a, str>>, Vec<(Cow<'a, str>, Cow<'a, str>)>, &'a str);
 
-/// The inside of braces, from behind the opening one.
+/// Parses the content of braces, from behind the opening one.
 pub(super) fn braces(mut text: &str) -> Result<Braces<'_>, &'static str> {
     let (mut name, mut labels) = (None, Vec::new());
     loop {
@@ -80,7 +80,7 @@ pub(super) fn braces(mut text: &str) -> Result<Braces<'_>, &'static str> {
                 labels.push((key, value));
                 rest
             }
-            // Only a name may stand without a value, and only quoted.
+            // Only a quoted name may stand without a value.
             None if text.starts_with('"') && name.is_none() => {
                 name = Some(key);
                 rest
@@ -96,7 +96,7 @@ pub(super) fn braces(mut text: &str) -> Result<Braces<'_>, &'static str> {
     }
 }
 
-/// A quoted text, from behind the opening quote, and what follows the closing one.
+/// A quoted text, from behind the opening quote, and the text after the closing one.
 fn quoted(text: &str) -> Result<(Cow<'_, str>, &str), &'static str> {
     let mut unescaped: Option<String> = None;
     let mut characters = text.char_indices();
@@ -131,7 +131,7 @@ fn number(text: &str) -> Option<f64> {
         "+Inf" | "Inf" => Some(f64::INFINITY),
         "-Inf" => Some(f64::NEG_INFINITY),
         "NaN" => Some(f64::NAN),
-        // Rust reads `infinity` and `nan` too, which no exporter writes.
+        // Rust also parses `infinity` and `nan`, which no exporter writes.
         text if text.starts_with(|first: char| first.is_ascii_digit() || matches!(first, '+' | '-' | '.')) => {
             text.parse().ok()
         }
@@ -153,7 +153,8 @@ mod tests {
         points.map(|one| (one.name.into_owned(), one.labels.into_iter().map(owned).collect(), one.value)).collect()
     }
 
-    /// What exporters write: escapes, braces inside of values, time stamps, exemplars, commas at the end, names in quotes.
+    /// The lines have all features that exporters write: escapes, braces inside values, time stamps, exemplars, commas
+    /// at the end, quoted names.
     #[test]
     fn lines_of_real_pages_are_read() {
         let page = "# HELP a Some help\n# TYPE a gauge\na 1\n\n  b{} 2.5e3 1700000000\nc{path=\"C:\\\\a\\\"}{\\n\", x = \"\",} +Inf\r\n\

@@ -1,18 +1,19 @@
-//! What runtimes and allocators call the heap that is in use.
+//! The names of the heap in use in runtimes and allocators.
 //!
-//! Owns the table. A new one is a row.
+//! Owns the table. A new name is a row.
 
 use super::exposition::Point;
 use super::selector::Selector;
 
-/// How a page tells its heap: the sum of all parts.
+/// The heap of one runtime: the sum of all parts.
 struct Row {
-    /// As the report names it.
+    /// The name in the report.
     of: &'static str,
     parts: &'static [Part],
 }
 
-/// The end of a name, because libraries put the program's own prefix before it, and labels that the series has.
+/// The name of a series, or its end, because libraries add the program's own prefix, and labels that the series must
+/// have.
 struct Part {
     name: Match,
     labels: &'static [(&'static str, &'static str)],
@@ -25,15 +26,15 @@ enum Match {
 
 use Match::{End, Whole};
 
-/// The first row that a page fills is taken.
+/// The first row that a page fills is used.
 const ROWS: &[Row] = &[
-    // What the last collection left, where a program tells all of `runtime/metrics`, as those on controller-runtime do: without the garbage
-    // that has come since, which is as much again.
+    // The heap after the last collection, for programs with all of `runtime/metrics`, such as those on
+    // controller-runtime. It excludes garbage since then, which is as much again.
     row("Go", &[part(Whole("go_gc_heap_live_bytes"), &[])]),
     // The collectors of client_golang: that of `runtime.MemStats`, and that of `runtime/metrics` alone.
     row("Go", &[part(Whole("go_memstats_heap_alloc_bytes"), &[])]),
     row("Go", &[part(Whole("go_memory_classes_heap_objects_bytes"), &[])]),
-    // prom-client. What buffers hold is outside of V8's heap, and leaks as well.
+    // prom-client. The content of buffers is outside of V8's heap, and can leak as well.
     row("Node.js", &[part(End("nodejs_heap_size_used_bytes"), &[]), part(End("nodejs_external_memory_bytes"), &[])]),
     row("Node.js", &[part(End("nodejs_heap_size_used_bytes"), &[])]),
     // Micrometer and client_java 1.x; simpleclient before it; OpenTelemetry's agent.
@@ -41,16 +42,17 @@ const ROWS: &[Row] = &[
     row("JVM", &[part(Whole("jvm_memory_bytes_used"), &[("area", "heap")])]),
     row("JVM", &[part(Whole("jvm_memory_used_bytes"), &[("jvm_memory_type", "heap")])]),
     row(".NET", &[part(Whole("dotnet_total_memory_bytes"), &[])]),
-    // Nobody's client for Python tells it by itself: this is `tracemalloc.get_traced_memory()[0]` under the name that it suggests.
+    // No Python client exports it by itself: this is `tracemalloc.get_traced_memory()[0]` under the name that it
+    // suggests.
     row("Python", &[part(End("python_tracemalloc_current_bytes"), &[])]),
-    // `stats.allocated`, as Rust programs and redis_exporter show it, with and without the unit.
+    // `stats.allocated`, as Rust programs and redis_exporter export it, with and without the unit.
     row("jemalloc", &[part(End("jemalloc_allocated_bytes"), &[])]),
     row("jemalloc", &[part(End("jemalloc_allocated"), &[])]),
     row("jemalloc", &[part(End("jemalloc_stats_allocated_bytes"), &[])]),
     row("jemalloc", &[part(End("jemalloc_stats_allocated"), &[])]),
     row("jemalloc", &[part(End("allocator_allocated_bytes"), &[])]),
     row("jemalloc", &[part(End("allocator_stats"), &[("type", "allocated")])]),
-    // `mi_stats` and `mi_process_info`: what is handed out where it is known, else what is committed.
+    // `mi_stats` and `mi_process_info`: the allocated bytes if known, otherwise the committed ones.
     row("mimalloc", &[part(End("mimalloc_malloc_current_bytes"), &[])]),
     row("mimalloc", &[part(End("mimalloc_allocated_bytes"), &[])]),
     row("mimalloc", &[part(End("mimalloc_current_commit_bytes"), &[])]),
@@ -84,12 +86,12 @@ impl Part {
 /// Finds the heap in use while a page is read.
 pub(super) struct Search<'a> {
     named: Option<(&'a Selector, Option<f64>)>,
-    /// The sum of each part of each row, as far as it was seen.
+    /// The sum of each part of each row, as far as it was found.
     seen: Vec<Vec<Option<f64>>>,
 }
 
 impl<'a> Search<'a> {
-    /// `named` is the series that the scenario says it is.
+    /// `named` is the series that the scenario names as the heap.
     pub(super) fn new(named: Option<&'a Selector>) -> Self {
         let seen =
             if named.is_some() { Vec::new() } else { ROWS.iter().map(|row| vec![None; row.parts.len()]).collect() };
@@ -112,7 +114,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// What tells the heap, and its size in bytes.
+    /// The source of the heap's figure, and its size in bytes.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked: a size")]
     pub(super) fn found(self) -> Option<(String, u64)> {
         let is_size = |bytes: &f64| bytes.is_finite() && *bytes >= 0.0;
@@ -136,7 +138,7 @@ mod tests {
         search.found()
     }
 
-    /// Lines as the exporters write them.
+    /// The lines are as the exporters write them.
     #[test]
     fn each_runtime_is_recognised() {
         for (page, of, bytes) in [

@@ -1,4 +1,4 @@
-//! Reading the page again and again while the run goes on.
+//! Reads the metrics page repeatedly during the run.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -14,30 +14,31 @@ use super::selector::Selector;
 use crate::clock::Clock;
 use crate::fetch::{Limits, Page};
 
-/// The page of a large operator has a few MiB.
+/// Limits of a page; that of a large operator has a few MiB.
 const LIMITS: Limits = Limits { answer: Duration::from_secs(10), bytes: 64 << 20 };
-/// A minute of readings may wait for the run.
+/// The most readings that wait for the run: one minute of them.
 const QUEUE_MAX: usize = 60;
-/// A reading costs the subject at most so much of its time: a page that takes a second is read every twenty.
+/// Least time between readings, as a multiple of their length: a page that takes a second is read every twenty.
 const SHARE_LEAST: u32 = 20;
-/// Of so many readings the shortest tells what a page costs: the others waited for a processor, which costs the subject nothing.
+/// Number of readings whose shortest one counts as the cost of the page. The others waited for a processor, which costs
+/// the subject nothing.
 const READINGS: usize = 5;
-/// What is kept of an error.
+/// The most characters that are kept of an error.
 const ERROR_CHARS: usize = 300;
-/// How often it is tried before the run begins.
+/// Interval of tries before the run begins.
 const FIRST_EVERY: Duration = Duration::from_millis(100);
 
 /// The running reader. Dropping it ends the reading.
 pub struct Scraper {
-    /// What was read, in the order of time.
+    /// The readings, in the order of time.
     pub rows: mpsc::Receiver<MetricsRow>,
-    /// How the last reading before the run went.
+    /// The result of the last reading before the run.
     first: watch::Receiver<Option<Result<(), String>>>,
     _task: AbortOnDropHandle<()>,
 }
 
 impl Scraper {
-    /// Starts reading; or says what is wrong with the plan.
+    /// Starts reading. Fails if the plan is wrong.
     pub fn start(plan: &MetricsPlan, clock: Clock) -> Result<Self, String> {
         let reader = Reader {
             page: Page::new(&plan.url, LIMITS)?,
@@ -52,7 +53,7 @@ impl Scraper {
         Ok(Self { rows, first, _task: AbortOnDropHandle::new(task) })
     }
 
-    /// Waits until the page could be read once; after the deadline says why not.
+    /// Waits until the page could be read once; after the deadline returns the reason why not.
     pub fn readable(&self, deadline: Instant) -> impl Future<Output = Result<(), String>> + use<> {
         let mut first = self.first.clone();
         async move {
@@ -69,7 +70,7 @@ impl Scraper {
     }
 }
 
-/// What the last readings took.
+/// The durations of the last readings.
 #[derive(Default)]
 struct Cost(VecDeque<Duration>);
 
@@ -86,12 +87,12 @@ impl Cost {
     }
 }
 
-/// What is read, and what of it is kept.
+/// The page, and the series that are kept.
 struct Reader {
     page: Page,
     heap: Option<Selector>,
     series: Vec<Selector>,
-    /// What told the heap in the last reading.
+    /// The source of the heap's figure in the last reading.
     heap_of: Option<String>,
 }
 
@@ -107,7 +108,7 @@ impl Reader {
         while !clock.runs() {
             let began = Instant::now();
             let read = self.page.get().await.and_then(|page| self.row(&page).map(drop));
-            // What told it is told again in the first row of the record.
+            // The source is written again in the first row of the record.
             self.heap_of = None;
             let fine = read.is_ok();
             cost.add(began.elapsed());
@@ -129,7 +130,7 @@ impl Reader {
                 page_bytes: page.map_or(0, |page| page.len() as u64),
                 ..row
             };
-            // A full queue means that the run hangs: the hole in the record is the honest answer.
+            // A full queue means that the run hangs; the record shows the gap.
             if let Err(mpsc::error::TrySendError::Closed(_)) = sender.try_send(row) {
                 return;
             }
@@ -141,7 +142,7 @@ impl Reader {
         }
     }
 
-    /// What a page says of the heap and of the series.
+    /// The heap and the series of a page.
     fn row(&mut self, page: &[u8]) -> Result<MetricsRow, String> {
         let place = |why: &dyn std::fmt::Display| format!("the page of metrics cannot be read: {why}");
         let page = std::str::from_utf8(page).map_err(|error| place(&error))?;
@@ -161,7 +162,7 @@ impl Reader {
         let changed = of.is_some() && of != self.heap_of;
         let heap_of = of.clone().filter(|_| changed);
         self.heap_of = of.or(self.heap_of.take());
-        // JSON has no word for what is no number.
+        // JSON has no value for NaN or infinity.
         let known =
             self.series.iter().zip(sums).filter_map(|(one, sum)| Some((one, sum.filter(|sum: &f64| sum.is_finite())?)));
         let series = known.map(|(selector, sum)| (selector.text().to_owned(), sum)).collect();
@@ -173,8 +174,8 @@ fn short(error: &str) -> String {
     error.char_indices().nth(ERROR_CHARS).map_or_else(|| error.to_owned(), |(end, _)| format!("{}…", &error[..end]))
 }
 
-/// How often the page is read: often enough for blocks of every length that decides anything, and not so often that it costs the
-/// subject what it is to be measured for. A page that takes long is read more rarely.
+/// Interval of readings: short enough for blocks of every length that decides anything, and long enough not to cost the
+/// subject much. A slow page is read more rarely.
 pub fn every(steady: Duration) -> Duration {
     const READINGS: u64 = 600;
     const LEAST_S: u64 = 1;
@@ -207,7 +208,8 @@ mod tests {
         assert!(error.ends_with("line 1 is no sample: it has no value"), "{error}");
     }
 
-    /// One reading that had to wait for a processor makes no hole in the record; a page that always takes long is read rarely.
+    /// One reading that had to wait for a processor makes no gap in the record; a page that is always slow is read
+    /// rarely.
     #[test]
     fn the_shortest_of_the_last_readings_is_the_cost() {
         let least_ms = |took_ms: &[u64]| {

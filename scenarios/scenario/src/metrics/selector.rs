@@ -1,8 +1,8 @@
-//! Which series of a page are meant: a name, perhaps with labels.
+//! Selects series of a page by name and labels.
 
 use super::exposition::{self, Point};
 
-/// All series with this name that have these labels, whatever others they have; their sum is one value.
+/// All series with this name and these labels; they may have others. Their sum is one value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Selector {
     text: String,
@@ -11,7 +11,7 @@ pub struct Selector {
 }
 
 impl Selector {
-    /// Reads `name` or `name{label="value"}`; otherwise tells what is wrong.
+    /// Reads `name` or `name{label="value"}`. An error describes the mistake.
     pub fn read(text: &str) -> Result<Self, String> {
         let example = "write for example `workqueue_depth` or `workqueue_depth{name=\"pods\"}`";
         let wrong = |why: &str| format!("`{text}` names no series: {why}; {example}");
@@ -34,12 +34,12 @@ impl Selector {
         Ok(Self { text: text.to_owned(), name: name.to_owned(), labels })
     }
 
-    /// As it was written.
+    /// The selector as written.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether a sample is of it.
+    /// Whether a sample belongs to the selected series.
     pub(super) fn is_of(&self, point: &Point<'_>) -> bool {
         point.name == self.name.as_str()
             && self
@@ -52,11 +52,11 @@ impl Selector {
 /// A series of a page, with its labels.
 pub struct Labelled<'a>(Point<'a>);
 
-/// Up to here a sample, which is a 64-bit float, tells two whole numbers apart: 2^53.
+/// 2^53: up to here a sample, which is a 64-bit float, can distinguish whole numbers.
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 
 impl<'a> Labelled<'a> {
-    /// The series of a page that are meant.
+    /// The selected series of a page.
     pub fn of(page: &'a str, selector: &Selector) -> impl Iterator<Item = Result<Self, String>> {
         exposition::points(page).filter_map(move |point| match point {
             Ok(point) => selector.is_of(&point).then_some(Ok(Self(point))),
@@ -64,12 +64,11 @@ impl<'a> Labelled<'a> {
         })
     }
 
-    /// The value of a label.
     pub fn get(&self, label: &str) -> Option<&str> {
         self.0.labels.iter().find(|(name, _)| name == label).map(|(_, value)| &**value)
     }
 
-    /// Its value, where that is a whole number that a sample can hold exactly.
+    /// The value, if it is a whole number that a sample can hold exactly.
     #[expect(clippy::cast_possible_truncation, reason = "whole numbers up to 2^53 are what both types hold")]
     pub fn number(&self) -> Option<i64> {
         let value = self.0.value;

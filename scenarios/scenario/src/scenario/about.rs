@@ -1,4 +1,4 @@
-//! What a scenario says that decides what its witness can tell.
+//! The parts of a scenario that define the abilities of its witness.
 
 use std::collections::BTreeSet;
 
@@ -9,25 +9,25 @@ use super::{By, Children, Scenario};
 use crate::witness::{About, Family, Parent};
 
 impl Scenario {
-    /// What the witness can tell in this scenario.
+    /// The facts that the witness can observe in this scenario.
     pub fn sees(&self) -> Sees {
         self.subject.witness.sees(&self.about())
     }
 
-    /// Where in each object the subject tells how far it has come, where it proves something by that.
+    /// The place in each object where the subject shows its progress, if its witness uses that.
     pub fn looks(&self) -> Option<Looks> {
         let own = self.churn.iter().filter_map(|churn| Some(churn.finalizers.as_ref()?.name.clone())).collect();
         self.subject.witness.looks().map(|looks| Looks { own, ..looks })
     }
 
-    /// What the witness has to know of what the run writes.
+    /// The facts about the run's writes that the witness needs.
     pub fn about(&self) -> About {
         let written = self.churn.first().map(|churn| &churn.resource);
         let written = written.or(self.script.as_ref().map(|script| &script.resource));
         let parents =
             written.and_then(|spelled| loadgen::churn::names(spelled)).map_or_else(String::new, |names| names.0);
         let family = self.subject.children.first().map(|children| Family {
-            // The churn ends whole namespaces, and with them whatever is left in them.
+            // The churn deletes whole namespaces, with everything that is left in them.
             are_deleted: !self.churn.is_empty() || children.drift.iter().any(|drift| drift.edit.is_none()),
             ..family(children, &parents)
         });
@@ -40,7 +40,7 @@ impl Scenario {
         }
     }
 
-    /// Whether the script makes an object under a name that another one had.
+    /// Whether the script creates an object under a name that another one had.
     fn reuses_names(&self) -> bool {
         let steps = || self.script.iter().flat_map(|script| &script.steps);
         let mut made = BTreeSet::new();

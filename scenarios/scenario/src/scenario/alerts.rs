@@ -1,4 +1,4 @@
-//! Who is told what became of reviews: the receivers of alerts that the harness runs.
+//! The receivers of alerts that the harness runs.
 //!
 //! Owns the keys of `alerts:`.
 
@@ -9,19 +9,19 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 pub struct Alerts {
-    /// A second receiver that is not well. Nothing is expected of it, and nobody may wait for it.
+    /// A second receiver that misbehaves. It need not get any alert, and no review may wait for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub beside: Option<Beside>,
 }
 
-/// What is wrong with a receiver.
+/// The misbehaviour of a receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Beside {
-    /// It takes connections and never answers.
+    /// The receiver accepts connections and never answers.
     Silent,
-    /// It answers 500.
+    /// The receiver answers 500.
     Refusing,
-    /// Nobody listens.
+    /// Nothing listens at its address.
     Gone,
 }

@@ -1,4 +1,5 @@
-//! The objects that a subject makes for others: how a child is known, how many there should be, and what the harness does to them.
+//! The objects that a subject creates for others: the relation of a child to its parent, the number of children, and
+//! the harness's changes to them.
 //!
 //! Owns the keys and their checks.
 
@@ -8,44 +9,45 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::Span;
 
-/// What stands for the parent's name in `by: {name: …}`.
+/// The placeholder for the parent's name in `by: {name: …}`.
 const NAME: &str = "{name}";
-/// Deeds of one run.
+/// The most changes of one run.
 const DRIFTS_MAX: usize = 100;
-/// Kinds of children: each is followed by a watch of its own.
+/// The most kinds of children: a watch follows each.
 const KINDS_MAX: usize = 10;
-/// What drifts when nobody writes any more is given at least so long until the end: with less a subject that needs the least deadline of events
-/// has no chance.
+/// Least time between a change without further writes and the end. With less, a subject that needs the least deadline
+/// of events has no chance.
 const RESTORED_WITHIN: Span = Span::from_secs(3);
 
-/// The kinds of objects that a subject makes for others: none, one, or a list of them.
+/// The kinds of objects that a subject creates for others: none, one, or a list of them.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Kinds(pub Vec<Children>);
 
-/// The objects that a subject makes for each object that is churned, in the same namespace, and keeps as they should be.
+/// The objects that a subject creates for each churned object, in the same namespace, and keeps as they should be.
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Children {
-    /// What they are: `networkpolicies.networking.k8s.io/v1`, `configmaps/v1`.
+    /// Their resource: `networkpolicies.networking.k8s.io/v1`, `configmaps/v1`.
     pub resource: String,
-    /// How a child names its parent.
+    /// How a child refers to its parent.
     pub by: By,
-    /// How many a parent should have. Default: 1.
+    /// Number of children per parent. Default: 1.
     pub per_parent: Option<u32>,
-    /// Instead of that: one for each entry of this list of the parent, as a JSON pointer such as `/spec/network/allow`.
+    /// Instead of that: one child per entry of this list of the parent, as a JSON pointer such as
+    /// `/spec/network/allow`.
     pub per_entry: Option<String>,
-    /// The JSON pointer of the field of a child that repeats its parent's `metadata.generation`. Without it and `revision` the version
-    /// of a child is not judged.
+    /// The JSON pointer of the field of a child that repeats its parent's `metadata.generation`. Without it and
+    /// `revision` the version of a child is not judged.
     pub generation: Option<String>,
     /// The JSON pointer of the field of a child that repeats its parent's `metadata.resourceVersion`.
     pub revision: Option<String>,
-    /// What the harness does to children while load runs, as somebody with kubectl would.
+    /// Changes by the harness to children while load runs, as by a user with kubectl.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub drift: Vec<Drift>,
 }
 
-/// How a child names its parent.
+/// How a child refers to its parent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum By {
@@ -53,28 +55,29 @@ pub enum By {
     Owner,
     /// This label has the uid of the parent.
     Label(String),
-    /// Its name is this, with `{name}` for the name of the parent: `{name}-config`.
+    /// Its name has this pattern, with `{name}` for the name of the parent: `{name}-config`.
     Name(String),
 }
 
-/// One deed of the harness. Which children, follows from the seed.
+/// One change by the harness. The seed selects the children.
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Drift {
-    /// When, counted from the start of the warm-up. Children whose parents the churn writes soon after are left alone, because who
-    /// only follows the parents would restore them as well.
+    /// Time of the change, counted from the start of the warm-up. Children whose parents the churn writes soon after
+    /// are left alone, because a subject that only follows the parents would restore them as well.
     pub at: Option<Span>,
-    /// Instead of that: so long after the last write of the load, when nobody writes any more.
+    /// Instead of that: time after the last write of the load, when no further writes come.
     pub after_load: Option<Span>,
-    /// Which share of the children that are there then: more than 0, at most 1.
+    /// The share of the children that exist then: more than 0, at most 1.
     pub share: f64,
-    /// They are edited by this merge patch (RFC 7386). Without it they are deleted.
+    /// A merge patch (RFC 7386) that edits them. Without it they are deleted.
     pub edit: Option<serde_json::Map<String, serde_json::Value>>,
 }
 
 impl Children {
-    /// What is wrong with the keys, for the author of the file; `loaded` is how long load runs, and `drain` how long nobody writes after it.
+    /// A mistake in the keys, for the author of the file. `loaded` is the length of the load, `drain` the time without
+    /// writes after it.
     fn problem(&self, loaded: Span, drain: Span) -> Option<String> {
         let Some((resource, _)) = loadgen::churn::names(&self.resource) else {
             return Some(format!(
@@ -87,7 +90,9 @@ impl Children {
             return Some("`children` has both `perParent` and `perEntry`: keep one".to_owned());
         }
         if self.per_parent == Some(0) {
-            return Some(format!("`children.perParent` is 0: who should have no {resource} needs no `children`"));
+            return Some(format!(
+                "`children.perParent` is 0: write 1 or more, or leave `children` out for parents without {resource}"
+            ));
         }
         let pointers = [("perEntry", &self.per_entry), ("generation", &self.generation), ("revision", &self.revision)];
         for (key, pointer) in pointers {
@@ -120,12 +125,12 @@ impl Children {
         self.drift.iter().find_map(|drift| drift.problem(loaded, drain))
     }
 
-    /// How the name of a child is made of that of its parent: what stands before and behind it.
+    /// The parts of a child's name before and behind that of its parent.
     pub fn name_parts(pattern: &str) -> (&str, &str) {
         pattern.split_once(NAME).unwrap_or((pattern, ""))
     }
 
-    /// In words, for the plan.
+    /// A description for the plan.
     pub fn describe(&self) -> String {
         let many = match (&self.per_entry, self.per_parent.unwrap_or(1)) {
             (Some(pointer), _) => format!("one for each entry of {pointer}"),
@@ -136,7 +141,7 @@ impl Children {
 }
 
 impl Drift {
-    /// When it is due, where the load ends at `loaded`.
+    /// The time of the change, if the load ends at `loaded`.
     pub fn due(&self, loaded: Duration) -> Duration {
         self.after_load.map_or_else(|| self.at.unwrap_or_default().0, |after| loaded.saturating_add(after.0))
     }
@@ -164,7 +169,7 @@ impl Drift {
         }
     }
 
-    /// In words, for plan and record.
+    /// A description for plan and record.
     pub fn describe(&self) -> String {
         let how = if self.edit.is_some() { "edited" } else { "deleted" };
         let when = match (self.at, self.after_load) {
@@ -176,7 +181,7 @@ impl Drift {
 }
 
 impl Kinds {
-    /// What is wrong with the keys, for the author of the file.
+    /// A mistake in the keys, for the author of the file.
     pub fn problem(&self, loaded: Span, drain: Span) -> Option<String> {
         if self.len() > KINDS_MAX {
             return Some(format!("`children` has more than {KINDS_MAX} entries"));
@@ -185,7 +190,7 @@ impl Kinds {
             self[..at].iter().any(|other| other.resource == one.resource && other.by == one.by)
         };
         if let Some((_, twice)) = self.iter().enumerate().find(|(at, one)| alike(*at, one)) {
-            return Some(format!("`children` names {} twice, known by the same: leave one out", twice.resource));
+            return Some(format!("`children` names {} twice with the same `by`: leave one out", twice.resource));
         }
         if self.iter().map(|one| one.drift.len()).sum::<usize>() > DRIFTS_MAX {
             return Some(format!("`children.drift` has more than {DRIFTS_MAX} entries"));
@@ -193,7 +198,7 @@ impl Kinds {
         self.iter().find_map(|one| one.problem(loaded, drain))
     }
 
-    /// All deeds of the harness, each with the place of its kind, in the order in which they are due.
+    /// All changes of the harness, each with the index of its kind, in the order of their times.
     pub fn drifts(&self, loaded: Duration) -> Vec<(usize, Drift)> {
         let all =
             self.iter().enumerate().flat_map(|(at, kind)| kind.drift.iter().map(move |drift| (at, drift.clone())));
@@ -262,7 +267,7 @@ mod tests {
         assert!(twice.contains("configmaps/v1 twice"), "{twice}");
     }
 
-    /// What the harness does comes in the order of time, whatever kind it is done to.
+    /// The changes come in the order of time, for all kinds of children together.
     #[test]
     fn deeds_are_sorted_by_time() {
         let kinds: Kinds = serde_saphyr::from_str(

@@ -1,7 +1,7 @@
-//! What goes wrong in a scenario: faults that are planned one by one, and faults that are drawn.
+//! The faults of a scenario: planned one by one, and drawn at random.
 //!
-//! Owns the shape of `faults:`, a list or a mapping, and the list that both make. When a drawn fault strikes is decided by
-//! [`mock_faults::random`]; everything else sees one list of faults, as if all of it had been written.
+//! Owns the shape of `faults:`, a list or a mapping, and the list that both make. [`mock_faults::random`] decides the
+//! times of random faults; all other code sees one list of faults, as if all of it had been written.
 
 use std::borrow::Cow;
 use std::ops::Deref;
@@ -11,11 +11,11 @@ use mock_faults::random::{Error, Random, Window};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// The faults of a run, in one list: the planned ones as they are written, then the drawn ones in order of time.
+/// The faults of a run in one list: the planned ones as written, then the random ones in order of time.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Faults {
     all: Vec<Fault>,
-    /// So many of them are planned; the others are drawn.
+    /// The number of planned faults; the others are random.
     planned: usize,
     random: Option<Random>,
 }
@@ -27,7 +27,7 @@ struct Mapping {
     /// Faults with a time of their own, as in the list.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     planned: Vec<Fault>,
-    /// Faults that are drawn from a list, by the seed of the scenario.
+    /// Faults that the scenario's seed draws from a list.
     random: Option<Random>,
 }
 
@@ -49,27 +49,25 @@ impl<'a> IntoIterator for &'a Faults {
 }
 
 impl Faults {
-    /// Each of them, to change whom it strikes.
+    /// Each fault, mutable, to change its target.
     pub(super) fn each_mut(&mut self) -> impl Iterator<Item = &mut Fault> {
         self.all.iter_mut()
     }
 
-    /// What is drawn, and how often.
+    /// The settings of random faults.
     pub fn random(&self) -> Option<&Random> {
         self.random.as_ref()
     }
 
-    /// The planned ones.
     pub fn planned(&self) -> &[Fault] {
         self.all.get(..self.planned).unwrap_or_default()
     }
 
-    /// The drawn ones.
     pub fn drawn(&self) -> &[Fault] {
         self.all.get(self.planned..).unwrap_or_default()
     }
 
-    /// Draws anew; what was drawn before is forgotten.
+    /// Draws anew; earlier random faults are forgotten.
     pub(super) fn draw(&mut self, seed: u64, window: &Window<'_>) -> Result<(), Error> {
         let Some(random) = &self.random else { return Ok(()) };
         self.all.truncate(self.planned);
@@ -78,12 +76,12 @@ impl Faults {
         Ok(())
     }
 
-    /// Keeps only the planned and the drawable faults that are played anywhere, given all planned ones. Returns the names of the
-    /// others; what is left has to be drawn anew.
+    /// Keeps the faults that can be played, given all planned ones. Returns the names of the others. The rest has to be
+    /// drawn anew.
     pub fn retain(&mut self, mut keeps: impl FnMut(&Fault, &[Fault]) -> bool) -> Vec<&'static str> {
         self.all.truncate(self.planned);
         let mut left_out = Vec::new();
-        // What waits for a fault that is left out is left out too, and so on.
+        // Faults that wait for a removed fault are removed too, and so on.
         while let Some(index) = (0..self.all.len()).find(|index| !keeps(&self.all[*index], &self.all)) {
             left_out.push(self.all.remove(index).name.as_str());
         }
@@ -108,7 +106,7 @@ impl From<Vec<Fault>> for Faults {
     }
 }
 
-/// As it was written: whoever reads it draws the same.
+/// Serialized as written, so that a reader draws the same faults.
 impl Serialize for Faults {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match &self.random {
@@ -186,7 +184,7 @@ mod tests {
         assert_eq!((faults.planned().len(), faults.len()), (1, 1 + faults.drawn().len()));
         assert!(!faults.drawn().is_empty());
         assert!(faults.drawn().iter().all(|fault| fault.at.unwrap() >= scenario.phases.warm_up));
-        // As it is in a manifest: read again, it draws the same.
+        // This is its form in a manifest: read again, it draws the same faults.
         let text = serde_json::to_string(&scenario).unwrap();
         let mut again: Scenario = serde_json::from_str(&text).unwrap();
         again.draw().unwrap();

@@ -1,6 +1,6 @@
-//! `subject.files`: what makes up a subject that its program file does not tell, such as the script that an interpreter runs.
+//! `subject.files`: the files of a subject beside its program file, such as the script that an interpreter runs.
 //!
-//! Owns the reading of them: which files are meant, and one digest of all.
+//! Owns the list of these files, and one digest over all of them.
 
 use std::path::{Path, PathBuf};
 
@@ -9,10 +9,10 @@ use sha2::{Digest, Sha256};
 use super::reach::Ground;
 use crate::machine;
 
-/// Files of all folders together. More is somebody's `node_modules`.
+/// The most files of all folders together. A folder with more is some `node_modules`.
 const FILES_MAX: usize = 5_000;
 
-/// The files that are named, folders with all that is in them by name. An error names the path and says what is wrong.
+/// The named files; a folder contributes all its files, sorted by name. An error names the path and the problem.
 pub fn list(ground: &Ground, named: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
     let mut files = Vec::new();
     for path in named {
@@ -25,7 +25,8 @@ pub fn list(ground: &Ground, named: &[PathBuf]) -> Result<Vec<PathBuf>, String> 
     Ok(files)
 }
 
-/// One SHA-256 of them, as `sha256:<hex>`: that of what `sha256sum` prints of the files, so that everybody can do it again.
+/// One SHA-256 over the files, as `sha256:<hex>`. It is that of the output of `sha256sum` for them, so that users can
+/// repeat it.
 pub fn digest(ground: &Ground, named: &[PathBuf]) -> Result<String, String> {
     let mut all = Sha256::new();
     for path in list(ground, named)? {
@@ -36,7 +37,8 @@ pub fn digest(ground: &Ground, named: &[PathBuf]) -> Result<String, String> {
     Ok(format!("sha256:{}", hex::encode(all.finalize())))
 }
 
-/// That of the programs of a subject: of the only one, or of what `sha256sum` prints of them. None where one cannot be read.
+/// The digest of a subject's programs: that of the only one, or that of the output of `sha256sum` for them. `None` if
+/// one cannot be read.
 pub fn digest_of_programs(programs: &[PathBuf]) -> Option<String> {
     let digests: Option<Vec<String>> = programs.iter().map(|program| machine::digest(program).ok()).collect();
     match digests?.as_slice() {
@@ -50,7 +52,7 @@ pub fn digest_of_programs(programs: &[PathBuf]) -> Option<String> {
     }
 }
 
-/// As `sha256sum` prints it.
+/// A line in the format of `sha256sum`.
 fn printed(digest: &str, path: &Path) -> String {
     format!("{}  {}\n", digest.trim_start_matches("sha256:"), path.display())
 }
@@ -140,7 +142,7 @@ mod tests {
         }
     }
 
-    /// A link to the folder that it is in ends nothing and is no file of it.
+    /// A link to its own folder does not end the walk, and is no file of the folder.
     #[test]
     fn a_link_in_a_circle_is_left_out() {
         let folder = folder();

@@ -1,7 +1,8 @@
-//! What a command finds in its environment, and how it is written into its words: `${NAME}` in `run`, `env` and `files`.
+//! The environment of a command, and its values in the command's settings: `${NAME}` in `run`, `env` and `files`.
 //!
-//! Owns the names, the syntax, and the check that each name which is written has a value. A program that takes ports and files by flags needs no
-//! script around it. `$${NAME}` is passed on as `${NAME}`, for a shell; `$NAME` without braces is never touched.
+//! Owns the names, the syntax, and the check that each used name has a value. A program with flags for ports and files
+//! needs no script around it. `$${NAME}` is passed on as `${NAME}`, for a shell; `$NAME` without braces is never
+//! touched.
 
 use std::collections::BTreeMap;
 
@@ -9,27 +10,27 @@ use super::spelling::nearest;
 use super::subject::{Command, Templated};
 use super::{Auth, METRICS_PORT, Scenario, Witness};
 
-/// The file that leads it to the API server of the run.
+/// The kubeconfig file for the API server of the run.
 pub const KUBECONFIG: &str = "KUBECONFIG";
-/// The resources that it is to watch, with commas between them.
+/// The resources to watch, separated by commas.
 pub const WATCH: &str = "LONGHAUL_WATCH";
-/// In which namespace it is to watch them; empty for all.
+/// The namespace to watch; empty for all.
 pub const NAMESPACE: &str = "LONGHAUL_NAMESPACE";
-/// Where a subject posts what it saw.
+/// The URL for the observations of a subject.
 pub const WITNESS_URL: &str = "LONGHAUL_WITNESS_URL";
 /// The folder with its login to the registry.
 pub const DOCKER_CONFIG: &str = "DOCKER_CONFIG";
-/// A free port for its page of metrics, as a variable.
+/// A free port for its metrics page, as a variable.
 pub const METRICS_PORT_NAME: &str = "LONGHAUL_METRICS_PORT";
-/// Where it is to serve reviews.
+/// The port for reviews.
 pub const WEBHOOK_PORT: &str = "LONGHAUL_WEBHOOK_PORT";
-/// Its serving certificate, and the key of it.
+/// The file with its serving certificate.
 pub const TLS_CERT: &str = "LONGHAUL_TLS_CERT";
-/// See [`TLS_CERT`].
+/// The file with the key of [`TLS_CERT`].
 pub const TLS_KEY: &str = "LONGHAUL_TLS_KEY";
-/// The folder that has both, as `tls.crt` and `tls.key`.
+/// The folder with both files, as `tls.crt` and `tls.key`.
 pub const TLS_DIR: &str = "LONGHAUL_TLS_DIR";
-/// Free ports for all else that it opens. One that nobody writes is not looked for.
+/// Free ports for other listeners. A port that no setting uses is not looked for.
 pub const FREE_PORTS: [&str; 9] = [
     "LONGHAUL_PORT_1",
     "LONGHAUL_PORT_2",
@@ -41,9 +42,9 @@ pub const FREE_PORTS: [&str; 9] = [
     "LONGHAUL_PORT_8",
     "LONGHAUL_PORT_9",
 ];
-/// Of what every process inherits only these: other variables differ between machines, and some of them are secrets.
+/// The only variables that every process inherits: others differ between machines, and some of them are secrets.
 const INHERITED: [&str; 3] = ["HOME", "PATH", "USER"];
-/// What every command finds.
+/// Variables of every command.
 const ALWAYS: [&str; 3] = [KUBECONFIG, WATCH, NAMESPACE];
 
 /// Names, each with its value.
@@ -51,17 +52,17 @@ const ALWAYS: [&str; 3] = [KUBECONFIG, WATCH, NAMESPACE];
 pub struct Given(Vec<(String, String)>);
 
 impl Given {
-    /// One more. Of two values of a name the later one counts.
+    /// Adds a value. If a name has two values, the later one counts.
     pub fn give(&mut self, name: impl Into<String>, value: impl Into<String>) {
         self.0.push((name.into(), value.into()));
     }
 
-    /// As variables of a process.
+    /// The values as variables of a process.
     pub fn variables(&self) -> impl Iterator<Item = (String, String)> + '_ {
         self.0.iter().cloned()
     }
 
-    /// A text with the values in the places of the names.
+    /// A text with the names replaced by their values.
     pub fn put(&self, text: &str) -> String {
         let value = |name: &str| self.0.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.clone());
         let inherited = |name: &str| INHERITED.contains(&name).then(|| std::env::var(name).ok()).flatten();
@@ -73,22 +74,21 @@ impl Given {
     }
 }
 
-/// Whether one of these texts asks for the value of a name.
+/// Whether one of these texts uses the value of a name.
 pub fn is_written<'t>(name: &str, texts: impl IntoIterator<Item = &'t str>) -> bool {
     texts.into_iter().any(|text| pieces(text).into_iter().any(|piece| matches!(piece, Piece::Name(one) if one == name)))
 }
 
-/// A part of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Piece<'t> {
     Plain(&'t str),
-    /// `${…}`, without sign and braces.
+    /// The name in `${…}`, without sign and braces.
     Name(&'t str),
-    /// `${` that nothing closes, and the rest.
+    /// An unclosed `${`, and the rest.
     Open(&'t str),
 }
 
-/// Takes a text apart. `$${` is a plain `${`.
+/// Splits a text. `$${` is a plain `${`.
 fn pieces(text: &str) -> Vec<Piece<'_>> {
     let (mut pieces, mut rest) = (Vec::new(), text);
     while let Some(at) = rest.find("${") {
@@ -114,13 +114,13 @@ fn placeholder(name: &str) -> String {
     format!("${{{name}}}")
 }
 
-/// What is written and has no value: the text in which it stands, and why.
+/// A used name without a value: the text with it, and the reason.
 pub(super) fn problem(scenario: &Scenario) -> Option<(String, String)> {
     let subject = &scenario.subject;
     let has_port =
         subject.metrics.iter().filter_map(|metrics| metrics.url.as_ref()).any(|url| url.contains(METRICS_PORT));
     let mut known: Vec<&str> = ALWAYS.into_iter().chain(FREE_PORTS).chain(INHERITED).collect();
-    // Names that a run has where something else is said as well.
+    // Names that a run has if another key is set as well.
     let mut elsewhere: BTreeMap<&str, &str> = BTreeMap::new();
     let mut on = |names: &[&'static str], is: bool, remedy| {
         if is {
@@ -144,7 +144,7 @@ pub(super) fn problem(scenario: &Scenario) -> Option<(String, String)> {
     })
 }
 
-/// Puts the values of its own variables into the files that make up its build. What a run makes is not there yet.
+/// Replaces a command's own variables in its list of build files. Values of the run do not exist yet.
 pub(super) fn in_files(command: &mut Command) -> Result<(), String> {
     let mut given = Given::default();
     command.env.iter().for_each(|(name, value)| given.give(name, value));
@@ -155,9 +155,7 @@ pub(super) fn in_files(command: &mut Command) -> Result<(), String> {
             match piece {
                 Piece::Name(name) if ALWAYS.contains(&name) || name.starts_with("LONGHAUL_") => {
                     let name = placeholder(name);
-                    return Err(format!(
-                        "`files`: `{name}` is made for the run, and a build is there before it: leave it out"
-                    ));
+                    return Err(format!("`files`: `{name}` is created for the run, after the build: leave it out"));
                 }
                 Piece::Name(name) if !own.contains(&name) => {
                     return Err(unknown("files", name, &BTreeMap::new(), own));
@@ -171,11 +169,11 @@ pub(super) fn in_files(command: &mut Command) -> Result<(), String> {
     Ok(())
 }
 
-/// A name without a value.
+/// The message for a name without a value.
 fn unknown(key: &str, name: &str, elsewhere: &BTreeMap<&str, &str>, mut known: Vec<&str>) -> String {
     let written = placeholder(name);
     if let Some(remedy) = elsewhere.get(name) {
-        return format!("`{key}`: `{written}` is given by nobody here: add {remedy}");
+        return format!("`{key}`: `{written}` has no value here: add {remedy}");
     }
     let all: Vec<&str> = known.iter().copied().chain(elsewhere.keys().copied()).collect();
     let near = nearest(name, &all).map(|near| format!(" did you mean `{}`?", placeholder(near))).unwrap_or_default();
@@ -213,7 +211,7 @@ mod tests {
         assert!(is_written("A", ["x${A}"]) && !is_written("A", ["$${A}", "$A", "${AB}"]));
     }
 
-    /// What `check` says of a scenario with this subject.
+    /// The output of `check` for a scenario with this subject.
     fn said(subject: &str) -> String {
         let text = format!(
             "apiVersion: longhaul/v1\nname: a\ndescription: b\nseed: 1\nphases: {{warmUp: 1s, steady: 20s, drain: 15s}}\nsubject:\n{subject}\n  witness: \
@@ -259,7 +257,7 @@ mod tests {
             said("  command: [a, '${LONGHAUL_PORT_1}']\n  metrics: 'http://127.0.0.1:${LONGHAUL_PORT_1}/metrics'");
         assert!(page.contains("the only variable of this address is `${LONGHAUL_METRICS_PORT}`"), "{page}");
         let port = said("  command: [a, '${LONGHAUL_METRICS_PORT}']");
-        assert!(port.contains("`${LONGHAUL_METRICS_PORT}` is given by nobody here: add `metrics: "), "{port}");
+        assert!(port.contains("`${LONGHAUL_METRICS_PORT}` has no value here: add `metrics: "), "{port}");
         let folder = said("  command:\n    run: [a]\n    env: {TMPDIR: '${LONGHAUL_TLS_DIR}'}");
         assert!(folder.starts_with("a.yaml:9:") && folder.contains("`env`: "), "{folder}");
         assert!(folder.contains("`serves: {path: /mutate}` to `command`"), "{folder}");
@@ -268,11 +266,11 @@ mod tests {
         assert!(witness.contains("add `witness: {kind: http}`"), "{witness}");
     }
 
-    /// What makes up a build is there before the run.
+    /// The files of a build exist before the run.
     #[test]
     fn files_of_a_build_take_what_does_not_change() {
         let made = said("  command: {run: [a], files: ['${KUBECONFIG}']}");
-        assert!(made.contains("`files`: `${KUBECONFIG}` is made for the run"), "{made}");
+        assert!(made.contains("`files`: `${KUBECONFIG}` is created for the run"), "{made}");
         let there = said("  command: {run: [a], env: {PART: lib}, files: ['${PART}/a.py']}");
         assert!(there.contains("lib/a.py"), "it looks for the file: {there}");
         let typo = said("  command: {run: [a], env: {PART: lib}, files: ['${PARTS}/a.py']}");

@@ -1,4 +1,4 @@
-//! `controlPlane.http`: which versions of HTTP the subject is offered.
+//! `controlPlane.http`: the HTTP versions that the subject is offered.
 
 use std::fmt;
 
@@ -6,20 +6,18 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Error, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Versions of HTTP. Written `1`, `2` or `both`.
+/// HTTP versions. Written `1`, `2` or `both`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Http {
-    /// Only HTTP/1.1.
     One,
-    /// Only HTTP/2.
     Two,
-    /// HTTP/2 first, as kube-apiserver offers them.
+    /// HTTP/2 first, the order of kube-apiserver.
     #[default]
     Both,
 }
 
 impl Http {
-    /// As it is written.
+    /// The value in a scenario file.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::One => "1",

@@ -1,5 +1,5 @@
-//! The scenarios that come with `longhaul`, by name. One file each under `scenarios/library/`; those that show a documented bug
-//! lie in `scenarios/library/bugs/` and are embedded by the build script, which lists that folder.
+//! The built-in scenarios of `longhaul`, by name. Each is one file under `scenarios/library/`. Those that show a
+//! documented bug lie in `scenarios/library/bugs/`, and the build script, which lists that folder, embeds them.
 
 /// Name and text of files in one folder of the library.
 macro_rules! files {
@@ -19,9 +19,9 @@ const SCENARIOS: &[(&str, &str)] = files! { "":
     "deployed", "deployed-rollouts", "deployed-kills", "deployed-upheaval", "gate",
 };
 
-/// The stages of `cargo xtask calibrate`: what planted bugs are played in.
+/// The scenarios of `cargo xtask calibrate`, in which planted bugs are played.
 const STAGES: &[(&str, &str)] = files! { "calibration/":
-    "calibrate-quick", "calibrate-latency", "calibrate-replicas", "calibrate-hostile", "calibrate-verify",
+    "calibrate-quick", "calibrate-latency", "calibrate-replicas", "calibrate-hostile", "calibrate-attacks", "calibrate-evidence", "calibrate-verify",
     "calibrate-alerts", "calibrate-shared-cache", "calibrate-gate", "calibrate-gate-objects", "calibrate-reviews",
     "calibrate-objects", "calibrate-large-objects", "calibrate-reviews-small", "calibrate-objects-small",
     "calibrate-hours",
@@ -35,22 +35,20 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     SCENARIOS.iter().map(|(name, _)| *name)
 }
 
-/// The names of the stages of `cargo xtask calibrate`.
 pub fn stage_names() -> impl Iterator<Item = &'static str> {
     STAGES.iter().map(|(name, _)| *name)
 }
 
-/// The names of the documented bugs, by name.
 pub fn bug_names() -> impl Iterator<Item = &'static str> {
     BUGS.iter().map(|(name, _)| *name)
 }
 
-/// The text of one.
+/// The text of one scenario.
 pub fn text(name: &str) -> Option<&'static str> {
     SCENARIOS.iter().chain(STAGES).chain(BUGS).find(|(known, _)| *known == name).map(|(_, text)| *text)
 }
 
-/// Where one lies in the library, for messages.
+/// The path of a scenario in the library, for messages.
 pub fn origin(name: &str) -> String {
     let folder = match () {
         () if bug_names().any(|bug| bug == name) => "library/bugs",
@@ -65,7 +63,7 @@ mod tests {
     use super::super::Source;
     use super::*;
 
-    /// Every scenario of the library is valid, is named like its file, and begins with its question.
+    /// Every scenario of the library is valid, has the name of its file, and begins with its question.
     #[test]
     fn the_library_is_valid() {
         for name in names().chain(stage_names()) {
@@ -76,7 +74,8 @@ mod tests {
         }
     }
 
-    /// Every bug is valid, named like its file, asks a question, and says which bug it is; none takes longer than a minute.
+    /// Every bug is valid, has the name of its file, asks a question, and states which bug it is; none takes longer
+    /// than a minute.
     #[test]
     fn every_bug_is_valid() {
         for bug in Source::bugs().unwrap_or_else(|error| panic!("{error}")) {

@@ -1,6 +1,7 @@
-//! `controlPlane.manifests`: which objects a run finds in its control plane, and what their definitions tell of what is churned.
+//! `controlPlane.manifests`: the objects that a run creates in its control plane, and the facts in their definitions
+//! about churned resources.
 //!
-//! Owns the reading: files and folders of plain YAML, in the order in which they are written, files of a folder by name.
+//! Owns the reading: files and folders of plain YAML, in the order of the list; files of a folder are sorted by name.
 
 use std::path::{Path, PathBuf};
 
@@ -9,40 +10,36 @@ use serde_json::Value;
 
 use super::reach::Ground;
 
-/// The CRDs of the largest operators have two megabytes in one file.
+/// Largest file; the CRDs of the largest operators have two megabytes in one file.
 const FILE_BYTES_MAX: u64 = 16 << 20;
-/// All of them together: the largest operators have six.
+/// The most bytes of all files together; the largest operators have six megabytes.
 const ALL_BYTES_MAX: usize = 64 << 20;
-/// Files of all folders together.
+/// The most files of all folders together.
 const FILES_MAX: usize = 500;
-/// What is looked at in folders, manifests or not.
+/// The most folder entries that are looked at, manifests or not.
 const ENTRIES_MAX: usize = 20_000;
-/// Folders below each other.
+/// Deepest nesting of folders.
 const DEPTH_MAX: usize = 16;
-/// What a definition is.
+/// The kind of a definition.
 const CRD: &str = "CustomResourceDefinition";
 
-/// An object, and the file that it is from.
+/// An object and its file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Manifest {
-    /// The file.
     pub file: PathBuf,
-    /// The object.
     pub object: Value,
 }
 
 impl Manifest {
-    /// Whether it defines a custom resource.
     pub fn is_definition(&self) -> bool {
         self.object["kind"] == CRD
     }
 
-    /// Whether it runs Pods that are replaced one after the other.
     pub fn is_deployment(&self) -> bool {
         self.object["kind"] == "Deployment"
     }
 
-    /// `Deployment team/app`, for messages.
+    /// Kind, namespace and name for messages, such as `Deployment team/app`.
     pub fn name(&self) -> String {
         let text = |pointer: &str| self.object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
@@ -51,7 +48,7 @@ impl Manifest {
     }
 }
 
-/// Reads all of them. An error names the file and says what is wrong.
+/// Reads all of them. An error names the file and the problem.
 pub fn read(ground: &Ground, paths: &[PathBuf]) -> Result<Vec<Manifest>, String> {
     let mut found = Found::default();
     for path in paths {
@@ -139,11 +136,12 @@ fn path_is_folder(ground: &Ground, path: &Path) -> bool {
     ground.look(path).is_ok_and(|place| place.is_folder())
 }
 
-/// Gives churn, and its dependents, what the definitions of their resources tell: the scope, and a template where the scenario has none.
+/// Completes the churn and its dependents with facts from the definitions of their resources: the scope, and a template
+/// if the scenario has none.
 pub fn complete(churn: &mut churn::Config, manifests: &[Manifest]) -> Result<(), String> {
     let churn::Config { resource, template, templates, scope, tree, made, .. } = churn;
     let has_template = template.is_some();
-    // What must be refused says nothing of what lives.
+    // A template that must be refused says nothing about valid objects.
     let is_told = templates.iter().any(|sample| sample.expect == churn::Expect::Allowed);
     if is_told && template.is_none() {
         let mut none = Some(Value::Null);
@@ -156,7 +154,7 @@ pub fn complete(churn: &mut churn::Config, manifests: &[Manifest]) -> Result<(),
     complete_one(resource, template, scope, manifests).map_err(|error| format!("churn.tree.template: {error}"))
 }
 
-/// The same of a script.
+/// Completes a script in the same way.
 pub fn complete_script(script: &mut loadgen::script::Config, manifests: &[Manifest]) -> Result<(), String> {
     let loadgen::script::Config { resource, template, scope, .. } = script;
     complete_one(resource, template, scope, manifests).map_err(|error| format!("script.template: {error}"))
@@ -207,7 +205,7 @@ mod tests {
         assert!(read(&[PathBuf::from("/nowhere")]).unwrap_err().contains("/nowhere: No such file"));
     }
 
-    /// Links of a folder lead to files of the scenario, never round in circles or to somebody else's.
+    /// Links in a folder are followed to files of the scenario, never round in circles or to foreign files.
     #[test]
     fn links_are_followed_to_files_within_reach_only() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What a scenario says of the subject's own metrics.
+//! The scenario's settings for the subject's own metrics.
 
 use std::borrow::Cow;
 
@@ -10,17 +10,17 @@ use super::Scenario;
 use crate::fetch::page_address;
 use crate::metrics::Selector;
 
-/// Stands in an address, and in the words and variables of a command, for a port that is free.
+/// A placeholder for a free port, in an address and in the arguments and variables of a command.
 pub const METRICS_PORT: &str = "${LONGHAUL_METRICS_PORT}";
 
-/// The subject's page of metrics: its address, or a mapping.
+/// The subject's metrics page: its address, or a mapping.
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Metrics {
     /// Its address. The service has its own.
     pub url: Option<String>,
-    /// The series that is the heap in use.
+    /// The series with the heap in use.
     pub heap: Option<String>,
     /// Series that are recorded and drawn.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -34,11 +34,11 @@ struct Mapping {
     /// Its address, over plain HTTP: `http://127.0.0.1:8080/metrics`. The service has its own.
     #[serde(default)]
     url: Option<String>,
-    /// The series that is the heap in use, in bytes, as a name with or without labels. Those of Go, Node.js, JVM, .NET, jemalloc and
-    /// mimalloc are recognised.
+    /// The series with the heap in use, in bytes, as a name with or without labels. Those of Go, Node.js, JVM, .NET,
+    /// jemalloc and mimalloc are recognised.
     #[serde(default)]
     heap: Option<String>,
-    /// Series that are recorded and drawn besides those that have a budget; at most 32 in all.
+    /// Series that are recorded and drawn beside those that have a budget; at most 32 in all.
     #[serde(default)]
     series: Vec<String>,
 }
@@ -80,7 +80,7 @@ impl JsonSchema for Metrics {
     }
 }
 
-/// The series that are followed: those of the page's own list, then those that have a budget, each once.
+/// The recorded series: those of the page's own list, then those that have a budget, each once.
 pub fn series(scenario: &Scenario) -> Vec<String> {
     let listed = scenario.subject.metrics.iter().flat_map(|metrics| &metrics.series);
     let mut all: Vec<String> = Vec::new();
@@ -92,17 +92,17 @@ pub fn series(scenario: &Scenario) -> Vec<String> {
     all
 }
 
-/// What is wrong with the metrics of a scenario: the section, the key in it, and why.
+/// A mistake in the metrics of a scenario: the section, the key in it, and the problem.
 pub(super) fn problem(scenario: &Scenario) -> Option<(&'static str, &'static str, String)> {
     let metrics = scenario.subject.metrics.as_ref();
     let subject = |text: String| Some(("subject", "metrics", text));
     let has_page = scenario.subject.kind().is_service() || metrics.is_some_and(|metrics| metrics.url.is_some());
     match metrics {
         Some(_) if !has_page => {
-            return subject("`metrics` says not where: add `url: http://127.0.0.1:8080/metrics`".to_owned());
+            return subject("`metrics` has no `url`: add `url: http://127.0.0.1:8080/metrics`".to_owned());
         }
         Some(Metrics { url: Some(url), .. }) => {
-            // The page is read from outside the subject, which alone has the other variables.
+            // The harness reads the page, and it does not have the subject's other variables.
             if url.replace(METRICS_PORT, "").contains("${") {
                 return subject(format!(
                     "`metrics`: `{url}`: the only variable of this address is `{METRICS_PORT}`: write it in the command too"
@@ -128,7 +128,7 @@ pub(super) fn problem(scenario: &Scenario) -> Option<(&'static str, &'static str
         return Some(("budgets", "metrics", text.to_owned()));
     }
     if let Some((name, _)) = budgets.iter().find(|(_, limits)| limits.ceiling.is_some_and(|most| !most.is_finite())) {
-        return Some(("budgets", "metrics", format!("the ceiling of `{name}` is no number that could be reached")));
+        return Some(("budgets", "metrics", format!("the ceiling of `{name}` is not a finite number")));
     }
     let all = series(scenario).len();
     if all > METRIC_SERIES_MAX {

@@ -18,7 +18,7 @@ pub enum Mount {
     ServiceAccount(String),
     /// The data of the Secret `NAMESPACE/NAME`, a file for each key. A change is there within a second.
     Secret(String),
-    /// The data of the ConfigMap `NAMESPACE/NAME`, a file for each key. A change is there within a second.
+    /// The data of the `ConfigMap` `NAMESPACE/NAME`, a file for each key. A change is there within a second.
     ConfigMap(String),
 }
 
@@ -35,14 +35,23 @@ impl Mount {
 }
 
 /// Refuses paths and names that nothing can be mounted by.
-pub(super) fn check(mounts: &BTreeMap<PathBuf, Mount>) -> Result<(), String> {
+///
+/// # Errors
+///
+/// The path or name, with a form that works.
+pub fn check(mounts: &BTreeMap<PathBuf, Mount>) -> Result<(), String> {
     if mounts.len() > MOUNTS_MAX {
         return Err(format!("`mounts`: there are {}; at most {MOUNTS_MAX}", mounts.len()));
     }
     for (path, mount) in mounts {
         let at = path.display();
         if !is_plain(path) {
-            return Err(format!("`mounts`: `{at}`: a path begins with `/` and has neither `.` nor `..`"));
+            return Err(format!(
+                "`mounts`: `{at}`: a path begins with `/`, has neither `.` nor `..`, and is not `/tmp`"
+            ));
+        }
+        if mounts.keys().any(|other| other != path && path.starts_with(other)) {
+            return Err(format!("`mounts`: `{at}` lies in another one: name folders that are beside each other"));
         }
         let is_name = |text: &str| {
             !text.is_empty()
@@ -66,6 +75,7 @@ fn is_plain(path: &Path) -> bool {
     let mut parts = path.components();
     parts.next() == Some(Component::RootDir)
         && path.components().count() > 1
+        && path != Path::new("/tmp")
         && parts.all(|part| matches!(part, Component::Normal(_)))
 }
 
@@ -82,12 +92,14 @@ mod tests {
         let secret = |name: &str| Mount::Secret(name.to_owned());
         assert_eq!(told("/certs", secret("shop-system/hook-cert")), "");
         assert_eq!(told("/var/run/account", Mount::ServiceAccount("default".to_owned())), "");
-        for path in ["certs", "/", "/a/../b"] {
+        for path in ["certs", "/", "/a/../b", "/tmp"] {
             assert!(told(path, secret("a/b")).contains("a path begins with `/`"), "{path}");
         }
         for name in ["hook-cert", "/a", "a/", "a/b/c", "A/b"] {
             assert!(told("/certs", secret(name)).contains("NAMESPACE/NAME"), "{name}");
         }
+        let nested = ["/a", "/a/b"].map(|path| (PathBuf::from(path), secret("a/b")));
+        assert!(check(&BTreeMap::from(nested)).unwrap_err().contains("`/a/b` lies in another one"));
         assert_eq!(secret("a/b").object(), Some(("secrets", "a", "b")));
     }
 }

@@ -1,5 +1,5 @@
-//! Which objects direct load sends where a project has webhooks of its own: those that are churned. Where none of them is, one made from the
-//! schema of each kind that the rules name and a definition tells of. Pure.
+//! The objects of direct load for a project with its own webhooks: the churned ones. If none of them is reviewed, one
+//! object is generated from the schema of each kind that the rules name and a definition describes. Pure.
 
 use loadgen::admission::{Hook as Asked, Operation, Own};
 use loadgen::churn::{self, Expect};
@@ -12,7 +12,7 @@ use super::{Scenario, parts};
 const OPERATIONS: [(Operation, &str); 3] =
     [(Operation::Create, "CREATE"), (Operation::Update, "UPDATE"), (Operation::Delete, "DELETE")];
 
-/// All of them, each with the webhooks that are asked about it.
+/// All objects, each with the webhooks that review it.
 pub(super) fn of(scenario: &Scenario, manifests: &[Manifest], configurations: &[Configuration]) -> Vec<Own> {
     let mut all = Vec::new();
     for config in scenario.churn.iter() {
@@ -55,7 +55,7 @@ pub(super) fn of(scenario: &Scenario, manifests: &[Manifest], configurations: &[
             continue;
         }
         let version = resource.rsplit('/').next().unwrap_or_default();
-        // What cannot be guessed is sent when somebody writes it down.
+        // An object that cannot be generated is sent once the user writes it down.
         let Ok((object, scope)) = churn::generate(&definition.object, version) else { continue };
         let scope = Some(scope);
         all.push(Own { resource, object, scope, expect: Expect::Allowed, made: true, called: None, hooks });
@@ -63,7 +63,7 @@ pub(super) fn of(scenario: &Scenario, manifests: &[Manifest], configurations: &[
     all
 }
 
-/// Who is asked about objects of a resource.
+/// The webhooks that review objects of a resource.
 fn asked(configurations: &[Configuration], resource: &str) -> Vec<Asked> {
     let Some((group, version, plural)) = parts(resource) else { return Vec::new() };
     let hooks = configurations.iter().flat_map(Configuration::hooks);
@@ -75,7 +75,7 @@ fn asked(configurations: &[Configuration], resource: &str) -> Vec<Asked> {
     asked.filter(|hook| !hook.operations.is_empty()).collect()
 }
 
-/// The schema of a resource, where a definition tells it.
+/// The schema of a resource, if a definition has it.
 fn schema<'a>(manifests: &'a [Manifest], resource: &str) -> Option<&'a Value> {
     let (name, watch) = churn::names(resource)?;
     let version = watch.rsplit('/').next()?;
@@ -166,7 +166,8 @@ webhooks:
         assert_eq!(objects[0].hooks[1].operations, [Operation::Create]);
     }
 
-    /// A definition says less than a webhook knows. Beside objects that somebody wrote down, what is made of other definitions proves nothing.
+    /// A definition states less than a webhook checks. Beside objects that the user wrote, objects generated from other
+    /// definitions prove nothing.
     #[test]
     fn what_is_only_defined_is_not_sent_beside_what_is_churned() {
         let folder = tempfile::tempdir().unwrap();
@@ -188,13 +189,14 @@ webhooks:
         let caches = ("caches.cache.example.com/v1".to_owned(), false);
         let given = "churn: {resource: caches.cache.example.com/v1, population: 5, rate: 1/s, template: {kind: Cache, spec: {size: 2}}}\n";
         assert_eq!(churn(given), std::slice::from_ref(&caches));
-        // Without a template, what is churned is made from the definition too.
+        // Without a template, churned objects are generated from the definition as well.
         let left = "churn: {resource: caches.cache.example.com/v1, population: 5, rate: 1/s}\n";
         assert_eq!(churn(left), [(caches.0.clone(), true)]);
         assert_eq!(churn("").len(), 2);
     }
 
-    /// Without churn of it, or a template, the definition is enough; and without one nothing is sent that nobody asked for.
+    /// Without churn of the resource, or a template, the definition is enough. Without a definition nothing unrequested
+    /// is sent.
     #[test]
     fn what_is_defined_is_sent_as_well() {
         let folder = tempfile::tempdir().unwrap();

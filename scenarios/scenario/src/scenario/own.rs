@@ -1,7 +1,7 @@
-//! A scenario that is played with objects of somebody's own kind, and judged by another witness than it names.
+//! A scenario that is played with objects of the user's own kind, and judged by another witness than its own.
 //!
-//! Owns what follows from that in the scenario: the resource of its script and churn, of faults that name it and of what is watched. Objects
-//! are made of a template, or of the schema in the definition.
+//! Owns the resulting changes of the scenario: the resource of its script and churn, of faults that name it, and of the
+//! watched resources. Objects are made from a template, or from the schema in the definition.
 
 use std::path::PathBuf;
 
@@ -10,21 +10,21 @@ use loadgen::churn;
 use super::reach::Ground;
 use super::{Error, Scenario, Source, Witness, manifests};
 
-/// What somebody's own client watches instead of what the scenario writes.
+/// The resource and witness of the user's own client, which replace those of the scenario.
 #[derive(Debug, Clone, Default)]
 pub struct Own {
     /// Files and folders that are applied before anything else, such as the definitions of the resource.
     pub manifests: Vec<PathBuf>,
-    /// What is written: `caches.cache.example.com/v1`.
+    /// The written resource: `caches.cache.example.com/v1`.
     pub resource: Option<String>,
-    /// What its objects look like; without it they are made of the definition.
+    /// A template of its objects; without it they are generated from the definition.
     pub template: Option<PathBuf>,
-    /// How the client proves what it saw.
+    /// The witness of the client.
     pub witness: Option<Witness>,
 }
 
 impl Own {
-    /// Nothing is another than in the scenario.
+    /// Whether nothing differs from the scenario.
     pub fn is_none(&self) -> bool {
         self.manifests.is_empty() && self.resource.is_none() && self.template.is_none() && self.witness.is_none()
     }
@@ -44,7 +44,8 @@ impl Own {
 }
 
 impl Source {
-    /// Plays it with objects of another kind, and another witness. Limits that the witness cannot decide stay in the scenario.
+    /// Changes the scenario to objects of another kind, and to another witness. Limits that the witness cannot decide
+    /// stay in the scenario.
     pub fn own(&mut self, own: &Own) -> Result<(), Error> {
         let fail = |text: String| Error::of_options("soak", text);
         let scenario = &mut self.scenario;
@@ -75,14 +76,14 @@ impl Source {
     }
 }
 
-/// Writes another resource than the one that the scenario writes.
+/// Replaces the written resource of the scenario.
 fn redirect(scenario: &mut Scenario, resource: &str) -> Result<(), String> {
     let (name, _) = churn::names(resource)
         .ok_or_else(|| format!("`--resource {resource}` is no resource: write it as {}", churn::SPELLINGS))?;
     let written = scenario.churn.first().map(|churn| churn.resource.clone());
     let written = scenario.script.as_ref().map(|script| script.resource.clone()).or(written);
     let Some((before, _)) = written.as_deref().and_then(churn::names) else {
-        return Err("`--resource`: this scenario writes nothing that it could be written instead of".to_owned());
+        return Err("`--resource`: this scenario writes no objects that this resource could replace".to_owned());
     };
     let is_it = |spelled: &str| churn::names(spelled).is_some_and(|(name, _)| name == before);
     if let Some(script) = scenario.script.as_mut().filter(|script| is_it(&script.resource)) {
@@ -92,7 +93,7 @@ fn redirect(scenario: &mut Scenario, resource: &str) -> Result<(), String> {
     for churn in scenario.churn.iter_mut().filter(|churn| is_it(&churn.resource)) {
         (churn.resource, churn.template, churn.scope) = (resource.to_owned(), None, None);
         churn.vary.clear();
-        // Those of a template have no other size than what it says.
+        // The size of objects from a template is that of the template.
         churn.size = None;
     }
     let plural = before.split('.').next().unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! From text to a checked [`Scenario`], with errors that name place, key and remedy.
+//! Parses and checks a [`Scenario`]. Errors name place, key and remedy.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -11,24 +11,23 @@ use super::spelling::{nearest, unknown};
 use super::validate::{Item, Part};
 use super::{Scenario, Witness, library, validate};
 
-/// A scenario file may not be larger: every real one is below 10 KiB.
+/// Largest scenario file; every real one is below 10 KiB.
 const BYTES_MAX: u64 = 1 << 20;
 
-/// Objects that are made in each namespace, one after the other.
+/// The most objects that are created in each namespace, one after the other.
 const COMPANIONS_MAX: usize = 50;
 
-/// A scenario with the text it came from.
+/// A scenario with its source text.
 #[derive(Debug, Clone)]
 pub struct Source {
-    /// The checked scenario.
     pub scenario: Scenario,
-    /// Where it was read, as the user named it.
+    /// The path or name, as the user wrote it.
     pub origin: String,
-    /// The folder that relative paths in it count from.
+    /// The base folder of relative paths.
     pub directory: PathBuf,
 }
 
-/// Why a scenario could not be used. Prints as `file:line:column: what is wrong` and what to write instead.
+/// The reason why a scenario cannot be used. Prints as `file:line:column: problem` and the remedy.
 #[derive(Debug)]
 pub struct Error {
     origin: String,
@@ -51,19 +50,20 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {}
 
 impl Error {
-    /// About what the command line says of a scenario.
+    /// An error about command-line options for a scenario.
     pub(super) fn of_options(origin: &str, text: String) -> Self {
         Self { origin: origin.to_owned(), place: None, text, snippet: None }
     }
 }
 
 impl Source {
-    /// Reads a scenario by the name of a library entry or the path of a file, whose paths reach no further than its folder.
+    /// Reads a scenario by the name of a library entry or the path of a file. Its paths reach no further than its
+    /// folder.
     pub fn read(name_or_path: &str) -> Result<Self, Error> {
         Self::read_within(name_or_path, Reach::Folder)
     }
 
-    /// The same with another reach.
+    /// Reads a scenario whose paths have another reach.
     pub fn read_within(name_or_path: &str, reach: Reach) -> Result<Self, Error> {
         if let Some(text) = library::text(name_or_path) {
             return Self::parse(text, &library::origin(name_or_path), Path::new("."));
@@ -77,14 +77,15 @@ impl Source {
         Self::parse_on(&text.text, name_or_path, &ground)
     }
 
-    /// The documented bugs of the library, in the order of the catalogue. An error is a broken file of the library.
+    /// The documented bugs of the library, in the order of the catalogue. An error means that a file of the library is
+    /// broken.
     pub fn bugs() -> Result<Vec<Self>, Error> {
         let mut bugs = library::bug_names().map(Self::read).collect::<Result<Vec<_>, _>>()?;
         bugs.sort_by_key(|bug| bug.scenario.repro.as_ref().map(|repro| repro.row.order()));
         Ok(bugs)
     }
 
-    /// Parses and checks the text of a scenario. `origin` is how errors name it.
+    /// Parses and checks the text of a scenario. `origin` is its name in errors.
     pub fn parse(text: &str, origin: &str, directory: &Path) -> Result<Self, Error> {
         Self::parse_on(text, origin, &Ground::of(directory, Reach::Folder))
     }
@@ -109,8 +110,8 @@ impl Source {
         Ok(Self { scenario, origin: origin.to_owned(), directory: ground.folder().to_owned() })
     }
 
-    /// Gives it another length, warm-up and drain included: the steady phase is what is left. An error where nothing is left, or
-    /// where what the file plans does not fit into it any more.
+    /// Sets another length, warm-up and drain included: the steady phase gets the rest. Fails if nothing is left, or if
+    /// the file's plan does not fit any more.
     pub fn last(&mut self, length: Span) -> Result<(), Error> {
         let fail = |text: String| Error { origin: format!("--for {length}"), place: None, text, snippet: None };
         let rate = self.scenario.clock_rate();
@@ -129,7 +130,7 @@ impl Source {
         validate::validate(&self.scenario).map_err(|problem| fail(problem.text))
     }
 
-    /// Compresses the lifetimes of the control plane, and lets the subject's clock run faster.
+    /// Shortens the lifetimes of the control plane, and lets the subject's clock run faster.
     pub fn hurry(&mut self, compress: Option<u32>, clock_rate: Option<u32>) -> Result<(), Error> {
         self.scenario.control_plane.compress = compress.or(self.scenario.control_plane.compress);
         if let Some(rate) = clock_rate {
@@ -154,7 +155,7 @@ impl Source {
         })
     }
 
-    /// Follows more series of the subject's own metrics.
+    /// Adds further series of the subject's own metrics.
     pub fn follow(&mut self, series: &[String]) -> Result<(), Error> {
         if series.is_empty() {
             return Ok(());
@@ -170,21 +171,21 @@ impl Source {
         })
     }
 
-    /// Gives it another seed, and so other faults where they are drawn.
+    /// Sets another seed, which also changes random faults.
     pub fn sow(&mut self, seed: u64) -> Result<(), Error> {
         self.scenario.seed = seed;
         self.draw(&format!("--seed {seed}"))
     }
 
-    /// Draws the faults anew after something has changed; `why` is how errors name the change.
+    /// Draws the faults anew after a change; `why` is the change's name in errors.
     pub fn draw(&mut self, why: &str) -> Result<(), Error> {
         let fail = |text: String| Error { origin: why.to_owned(), place: None, text, snippet: None };
         validate::drawn(&mut self.scenario).map_err(|problem| fail(problem.text))
     }
 }
 
-/// Whoever proves what it saw is held to what the API promises a watcher, whether the file says so or not: else a run would pass in which
-/// nothing was observed at all.
+/// Adds the promises of the API to a watcher as limits for a subject with a witness, even if the file does not name
+/// them. Otherwise a run without any observation would pass.
 fn hold_to_promises(scenario: &mut Scenario) {
     let is_written = !scenario.churn.is_empty() || scenario.script.is_some();
     if is_written && !matches!(scenario.subject.witness, Witness::None(_)) {
@@ -205,7 +206,7 @@ fn not_readable(name: &str, error: &std::io::Error) -> String {
     )
 }
 
-/// Says what serde found in our own words where its own would not help, and shows the lines.
+/// Rewords errors of serde that would not help, and shows the lines.
 fn explain(error: &DeserializeError, origin: &str, source: &str) -> Error {
     if let Some((key, instead)) = super::subject::rewritten(source) {
         let text = format!(
@@ -236,7 +237,7 @@ fn explain(error: &DeserializeError, origin: &str, source: &str) -> Error {
     Error { origin: origin.to_owned(), place, text, snippet }
 }
 
-/// The offending line with a mark below it.
+/// The wrong line with a mark below it.
 fn snippet(source: &str, line: u64, column: u64) -> Option<String> {
     let text = source.lines().nth(usize::try_from(line.checked_sub(1)?).ok()?)?;
     let number = line.to_string();
@@ -244,8 +245,8 @@ fn snippet(source: &str, line: u64, column: u64) -> Option<String> {
     Some(format!("  {number} | {text}\n  {:width$} | {:pad$}^", "", "", width = number.len()))
 }
 
-/// Line and column of a top-level key, of a key in it, or of an item of a list in it: `faults` itself, or the list under a key of
-/// the section. Where the part is not written in lines of its own, the section is the place.
+/// Line and column of a top-level key, of a key in it, or of an item of a list in it: `faults` itself, or the list
+/// under a key of the section. If the part has no separate line, the section is the place.
 fn place_of(text: &str, section: &str, part: Option<Part<'_>>) -> Option<(u64, u64)> {
     let has_key = |line: &str, key: &str| line.strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with(':'));
     let lines: Vec<&str> = text.lines().collect();
@@ -266,7 +267,7 @@ fn place_of(text: &str, section: &str, part: Option<Part<'_>>) -> Option<(u64, u
     };
     let found = match part {
         None => None,
-        // The keys of a subject's kind stand one deeper.
+        // The keys of a subject's kind stand one level deeper.
         Some(Part::Key(key)) if section == "subject" => {
             key_at(key).or_else(|| (start + 1..end).find(|index| has_key(lines[*index].trim_start(), key)))
         }
@@ -278,8 +279,8 @@ fn place_of(text: &str, section: &str, part: Option<Part<'_>>) -> Option<(u64, u
     found.or(Some(place(start, 0)))
 }
 
-/// Reads what other files say: manifests, and the template of churn; and looks for those that something else reads later. An error names the
-/// section.
+/// Reads the other files of the scenario (manifests and the template of churn), and checks that files which are read
+/// later exist. An error names the section.
 fn read_files(scenario: &mut Scenario, ground: &Ground) -> Result<(), (&'static str, String)> {
     if let Some(command) = scenario.subject.command_mut() {
         super::given::in_files(command).map_err(|problem| ("subject", problem))?;
@@ -328,7 +329,7 @@ fn read_files(scenario: &mut Scenario, ground: &Ground) -> Result<(), (&'static 
     Ok(())
 }
 
-/// Puts what is in the file of a template in its place.
+/// Replaces the name of a template's file by its content.
 pub(super) fn read_template(
     section: &'static str,
     template: &mut Option<serde_json::Value>,
@@ -340,7 +341,7 @@ pub(super) fn read_template(
     Ok(())
 }
 
-/// Puts the objects that are in files in the places of their names.
+/// Replaces names of files by the objects in them.
 fn read_companions(with: &mut Vec<serde_json::Value>, ground: &Ground) -> Result<(), (&'static str, String)> {
     let mut all = Vec::new();
     for one in with.drain(..) {
@@ -369,7 +370,7 @@ fn read_companions(with: &mut Vec<serde_json::Value>, ground: &Ground) -> Result
     Ok(())
 }
 
-/// The same of one of several.
+/// Reads one of several samples.
 fn read_sample(sample: &mut loadgen::churn::Sample, ground: &Ground) -> Result<(), (&'static str, String)> {
     match (&sample.file, &sample.object) {
         (Some(file), None) => sample.object = Some(object_in("churn", file, ground, "templates")?),
@@ -382,7 +383,7 @@ fn read_sample(sample: &mut loadgen::churn::Sample, ground: &Ground) -> Result<(
     Ok(())
 }
 
-/// What is in the file of a template.
+/// The content of a template's file.
 fn object_in(
     section: &'static str,
     file: &str,
@@ -400,7 +401,7 @@ mod tests {
 
     use super::*;
 
-    /// The steady phase gives way; what does not fit any more is refused.
+    /// The steady phase changes; a part that does not fit any more is refused.
     #[test]
     fn another_length_is_that_of_the_whole() {
         let mut source = Source::read("soak-10m").unwrap();

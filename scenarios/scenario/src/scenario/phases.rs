@@ -1,6 +1,6 @@
-//! How long each part of a run takes, and by whose clock that is meant.
+//! The lengths of a run's parts, and their clock.
 //!
-//! Pure. Whoever asks gets real lengths; what the file says of the subject's own clock is divided once its rate is known.
+//! Pure. Callers get real lengths; lengths in the subject's own clock are divided by its rate once that is known.
 
 use std::time::Duration;
 
@@ -8,62 +8,62 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::Span;
 
-/// How long each part of a run takes. Everything starts with the warm-up; load and churn stop with the steady phase.
+/// The length of each part of a run. Everything starts with the warm-up; load and churn stop with the steady phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Phases {
-    /// Load runs, latency is not judged yet.
+    /// Load runs; latency is not judged yet.
     pub warm_up: Span,
     /// Load runs and everything is judged.
     pub steady: Span,
-    /// No load: the subject gets the time to catch up before anything counts as missed.
+    /// No load: the subject gets time to catch up before anything counts as missed.
     pub drain: Span,
-    /// By whose clock they are: `own` is the subject's, which `clockRate` makes faster, so that `steady: 100h` takes 100 minutes at
-    /// `clockRate: 60`. Everything else of the file stays in real time, but for `rates`. Default: `real`.
+    /// The clock of the phases. `own` is the subject's, which `clockRate` makes faster, so that `steady: 100h` takes
+    /// 100 minutes at `clockRate: 60`. All other times of the file are real, except for `rates`. Default: `real`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<PhaseClock>,
-    /// By whose clock `rate` of `admission` and `churn` is: `own` is the subject's, so that `rate: 200/h` are 200 in each of its own hours,
-    /// whatever `clockRate` is. Default: `real`.
+    /// The clock of `rate` of `admission` and `churn`. `own` is the subject's, so that `rate: 200/h` means 200 in each
+    /// of its own hours, for any `clockRate`. Default: `real`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rates: Option<PhaseClock>,
-    /// As they were written, where they are of the subject's clock: warm-up, steady, drain.
+    /// The phases as written, if they are in the subject's clock: warm-up, steady, drain.
     #[serde(skip)]
     own: Option<[Span; 3]>,
-    /// How many times faster rates are than they were written, where they are of the subject's clock.
+    /// How many times faster the rates are than written, if they are in the subject's clock.
     #[serde(skip)]
     hurried: Option<u32>,
 }
 
-/// By whose clock phases are.
+/// The clock of the phases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum PhaseClock {
-    /// The harness's.
+    /// The clock of the harness.
     Real,
-    /// The subject's.
+    /// The clock of the subject.
     Own,
 }
 
 impl Phases {
-    /// From the start of the warm-up to the end of the steady phase.
+    /// Time from the start of the warm-up to the end of the steady phase.
     pub fn loaded(&self) -> Duration {
         self.warm_up.0 + self.steady.0
     }
 
-    /// All of it.
+    /// Time of all phases.
     pub fn total(&self) -> Duration {
         self.loaded() + self.drain.0
     }
 
-    /// The steady phase by the subject's clock, if it was written so.
+    /// The steady phase in the subject's clock, if it was written so.
     pub fn own_steady(&self) -> Option<Span> {
         self.own.map(|[_, steady, _]| steady)
     }
 
-    /// Makes the phases as long as they really are, where they are of a clock that goes so many times faster. It may be told another rate
-    /// later.
+    /// Converts the phases to real time, if they are in a clock that runs `rate` times faster. It may be called again
+    /// with another rate.
     pub fn by_real_clock(&mut self, rate: u32) {
-        // What is written out again is real.
+        // The serialized form is in real time.
         if self.clock.take() == Some(PhaseClock::Own) {
             self.own = Some([self.warm_up, self.steady, self.drain]);
         }
@@ -72,7 +72,8 @@ impl Phases {
         }
     }
 
-    /// By how much rates are to be multiplied, where they are of a clock that goes so many times faster. It may be told another rate later.
+    /// The factor for rates, if they are in a clock that runs `rate` times faster. It may be called again with another
+    /// rate.
     pub fn hurry_rates(&mut self, rate: u32) -> Option<f64> {
         let before = match (self.rates.take(), self.hurried) {
             (Some(PhaseClock::Own), _) => 1,
@@ -83,13 +84,13 @@ impl Phases {
         Some(f64::from(rate.max(1)) / f64::from(before))
     }
 
-    /// How many times faster rates are than they were written, if they were written by the subject's clock.
+    /// How many times faster the rates are than written, if they are in the subject's clock.
     pub fn own_rates(&self) -> Option<u32> {
         self.hurried
     }
 
-    /// Gives all of it another length, by the clock by which it was written; the steady phase is what is left. An error is how long the
-    /// others take.
+    /// Sets another length of all phases, in the clock of the file; the steady phase gets the rest. The error is the
+    /// length of the other phases.
     pub fn last(&mut self, length: Span, rate: u32) -> Result<(), Span> {
         let [warm_up, _, drain] = self.own.unwrap_or([self.warm_up, self.steady, self.drain]);
         let around = Span(warm_up.0 + drain.0);
@@ -126,7 +127,7 @@ mod tests {
         assert_eq!(lengths(&own), [20, 12_000, 10]);
         own.by_real_clock(1);
         assert_eq!(lengths(&own), [600, 360_000, 300]);
-        // What is written out is what it is.
+        // The serialized form has no own clock any more.
         let written = serde_json::to_string(&own).unwrap();
         assert!(!written.contains("clock") && !written.contains("own"), "{written}");
     }
@@ -148,7 +149,7 @@ mod tests {
         }
     }
 
-    /// `--for 1h` is an hour of the clock by which the file counts.
+    /// `--for 1h` is an hour of the file's clock.
     #[test]
     fn another_length_is_by_the_same_clock() {
         let mut own = phases("{clock: own, warmUp: 10m, steady: 100h, drain: 5m}");

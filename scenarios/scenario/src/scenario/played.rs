@@ -1,37 +1,38 @@
-//! Which faults can be played on which control plane, against which kind of subject, and why not.
+//! The faults that can be played on a control plane against a kind of subject, and the reasons for the others.
 //!
-//! Owns the answer, for whoever checks a file, moves a scenario to another control plane, or reads a plan.
+//! Owns the answer for the check of a file, the move of a scenario to another control plane, and the plan.
 
 use mock_faults::{Family, Fault, KillBy, Name, PodKillKeys};
 
 use super::{ControlPlaneKind, Scenario};
 
-/// Why a fault of a scenario cannot be played on a control plane, and what to do instead; none where it can.
+/// The reason why a fault of a scenario cannot be played on a control plane, with the remedy; `None` if it can.
 pub fn cannot(scenario: &Scenario, kind: ControlPlaneKind, fault: &Fault) -> Option<&'static str> {
     let subject = scenario.subject.kind();
     let is_in_pods = subject.needs_node();
     match (fault.name.row().family, kind) {
         (Family::Network, _) if fault.name == Name::NetLoss && is_in_pods => Some(
-            "loses packets in a network namespace between a process and the control plane, which Pods do not pass: use `net-freeze`",
+            "loses packets in a network namespace between a process and the control plane, and Pods do not use it: use `net-freeze`",
         ),
         (Family::Plane, ControlPlaneKind::Kind) if fault.name == Name::LeaderLoss => None,
         (Family::Plane, _) if fault.name == Name::LeaderLoss => Some(
             "stops one of three control planes: use `controlPlane: {kind: kind}` with `--control-planes 3`, or leave it out",
         ),
         (Family::Pods, _) if !is_in_pods => {
-            Some("is done to Pods, and the subject is in none: use `subject: {deployment: …}` or leave it out")
+            Some("acts on Pods, and the subject does not run in Pods: use `subject: {deployment: …}` or leave it out")
         }
         (Family::Pods, _) if fault.name == Name::CertificateExpiry && !subject.makes_certificate() => Some(
-            "replaces a certificate of the run, and it makes none: name the Secret in `deployment: {secret: NAME}`",
+            "replaces a certificate of the run, and this run makes none: name the Secret in `deployment: {secret: NAME}`",
         ),
         (Family::Pods, ControlPlaneKind::Kubeconfig) if needs_processes(fault) => Some(
-            "is done to processes of Pods, which are on other machines: use `controlPlane: {kind: node}` or `kind: kind`, or `by: delete`",
+            "acts on processes of Pods, which are on other machines: use `controlPlane: {kind: node}` or `kind: kind`, or `by: delete`",
         ),
         (Family::Pods, ControlPlaneKind::Mock | ControlPlaneKind::Local) => {
-            Some("is done to Pods, which run on a node: use `controlPlane: {kind: node}` or leave it out")
+            Some("acts on Pods, which need a node: use `controlPlane: {kind: node}` or leave it out")
         }
         (Family::Workloads, ControlPlaneKind::Mock) if scenario.control_plane.workloads.is_none() => Some(
-            "is done to workloads, which are not played: add `controlPlane: {workloads: {readyAfter: 200ms}}` or leave it out",
+            "acts on workloads, which the mock does not run by default: add `controlPlane: {workloads: {readyAfter: 200ms}}` or leave it \
+             out",
         ),
         (Family::Registry | Family::Clock | Family::Network, _)
         | (Family::Plane, ControlPlaneKind::Node)
@@ -46,10 +47,11 @@ pub fn cannot(scenario: &Scenario, kind: ControlPlaneKind, fault: &Fault) -> Opt
         ),
         (Family::Plane, ControlPlaneKind::Local) if fault.name == Name::EtcdSlow => None,
         (Family::Plane, ControlPlaneKind::Local) => {
-            Some("ends a program that nobody starts again there: use `controlPlane: {kind: node}` or leave it out")
+            Some("ends a program that is not started again there: use `controlPlane: {kind: node}` or leave it out")
         }
         (Family::Plane, ControlPlaneKind::Kind | ControlPlaneKind::Kubeconfig) => Some(
-            "ends or stops programs of a control plane, which are not ours in this cluster: use `controlPlane: {kind: node}` or leave it out",
+            "ends or stops programs of a control plane, which Longhaul must not do in this cluster: use `controlPlane: {kind: node}` or \
+             leave it out",
         ),
         (Family::Plane, ControlPlaneKind::Mock) => Some(
             "is about the programs of a real control plane, and the mock is one process: use `controlPlane: {kind: node}` or leave it out",
@@ -57,7 +59,7 @@ pub fn cannot(scenario: &Scenario, kind: ControlPlaneKind, fault: &Fault) -> Opt
     }
 }
 
-/// Whether it signals or limits processes, and asks the API server for nothing.
+/// Whether it signals or limits processes without using the API server.
 fn needs_processes(fault: &Fault) -> bool {
     let by = || fault.keys::<PodKillKeys>().by.unwrap_or_default();
     fault.name == Name::NodePressure || (fault.name == Name::PodKill && by() == KillBy::Signal)

@@ -1,44 +1,44 @@
-//! What the subject may do at the control plane, as scenario files say it.
+//! The subject's rights at the control plane, in scenario files.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the subject may do at the control plane.
+/// The subject's rights at the control plane.
 ///
-/// Left out, the built-in service runs as the service account of its manifests (`kind/manifests/rbac.yaml`) and has the rights that
-/// stand there; a command is a cluster administrator. Written, a command runs as a service account `longhaul-subject` and has these
-/// rights only; the service has them besides its own.
+/// By default, the built-in service runs as the service account of its manifests (`kind/manifests/rbac.yaml`) and has
+/// the rights that stand there; a command is a cluster administrator. If this is set, a command runs as a service
+/// account `longhaul-subject` and has only these rights; the service has them beside its own.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 pub struct Rbac {
-    /// Everything is allowed, as to a cluster administrator.
+    /// All rights, like a cluster administrator.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub admin: bool,
-    /// Cluster roles of `kind/manifests/rbac.yaml` that are bound to it, by name.
+    /// Names of cluster roles of `kind/manifests/rbac.yaml` that are bound to it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub roles: Vec<String>,
-    /// Rules of a cluster role of its own.
+    /// Rules of an additional cluster role for it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<Rule>,
 }
 
-/// A rule, as Kubernetes writes it (`PolicyRule` of rbac.authorization.k8s.io/v1).
+/// A rule in the form of Kubernetes (`PolicyRule` of rbac.authorization.k8s.io/v1).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Rule {
-    /// `""` is the core group.
+    /// API groups; `""` is the core group.
     pub api_groups: Vec<String>,
-    /// `pods`, `pods/status`.
+    /// Resources, such as `pods` and `pods/status`.
     pub resources: Vec<String>,
-    /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`.
+    /// Verbs: `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`.
     pub verbs: Vec<String>,
-    /// Only objects of these names.
+    /// Only objects with these names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resource_names: Vec<String>,
 }
 
 impl Rbac {
-    /// What is wrong with it.
+    /// A mistake in the rights, if there is one.
     pub(super) fn problem(&self) -> Option<String> {
         if self.admin && !(self.roles.is_empty() && self.rules.is_empty()) {
             return Some("`rbac: {admin: true}` allows everything: leave `roles` and `rules` out".to_owned());

@@ -1,8 +1,8 @@
-//! The files that a scenario names: nothing else opens one.
+//! Opens the files that a scenario names; no other code does.
 //!
-//! A scenario may come from a pull request, and its paths then say what somebody else wants to have read. Owns which files are within its
-//! reach (regular ones below its own folder, wherever links lead; others only where the user says so), how much of one is read, and that an
-//! error shows no line of a file from elsewhere.
+//! A scenario may come from a pull request, so its paths may name files that its author must not read. This module owns
+//! the rules: the reachable files, the largest size that is read, and errors without content from outside. Reachable
+//! are regular files below the scenario's own folder, after links are resolved; others only if the user allows it.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read as _};
@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags};
 use serde_saphyr::DeserializeError;
 
-/// How far the paths of a scenario reach.
+/// The reach of a scenario's paths.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Reach {
-    /// Its own folder, and what is below.
+    /// Its own folder, and everything below it.
     #[default]
     Folder,
     /// Any regular file: `--allow-outside`.
@@ -24,28 +24,27 @@ pub enum Reach {
 /// `--allow-outside`, on every command that reads a scenario.
 #[derive(Debug, Clone, Copy, Default, clap::Args)]
 pub struct Outside {
-    /// Let the scenario name files outside of its own folder. Without it a file that somebody sent cannot have others read.
+    /// Let the scenario name files outside its own folder. By default a scenario from another person cannot read your other files.
     #[arg(long)]
     allow_outside: bool,
 }
 
 impl Outside {
-    /// As it was said.
     pub fn reach(self) -> Reach {
         if self.allow_outside { Reach::Anywhere } else { Reach::Folder }
     }
 
-    /// What repeats it on a command line.
+    /// The flag that repeats it on a command line.
     pub fn repeated(self) -> &'static str {
         if self.allow_outside { " --allow-outside" } else { "" }
     }
 }
 
-/// The folder that the paths of a scenario count from, and how far they reach.
+/// The base folder of a scenario's paths, and their reach.
 #[derive(Debug, Clone)]
 pub struct Ground {
     folder: PathBuf,
-    /// Where the folder really is.
+    /// The folder with all links resolved.
     root: PathBuf,
     reach: Reach,
 }
@@ -53,14 +52,13 @@ pub struct Ground {
 /// A file or folder within reach.
 #[derive(Debug)]
 pub struct Place {
-    /// The path to open: without links.
+    /// The path to open, without links.
     real: PathBuf,
     about: Metadata,
-    /// Whether what it holds may be shown.
+    /// Whether its content may be shown.
     inside: bool,
 }
 
-/// The text of a file.
 #[derive(Debug)]
 pub struct Text {
     pub text: String,
@@ -68,24 +66,24 @@ pub struct Text {
 }
 
 impl Ground {
-    /// The folder of a scenario. One that cannot be found holds no files, and whoever asks for one is told.
+    /// The folder of a scenario. A folder that cannot be found has no files; opening one is then an error.
     pub fn of(folder: &Path, reach: Reach) -> Self {
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
         let root = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
         Self { folder: folder.to_owned(), root, reach }
     }
 
-    /// The same for paths that were looked at when the scenario was read: their kind and size are still asked for.
+    /// The folder for paths that were checked when the scenario was read: their kind and size are still checked.
     pub fn looked_at(folder: &Path) -> Self {
         Self::of(folder, Reach::Anywhere)
     }
 
-    /// The folder as it was named.
+    /// The folder as the user named it.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Where a path of the scenario leads, or why that is out of reach.
+    /// The target of a path in the scenario, or the reason why it is out of reach.
     pub fn look(&self, path: &Path) -> Result<Place, String> {
         let whole = self.folder.join(path);
         let real = whole.canonicalize().map_err(|error| error.to_string())?;
@@ -100,10 +98,10 @@ impl Ground {
         Ok(Place { real, about, inside })
     }
 
-    /// Refuses a path that something else reads or writes later; what is not there yet is refused then.
+    /// Refuses a path that other code reads or writes later. If it does not exist yet, the rules for new files apply.
     pub fn allows(&self, path: &Path) -> Result<(), String> {
         let whole = self.folder.join(path);
-        // A link to nowhere is something: who writes to it writes elsewhere.
+        // A broken link counts as existing: a write to it would create its target.
         if whole.symlink_metadata().is_ok() {
             return self.look(path)?.is_file().then_some(()).ok_or_else(|| NOT_REGULAR.to_owned());
         }
@@ -113,7 +111,7 @@ impl Ground {
         }
     }
 
-    /// Reads a regular file of at most so many bytes.
+    /// Reads a regular file of at most `bytes_max` bytes.
     pub fn text(&self, path: &Path, bytes_max: u64) -> Result<Text, String> {
         let place = self.look(path)?;
         Ok(Text { text: place.read(bytes_max)?, inside: place.inside })
@@ -127,7 +125,7 @@ impl Place {
         self.about.is_file()
     }
 
-    /// What is to be opened.
+    /// The path to open.
     pub fn real(&self) -> &Path {
         &self.real
     }
@@ -137,7 +135,7 @@ impl Place {
     }
 
     fn read(&self, bytes_max: u64) -> Result<String, String> {
-        // Opening a pipe waits for who writes it, unless it is told not to.
+        // Opening a pipe would wait for its writer without `NONBLOCK`.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
         if !self.is_file() {
             return Err(NOT_REGULAR.to_owned());
@@ -152,7 +150,7 @@ impl Place {
         if about.len() > bytes_max {
             return Err(too_long(about.len()));
         }
-        // Files of /proc say that they are empty.
+        // Files of /proc have the size zero.
         let mut bytes = Vec::new();
         file.take(bytes_max + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
         if bytes.len() as u64 > bytes_max {
@@ -163,7 +161,7 @@ impl Place {
 }
 
 impl Text {
-    /// What YAML says of it, without its lines where it is from elsewhere.
+    /// A YAML error, without the file's lines if the file is outside.
     pub fn problem(&self, error: &DeserializeError) -> String {
         if self.inside {
             return error.to_string();
@@ -171,7 +169,7 @@ impl Text {
         let place = error.without_snippet().location();
         let place = place.map(|at| format!(" at line {} column {}", at.line(), at.column())).unwrap_or_default();
         format!(
-            "is not what is expected{place}; nothing of it is shown, because it is not in the folder of the scenario"
+            "has unexpected content{place}, which is not shown, because the file is outside the folder of the scenario"
         )
     }
 }
@@ -216,7 +214,7 @@ mod tests {
         assert!(ground.look(Path::new("nowhere")).unwrap_err().contains("No such file"));
     }
 
-    /// What is written by a run is within reach too, or refused: no link is written through.
+    /// Files that a run writes must be within reach as well: no link is followed for a write.
     #[test]
     fn what_is_not_there_yet_is_below_the_folder() {
         let (_outer, inner) = folders();
@@ -230,7 +228,7 @@ mod tests {
         Ground::of(&inner, Reach::Anywhere).allows(Path::new("/tmp/kubeconfig")).unwrap();
     }
 
-    /// Wherever it may look: a pipe is not waited for, a device not read, a long file not taken in.
+    /// For any reach: no pipe is waited for, no device is read, and no long file is loaded.
     #[test]
     fn only_regular_files_of_bounded_length_are_read() {
         let (_outer, inner) = folders();
@@ -241,12 +239,12 @@ mod tests {
             assert_eq!(ground.text(Path::new(path), 100).unwrap_err(), NOT_REGULAR, "{path}");
         }
         assert!(ground.text(Path::new("own"), 4).unwrap_err().starts_with("is 5 bytes long: at most 4"));
-        // It says that it is empty.
+        // Its size is zero.
         assert!(ground.text(Path::new("/proc/self/maps"), 4).unwrap_err().contains("at most 4"));
         assert!(ground.text(Path::new("/proc/self/exe"), 1 << 40).unwrap_err().contains("UTF-8"));
     }
 
-    /// An error of a file from elsewhere has its place, and none of its words.
+    /// An error in a file outside has its position and none of its content.
     #[test]
     fn no_line_of_a_file_from_elsewhere_is_told() {
         let (_outer, inner) = folders();
@@ -254,6 +252,6 @@ mod tests {
         let text = ground.text(Path::new("link"), 100).unwrap();
         let error = serde_saphyr::from_str::<serde_json::Value>(&text.text).unwrap_err();
         let told = text.problem(&error);
-        assert!(told.starts_with("is not what is expected at line ") && !told.contains("password"), "{told}");
+        assert!(told.starts_with("has unexpected content at line ") && !told.contains("password"), "{told}");
     }
 }

@@ -1,21 +1,21 @@
-//! `ready` of a subject: by what a subject is known to be ready.
+//! `ready` of a subject: the sign that it is ready.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// One of the ways in which a subject says that it is ready.
+/// A sign that a subject is ready.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Readiness {
-    /// `GET` of this address, over plain HTTP, is answered with a status of 200 to 399, as a kubelet's probe asks for it.
+    /// `GET` of this address, over plain HTTP, is answered with a status of 200 to 399, as for a kubelet's probe.
     Url(String),
-    /// It writes a line with this text in it, to stdout or stderr.
+    /// A line of its output, on stdout or stderr, contains this text.
     Log(String),
-    /// It sends a request to the control plane, whatever it asks for, and its webhook's port is open, if it has one.
+    /// The subject has sent any request to the control plane, and its webhook's port is open, if it has one.
     Request(Which),
 }
 
-/// Which of its requests.
+/// The required request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Which {
@@ -24,7 +24,7 @@ pub enum Which {
 }
 
 impl Readiness {
-    /// What is wrong with it.
+    /// A mistake in the sign, if there is one.
     pub(super) fn problem(&self) -> Option<String> {
         match self {
             Self::Url(url) => {
@@ -32,7 +32,8 @@ impl Readiness {
                 Some(format!("`ready`: {why}"))
             }
             Self::Log(text) if text.trim().is_empty() => Some(
-                "`ready`: `log` is empty, and every line has that: write a text of the line that says it".to_owned(),
+                "`ready`: `log` is empty, which every line matches: write a text of the line that reports readiness"
+                    .to_owned(),
             ),
             Self::Log(_) | Self::Request(_) => None,
         }

@@ -1,37 +1,39 @@
-//! The registry of a scenario: what it holds, who may pull from it, and how much.
+//! The registry of a scenario: its images, its access control, and its rate limit.
 //!
-//! Owns the keys of `registry:`. What goes wrong with it stands under `faults:`, as everything that goes wrong.
+//! Owns the keys of `registry:`. Faults of the registry stand under `faults:`, like all others.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Enough images that a cache is neither useless nor all-knowing.
+/// Default number of images: with it a cache is useful and still misses.
 const DEFAULT_IMAGES: usize = 40;
-/// Clients of a real registry come in bursts of about as many.
+/// Default burst: about that of a real registry's clients.
 const DEFAULT_BURST: u32 = 20;
 
-/// What answers for images.
+/// The image registry.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Registry {
-    /// Which one.
+    /// The kind of registry.
     pub kind: RegistryKind,
-    /// How many images it is seeded with. Some of the references used under load do not exist on purpose.
+    /// Number of images that it is seeded with. Some of the references used under load do not exist on purpose.
     #[serde(default = "default_images")]
     pub images: usize,
-    /// `subject: {service: {}}`: images are signed by keys of the run and by whom its authority vouches for, in both forms of cosign,
-    /// some of them wrongly and some not at all. The service is told to verify them: `validators` and `policy.rules` of its settings are replaced by those of the run.
+    /// For `subject: {service: {}}`: images are signed by keys of the run and by signers that its authority certifies,
+    /// in both forms of cosign; some of them wrongly and some not at all. The service is configured to verify them:
+    /// `validators` and `policy.rules` of its settings are replaced by those of the run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub signed: bool,
-    /// Every image is locked to the digest that its tag has before the run, and a lock file says so: with `handed` the service is told of it
-    /// (`resolve.lock`), with `withheld` it is not. While load runs every tag moves once to another image. Judged by `budgets.admission.unlocked`. Default: there is no lock.
+    /// Every image is locked to the digest that its tag has before the run, in a lock file: with `handed` the service
+    /// gets the file (`resolve.lock`), with `withheld` it does not. While load runs, every tag moves once to another
+    /// image. Judged by `budgets.admission.unlocked`. Default: there is no lock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lock: Option<LockUse>,
-    /// Who may pull. The subject is given a name and a password that fit: the built-in service in its configuration, any
-    /// subject as `config.json` in the folder `$DOCKER_CONFIG`.
+    /// The required authentication for pulls. The subject gets a matching name and password: the built-in service in
+    /// its configuration, any subject as `config.json` in the folder `$DOCKER_CONFIG`.
     #[serde(default)]
     pub auth: Auth,
-    /// How many requests it takes; those beyond are answered 429. Default: all of them.
+    /// Limit of requests; further ones are answered with 429. Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_limit: Option<RateLimit>,
 }
@@ -43,17 +45,17 @@ impl Default for Registry {
     }
 }
 
-/// What becomes of the lock file.
+/// The use of the lock file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum LockUse {
-    /// The service honours it.
+    /// The service gets it and follows it.
     Handed,
-    /// The service does not know of it: answers are compared with it all the same.
+    /// The service does not get it; answers are compared with it all the same.
     Withheld,
 }
 
-/// The registries that exist.
+/// The kinds of registry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum RegistryKind {
@@ -65,28 +67,28 @@ pub enum RegistryKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, clap::ValueEnum)]
 #[serde(rename_all = "camelCase")]
 pub enum Auth {
-    /// Everybody.
+    /// Every client may pull.
     #[default]
     None,
-    /// Who sends name and password with every request.
+    /// Clients send a name and a password with every request.
     Basic,
-    /// Who sends a token with every request, which the registry gives for name and password.
+    /// Clients send a token with every request; the registry issues the token for a name and a password.
     Token,
 }
 
-/// How many requests a registry takes.
+/// Limit of requests at a registry.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct RateLimit {
-    /// In the long run.
+    /// The long-term rate.
     pub rate: units::Rate,
-    /// At once.
+    /// The most requests at once.
     #[serde(default = "default_burst")]
     pub burst: u32,
 }
 
 impl Auth {
-    /// What the registry does, for one who may pull from everywhere, or push too.
+    /// The mock's authentication for one user, who may pull everything, and push if `push` is set.
     pub fn of(self, name: &str, password: &str, push: bool) -> mock_registry::Auth {
         let user = mock_registry::User {
             name: name.to_owned(),
@@ -97,7 +99,8 @@ impl Auth {
         match self {
             Self::None => mock_registry::Auth::Anonymous,
             Self::Basic => mock_registry::Auth::Basic { users: vec![user] },
-            // The least that the specification of tokens allows, so that a run of minutes sees them end.
+            // The shortest lifetime that the specification of tokens allows, so that tokens expire within a run of
+            // minutes.
             Self::Token => mock_registry::Auth::Token {
                 users: vec![user],
                 anonymous_pull: false,
@@ -108,7 +111,7 @@ impl Auth {
 }
 
 impl RateLimit {
-    /// The same, as the registry takes it.
+    /// The limit in the form of the mock.
     pub fn limit(self) -> mock_registry::RateLimit {
         mock_registry::RateLimit { per_second: self.rate.as_per_second(), burst: self.burst }
     }

@@ -1,6 +1,6 @@
-//! `repro`: which documented bug a scenario shows, for `longhaul soak bugs/NAME` and the catalogue.
+//! `repro`: the documented bug that a scenario shows, for `longhaul soak bugs/NAME` and the catalogue.
 //!
-//! Owns the keys. Nothing here changes what a run does: it is what people, and tests of the library, know about it.
+//! Owns the keys. Nothing here changes a run: these are facts for readers and for tests of the library.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,26 +16,26 @@ use units::Span;
 pub struct Repro {
     /// Its row in the catalogue: `4`, or `M2` for growth.
     pub row: Row,
-    /// Where it is documented.
+    /// Links to its documentation.
     pub reference: Vec<String>,
-    /// What goes wrong, on the wire and in the client.
+    /// The course of the bug, on the wire and in the client.
     pub mechanism: String,
-    /// What a good client does.
+    /// The behaviour of a good client.
     pub good_client: String,
     /// Mistakes of the planted client that must show here, with the words of the verdict that each must get.
     #[serde(default)]
     pub mistakes: BTreeMap<String, Vec<String>>,
-    /// The versions of HTTP in which it exists. Default: both.
+    /// The HTTP versions in which it exists. Default: both.
     #[serde(default)]
     pub http_versions: Vec<u8>,
-    /// What a client must be able to do for the bug to be possible in it. Default: list and watch one kind.
+    /// Abilities that a client needs for the bug to be possible in it. Default: list and watch one kind.
     #[serde(default)]
     pub needs: Vec<Need>,
-    /// Clocks that the row sets. A command gets them as `LONGHAUL_RELIST_S` and `LONGHAUL_HANDLER_S`; what it makes of them is
-    /// its affair.
+    /// Clocks that the row sets. A command gets them as `LONGHAUL_RELIST_S` and `LONGHAUL_HANDLER_S`; it may ignore
+    /// them.
     #[serde(default)]
     pub clocks: Clocks,
-    /// Arguments that the planted client needs here, its correct twin too.
+    /// Arguments that the planted client needs here; its correct twin needs them too.
     #[serde(default)]
     pub planted_arguments: Vec<String>,
 }
@@ -52,19 +52,19 @@ pub enum Need {
     PeriodicRelist,
     /// Asks for the initial state as a stream (`sendInitialEvents`).
     StreamingLists,
-    /// Can be told to handle slowly.
+    /// Has a setting that makes its handler slow.
     SlowHandler,
 }
 
 impl Need {
-    /// What a client does that fulfils it: "a client that …".
+    /// The behaviour of a client with this ability, after the words "a client that".
     pub fn sentence(self) -> &'static str {
         match self {
             Self::ManyKinds => "follows several kinds at once",
             Self::HandlerWrites => "writes to the control plane when it handles an object",
             Self::PeriodicRelist => "lists from time to time while its watch is healthy",
             Self::StreamingLists => "asks for the initial state as a stream",
-            Self::SlowHandler => "can be told to handle slowly",
+            Self::SlowHandler => "has a setting that makes its handler slow",
         }
     }
 }
@@ -76,7 +76,7 @@ impl Need {
 pub struct Clocks {
     /// The time between two lists of a client that relists while its watch is healthy.
     pub relist: Option<Span>,
-    /// How long the handler takes with every other modification of an object, the first one included.
+    /// The time that the handler takes for every other modification of an object, the first one included.
     pub handler: Option<Span>,
 }
 
@@ -86,7 +86,7 @@ pub struct Clocks {
 pub struct Row(pub String);
 
 impl Row {
-    /// In the order of the catalogue: numbers first.
+    /// The sort key of the catalogue: numbers first.
     pub fn order(&self) -> (bool, u32) {
         let digits: String = self.0.chars().filter(char::is_ascii_digit).collect();
         (self.0.starts_with('M'), digits.parse().unwrap_or(u32::MAX))

@@ -1,8 +1,8 @@
-//! `restart` and `backOff` of a subject: what happens when a process of the subject ends by itself.
+//! `restart` and `backOff` of a subject: the reaction when a process of the subject ends by itself.
 //!
-//! Owns the keys and the numbers, which are a kubelet's (Kubernetes, "Pod Lifecycle", container restarts): the first restart at once,
-//! then after 10 s, doubled up to 5 min, and anew from the beginning once a process has run for 10 min. When which process is due is
-//! `run/crashes.rs`.
+//! Owns the keys and the numbers, which are a kubelet's (Kubernetes, "Pod Lifecycle", container restarts): the first
+//! restart at once, then after 10 s, doubled up to 5 min, and again from the beginning once a process has run for 10
+//! min. `run/crashes.rs` computes the time of each restart.
 
 use std::time::Duration;
 
@@ -13,45 +13,45 @@ use units::Span;
 const DEFAULT_INITIAL: Span = Span::from_secs(10);
 const DEFAULT_MAX: Span = Span::from_secs(5 * 60);
 const DEFAULT_RESET_AFTER: Span = Span::from_secs(10 * 60);
-/// A process that ends at once would otherwise be started thousands of times a minute.
+/// Least delay: without it, a process that ends at once would be started thousands of times a minute.
 const LEAST: Duration = Duration::from_millis(100);
 
-/// Which ends of a process are followed by a start.
+/// The ends of a process that cause a restart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Restart {
-    /// All of them, as `restartPolicy: Always` of a Pod.
+    /// All ends, as `restartPolicy: Always` of a Pod.
     Always,
-    /// Those with another exit status than 0, or by a signal. One with 0 ends the run.
+    /// Ends with another exit status than 0, or by a signal. An end with 0 ends the run.
     OnFailure,
 }
 
-/// How long nobody runs after a crash. What is left out is as a kubelet has it, so many times shorter as `controlPlane.compress` says.
+/// The time without a process after a crash. Default values are a kubelet's, divided by `controlPlane.compress`.
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 pub struct BackOff {
-    /// Before the second restart; the first comes at once. Default 10s.
+    /// Delay before the second restart; the first comes at once. Default 10s.
     pub initial: Option<Span>,
-    /// It doubles with each restart up to this. Default 5m.
+    /// The longest delay; it doubles with each restart up to this. Default 5m.
     pub max: Option<Span>,
-    /// Whoever has run for so long begins anew. Default 10m.
+    /// After a run of this length the delays begin anew. Default 10m.
     pub reset_after: Option<Span>,
 }
 
 /// The three times of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Delays {
-    /// Before the first start again.
+    /// Delay before the second restart.
     pub initial: Duration,
-    /// The longest, after some doublings.
+    /// The longest delay, after some doublings.
     pub max: Duration,
-    /// After so long without an end the next delay is the first one again.
+    /// After a run of this length the delays begin anew.
     pub reset_after: Duration,
 }
 
 impl Restart {
-    /// As it is written.
+    /// The value in a scenario file.
     pub fn name(self) -> &'static str {
         match self {
             Self::Always => "always",
@@ -59,14 +59,14 @@ impl Restart {
         }
     }
 
-    /// Whether a start follows the end of a process, that was a success or not.
+    /// Whether a restart follows the end of a process, by its success.
     pub fn follows(self, success: bool) -> bool {
         self == Self::Always || !success
     }
 }
 
 impl BackOff {
-    /// What is meant where everything else lives so many times shorter.
+    /// The delays with defaults divided by `compression`.
     pub fn delays(&self, compression: u32) -> Delays {
         let of = |written: Option<Span>, default: Span| {
             written.map_or_else(|| (default.0 / compression.max(1)).max(LEAST), |span| span.0)
@@ -79,7 +79,7 @@ impl BackOff {
         }
     }
 
-    /// What is wrong with it.
+    /// A mistake in the delays, if there is one.
     pub(super) fn problem(&self) -> Option<String> {
         let short =
             |(key, span): (&str, Option<Span>)| span.filter(|span| span.0 < LEAST).map(|span| (key.to_owned(), span));
@@ -89,7 +89,7 @@ impl BackOff {
         }
         match (self.initial, self.max) {
             (Some(initial), Some(max)) if initial > max => {
-                Some(format!("`backOff`: it begins with {initial} and never gets longer than {max}: make `max` longer"))
+                Some(format!("`backOff`: `initial` ({initial}) is longer than `max` ({max}): make `max` longer"))
             }
             _ => None,
         }
@@ -104,7 +104,7 @@ mod tests {
         serde_saphyr::from_str(text).unwrap()
     }
 
-    /// Defaults are compressed, what is written is meant.
+    /// Defaults are compressed; written values are not.
     #[test]
     fn the_numbers_are_those_of_a_kubelet() {
         let secs = Duration::from_secs;

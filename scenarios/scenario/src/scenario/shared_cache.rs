@@ -6,25 +6,25 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::Span;
 
-/// A Redis that the harness runs, and what is wrong with it.
+/// A Redis that the harness runs, with its misbehaviours.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 pub struct SharedCache {
-    /// Every connection is cut, and new ones as soon as they come.
+    /// A time in which every connection is cut, new ones at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub away: Option<Away>,
-    /// Whatever is asked for, it says that somebody verified it. What was kept it gives to nobody.
+    /// Every read is answered with a forged verdict "verified". Stored values are never returned.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub forges: bool,
 }
 
-/// When it is not there.
+/// The time in which it is not reachable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Away {
-    /// From when on, counted from the start of the load.
+    /// The begin, counted from the start of the load.
     pub at: Span,
-    /// For how long.
+    /// The duration.
     #[serde(rename = "for")]
     pub lasts: Span,
 }

@@ -1,9 +1,9 @@
-//! Words that were misspelt: which known one was meant.
+//! Suggestions for misspelt words.
 
 /// Suggestions further away than this are noise.
 const SIMILARITY_MIN: f64 = 0.7;
 
-/// An unknown word, and what it most likely is.
+/// The message for an unknown word, with the most likely known one.
 pub(super) fn unknown(what: &str, found: &str, known: &[&'static str]) -> String {
     match nearest(found, known) {
         Some(near) => format!("unknown {what} `{found}`: did you mean `{near}`? Known: {}", known.join(", ")),
@@ -12,7 +12,7 @@ pub(super) fn unknown(what: &str, found: &str, known: &[&'static str]) -> String
     }
 }
 
-/// The known word that a misspelled one most likely meant.
+/// The known word that a misspelt one most likely meant.
 pub fn nearest<'a>(found: &str, known: &[&'a str]) -> Option<&'a str> {
     let scored = known.iter().map(|word| (strsim::jaro_winkler(&found.to_lowercase(), &word.to_lowercase()), *word));
     scored.filter(|(score, _)| *score >= SIMILARITY_MIN).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, word)| word)

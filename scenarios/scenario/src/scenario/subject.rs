@@ -1,7 +1,7 @@
-//! The system under test: what is asked of every subject, and the kinds that exist.
+//! The system under test: the keys of every subject, and the kinds of subjects.
 //!
-//! A kind is one file below, with the keys that it takes, and one line in the list. It tells what is started, how that is told where things are,
-//! and what it can be asked. Everything else asks through [`Kind`] and compares no names.
+//! A kind is one file below, with its keys, and one line in the list. It defines the programs to start, their settings,
+//! and their abilities. All other code uses [`Kind`] and compares no names.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -38,23 +38,24 @@ pub(super) use flat::rewritten;
 pub use service::Service;
 pub use service::{Other, Wiring};
 
-/// How long a subject may take until it is ready. Generous: a Node controller on a busy CI machine needs ten seconds.
+/// Default time until a subject is ready. Generous: a Node controller on a busy CI machine needs ten seconds.
 const DEFAULT_START_TIMEOUT: Span = Span::from_secs(60);
-/// How long a subject may take to exit after SIGTERM before it is killed. kubelet's default grace is 30 s.
+/// Default time for a subject to exit after SIGTERM before it is killed. kubelet's default grace is 30 s.
 const DEFAULT_STOP_TIMEOUT: Span = Span::from_secs(30);
 
-/// A key that is wrong, and what is wrong with it.
+/// A wrong key, and the mistake in it.
 pub(super) type Wrong = (&'static str, String);
 
-/// One kind of subject. The type that has it holds its keys.
+/// One kind of subject. The implementing type holds its keys.
 pub trait Kind {
-    /// The key of a scenario file that holds its settings.
+    /// The key of its settings in a scenario file.
     fn name(&self) -> &'static str;
 
     /// Refuses keys that do not fit together.
     fn check(&self, subject: &Subject) -> Result<(), Wrong>;
 
-    /// The service of this house. It has its own policy, pages, roles and API, and finds the registry under any name.
+    /// Whether it is the built-in service. That has its own policy, pages, roles and API, and finds the registry under
+    /// any name.
     fn is_service(&self) -> bool {
         false
     }
@@ -69,57 +70,57 @@ pub trait Kind {
         &[]
     }
 
-    /// The files that make up its build, where the program file does not tell.
+    /// The files that make up its build, beside the program file.
     fn build(&self) -> &[PathBuf] {
         &[]
     }
 
-    /// The texts in which `${NAME}` stands for a value of the run, with their keys.
+    /// The texts with placeholders `${NAME}` for values of the run, with their keys.
     fn texts(&self) -> Vec<Templated<'_>> {
         Vec::new()
     }
 
-    /// The part that it plays, where that is told.
+    /// Its role, if the file states one.
     fn role(&self) -> Option<Role> {
         None
     }
 
-    /// Whether it sees what is written to the control plane.
+    /// Whether it sees writes to the control plane.
     fn watches(&self) -> bool {
         self.role() != Some(Role::Webhook)
     }
 
-    /// The sign by which it is known to be ready, where one is named.
+    /// Its sign of readiness, if the file names one.
     fn ready(&self) -> Option<Readiness> {
         None
     }
 
-    /// The address of its webhook, where it is not for the run to say.
+    /// The URL of its webhook, if the run does not choose it.
     fn url(&self) -> Option<&str> {
         None
     }
 
-    /// The certificates of who signed that of its webhook, where the run does not.
+    /// The authorities of its webhook's certificate, if the run does not make it.
     fn ca(&self) -> Option<&Path> {
         None
     }
 
-    /// What the certificate of its webhook is for, where that is not the host of its address.
+    /// The name in its webhook's certificate, if that is not the host of its URL.
     fn server_name(&self) -> Option<&str> {
         None
     }
 
-    /// Whether it runs in Pods, which only a control plane with a node has.
+    /// Whether it runs in Pods, which needs a control plane with a node.
     fn needs_node(&self) -> bool {
         false
     }
 
-    /// Its Pods, where they are there already.
+    /// The Pods that exist before the run.
     fn attached_pods(&self) -> Option<&PodsOf> {
         None
     }
 
-    /// As whom it asks the control plane, where its manifests say that.
+    /// Its user at the control plane, if its manifests define it.
     fn user(&self) -> Option<String> {
         None
     }
@@ -134,12 +135,12 @@ pub trait Kind {
         false
     }
 
-    /// Where it is told to serve reviews.
+    /// The configured address for reviews.
     fn serves(&self) -> Option<&Serves> {
         None
     }
 
-    /// The key by which it says where it serves reviews, for the author of a file.
+    /// The key with its review address, for messages.
     fn serving(&self) -> &'static str {
         "`serves: {path: /mutate}`"
     }
@@ -154,17 +155,17 @@ pub trait Kind {
         false
     }
 
-    /// The names of its processes, where it has several.
+    /// The names of its processes, if it has several.
     fn processes(&self) -> Vec<&str> {
         Vec::new()
     }
 
-    /// What is done to its processes.
+    /// The planned actions on its processes.
     fn upkeep(&self) -> Upkeep {
         Upkeep::default()
     }
 
-    /// Lets its clock run so many times faster. A subject that is not started keeps its own.
+    /// Lets its clock run `rate` times faster. A subject that is not started keeps its own.
     fn hurry(&mut self, _rate: u32) {}
 
     /// The line of a plan about its processes.
@@ -172,43 +173,41 @@ pub trait Kind {
         None
     }
 
-    /// Why nothing is known of its processes, and what else a reader of the report must know.
+    /// The reason why its processes are not sampled, and other notes for the reader of the report.
     fn notes(&self) -> Notes {
         Notes::default()
     }
 
-    /// What is to be started in a run, or runs already.
+    /// The programs to start in a run, or the running subject.
     fn start(&self, scene: &Scene<'_>) -> anyhow::Result<Start>;
 }
 
-/// What a run tells a subject that is to be started.
+/// The run's values for a subject that is to be started.
 pub struct Scene<'a> {
-    /// The files of the scenario.
     pub ground: &'a Ground,
     /// A line of its output that is waited for.
     pub awaited: Option<Arc<Line>>,
-    /// A bug is planted in it.
+    /// Whether a bug is planted in it.
     pub is_planted: bool,
-    /// The program of the service, if one was named.
+    /// The path of the service, if one was named.
     pub program: Option<&'a Path>,
-    /// The world as the service is told of it, made on demand: it takes a port.
+    /// The world's addresses for the service's configuration, made on demand because they take a port.
     pub wiring: &'a dyn Fn() -> anyhow::Result<Wiring>,
-    /// Writes a file of this name for it.
+    /// Writes a file with this name for it.
     pub write: &'a dyn Fn(&str, &str) -> anyhow::Result<PathBuf>,
 }
 
 /// A subject just before the run.
 pub enum Start {
-    /// Programs to be started, and where they tell how they are, if the run knows.
+    /// Programs to start, and the address of their health page, if the run knows it.
     Programs(Vec<Launch>, Option<SocketAddr>),
-    /// It runs already, and reads this file if one is named.
+    /// A running subject, and the path of its kubeconfig if one is named.
     Runs(Attached, Option<PathBuf>),
-    /// It runs in Pods.
+    /// A subject in Pods.
     Deployed(Box<Planned>),
 }
 
 impl Start {
-    /// The programs to be started.
     pub fn launches(&self) -> &[Launch] {
         match self {
             Self::Programs(launches, _) => launches,
@@ -216,7 +215,7 @@ impl Start {
         }
     }
 
-    /// The program files of all of it.
+    /// The files of all its programs.
     pub fn programs(&self) -> Vec<PathBuf> {
         match self {
             Self::Programs(launches, _) => launches.iter().map(|launch| launch.program.clone()).collect(),
@@ -228,7 +227,7 @@ impl Start {
     }
 }
 
-/// What is done to processes that the harness starts.
+/// Planned actions on processes that the harness starts.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Upkeep {
     pub restart: Option<Restart>,
@@ -236,7 +235,7 @@ pub struct Upkeep {
     pub restarts: Option<Restarts>,
     pub certificates: Option<Certificates>,
     pub trusted_keys: Option<TrustedKeys>,
-    /// Processes that say who signed an image.
+    /// Number of processes that verify image signatures.
     pub validators: usize,
     pub validator_restarts: Option<ValidatorRestarts>,
     pub validator_delay: Option<ValidatorDelay>,
@@ -245,12 +244,12 @@ pub struct Upkeep {
 }
 
 impl Upkeep {
-    /// How long nobody runs after a crash, where what a server lets live for a while lives so many times shorter.
+    /// The delays after a crash, with the control plane's lifetimes divided by `compression`.
     pub fn delays(&self, compression: u32) -> Delays {
         self.back_off.unwrap_or_default().delays(compression)
     }
 
-    /// How long it may take to exit after SIGTERM.
+    /// Time to exit after SIGTERM.
     pub fn stop_timeout(&self) -> Duration {
         self.stop_timeout.unwrap_or(DEFAULT_STOP_TIMEOUT).0
     }
@@ -262,43 +261,44 @@ impl Upkeep {
         if self.back_off.is_some() && self.restart.is_none() {
             return wrong(
                 "backOff",
-                "`backOff` is between a crash and the next start, and nothing starts it again: add `restart: always`",
+                "`backOff` is the time between a crash and the next start, but there is no next start: add `restart: always`",
             );
         }
         Ok(())
     }
 }
 
-/// What a kind makes a reader of the report know.
+/// Notes of a kind for the reader of the report.
 #[derive(Debug, Default)]
 pub struct Notes {
-    /// Why nothing is known of its processes.
+    /// The reason why its processes are not sampled.
     pub unsampled: Option<&'static str>,
-    /// What else is to be known.
+    /// A further note for the reader of the report.
     pub note: Option<&'static str>,
 }
 
-/// A text in which `${NAME}` stands for a value.
+/// A text with placeholders `${NAME}`.
 pub struct Templated<'t> {
-    /// The key under which it stands.
+    /// The key of the text.
     pub key: &'static str,
     pub text: &'t str,
     /// Names beside those of the run.
     pub own: Vec<&'t str>,
 }
 
-/// What a subject does.
+/// The role of a subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Role {
-    /// It answers admission reviews, and watches nothing. What its policy is nobody knows: every answer that an API server accepts is right.
+    /// The subject answers admission reviews, and watches nothing. Its policy is unknown: every answer that an API
+    /// server accepts is right.
     Webhook,
-    /// It watches, and answers reviews by a policy that nobody knows.
+    /// The subject watches, and answers reviews by an unknown policy.
     Both,
 }
 
 impl Role {
-    /// As it is written in a scenario file.
+    /// The value in a scenario file.
     pub fn name(self) -> &'static str {
         match self {
             Self::Webhook => "webhook",
@@ -312,7 +312,7 @@ macro_rules! subject {
         kinds { $($(#[$of:meta])* $key:ident: $settings:ident,)* }
         shared { $($(#[$about:meta])* $name:ident: $type:ty,)* }
     ) => {
-        /// The kinds of subject that exist, with their keys.
+        /// The kinds of subject, with their keys.
         #[derive(Debug, Clone)]
         pub enum SubjectKind {
             $($(#[$of])* $settings($settings),)*
@@ -322,12 +322,12 @@ macro_rules! subject {
         #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
         #[serde(try_from = "Written", into = "Written")]
         pub struct Subject {
-            /// What it is, with the keys of that kind.
+            /// Its kind, with the keys of that kind.
             pub kind: SubjectKind,
             $($(#[$about])* pub $name: $type,)*
         }
 
-        /// The system under test: the key of its kind, and what is asked of every subject.
+        /// The system under test: the key of its kind, and the keys of every subject.
         #[derive(Serialize, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields, rename_all = "camelCase")]
         #[schemars(rename = "Subject")]
@@ -366,12 +366,10 @@ macro_rules! subject {
         }
 
         impl Subject {
-            /// What is asked of its kind.
             pub fn kind(&self) -> &dyn Kind {
                 match &self.kind { $(SubjectKind::$settings(settings) => settings,)* }
             }
 
-            /// Its kind, to be changed.
             pub fn kind_mut(&mut self) -> &mut dyn Kind {
                 match &mut self.kind { $(SubjectKind::$settings(settings) => settings,)* }
             }
@@ -390,64 +388,66 @@ subject! {
         service: Service,
         /// Any command: the program and its arguments, or a mapping.
         command: Command,
-        /// What runs already: it is observed, and neither started nor stopped.
+        /// A subject that runs already: it is observed, and neither started nor stopped.
         attach: Attach,
-        /// What runs in Pods of a real node: manifests that are applied, and images.
+        /// A subject in Pods of a real node: manifests that are applied, and images.
         deployment: Deployment,
     }
     shared {
-        /// What of it is registered in the control plane before the load, and removed at the end: `webhook`, perhaps with settings as
-        /// `{webhook: {failurePolicy: Fail}}`, or the project's own configurations, `{webhooks: config/webhook/manifests.yaml}`. Default:
-        /// nothing.
+        /// The webhooks that are registered in the control plane before the load and removed at the end: `webhook`,
+        /// optionally with settings as `{webhook: {failurePolicy: Fail}}`, or the project's own configurations,
+        /// `{webhooks: config/webhook/manifests.yaml}`. Default: none.
         install: Option<Install>,
-        /// What it may do at the control plane. Left out, the service has the rights of its manifests and every other subject all.
+        /// Its rights at the control plane. Default: the service has the rights of its manifests, and every other
+        /// subject has all.
         rbac: Option<Rbac>,
-        /// What it is told to watch, and what is judged, as `plural.group/version` (`configmaps/v1` in the core group). Default: what
-        /// the script and the churn write. It gets them as `LONGHAUL_WATCH`, the first one first.
+        /// The resources that it is configured to watch and that are judged, as `plural.group/version` (`configmaps/v1`
+        /// in the core group). Default: those that the script and the churn write. It gets them as `LONGHAUL_WATCH`,
+        /// the first one first.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         watches: Vec<String>,
-        /// How the subject proves what it saw. A subject of `role: webhook` saw nothing and has none.
+        /// How the subject proves its observations. A subject of `role: webhook` observes nothing and has no witness.
         #[serde(default = "no_witness")]
         witness: Witness,
-        /// Where it tells what it believes in: the address of a page of JSON lines, one for each object, with `namespace`, `name`, `uid` and
-        /// `resourceVersion`, and `resource` (`packages.longhaul.dev`) where it tells of several. The service has such a page anyhow.
+        /// The address of a page with its state: JSON lines, one per object, with `namespace`, `name`, `uid` and
+        /// `resourceVersion`, and `resource` (`packages.longhaul.dev`) if the page covers several. The service has such
+        /// a page by default.
         world: Option<String>,
-        /// Its own metrics: the address of its Prometheus page, over plain HTTP, or a mapping. The heap that its runtime or allocator has in use
-        /// is recognised in it, and judges growth before the resident set does. `${LONGHAUL_METRICS_PORT}` in it, in the words and the variables
-        /// of a command is a free port, which the command also finds in the variable of that name. The service has such a page anyhow.
+        /// Its own metrics: the address of its Prometheus page, over plain HTTP, or a mapping. The heap in use of its
+        /// runtime or allocator is recognised in it, and judges growth before the resident set does.
+        /// `${LONGHAUL_METRICS_PORT}` in it, and in the arguments and variables of a command, is a free port, which the
+        /// command also finds in the variable of that name. The service has such a page by default.
         metrics: Option<Metrics>,
-        /// The objects that it makes for each of those that are churned; a list where they are of several kinds. What a witness proves by
-        /// children it proves by the first of them.
+        /// The objects that it creates for each churned object; a list if they are of several kinds. A witness that
+        /// uses children uses the first kind.
         #[serde(default, skip_serializing_if = "no_children")]
         children: Kinds,
-        /// How long it may take until it is ready.
+        /// Time until it is ready.
         #[serde(default = "default_start_timeout")]
         start_timeout: Span,
     }
 }
 
-/// What is wrong with a subject that is nothing.
-const UNNAMED: &str = "`subject` does not say what it is: add `service: {}` for the built-in one, `command: [program, argument, …]`, \
-                       `attach: {pid: NUMBER}` or `deployment: {manifests: [FOLDER]}`";
+/// The error for a subject without a kind.
+const UNNAMED: &str = "`subject` has no kind: add `service: {}` for the built-in service, `command: [program, argument, …]`, `attach: \
+                       {pid: NUMBER}` or `deployment: {manifests: [FOLDER]}`";
 
 impl Subject {
-    /// Whether there is nothing that it could prove to have seen.
+    /// Whether it has nothing that it could prove to have seen.
     pub fn watches_nothing(&self) -> bool {
         !self.kind().watches()
     }
 
-    /// Whether nobody knows how it has to answer reviews.
+    /// Whether its right answers to reviews are unknown.
     pub fn has_own_policy(&self) -> bool {
         self.kind().role().is_some()
     }
 
-    /// Whether it answers reviews.
     pub fn serves(&self) -> bool {
         let told = self.kind().url().is_some() || self.kind().serves().is_some_and(|serves| serves.path.is_some());
         self.kind().is_service() || told || self.own_webhooks_file().is_some()
     }
 
-    /// What is done to its processes.
     pub fn upkeep(&self) -> Upkeep {
         self.kind().upkeep()
     }
@@ -460,7 +460,7 @@ impl Subject {
         }
     }
 
-    /// The command, if it is one.
+    /// The command, if the subject is one.
     pub fn command(&self) -> Option<&Command> {
         match &self.kind {
             SubjectKind::Command(command) => Some(command),
@@ -468,7 +468,6 @@ impl Subject {
         }
     }
 
-    /// The same, to be changed.
     pub fn command_mut(&mut self) -> Option<&mut Command> {
         match &mut self.kind {
             SubjectKind::Command(command) => Some(command),
@@ -482,7 +481,7 @@ impl Subject {
         self.upkeep().check()
     }
 
-    /// Where the configurations of its own webhooks are.
+    /// The file with the configurations of its own webhooks.
     pub fn own_webhooks_file(&self) -> Option<&Path> {
         match &self.install {
             Some(Install::Webhooks(file)) => Some(file),
@@ -490,7 +489,7 @@ impl Subject {
         }
     }
 
-    /// The Service in front of the first of them, where there is one.
+    /// The Service in front of the first of them, if there is one.
     pub fn own_service(&self) -> Option<ServicePort> {
         let configurations = self.own_webhooks().ok()?;
         let service = configurations.first()?.object.pointer("/webhooks/0/clientConfig/service")?.clone();
@@ -499,7 +498,7 @@ impl Subject {
         Some(ServicePort { namespace: text("namespace")?, name: text("name")?, port })
     }
 
-    /// Reads them; none where it has none.
+    /// Reads the configurations of its own webhooks; empty if it has none.
     pub fn own_webhooks(&self) -> Result<Vec<Configuration>, String> {
         let ground = Ground::looked_at(Path::new(""));
         self.own_webhooks_file().map_or(Ok(Vec::new()), |file| webhook::read(&ground, file))
@@ -510,12 +509,11 @@ fn wrong<T>(key: &'static str, text: impl Into<String>) -> Result<T, Wrong> {
     Err((key, text.into()))
 }
 
-/// A key without a value is there: `service:` has all defaults.
+/// A key without a value counts as present: `service:` has all defaults.
 fn present<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializer: D) -> Result<Option<T>, D::Error> {
     Option::deserialize(deserializer).map(|settings: Option<T>| Some(settings.unwrap_or_default()))
 }
 
-/// The keys of a mapping.
 fn properties(schema: &schemars::Schema) -> Vec<String> {
     let mapping = schema.get("properties").or_else(|| schema.pointer("/anyOf/1/properties"));
     mapping.and_then(|keys| keys.as_object()).map(|keys| keys.keys().cloned().collect()).unwrap_or_default()

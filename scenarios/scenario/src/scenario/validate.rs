@@ -1,43 +1,40 @@
-//! Checks that no single field can make: do the parts of a scenario fit together?
+//! Checks across fields: whether the parts of a scenario fit together.
 
 mod load;
 
 use super::subject::Upkeep;
 use super::{ControlPlaneKind, Scenario, Subject, Witness};
 
-/// A second to notice that keys have changed, and one in which there is nothing to excuse.
+/// Least interval of key changes: a second to notice a change, and one in which there is nothing to excuse.
 const KEYS_EVERY_LEAST: std::time::Duration = std::time::Duration::from_secs(2);
 
-/// What does not fit, and in which top-level section.
+/// A mistake, and its top-level section.
 pub(super) struct Problem {
     pub section: Option<&'static str>,
-    /// Which key or item of a list in it, if it is about one.
+    /// The key, or the list item, with the mistake, if it is about one.
     pub part: Option<Part<'static>>,
     pub text: String,
 }
 
-/// A part of a section.
 #[derive(Debug, Clone)]
 pub(super) enum Part<'a> {
     /// A key of the section itself.
     Key(&'a str),
-    /// An item of a list.
     Item(Item),
-    /// A text in it.
+    /// A text in the section.
     Text(String),
 }
 
-/// One item of a list.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Item {
-    /// The key of the list in the section; none when the section is the list.
+    /// The key of the list in the section; `None` if the section is the list.
     pub list: Option<&'static str>,
-    /// From 0.
+    /// Index from 0.
     pub index: usize,
 }
 
-/// Refuses what could only fail later. The first problem is enough: the next run shows the next one. Reads the file of a replay,
-/// and nothing else.
+/// Refuses settings that could only fail later. It returns the first mistake only. It reads the file of a replay, and
+/// no other file.
 pub(super) fn validate(scenario: &Scenario) -> Result<(), Problem> {
     name(scenario)?;
     phases(scenario)?;
@@ -53,10 +50,11 @@ pub(super) fn validate(scenario: &Scenario) -> Result<(), Problem> {
     load::load(scenario)
 }
 
-/// A day in a minute and a half; beyond that lifetimes are shorter than what a busy machine takes for an answer.
+/// Largest compression: a day in a minute and a half. Beyond that, lifetimes are shorter than a busy machine takes for
+/// an answer.
 const COMPRESS_MAX: u32 = 1000;
-/// A deadline of ten seconds is ten milliseconds of a machine then. From about a hundred on a busy machine makes clients give up that
-/// would not in a cluster; whoever only waits bears more.
+/// Largest clock rate, at which a deadline of ten seconds is ten milliseconds of a machine. From about a hundred on, a
+/// busy machine makes clients give up that would not in a cluster; a client that only waits bears more.
 const CLOCK_RATE_MAX: u32 = mock_clock::RATE_MAX;
 
 /// Clocks and lifetimes that run faster.
@@ -80,7 +78,7 @@ fn clocks(scenario: &Scenario) -> Result<(), Problem> {
             at("subject", "clockRate", format!("`clockRate: {rate}`: at most {CLOCK_RATE_MAX}"))
         }
         Some(2..) if plane.kind != ControlPlaneKind::Mock => {
-            let text = "`clockRate`: a real control plane keeps its own clock, and the subject would run away from it: use `kind: mock`";
+            let text = "`clockRate`: a real control plane keeps its own clock, so the subject's clock would differ: use `kind: mock`";
             at("subject", "clockRate", text.to_owned())
         }
         _ => Ok(()),
@@ -100,7 +98,6 @@ fn workloads(scenario: &Scenario) -> Result<(), Problem> {
     workloads.problem().map_or(Ok(()), |(key, text)| at(key, text))
 }
 
-/// Pods need a node.
 fn pods(scenario: &Scenario) -> Result<(), Problem> {
     let kind = scenario.subject.kind();
     if kind.needs_node() && !scenario.control_plane.kind.has_nodes() {
@@ -124,7 +121,7 @@ fn problem_in<T>(section: &'static str, item: Item, text: impl Into<String>) -> 
 
 fn name(scenario: &Scenario) -> Result<(), Problem> {
     let name = &scenario.name;
-    // It is part of the name of a folder, of the run's identifier, and of a command that is to be copied.
+    // The name becomes part of a folder's name, of the run's identifier, and of a command for copying.
     let within = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-._".contains(c);
     let first = name.chars().next().is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
     if name.len() > 63 || !first || !name.chars().all(within) || name.contains("..") {
@@ -142,7 +139,7 @@ fn name(scenario: &Scenario) -> Result<(), Problem> {
         );
     }
     if scenario.description.trim().is_empty() {
-        return problem("description", "is empty: say which question the scenario answers");
+        return problem("description", "is empty: write the question that the scenario answers");
     }
     Ok(())
 }
@@ -170,7 +167,7 @@ fn subject(scenario: &Scenario) -> Result<(), Problem> {
         return problem("subject", text);
     }
     if !subject.serves() && (install.is_some() || serves.is_some()) {
-        return problem("subject", format!("says not where it serves reviews: add {}", subject.kind().serving()));
+        return problem("subject", format!("has no address for reviews: add {}", subject.kind().serving()));
     }
     if let Some(text) = subject.rbac.as_ref().and_then(super::Rbac::problem) {
         return problem("subject", text);
@@ -199,18 +196,18 @@ fn subject(scenario: &Scenario) -> Result<(), Problem> {
     Ok(())
 }
 
-/// What a webhook that watches nothing cannot be asked, and what everybody else must say.
+/// The keys that a webhook without watches cannot have, and those that all other subjects must have.
 fn role(subject: &Subject) -> Result<(), Problem> {
     let has_no_witness = matches!(subject.witness, Witness::None(_));
     if let Some(role) = subject.kind().role().filter(|_| !subject.serves()) {
         let (role, serving) = (role.name(), subject.kind().serving());
-        return problem("subject", format!("`role: {role}` serves reviews: say where, for example {serving}"));
+        return problem("subject", format!("`role: {role}` serves reviews: add the address, for example {serving}"));
     }
     if !subject.watches_nothing() {
         if has_no_witness {
             return problem(
                 "subject",
-                "says not how it proves what it saw: add for example `witness: {kind: status}`, or `role: webhook` if it watches nothing",
+                "has no witness: add for example `witness: {kind: status}`, or `role: webhook` if it watches nothing",
             );
         }
         return Ok(());
@@ -224,7 +221,7 @@ fn role(subject: &Subject) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Signed images, and the keys that count.
+/// Checks signed images and their keys.
 fn signed(scenario: &Scenario) -> Result<(), Problem> {
     let subject = &scenario.subject;
     let loaded = units::Span(scenario.phases.loaded());
@@ -236,7 +233,7 @@ fn signed(scenario: &Scenario) -> Result<(), Problem> {
         return if is_asked { problem("subject", "`trustedKeys` needs `registry: {signed: true}`") } else { Ok(()) };
     }
     if !subject.kind().is_service() {
-        return problem("registry", "`signed`: whom a subject trusts is only known of `subject: {service: {}}`");
+        return problem("registry", "`signed`: the trusted keys are known only for `subject: {service: {}}`");
     }
     if scenario.admission.as_ref().is_some_and(|load| load.through == loadgen::admission::Through::Apiserver) {
         return problem(
@@ -247,21 +244,21 @@ fn signed(scenario: &Scenario) -> Result<(), Problem> {
     if scenario.faults.iter().any(|fault| fault.name == mock_faults::Name::RegistryTagMoved) {
         return problem(
             "registry",
-            "`signed`: what `registry-tag-moved` moves a tag to is signed by nobody: leave one of both out",
+            "`signed`: `registry-tag-moved` moves tags to unsigned images: leave one of both out",
         );
     }
     validators(&subject.upkeep(), loaded)?;
     let Some(keys) = subject.upkeep().trusted_keys else { return Ok(()) };
     if keys.every.0 < KEYS_EVERY_LEAST || keys.every >= loaded {
         let text = format!(
-            "`trustedKeys`: `every` is at least 2s and shorter than the load ({loaded}): a second is for noticing"
+            "`trustedKeys`: `every` is at least 2s and shorter than the load ({loaded}): the subject gets one second to notice"
         );
         return problem("subject", text);
     }
     Ok(())
 }
 
-/// What is done to validators has to be over before load is.
+/// Disturbances of validators must be over before the load is.
 fn validators(upkeep: &Upkeep, loaded: units::Span) -> Result<(), Problem> {
     if let Some(restarts) = upkeep.validator_restarts {
         if restarts.count == 0 || restarts.every.0.is_zero() {
@@ -285,7 +282,7 @@ fn validators(upkeep: &Upkeep, loaded: units::Span) -> Result<(), Problem> {
     }
 }
 
-/// Restarts and rotation.
+/// Checks restarts and rotation.
 fn upkeep(scenario: &Scenario) -> Result<(), Problem> {
     let subject = &scenario.subject;
     let loaded = units::Span(scenario.phases.loaded());
@@ -330,7 +327,7 @@ fn upkeep(scenario: &Scenario) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Draws the faults that are to be drawn.
+/// Draws the random faults.
 pub(super) fn drawn(scenario: &mut Scenario) -> Result<(), Problem> {
     scenario.draw().map_err(|error| Problem {
         section: Some("faults"),
@@ -342,7 +339,7 @@ pub(super) fn drawn(scenario: &mut Scenario) -> Result<(), Problem> {
 fn faults(scenario: &Scenario) -> Result<(), Problem> {
     let list = scenario.faults.random().map(|_| "planned");
     let is_drawn = |index| index >= scenario.faults.planned().len();
-    // A drawn fault has no line of its own: the list that it was drawn from is the place.
+    // A random fault has no line of its own, so the error points to the list that it was drawn from.
     let place = |index| Item { list: if is_drawn(index) { Some("random") } else { list }, index };
     let cannot = |(index, fault): (usize, &mock_faults::Fault)| {
         Some((index, fault.name, super::played::cannot(scenario, scenario.control_plane.kind, fault)?))
@@ -376,7 +373,7 @@ fn faults(scenario: &Scenario) -> Result<(), Problem> {
                 "faults",
                 place(index),
                 format!(
-                    "fault {} (`{}`) begins at {}, but load ends at {}: a fault without load proves nothing",
+                    "fault {} (`{}`) begins at {}, but load ends at {}: let it begin earlier",
                     index + 1,
                     fault.name.as_str(),
                     at,
@@ -388,7 +385,7 @@ fn faults(scenario: &Scenario) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Why a fault of a clock has nobody whose clock it could be.
+/// The reason why a clock fault has no process to act on.
 fn of_clock(scenario: &Scenario, fault: &mock_faults::Fault) -> Option<String> {
     if fault.name.row().family != mock_faults::Family::Clock {
         return None;
@@ -396,7 +393,7 @@ fn of_clock(scenario: &Scenario, fault: &mock_faults::Fault) -> Option<String> {
     let kind = scenario.subject.kind();
     if !kind.is_started() {
         return Some(format!(
-            "only what a run starts has a clock of its own, and `{}` is not: use `command`",
+            "only a subject that the run starts can have its own clock, and `{}` is not started: use `command`",
             kind.name()
         ));
     }
@@ -412,7 +409,7 @@ fn of_clock(scenario: &Scenario, fault: &mock_faults::Fault) -> Option<String> {
     Some(format!("`process: {process}` is none of the subject's: {known}"))
 }
 
-/// The `id` that a misspelled one most likely meant.
+/// The `id` that a misspelt one most likely meant.
 fn meant(scenario: &Scenario, id: &str) -> String {
     let ids: Vec<&str> = scenario.faults.iter().filter_map(|fault| fault.id.as_deref()).collect();
     super::nearest(id, &ids)

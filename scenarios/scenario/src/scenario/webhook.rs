@@ -1,4 +1,4 @@
-//! The subject's webhook: where it serves, and how it is registered in the control plane.
+//! The subject's webhook: its endpoint, and its registration in the control plane.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -15,68 +15,69 @@ pub(super) use own::{Written, read};
 /// The range of `timeoutSeconds` (admissionregistration/v1).
 const TIMEOUT_SECONDS: std::ops::RangeInclusive<u64> = 1..=30;
 
-/// As `install` is written where nothing is said of the registration.
+/// The form of `install` without settings of the registration.
 const AS_IT_IS: &str = "webhook";
 
-/// What of the subject is registered in the control plane before the load, and removed at the end.
+/// The webhooks that are registered in the control plane before the load, and removed at the end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", remote = "Self")]
 #[schemars(transform = or_word)]
 pub enum Install {
-    /// Its mutating webhook, as `kind/manifests/webhook.yaml` says, with what is said otherwise here: `{webhook: {failurePolicy: Fail}}`.
+    /// Its mutating webhook in the form of `kind/manifests/webhook.yaml`, with the changes given here:
+    /// `{webhook: {failurePolicy: Fail}}`.
     Webhook(Registration),
     /// `{webhooks: config/webhook/manifests.yaml}`: the project's own `MutatingWebhookConfiguration`s and
-    /// `ValidatingWebhookConfiguration`s, a file or a folder relative to the scenario file, as they are: rules, selectors, conditions,
-    /// policies, timeouts. Only where they live is replaced by the run's address, with the path of their service, and their names are
-    /// made unique. They are registered before anything is churned.
+    /// `ValidatingWebhookConfiguration`s, a file or a folder relative to the scenario file. Their rules, selectors,
+    /// conditions, policies and timeouts are kept. Their address is replaced by the run's, with the path of their
+    /// service, and their names are made unique. They are registered before anything is churned.
     Webhooks(PathBuf),
 }
 
-/// How its webhook is registered. What is left out is as in `kind/manifests/webhook.yaml`.
+/// The registration of its webhook. Default values are those of `kind/manifests/webhook.yaml`.
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 pub struct Registration {
-    /// What it is asked about, instead of the kinds that hold images.
+    /// The reviewed resources, instead of the kinds that contain images.
     pub rules: Option<Vec<HookRule>>,
-    /// What happens when it does not answer.
+    /// The result of a request if the webhook does not answer.
     pub failure_policy: Option<FailurePolicy>,
-    /// How long it may take, whole seconds from 1s to 30s.
+    /// Time limit of an answer, whole seconds from 1s to 30s.
     pub timeout: Option<Span>,
-    /// Whether it is asked again after another webhook has changed the object.
+    /// Whether it is called again after another webhook has changed the object.
     pub reinvocation_policy: Option<ReinvocationPolicy>,
-    /// CEL expressions that must hold for it to be asked (Kubernetes 1.28 and later).
+    /// CEL expressions that must be true for a call (Kubernetes 1.28 and later).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub match_conditions: Vec<MatchCondition>,
 }
 
-/// Where a command serves admission reviews.
+/// The endpoint of a command for admission reviews.
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 pub struct Serves {
-    /// The path of its webhook, such as `/mutate`. Left out with `install: {webhooks: FILE}`, which has it.
+    /// The path of its webhook, such as `/mutate`. Left out with `install: {webhooks: FILE}`, which contains it.
     pub path: Option<String>,
-    /// The port at which it serves, where its program lets nobody choose: the 9443 of a controller-runtime without a flag for it. Two runs at
-    /// a time cannot have it, nor can the two builds of a gate. Default: a free one, `LONGHAUL_WEBHOOK_PORT`.
+    /// The port, if the program has a fixed one: 9443 for a controller-runtime program without a flag. Two runs at a
+    /// time cannot have it, nor can the two builds of a gate. Default: a free one, `LONGHAUL_WEBHOOK_PORT`.
     pub port: Option<u16>,
 }
 
-/// Operations and resources, as Kubernetes writes them (`RuleWithOperations`).
+/// Operations and resources in the form of Kubernetes (`RuleWithOperations`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct HookRule {
-    /// `""` is the core group, `*` every one.
+    /// API groups; `""` is the core group, `*` means all.
     pub api_groups: Vec<String>,
-    /// `v1`, `*`.
+    /// API versions, such as `v1`; `*` means all.
     pub api_versions: Vec<String>,
-    /// `CREATE`, `UPDATE`, `DELETE`, `*`.
+    /// Operations: `CREATE`, `UPDATE`, `DELETE`, `*`.
     pub operations: Vec<String>,
-    /// `pods`, `pods/*`, `*`.
+    /// Resources, such as `pods` and `pods/*`; `*` means all.
     pub resources: Vec<String>,
 }
 
-/// What happens when a webhook does not answer.
+/// The result of a request if a webhook does not answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum FailurePolicy {
     /// The request fails.
@@ -85,12 +86,12 @@ pub enum FailurePolicy {
     Ignore,
 }
 
-/// Whether a webhook is asked again.
+/// Whether a webhook is called again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ReinvocationPolicy {
     /// Once for each request.
     Never,
-    /// Again when another one has changed the object.
+    /// Again if another webhook has changed the object.
     IfNeeded,
 }
 
@@ -105,11 +106,11 @@ pub struct MatchCondition {
 }
 
 impl Serves {
-    /// What is wrong with it, with the registration that it is for or without one.
+    /// A mistake in it, considering its registration if there is one.
     pub(super) fn problem(&self, install: Option<&Install>) -> Option<String> {
         let path = self.path.as_ref();
         if let (Some(Install::Webhooks(file)), Some(_)) = (install, path) {
-            return Some(format!("`serves: {{path: …}}` is what {} says as well: leave it out", file.display()));
+            return Some(format!("`serves: {{path: …}}` is already in {}: leave it out", file.display()));
         }
         if let Some(path) = path.filter(|path| !path.starts_with('/')) {
             return Some(format!("`serves: {{path: {path}}}` is no path: write for example `/mutate`"));
@@ -120,7 +121,7 @@ impl Serves {
 }
 
 impl Install {
-    /// What is wrong with it.
+    /// A mistake in the rule, if there is one.
     pub(super) fn problem(&self) -> Option<String> {
         let Self::Webhook(Registration { timeout: Some(timeout), .. }) = self else { return None };
         let is_whole = timeout.0.subsec_nanos() == 0 && TIMEOUT_SECONDS.contains(&timeout.0.as_secs());

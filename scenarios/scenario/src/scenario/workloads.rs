@@ -1,34 +1,35 @@
-//! `controlPlane.workloads`: whether Deployments, `StatefulSets` and the like become ready on a control plane that has no node.
+//! `controlPlane.workloads`: whether Deployments, `StatefulSets` and the like become ready on a control plane without a
+//! node.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::Span;
 
-/// Longer than any Pod takes that is waited for.
+/// Longest time; a Pod that a test waits for takes less.
 const READY_AFTER_MAX: Span = Span::from_secs(600);
-/// As many as the mock makes.
+/// The limit of the mock.
 const NODES_MAX: u32 = 100;
 
-/// How workloads become ready. The mock plays scheduler, kubelets and controllers for Deployments, `ReplicaSets`, `StatefulSets`, `DaemonSets`, Jobs, Pods,
-/// `PersistentVolumeClaims` and Services; a cluster with nodes has its own.
+/// How workloads become ready. The mock plays scheduler, kubelets and controllers for Deployments, `ReplicaSets`,
+/// `StatefulSets`, `DaemonSets`, Jobs, Pods, `PersistentVolumeClaims` and Services; a cluster with nodes has its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Workloads {
-    /// How long a Pod takes from its node to being ready. A claim is bound, and a load balancer has an address, as late. A Pod of a Job ends after as
-    /// long again.
+    /// Time of a Pod from its scheduling to its readiness. A claim is bound, and a load balancer gets an address, after
+    /// the same time. A Pod of a Job ends after as long again.
     #[serde(default = "ready_after")]
     pub ready_after: Span,
-    /// How long a Pod runs, once it is ready, that has `restartPolicy: Never` or `OnFailure` and belongs to no Job. Without it such a Pod runs until
-    /// it is deleted.
+    /// Time from readiness to the end of a Pod with `restartPolicy: Never` or `OnFailure` outside of a Job. Without it
+    /// such a Pod runs until it is deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ends_after: Option<Span>,
-    /// How many nodes there are: a `DaemonSet` has a Pod on each.
+    /// Number of nodes: a `DaemonSet` has a Pod on each.
     #[serde(default = "nodes")]
     pub nodes: u32,
 }
 
 impl Workloads {
-    /// What cannot be played, with the key.
+    /// A value that cannot be played, with its key.
     pub(super) fn problem(self) -> Option<(&'static str, String)> {
         if self.ready_after > READY_AFTER_MAX {
             return Some(("readyAfter", format!("`readyAfter: {}`: at most {READY_AFTER_MAX}", self.ready_after)));
@@ -38,7 +39,7 @@ impl Workloads {
     }
 }
 
-/// Long enough that a subject which does not wait is seen, short enough for a run of a minute.
+/// Long enough to notice a subject that does not wait, and short enough for a run of a minute.
 fn ready_after() -> Span {
     Span::from_millis(200)
 }

@@ -1,4 +1,4 @@
-//! What a scenario writes, as far as its file tells: for whoever must know whether anybody is asked about it.
+//! The writes of a scenario, as far as its file shows them; used to find webhooks that no write matches.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use loadgen::churn;
 use super::Scenario;
 use super::webhook::Written;
 
-/// The label that Kubernetes itself gives each namespace.
+/// The label that Kubernetes itself adds to each namespace.
 const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
 
 /// Group, version and plural of a resource in one of its spellings.
@@ -19,13 +19,13 @@ pub fn parts(resource: &str) -> Option<(String, String, String)> {
     Some((group.to_owned(), version, plural.to_owned()))
 }
 
-/// What is written through the API server, by churn, script and load.
+/// The writes through the API server, by churn, script and load.
 pub fn written(scenario: &Scenario) -> Vec<Written> {
     let mut all = Vec::new();
     for config in scenario.churn.iter() {
         let Some((group, version, plural)) = parts(&config.resource) else { continue };
         let mix = config.mix;
-        // The fill creates whatever the mix says.
+        // The fill creates objects for any mix.
         let updates = mix.update + mix.label + mix.annotate > 0 || config.also.is_some();
         let deletes = mix.delete + mix.delete_collection > 0;
         let operations = [("CREATE", true), ("UPDATE", updates), ("DELETE", deletes)];

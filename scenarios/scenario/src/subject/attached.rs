@@ -1,12 +1,12 @@
 //! A process that ran before the run and goes on after it.
 //!
-//! Owns whether it is still the same one: numbers of processes are used again. It must never signal it.
+//! Owns the check that it is still the same one, because process IDs are reused. It must never signal it.
 
 use std::time::{Duration, Instant};
 
 use procfs::process::Process;
 
-/// A subject that runs already, whose process may be known.
+/// A subject that runs already; its process may be unknown.
 #[derive(Debug)]
 pub struct Attached {
     process: Option<Known>,
@@ -16,23 +16,22 @@ pub struct Attached {
 #[derive(Debug)]
 struct Known {
     pid: u32,
-    /// When it was started, in ticks since the machine was.
+    /// Start time in ticks since boot.
     started: u64,
 }
 
 impl Attached {
-    /// Finds the process, where one is named. An error says what to do.
+    /// Finds the process, if one is named. An error names the remedy.
     pub fn find(pid: Option<u32>) -> Result<Self, String> {
         let process = pid.map(known).transpose()?;
         Ok(Self { process, since: Instant::now() })
     }
 
-    /// Its number.
     pub fn pid(&self) -> Option<u32> {
         self.process.as_ref().map(|process| process.pid)
     }
 
-    /// For how long the run knew it, if it is gone.
+    /// The time that the run knew it, if it is gone.
     pub(super) fn gone(&self) -> Option<Duration> {
         let known = self.process.as_ref()?;
         (started(known.pid) != Some(known.started)).then(|| self.since.elapsed())
@@ -41,8 +40,8 @@ impl Attached {
 
 fn known(pid: u32) -> Result<Known, String> {
     let started = started(pid)
-        .ok_or_else(|| format!("`pid: {pid}`: there is no such process; `pgrep -f NAME` tells its number"))?;
-    // Otherwise it would look as if it had none.
+        .ok_or_else(|| format!("`pid: {pid}`: there is no such process; `pgrep -f NAME` prints the number"))?;
+    // Without this check it would seem to have no descriptors.
     let may_read = std::fs::read_dir(format!("/proc/{pid}/fd"));
     may_read.map_err(|error| {
         format!("`pid: {pid}`: its descriptors cannot be read ({error}): run longhaul as the user of that process, or leave `pid` out")
@@ -50,7 +49,7 @@ fn known(pid: u32) -> Result<Known, String> {
     Ok(Known { pid, started })
 }
 
-/// When a process was started; none where there is none, or only what its parent has to collect.
+/// The start time of a process; `None` if there is none, or only a zombie.
 fn started(pid: u32) -> Option<u64> {
     let stat = Process::new(i32::try_from(pid).ok()?).ok()?.stat().ok()?;
     (!matches!(stat.state, 'Z' | 'X')).then_some(stat.starttime)
@@ -66,7 +65,7 @@ mod tests {
         let attached = Attached::find(Some(child.id())).unwrap();
         assert_eq!((attached.pid(), attached.gone()), (Some(child.id()), None));
         child.kill().unwrap();
-        // Gone as well while nobody has collected it.
+        // A zombie counts as gone.
         let deadline = Instant::now() + Duration::from_secs(10);
         while attached.gone().is_none() {
             assert!(Instant::now() < deadline, "it was killed");

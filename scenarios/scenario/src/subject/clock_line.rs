@@ -1,6 +1,6 @@
-//! The line by which the clock of a subject's process is told of changes while it runs.
+//! The connection that changes the clock of a subject's running process.
 //!
-//! Owns what was told: a process that is started again has the clock of the one before it. How the clock changes is in `mocks/clock`.
+//! Owns the changes so far: a restarted process gets the clock of the one before it. `mocks/clock` changes the clock.
 
 use std::ffi::OsString;
 use std::io::{Read as _, Write as _};
@@ -11,12 +11,13 @@ use std::time::Duration;
 use mock_clock::{Shift, Told};
 use parking_lot::Mutex;
 
-/// How long an answer may take. It takes a tenth of a millisecond, and a process that has just been started listens when it runs.
+/// Time limit of an answer. It takes a tenth of a millisecond; a process that has just been started listens as soon as
+/// it runs.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
-/// An answer that is longer is none.
+/// A longer answer is invalid.
 const ANSWER_BYTES_MAX: usize = 512;
 
-/// The line of one process, and of those that follow it.
+/// The connection of one process and of those that replace it.
 #[derive(Debug, Default)]
 pub struct ClockLine(Mutex<State>);
 
@@ -27,7 +28,7 @@ struct State {
 }
 
 impl ClockLine {
-    /// What a process that is about to be started is given: words, and what becomes its standard input.
+    /// The inputs of a process that is about to start: arguments, and its standard input.
     pub(super) fn connect(&self) -> std::io::Result<(Vec<OsString>, OwnedFd)> {
         let mut state = self.0.lock();
         let (ours, theirs) = UnixStream::pair()?;
@@ -39,7 +40,8 @@ impl ClockLine {
         Ok((words, theirs.into()))
     }
 
-    /// Changes the clock of the processes that run. Returns how many there are; an error is why one could not be told.
+    /// Changes the clock of the running processes. Returns their number; an error is the reason why one could not be
+    /// changed.
     pub fn tell(&self, shift: Shift) -> Result<usize, String> {
         let mut state = self.0.lock();
         let told = Told { at_ns: mock_clock::now(), shift };
@@ -52,7 +54,7 @@ impl ClockLine {
                 true
             }
             Err(error) if has_ended(&error) => false,
-            // What comes later on this line would be the answer to this.
+            // A later answer on this connection would be the one to this request.
             Err(error) => {
                 refused = Some(format!("it did not answer: {error}"));
                 false
@@ -67,7 +69,7 @@ fn has_ended(error: &std::io::Error) -> bool {
     matches!(error.kind(), UnexpectedEof | BrokenPipe | ConnectionReset)
 }
 
-/// Sends one line, and reads the answer.
+/// Sends one line and reads the answer.
 fn ask(line: &mut UnixStream, told: Told) -> std::io::Result<String> {
     writeln!(line, "{told}")?;
     let mut answer = Vec::new();

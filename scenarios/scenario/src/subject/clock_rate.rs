@@ -1,6 +1,7 @@
-//! A subject under a clock of its own, which runs faster or can be changed: `longhaul` starts itself, and that becomes the subject.
+//! A subject with its own clock, which runs faster or can be changed: `longhaul` starts itself, and that process
+//! becomes the subject.
 //!
-//! Owns how it is started. How the clock is made faster is in `mocks/clock`, what it does to a run in `docs/decisions/028`.
+//! Owns the start. `mocks/clock` makes the clock faster; `docs/decisions/028` describes the effects on a run.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -10,12 +11,12 @@ use std::time::{Duration, Instant};
 
 use super::{ClockLine, Launch};
 
-/// The hidden command, after which everything is for [`mock_clock::command_line`].
+/// The hidden command; the arguments after it are for [`mock_clock::command_line`].
 pub const COMMAND: &str = "clock";
-/// A nap by which it is tried.
+/// Length of the nap that tests the clock.
 const NAP: Duration = Duration::from_secs(2);
 
-/// Why a clock cannot be made faster.
+/// The reason why a clock cannot be made faster.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("a faster clock does not work on this machine: {0}; {REMEDY}")]
@@ -26,41 +27,41 @@ pub enum Error {
 
 const REMEDY: &str = "leave `clockRate` out, `compress` alone shortens the server's side";
 
-/// A clock that runs faster.
 #[derive(Debug, Clone)]
 pub struct OwnClock {
-    /// How many times.
+    /// How many times faster it runs.
     pub rate: u32,
-    /// Since which reading of [`mock_clock::now`]: all processes of a subject, and those that are started again, have one time.
+    /// The reading of [`mock_clock::now`] from which it counts: all processes of a subject, restarted ones included,
+    /// have the same time.
     pub since_ns: i64,
-    /// By what it is told of changes, where a fault makes some.
+    /// The connection for changes, if a fault makes some.
     pub line: Option<Arc<ClockLine>>,
 }
 
-/// Gives what is launched a clock that runs faster; nothing has been started yet.
+/// Gives the program of a launch a faster clock, before anything is started.
 pub fn make_faster(launch: &mut Launch, clock: &OwnClock) -> Result<(), Error> {
     launch.clock = Some(clock.clone());
-    // One that is not there is missed later, as without another clock.
+    // A missing program is reported later, as without another clock.
     if let Some(program) = launch.found() {
         mock_clock::check(program.as_os_str()).map_err(Error::Program)?;
     }
     clock.works()
 }
 
-/// This program; tests are another one.
+/// The path of `longhaul`; tests run in another program.
 fn longhaul() -> std::io::Result<PathBuf> {
     if cfg!(test) { super::sibling("longhaul") } else { std::env::current_exe() }
 }
 
 impl OwnClock {
-    /// What is started in the place of a program, and the words before it.
+    /// The program to start in place of the subject's, and the arguments before it.
     pub(super) fn words(&self) -> std::io::Result<(PathBuf, Vec<OsString>)> {
         let [rate, since] = [self.rate.to_string(), self.since_ns.to_string()];
         let words = [COMMAND, "--rate", &rate, "--since", &since, "--with-parent", "--"].map(OsString::from);
         Ok((longhaul()?, words.to_vec()))
     }
 
-    /// Tries it on a nap, which must be over early.
+    /// Tests the clock with a nap, which must be over early.
     fn works(&self) -> Result<(), Error> {
         let began = Instant::now();
         let nap_s = if self.rate > 1 { NAP.as_secs() } else { 0 };
@@ -105,7 +106,7 @@ mod tests {
         OwnClock { rate, since_ns: mock_clock::now(), line: None }
     }
 
-    /// Before anything is started.
+    /// The check comes before anything is started.
     #[test]
     fn what_cannot_have_another_clock_is_refused_by_name() {
         let file = tempfile::Builder::new().suffix(".sh").tempfile().unwrap();

@@ -1,4 +1,4 @@
-//! The subject's output: to `subject.log`, to the witness that reads it, and the last lines for error messages.
+//! The subject's output: written to `subject.log`, passed to the witness, and its last lines kept for error messages.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -12,23 +12,23 @@ use super::tail::Tail;
 use super::{Error, Pods};
 use crate::witness::{Lines, Reporter};
 
-/// Two files of this size: enough to see the end of a story, and 100 hours of chatter stay bounded.
+/// Largest size of each of two files: enough to see the end of a story, and a bound for 100 hours of output.
 const FILE_BYTES_MAX: u64 = 8 << 20;
 
-/// Longer lines are cut before they are shown to the witness: a log line that long is no observation.
+/// Longest line for the witness; a longer one is cut, because it is no observation.
 const LINE_BYTES_MAX: usize = 16 * 1024;
 
-/// Where output goes. Clones write to the same file.
+/// The destination of output. Clones write to the same file.
 #[derive(Clone)]
 pub struct Log {
     file: Arc<Mutex<File>>,
     witness: Option<(Arc<dyn Lines>, Reporter)>,
     awaited: Option<Arc<Line>>,
-    /// What stands before each line, where several processes write.
+    /// Prefix of each line, if several processes write.
     prefix: Option<Arc<str>>,
 }
 
-/// A line of output that somebody waits for.
+/// A line of output that is waited for.
 #[derive(Debug)]
 pub struct Line {
     text: String,
@@ -36,17 +36,16 @@ pub struct Line {
 }
 
 impl Line {
-    /// Any line with this text in it.
+    /// Any line that contains this text.
     pub fn with(text: &str) -> Self {
         Self { text: text.to_owned(), seen: AtomicBool::new(false) }
     }
 
-    /// What it has in it.
+    /// The text that the line contains.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether it was written.
     pub fn is_seen(&self) -> bool {
         self.seen.load(Ordering::Relaxed)
     }
@@ -72,12 +71,12 @@ impl Log {
         Ok(Self { file: Arc::new(Mutex::new(File { path, out, bytes: 0 })), witness, awaited: None, prefix: None })
     }
 
-    /// The same, for a process that has a name, or of which a line is waited for.
+    /// The same log, for a process with a name, or with an awaited line.
     pub(super) fn of(self, name: Option<&str>, awaited: Option<Arc<Line>>) -> Self {
         Self { awaited, prefix: name.map(|name| format!("[{name}] ").into()), ..self }
     }
 
-    /// Reads what a container writes to its end.
+    /// Reads a container's output to its end.
     pub async fn reads(&self, output: impl AsyncRead + Unpin + Send, name: &str, pods: &Pods) {
         read(output, self.clone().of(Some(name), None), pods.tail()).await;
     }
@@ -89,7 +88,7 @@ impl Log {
 
     fn write(&self, line: &[u8]) {
         let mut log = self.file.lock();
-        // A full disk must not end the run: the record itself reports it, and this file is only for people.
+        // A full disk must not end the run: the record itself reports it, and this file is only for users.
         let _ = log.write(line);
     }
 }
@@ -115,7 +114,7 @@ pub(super) async fn read(pipe: impl AsyncRead + Unpin + Send, log: Log, tail: Ar
         line.clear();
         match read_line(&mut reader, &mut line).await {
             Ok(true) => {}
-            // A pipe that fails is a pipe that ended.
+            // A pipe with an error counts as ended.
             Ok(false) | Err(_) => return,
         }
         match &log.prefix {
@@ -133,7 +132,7 @@ pub(super) async fn read(pipe: impl AsyncRead + Unpin + Send, log: Log, tail: Ar
     }
 }
 
-/// One line without its end, keeping at most [`LINE_BYTES_MAX`] bytes. `false` at the end of the pipe.
+/// Reads one line without its end, keeping at most [`LINE_BYTES_MAX`] bytes. Returns `false` at the end of the pipe.
 async fn read_line(reader: &mut (impl AsyncBufReadExt + Unpin), line: &mut Vec<u8>) -> std::io::Result<bool> {
     let mut any = false;
     loop {

@@ -1,6 +1,6 @@
 //! Folders that a program finds where a kubelet mounts them, in a mount namespace of its own.
 //!
-//! Owns the command that makes the namespace. The content of the folders belongs to whoever starts the program.
+//! Owns the command that makes the namespace. The content of the folders belongs to the run.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ const SCRIPT_VARIABLE: &str = "LONGHAUL_MOUNTS";
 /// Of util-linux, which every distribution has.
 const UNSHARE: &str = "unshare";
 
-/// What a program finds where.
+/// The mounts of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mounts {
     /// An empty folder for the copies of folders that get another entry.
@@ -24,8 +24,8 @@ pub struct Mounts {
 
 impl Mounts {
     /// Whether this machine lets a program have its own mounts; otherwise the reason.
-    pub(super) fn check() -> Result<(), String> {
-        let mut tried = std::process::Command::new(UNSHARE);
+    pub fn check() -> Result<(), String> {
+        let mut tried = std::process::Command::new(unshare());
         let tried = tried.args(options()).arg("true").stdin(Stdio::null()).output();
         match tried {
             Ok(output) if output.status.success() => Ok(()),
@@ -42,13 +42,20 @@ impl Mounts {
         words.extend(["/bin/sh", "-c", SCRIPT, "longhaul-mounts"].map(OsString::from));
         words.extend([self.scratch.clone().into(), folders.len().to_string().into()]);
         words.extend(folders.into_iter().flat_map(|(target, source)| [target.into(), source.into()]));
-        (PathBuf::from(UNSHARE), words)
+        (unshare(), words)
     }
 
     /// A variable that the script needs.
     pub(super) fn variable() -> (&'static str, &'static str) {
         (SCRIPT_VARIABLE, SCRIPT)
     }
+}
+
+/// The program, on the PATH of this process: a subject may have another one.
+fn unshare() -> PathBuf {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).map(|folder| folder.join(UNSHARE)).find(|program| program.is_file());
+    found.unwrap_or_else(|| PathBuf::from(UNSHARE))
 }
 
 /// Without root's rights a mount namespace needs a user namespace.
@@ -78,7 +85,12 @@ mod tests {
             std::fs::create_dir(path(name)).unwrap();
         }
         std::fs::write(path("source").join("token"), "abc\n").unwrap();
-        let targets = [path("there"), "/etc/longhaul-test/a".into(), "/longhaul-test/b".into(), "/usr/share/longhaul-test".into()];
+        let targets = [
+            path("there"),
+            "/etc/longhaul-test/a".into(),
+            "/longhaul-test/b".into(),
+            "/usr/share/longhaul-test".into(),
+        ];
         let folders = targets.iter().map(|target| (target.clone(), path("source"))).collect();
         let (program, words) = Mounts { scratch: path("scratch"), folders }.words();
         let mut command = std::process::Command::new(program);

@@ -1,6 +1,9 @@
 # Becomes a program that finds folders where a kubelet would mount them. Nobody else sees them: it runs in a mount namespace of its own.
 # Targets whose first folder does not exist come first. Arguments: a scratch folder, how many folders, then TARGET and SOURCE of each, then the program and its words.
 set -eu
+# The tools of mounting are in /usr/sbin of some systems, which is not on every user's PATH.
+own=${PATH-}
+PATH="$own:/usr/sbin:/usr/bin:/sbin:/bin"
 script=$0 scratch=$1 count=$2
 shift 2
 
@@ -20,14 +23,14 @@ copy() {
       cp -P "$entry" "$at"
     elif [ -d "$entry" ]; then
       mkdir "$at"
-      # The folder with the copy in it is not copied with what is mounted below, which would be the copy again.
+      # The folder with the copy in it would have the copy in it again. An entry may go meanwhile.
       case "$scratch/" in
-        "$entry"/*) mount --bind "$entry" "$at" ;;
-        *) mount --rbind "$entry" "$at" ;;
+        "$entry"/*) mount --rbind "$entry" "$at" && umount -l "$at${new#"$entry"}" ;;
+        *) mount --rbind "$entry" "$at" || [ ! -e "$entry" ] ;;
       esac
     elif [ -e "$entry" ]; then
       : >"$at"
-      mount --bind "$entry" "$at"
+      mount --bind "$entry" "$at" || [ ! -e "$entry" ]
     fi
   done
 }
@@ -48,7 +51,9 @@ while [ "$count" -gt 0 ]; do
       copy ""
       mkdir -p "$new$target"
       here=$PWD
-      exec chroot "$new" /bin/sh -c 'cd "$1" && shift && exec "$@"' sh "$here" /bin/sh -c "$LONGHAUL_MOUNTS" "$script" "$scratch" "$count" "$@"
+      chroot=$(command -v chroot) || fail "chroot is not installed (coreutils)"
+      PATH=$own
+      exec "$chroot" "$new" /bin/sh -c 'cd "$1" && shift && exec "$@"' sh "$here" /bin/sh -c "$LONGHAUL_MOUNTS" "$script" "$scratch" "$count" "$@"
       ;;
     *)
       copy "$above"
@@ -61,4 +66,5 @@ while [ "$count" -gt 0 ]; do
   count=$((count - 1))
 done
 unset LONGHAUL_MOUNTS
+PATH=$own
 exec "$@"

@@ -1,6 +1,6 @@
-//! A subject in Pods, as whoever follows them sees it: processes that come and go, containers that ended.
+//! A subject in Pods as its follower reports it: processes that come and go, and ended containers.
 //!
-//! Owns what was seen and is not told yet. It must not look by itself.
+//! Owns the unread reports. It must not poll by itself.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -11,46 +11,46 @@ use record::Process;
 
 use super::tail::Tail;
 
-/// Ended containers that wait to be told; whoever has more loops so fast that the newest say enough.
+/// The most unread crashes; with more, the newest suffice.
 const CRASHES_MAX: usize = 1024;
 
-/// What is seen of it. Clones see the same.
+/// The reports. Clones share the same state.
 #[derive(Debug, Clone, Default)]
 pub struct Pods(Arc<Mutex<Seen>>);
 
 #[derive(Debug, Default)]
 struct Seen {
-    /// First processes of all containers, as the machine numbers them.
+    /// The machine's process IDs of all containers' first processes.
     pids: Vec<u32>,
-    /// They are others than when they were asked for last.
+    /// Whether they changed since they were read last.
     changed: bool,
     crashes: VecDeque<Crash>,
-    /// Containers that the run itself is about to kill, and how often.
+    /// Containers that the run itself is about to kill, with the number of kills.
     killed: BTreeMap<String, u64>,
-    /// A process ended without a word since that was asked for last.
+    /// Whether a process disappeared since this was read last.
     died: bool,
-    /// What kubelets told of them since that was asked for last.
+    /// Usage reported by kubelets since this was read last.
     used: Option<Process>,
-    /// Why nothing can be seen any more.
+    /// The reason why there are no more reports.
     blind: Option<String>,
     tail: Arc<Mutex<Tail>>,
 }
 
-/// A container that ended and was started again, though nobody of the run killed it.
+/// A container that ended and was restarted although the run did not kill it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Crash {
-    /// `pod/container`.
+    /// Pod and container, as `pod/container`.
     pub container: String,
-    /// Why it ended, as the kubelet says: `OOMKilled, exit code 137`.
+    /// The kubelet's reason: `OOMKilled, exit code 137`.
     pub status: String,
-    /// For how long it had run.
+    /// Time that it had run.
     pub ran: Duration,
-    /// How often it was started again by now.
+    /// Number of its restarts so far.
     pub restarts: u64,
 }
 
 impl Pods {
-    /// These processes are there now.
+    /// Reports the present processes.
     pub fn are(&self, pids: Vec<u32>) {
         let mut seen = self.0.lock();
         if seen.pids != pids {
@@ -58,32 +58,31 @@ impl Pods {
         }
     }
 
-    /// Kubelets told that they use this.
+    /// Reports the usage from kubelets.
     pub fn use_now(&self, used: Process) {
         self.0.lock().used = Some(used);
     }
 
-    /// What they told since the last call.
+    /// The reported usage since the last call.
     pub fn take_used(&self) -> Option<Process> {
         self.0.lock().used.take()
     }
 
-    /// The run is about to kill this container, `pod/container`: its end is no crash.
+    /// Announces that the run kills this container, `pod/container`: its end is no crash.
     pub fn will_be_killed(&self, container: String) {
         *self.0.lock().killed.entry(container).or_default() += 1;
     }
 
-    /// A process ended without a word: what it was about to tell nobody will tell.
+    /// Reports that a process disappeared: its unsent observations are lost.
     pub fn died(&self) {
         self.0.lock().died = true;
     }
 
-    /// Whether one did since the last call.
+    /// Whether a process disappeared since the last call.
     pub fn take_died(&self) -> bool {
         std::mem::take(&mut self.0.lock().died)
     }
 
-    /// A container ended.
     pub fn crashed(&self, crash: Crash) {
         let mut seen = self.0.lock();
         if let Some(left) = seen.killed.get_mut(&crash.container).filter(|left| **left > 0) {
@@ -97,33 +96,30 @@ impl Pods {
         seen.crashes.push_back(crash);
     }
 
-    /// Nobody looks any more.
+    /// Reports that there are no more reports.
     pub fn blind(&self, why: String) {
         self.0.lock().blind.get_or_insert(why);
     }
 
-    /// The last lines of all of them.
     pub(super) fn tail(&self) -> Arc<Mutex<Tail>> {
         Arc::clone(&self.0.lock().tail)
     }
 
-    /// The processes of all its Pods.
     pub fn pids(&self) -> Vec<u32> {
         self.0.lock().pids.clone()
     }
 
-    /// The processes, if they are others than at the last call.
+    /// The processes, if they changed since the last call.
     pub fn take_changed(&self) -> Option<Vec<u32>> {
         let mut seen = self.0.lock();
         std::mem::take(&mut seen.changed).then(|| seen.pids.clone())
     }
 
-    /// The crashes since the last call.
     pub fn take_crashes(&self) -> Vec<Crash> {
         self.0.lock().crashes.drain(..).collect()
     }
 
-    /// Why nothing is seen any more.
+    /// The reason why there are no more reports.
     pub fn is_blind(&self) -> Option<String> {
         self.0.lock().blind.clone()
     }

@@ -1,7 +1,7 @@
 //! The processes of one subject: those that the run started, or one that ran before it.
 //!
-//! Owns which of them is there, and which waits to be started again. It must not decide when that is, and never touches a process that it
-//! did not start.
+//! Owns the set of running processes, and of those waiting for a restart. It must not decide when a restart is due, and
+//! it never touches a process that it did not start.
 
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
@@ -10,49 +10,46 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::{Attached, Error, Launch, Log, Pods, Running, Stopped};
 
-/// All of them.
 pub enum Processes {
     /// Started by the run.
     Ours(Vec<Own>),
-    /// Running before it, and after it.
+    /// Running before the run and after it.
     Theirs(Attached),
-    /// In Pods, where others start and end them.
+    /// In Pods, where a kubelet starts and ends them.
     Pods {
-        /// Those that there are now.
         pods: Pods,
-        /// Whether they were there before the run.
+        /// Whether they existed before the run.
         are_theirs: bool,
-        /// Who looks at them.
+        /// The task that follows them.
         _follows: AbortOnDropHandle<()>,
     },
 }
 
-/// One that the run started.
+/// A process that the run started.
 pub struct Own {
     launch: Launch,
     running: Running,
     began: Instant,
-    /// It has ended, and the next one is to be started then.
+    /// After its end: the time of its restart.
     due: Option<Instant>,
-    /// It was sent away, until it is called back.
+    /// Whether it was stopped until it is called back.
     away: bool,
 }
 
-/// A process that ended by itself.
 #[derive(Debug, Clone)]
 pub struct Exit {
-    /// Its place among the processes of the subject.
+    /// Its index among the processes of the subject.
     pub index: usize,
-    /// How it is called, where there are several.
+    /// Its name, if there are several.
     pub name: Option<String>,
-    /// None of a process that somebody else started: only its parent knows.
+    /// `None` for a process of another parent, which alone knows the status.
     pub status: Option<ExitStatus>,
-    /// For how long it ran, as far as the run knows.
+    /// Time that it ran, as far as the run knows.
     pub ran: Duration,
 }
 
 impl Processes {
-    /// Starts all of them; if one does not start, those that did are ended.
+    /// Starts all of them. If one does not start, the others are ended.
     pub fn start(launches: &[Launch], log: &Log) -> Result<Self, Error> {
         let start = |launch: &Launch| {
             let running = launch.start(log.clone())?;
@@ -61,7 +58,7 @@ impl Processes {
         launches.iter().map(start).collect::<Result<_, _>>().map(Self::Ours)
     }
 
-    /// The roots of the process trees that are there.
+    /// The roots of the running process trees.
     pub fn pids(&self) -> Vec<u32> {
         match self {
             Self::Ours(all) => all.iter().filter(|one| one.is_here()).map(|one| one.running.pid()).collect(),
@@ -70,7 +67,7 @@ impl Processes {
         }
     }
 
-    /// One that has ended and does not wait to be started again.
+    /// A process that has ended and does not wait for a restart.
     pub fn exited(&mut self) -> Option<Exit> {
         match self {
             Self::Ours(all) => all.iter_mut().enumerate().filter(|(_, one)| one.is_here()).find_map(|(index, one)| {
@@ -81,12 +78,12 @@ impl Processes {
                 let ran = attached.gone()?;
                 Some(Exit { index: 0, name: None, status: None, ran })
             }
-            // The kubelet starts them again.
+            // The kubelet restarts them.
             Self::Pods { .. } => None,
         }
     }
 
-    /// The last lines of the one that ended, or of all of them.
+    /// The last lines of the ended process, or of all of them.
     pub async fn last_words(&mut self, of: Option<&Exit>) -> String {
         if let Self::Pods { pods, .. } = self {
             return pods.tail().lock().words();
@@ -109,7 +106,7 @@ impl Processes {
         words.join("\n")
     }
 
-    /// One has ended: what it left behind goes as well, and the next one is to be started at `due`. Returns its last lines.
+    /// Cleans up after an ended process, whose restart is due at `due`. Returns its last lines.
     pub async fn bury(&mut self, exit: &Exit, due: Instant) -> String {
         let Self::Ours(all) = self else { return String::new() };
         let Some(one) = all.get_mut(exit.index) else { return String::new() };
@@ -118,7 +115,7 @@ impl Processes {
         one.running.last_words().await
     }
 
-    /// Starts those that are due. Returns their names and places.
+    /// Starts those that are due. Returns their indices and names.
     pub fn start_due(&mut self, now: Instant, log: &Log) -> Result<Vec<(usize, Option<String>)>, Error> {
         let Self::Ours(all) = self else { return Ok(Vec::new()) };
         let mut started = Vec::new();
@@ -132,17 +129,17 @@ impl Processes {
         Ok(started)
     }
 
-    /// Puts a process in the place of the only one, which is returned.
+    /// Replaces the only process, which is returned.
     pub fn replace(&mut self, launch: Launch, running: Running) -> Option<Running> {
         let Self::Ours(all) = self else { return None };
         let one = all.first_mut()?;
         (one.launch, one.began) = (launch, Instant::now());
-        // One that waits to be started again is here now.
+        // A process that waits for a restart is here now.
         one.due = None;
         Some(std::mem::replace(&mut one.running, running))
     }
 
-    /// Asks the process at this place to end; until it is called back its end is no crash.
+    /// Asks the process with this index to end; until it is called back its end is no crash.
     pub fn send_away(&mut self, index: usize) {
         let Self::Ours(all) = self else { return };
         let Some(one) = all.get_mut(index) else { return };
@@ -150,7 +147,7 @@ impl Processes {
         one.running.ask();
     }
 
-    /// Whether it has ended. What it left behind goes as well.
+    /// Whether it has ended. The rest of its group is ended as well.
     pub fn is_away(&mut self, index: usize) -> bool {
         let Self::Ours(all) = self else { return false };
         let Some(one) = all.get_mut(index).filter(|one| one.away) else { return false };
@@ -161,7 +158,7 @@ impl Processes {
         has_ended
     }
 
-    /// Starts it again as it was started before.
+    /// Starts it again with the same settings.
     pub fn call_back(&mut self, index: usize, log: &Log) -> Result<(), Error> {
         let Self::Ours(all) = self else { return Ok(()) };
         let Some(one) = all.get_mut(index) else { return Ok(()) };
@@ -170,7 +167,7 @@ impl Processes {
         Ok(())
     }
 
-    /// Ends what the run started, all at once. Returns whether one had to be killed.
+    /// Ends all processes that the run started, all at once. Returns whether one had to be killed.
     pub async fn stop(&mut self, timeout: Duration) -> bool {
         let Self::Ours(all) = self else { return false };
         let mut here: Vec<&mut Own> = all.iter_mut().filter(|one| one.due.is_none()).collect();
@@ -186,7 +183,7 @@ impl Processes {
         killed
     }
 
-    /// The Pods, where it is in some.
+    /// The Pods, if the subject is in Pods.
     pub fn pods(&self) -> Option<&Pods> {
         match self {
             Self::Pods { pods, .. } => Some(pods),
@@ -201,7 +198,7 @@ impl Processes {
 }
 
 impl Own {
-    /// Whether it runs, as far as anybody has asked for.
+    /// Whether it runs, as far as known.
     fn is_here(&self) -> bool {
         self.due.is_none() && !self.away
     }

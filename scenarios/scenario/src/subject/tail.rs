@@ -1,29 +1,27 @@
-//! A subject's last words: the last lines of its output, and the line that says what went wrong.
+//! The end of a subject's output: the last lines, and the line with the error.
 //!
-//! Owns both, bounded. A crash of Go, Java or Node names its error first and then writes a screen of stack: of the last lines alone one
-//! would learn where, and not what.
+//! Owns both, bounded. A crash in Go, Java or Node names its error first and then writes a screen of stack. The last
+//! lines alone would show the place of the error and not the error.
 
 use std::collections::VecDeque;
 
-/// Lines of the subject's output that an error message shows.
+/// The most lines of the subject's output in an error message.
 const LAST_LINES: usize = 12;
-/// Characters of a line that are shown.
+/// The most characters shown of a line.
 const LINE_CHARS: usize = 300;
-/// What lines begin with that name an error, in the runtimes of usual languages.
+/// The beginnings of lines with an error, in the runtimes of common languages.
 const BEGINS: [&str; 6] = ["panic:", "fatal error:", "Exception in thread", "Caused by:", "Traceback", "FATAL"];
-/// What they have in them.
+/// Texts within lines with an error.
 const HOLDS: [&str; 5] = ["panicked at", "Error:", "error:", "Exception:", "fatal:"];
 
-/// The end of a subject's output.
 #[derive(Debug, Default)]
 pub struct Tail {
     lines: VecDeque<String>,
-    /// The last line that names an error, and how many came after it.
+    /// The last line with an error, and the number of lines after it.
     error: Option<(String, usize)>,
 }
 
 impl Tail {
-    /// A further line.
     pub(super) fn push(&mut self, line: &str) {
         let line: String = line.chars().take(LINE_CHARS).collect();
         match &mut self.error {
@@ -37,7 +35,7 @@ impl Tail {
         self.lines.push_back(line);
     }
 
-    /// What to show of it.
+    /// The text for a message.
     pub(super) fn words(&self) -> String {
         if self.lines.is_empty() {
             return "(it wrote nothing)".to_owned();
@@ -66,7 +64,7 @@ mod tests {
         tail.words()
     }
 
-    /// However long the stack is, its reason is told.
+    /// For any length of the stack, its reason is shown.
     #[test]
     fn the_line_of_the_error_is_among_the_last_words() {
         for error in [

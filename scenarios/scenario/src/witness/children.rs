@@ -1,8 +1,9 @@
-//! Witness `children`: the subject makes objects for those that are churned, as `subject: {children: …}` says.
+//! Witness `children`: the subject creates objects for the churned ones, as defined in `subject: {children: …}`.
 //!
-//! Listens with a watch of the harness's own on the children. A child proves that its parent was seen, and the version that it repeats;
-//! that the last child of a parent is gone proves that the subject knows the parent to be gone, if it is. It does not where a garbage
-//! collector takes the children (they have owners), or where the harness deletes some, by itself or with their namespace.
+//! The witness watches the children with the harness's own watch. A child proves that the subject saw its parent, and
+//! the version that the child repeats. If the last child of a deleted parent is gone, that proves that the subject saw
+//! the deletion. It proves nothing if a garbage collector removes the children (they have owners), or if the harness
+//! deletes some, by itself or with their namespace.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -17,50 +18,49 @@ use tokio_util::task::AbortOnDropHandle;
 use super::known::{By, Known};
 use super::{About, Claim, Kind, Of, Open, Reporter, Scene, Statement, What};
 
-/// Changes of children that are taken at a time.
+/// The most changes of children that are taken at a time.
 const BATCH_MAX: usize = 1024;
-/// Where children name their owners.
+/// The pointer to a child's owners.
 const OWNERS: &str = "/metadata/ownerReferences";
 const LABELS: &str = "/metadata/labels";
 
-/// It has no keys: what the children are `children` of the subject says.
+/// This witness has no keys: `children` of the subject defines the children.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Children {}
 
-/// What a scenario says of the children.
+/// The scenario's definition of the children.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Family {
-    /// What they are: `configmaps/v1`.
+    /// Their resource: `configmaps/v1`.
     pub resource: String,
-    /// The group of the parents, empty for the core group.
+    /// The group of the parents; empty for the core group.
     pub group: String,
-    /// How a child names its parent.
+    /// How a child refers to its parent.
     pub by: Parent,
-    /// Where a child repeats its parent's generation.
+    /// The pointer to the parent's generation in a child.
     pub generation: Option<String>,
-    /// Where a child repeats its parent's resourceVersion.
+    /// The pointer to the parent's resourceVersion in a child.
     pub revision: Option<String>,
-    /// A parent may rightly have none.
+    /// Whether a parent may rightly have no child.
     pub may_be_none: bool,
-    /// Somebody else deletes some: the harness, or the end of a namespace.
+    /// Whether another client deletes some: the harness, or the end of a namespace.
     pub are_deleted: bool,
 }
 
-/// How a child names its parent.
+/// How a child refers to its parent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Parent {
-    /// By an owner reference.
     Owner,
-    /// By a label with the uid.
     Label(String),
-    /// By its own name: what stands before and behind that of the parent.
+    /// By its own name: the parts before and behind the parent's name.
     Name(String, String),
 }
 
 impl Kind for Children {
     const NAME: &'static str = "children";
-    const REMEDY: &'static str = "Does it make what `children` says, and do they name their parents as `by` says?";
+    const REMEDY: &'static str =
+        "Does it create the children of `children`, and do they name their parents as in `by`?";
 
     fn sees(&self, about: &About) -> Sees {
         let Some(family) = &about.family else { return Sees::NOTHING };
@@ -80,7 +80,7 @@ impl Kind for Children {
         }
         if let Some(other) = about.others.first() {
             return Err(format!(
-                "`witness: {{kind: children}}` tells of the parents alone, and {other} is judged as well: leave it out of `watches`"
+                "`witness: {{kind: children}}` proves only parents, and {other} is judged as well: leave it out of `watches`"
             ));
         }
         if about.reuses_names && matches!(family.by, Parent::Name(..)) {
@@ -91,13 +91,13 @@ impl Kind for Children {
         Ok(())
     }
 
-    /// Of the parents only who holds them.
+    /// Of the parents it only reads the finalizers.
     fn looks(&self) -> Option<Looks> {
         Some(Looks::default())
     }
 
     async fn open(&self, reporter: &Reporter, scene: &Scene) -> anyhow::Result<Open> {
-        let Some(family) = scene.about.family.clone() else { anyhow::bail!("the scenario says nothing of children") };
+        let Some(family) = scene.about.family.clone() else { anyhow::bail!("the scenario has no `children`") };
         let by = match (&family.generation, &family.revision) {
             (Some(_), _) => By::Generation,
             (None, Some(_)) => By::Revision,
@@ -132,7 +132,7 @@ async fn listen(audit: Audit, mut nursery: Nursery, reporter: Reporter) {
 }
 
 impl Family {
-    /// Where a child repeats the version of its parent.
+    /// The pointer to the parent's version in a child.
     fn version(&self) -> Option<&str> {
         self.generation.as_deref().or(self.revision.as_deref())
     }
@@ -142,7 +142,7 @@ impl Family {
     }
 }
 
-/// The children that are there. Memory: an entry for each, and for each of their parents.
+/// The existing children. Memory: an entry for each, and for each of their parents.
 struct Nursery {
     family: Family,
     parents: HashMap<Uid, Of>,
@@ -154,12 +154,12 @@ impl Nursery {
         Self { family, parents: HashMap::new(), children: BTreeMap::new() }
     }
 
-    /// What a change of a child shows of its parent.
+    /// The facts about the parent that a change of a child shows.
     fn read(&mut self, entry: &audit::Entry) -> Vec<(Of, What)> {
         let (uid, mut shown) = (&entry.commit.uid, Vec::new());
         let owner = self.owner(&entry.fields);
         let parent = self.parent(entry, owner);
-        // A child may be given to another parent, by who edits it.
+        // An edit may give a child to another parent.
         let before = if entry.commit.change == Change::Deleted || self.parents.get(uid) != parent.as_ref() {
             self.parents.remove(uid)
         } else {
@@ -175,7 +175,7 @@ impl Nursery {
         if self.parents.insert(uid.clone(), parent.clone()).is_none() {
             *self.children.entry(parent.clone()).or_default() += 1;
         }
-        // Who has an owner is taken by the garbage collector, which knows nothing of the subject.
+        // Children with an owner are removed by the garbage collector, which proves nothing about the subject.
         shown.push((parent.clone(), What::There { ends: owner.is_none() && self.family.tells_deletions() }));
         if let Some(number) = self.family.version().and_then(|_| entry.fields.get(2)).and_then(facts::number) {
             shown.push((parent, What::Version(number)));
@@ -183,7 +183,7 @@ impl Nursery {
         shown
     }
 
-    /// Takes one child from a parent; whether it was the last.
+    /// Removes one child from a parent. Returns whether it was the last.
     fn is_last(&mut self, parent: &Of) -> bool {
         let Some(children) = self.children.get_mut(parent) else { return false };
         *children -= 1;
@@ -194,7 +194,7 @@ impl Nursery {
         is_last
     }
 
-    /// The owner among the parents' group: the controlling one, or else the first.
+    /// The owner in the parents' group: the controlling one, or else the first.
     fn owner<'a>(&self, fields: &'a [Value]) -> Option<&'a str> {
         let group = |owner: &Value| {
             let version = owner["apiVersion"].as_str().unwrap_or_default();
@@ -227,10 +227,11 @@ impl Nursery {
     }
 }
 
-/// What Kubernetes' own controllers make of a child: the Pods of a Deployment have its labels, and the controllers decide their number.
+/// Kinds of Kubernetes' own controllers. The Pods of a Deployment have its labels, and the controllers decide their
+/// number.
 const CONTROLLERS: [&str; 5] = ["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job"];
 
-/// Whether an object with these owners was made by a controller of Kubernetes for something that is not `parent`.
+/// Whether a controller of Kubernetes created an object with these owners for something that is not `parent`.
 pub fn is_grandchild(owners: &Value, parent: Option<&str>) -> bool {
     let mut owners = owners.as_array().into_iter().flatten();
     owners.any(|owner| {
@@ -298,13 +299,13 @@ mod tests {
         nursery.read(&child("b", Change::Added, fields()));
         nursery.read(&child("b", Change::Modified, fields()));
         assert_eq!(nursery.read(&child("a", Change::Deleted, fields())), []);
-        // A list that shows a deletion knows nothing else of the child.
+        // A list that shows a deletion has no other facts about the child.
         assert_eq!(nursery.read(&child("b", Change::Deleted, json!([]))), [(p(), What::Gone)]);
         assert!(nursery.parents.is_empty() && nursery.children.is_empty());
         assert_eq!(nursery.read(&child("c", Change::Added, json!([null, {"other": "p"}, null]))), []);
     }
 
-    /// What the garbage collector does proves nothing of the subject.
+    /// The work of the garbage collector proves nothing about the subject.
     #[test]
     fn a_child_with_an_owner_tells_of_no_deletion() {
         let owners =

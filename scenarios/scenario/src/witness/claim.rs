@@ -1,105 +1,98 @@
-//! What a witness reports, and what the run makes of it with what was committed.
+//! The reports of a witness, and their resolution with the commits.
 
 use std::sync::Arc;
 
 use facts::{Change, Commit, Observation, Progress, Revision, Uid};
 
-/// Reads what was committed.
+/// Reads commits.
 pub trait Commits: Send {
-    /// What a commit proves. They are shown in their order.
+    /// Reads a commit. Commits must come in their order.
     fn read(&mut self, commit: &Commit, progress: Progress) -> Reading;
 
-    /// What a claim proves, with everything that was committed before it; for the `last` time if nothing that is not known yet can change
-    /// that.
+    /// Resolves a claim with all earlier commits. It is the `last` time if no unknown commit can change the result.
     fn resolve(&mut self, _: &Claim, _last: bool) -> Resolved {
         Resolved::Nothing
     }
 }
 
-/// What is made of a commit.
+/// The result of reading a commit.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Reading {
-    /// What it is for the ledger.
+    /// The commit's meaning for the ledger.
     pub counts: Counts,
-    /// What of this object the commit proves to have been seen.
+    /// The observation of this object that the commit proves.
     pub proves: Option<Proof>,
 }
 
-/// What a commit is for the ledger.
+/// The meaning of a commit for the ledger.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum Counts {
-    /// Nothing that the witness could tell of.
+    /// No version that the witness could observe.
     #[default]
     No,
-    /// A version that is to be seen.
+    /// A version that has to be seen.
     Version,
-    /// It asks for the object's deletion, which is to be seen.
+    /// A request for the object's deletion, which has to be seen.
     Leaving,
-    /// The object is gone, and the witness could not have told: what of it was not seen in time by then is undecided.
+    /// The object is gone, and the witness could not observe that: versions that were not seen in time by then are
+    /// undecided.
     Untold,
 }
 
-/// A version of an object, or its deletion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proof {
-    /// The version.
     pub revision: Revision,
-    /// What was done to the object.
+    /// The change of the object.
     pub change: Change,
 }
 
-/// What a witness reports.
+/// A report of a witness.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Statement {
-    /// A version.
     Saw(Observation),
-    /// Less than a version.
     Claims(Claim),
-    /// The harness cannot hear the subject any more.
+    /// The harness cannot receive the subject's reports any more.
     Deaf(String),
 }
 
-/// What a witness received that names no version by itself.
+/// A report that names no version by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
-    /// When, in milliseconds of the run.
+    /// Time in milliseconds of the run.
     pub t_ms: u64,
-    /// Whom it is about.
+    /// The object of the claim.
     pub of: Of,
-    /// What it says.
     pub what: What,
 }
 
-/// Whom a claim is about.
+/// The object of a claim.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Of {
-    /// The object with this uid.
     Uid(Uid),
-    /// Namespace, empty for objects of the whole cluster, and name.
+    /// Namespace (empty for cluster-wide objects) and name.
     Name(Arc<str>, Arc<str>),
 }
 
-/// What is claimed of it.
+/// The content of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What {
-    /// The subject knows it.
+    /// The subject knows the object.
     There {
-        /// The end of that will show that the subject knows it to be gone.
+        /// Whether the end of this sign will show that the subject saw the deletion.
         ends: bool,
     },
-    /// The subject knows the version with this generation or resourceVersion, whichever the witness is about.
+    /// The subject knows the version with this generation or resourceVersion, depending on the witness.
     Version(i64),
-    /// What showed that the subject knows it has ended.
+    /// The sign that the subject knows the object has ended.
     Gone,
 }
 
-/// What became of a claim.
+/// The result of a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Resolved {
-    /// A version was seen.
     Proves(Observation),
-    /// It proves nothing that was not proven.
+    /// The claim proves nothing new.
     Nothing,
-    /// What it is about may still be committed.
+    /// Its version may still be committed.
     NotYet,
 }

@@ -1,8 +1,8 @@
-//! Witness `finalizer`: the subject holds each object by a finalizer of its own.
+//! Witness `finalizer`: the subject adds its own finalizer to each object.
 //!
-//! Pure: that the finalizer is added proves that the object was seen. The write that asks for the deletion of an object so held is the
-//! deletion that is to be seen; that the finalizer is taken away, or the object with it, proves that it was. An object that went before it
-//! was held asked nobody, so what of it was not seen in time is undecided.
+//! Pure. The added finalizer proves that the subject saw the object. If an object with it is to be deleted, the write
+//! that requests the deletion has to be seen; the removal of the finalizer, or of the object with it, proves that. If
+//! an object is deleted before it has the finalizer, versions that were not seen in time are undecided.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ use super::{About, Commits, Counts, Kind, Open, Proof, Reading, Reporter, Scene}
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Finalizer {
-    /// The finalizer that the subject adds and takes away, such as `example.com/cleanup`.
+    /// The finalizer that the subject adds and removes, such as `example.com/cleanup`.
     pub name: String,
 }
 
@@ -32,7 +32,7 @@ impl Kind for Finalizer {
     fn check(&self, _: &About) -> Result<(), String> {
         let is_qualified =
             self.name.split_once('/').is_some_and(|(domain, name)| !domain.is_empty() && !name.is_empty());
-        // kube-rs documents names that are a domain alone, and an API server takes them, with a warning.
+        // kube-rs documents names that are a domain alone, and an API server accepts them with a warning.
         let is_domain = self.name.contains('.') && !self.name.contains('/');
         if is_qualified || is_domain {
             return Ok(());
@@ -52,7 +52,7 @@ impl Kind for Finalizer {
     }
 }
 
-/// Follows the finalizer. Memory: an entry for each object that is there.
+/// Follows the finalizer. Memory: an entry for each existing object.
 #[derive(Default)]
 struct Holds {
     live: HashMap<Uid, Object>,
@@ -68,11 +68,11 @@ struct Object {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Leaving {
     No,
-    /// It was held when its deletion was asked for, and is still.
+    /// The object had the finalizer when its deletion was requested, and still has it.
     Held,
-    /// It was let go.
+    /// Its finalizer was removed.
     Released,
-    /// It was not held when its deletion was asked for.
+    /// The object did not have the finalizer when its deletion was requested.
     Unheld,
 }
 
@@ -118,7 +118,7 @@ impl Commits for Holds {
 mod tests {
     use super::*;
 
-    /// Plays commits, each with whether it is held and leaving, and says what each was made of.
+    /// Plays commits, given as (change, has the finalizer, is being deleted), and returns the result of each.
     fn play(steps: &[(Change, bool, bool)]) -> Vec<(Counts, Option<Change>)> {
         let mut holds = Holds::default();
         let read = |(number, (change, held, leaving)): (u64, &(Change, bool, bool))| {
@@ -144,7 +144,7 @@ mod tests {
     fn a_finalizer_proves_the_object_and_its_deletion() {
         let added = [(Added, false, false), (Modified, true, false), (Modified, true, false), (Modified, true, true)];
         let seen = [(Counts::Version, None), (Counts::No, Some(Added)), (Counts::No, None), (Counts::Leaving, None)];
-        // Let go in one write with the deletion, or while another still holds it.
+        // The finalizer is removed in one write with the deletion, or while another one remains.
         let at_once = play(&[&added[..], &[(Deleted, false, true)]].concat());
         assert_eq!(at_once, [&seen[..], &[(Counts::No, Some(Deleted))]].concat());
         let later = play(&[&added[..], &[(Modified, false, true), (Deleted, false, true)]].concat());
@@ -156,7 +156,7 @@ mod tests {
         let untold = (Counts::Untold, None);
         assert_eq!(play(&[(Added, false, false), (Deleted, false, false)])[1], untold);
         assert_eq!(play(&[(Added, false, false), (Modified, false, true), (Deleted, false, true)])[2], untold);
-        // Held from the start by whoever made it: that proves nothing of the subject.
+        // The creator added the finalizer, which proves nothing about the subject.
         assert_eq!(play(&[(Added, true, false), (Modified, true, false)])[1], (Counts::No, None));
     }
 

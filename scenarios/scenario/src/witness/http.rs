@@ -1,9 +1,9 @@
 //! Witness `http`: the subject posts JSON lines to `$LONGHAUL_WITNESS_URL`.
 //!
-//! One line an observation: `{"uid": "…", "resourceVersion": "…", "change": "added"}`. `type` instead of `change` is
-//! understood too, and so is a whole Kubernetes watch event (`{"type": "ADDED", "object": {…}}`), because that is what
-//! a user has in hand; its `BOOKMARK` and `ERROR` prove nothing. Other keys are ignored. The answer is 204, or 400 with the
-//! number of the line and the reason.
+//! Each line is one observation: `{"uid": "…", "resourceVersion": "…", "change": "added"}`. `type` instead of `change`
+//! is accepted too, and so is a whole Kubernetes watch event (`{"type": "ADDED", "object": {…}}`), because many clients
+//! have that at hand; its `BOOKMARK` and `ERROR` prove nothing. Other keys are ignored. The answer is 204, or 400 with
+//! the number of the line and the reason.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -27,25 +27,25 @@ use super::sources::Sources;
 use super::{About, Kind, Open, Reporter, Scene, Statement, change};
 use crate::accept::accept;
 
-/// A post may not be larger: at 150 bytes a line this is 28,000 observations.
+/// Largest post: at 150 bytes a line this is 28,000 observations.
 const BODY_BYTES_MAX: usize = 4 << 20;
-/// A subject that opens a connection for each line still fits; one that leaks connections is held at the door.
+/// The most connections: enough for a subject with a connection per line, and a limit for one that leaks connections.
 const CONNECTIONS_MAX: usize = 512;
-/// A subject that never finishes its request must not hold a connection for the whole run.
+/// Time limit of a request, so that an unfinished one does not hold a connection for the whole run.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A subject may keep its connection as long as kube-apiserver keeps its own (90 s), and some more.
+/// Longest idle time of a connection: as long as kube-apiserver's (90 s), and some more.
 const HEADER_TIMEOUT: Duration = Duration::from_mins(2);
 
-/// Where the subject posts to.
+/// The variable with the URL for posts.
 const VARIABLE: &str = "LONGHAUL_WITNESS_URL";
 
 /// Its keys.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Http {
-    /// How many lines that cannot be read are tolerated: with more the run is invalid. Default: they make a run invalid in which anything
-    /// looks missed.
+    /// Number of unreadable lines that are tolerated; with more the run is invalid. Default: if a version looks missed,
+    /// unreadable lines make the run invalid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tolerate: Option<u64>,
 }
@@ -98,7 +98,7 @@ async fn answer(
     if request.method() != Method::POST {
         return respond(StatusCode::METHOD_NOT_ALLOWED, "the witness takes POST of JSON lines\n".to_owned());
     }
-    // Pods of one subject say who they are: `/observe/NAME`.
+    // Pods of one subject identify themselves: `/observe/NAME`.
     let source = request.uri().path().strip_prefix("/observe/").map(str::to_owned);
     let body = tokio::time::timeout(REQUEST_TIMEOUT, Limited::new(request.into_body(), BODY_BYTES_MAX).collect()).await;
     let body = match body {
@@ -126,8 +126,9 @@ async fn answer(
     }
 }
 
-/// Passes on what one of several Pods is the first to report. It is in the queue before anything else is compared with it: between the two
-/// another Pod would overtake it, and what was new would come after something newer, as if the subject had gone back.
+/// Passes on an observation if its Pod is the first to report it. It is queued before anything else is compared with
+/// it. Otherwise another Pod could overtake it in between, and it would come after a newer version, as if the subject
+/// had gone back.
 async fn tell(reporter: &Reporter, sources: &Mutex<Sources>, source: Option<&str>, observation: Observation) {
     let Some(source) = source else { return reporter.report(Statement::Saw(observation)).await };
     let mut sources = sources.lock().await;
@@ -162,7 +163,7 @@ struct Metadata<'a> {
     resource_version: Option<std::borrow::Cow<'a, str>>,
 }
 
-/// What a line proves. An event of a watch that is about no object proves nothing and is no mistake.
+/// The observation in a line. A watch event without an object proves nothing and is no mistake.
 fn observation(line: &[u8], t_ms: u64) -> Result<Option<Observation>, String> {
     let line: Line<'_> = serde_json::from_slice(line).map_err(|error| format!("not an observation: {error}"))?;
     if matches!(&*line.change, "BOOKMARK" | "ERROR") {
@@ -208,7 +209,7 @@ mod tests {
         );
     }
 
-    /// A subject that passes on what its watch brings passes on these as well.
+    /// A subject that forwards its watch events forwards these as well.
     #[test]
     fn what_is_about_no_object_is_no_mistake() {
         for line in [
@@ -219,7 +220,7 @@ mod tests {
         }
     }
 
-    /// Two Pods that report the same versions at the same time: neither makes the other look as if it went back.
+    /// Two Pods report the same versions at the same time: neither makes the other look as if it went back.
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
     async fn pods_do_not_overtake_each_other_between_comparison_and_queue() {
         const VERSIONS: u64 = 20_000;

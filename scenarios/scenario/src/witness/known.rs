@@ -1,12 +1,12 @@
-//! What exists, and what of it was proven: makes observations of claims that name no version.
+//! The existing objects and their proven versions. It turns claims without a version into observations.
 //!
-//! Pure: it is shown every commit in order, and each claim after the commits that were made before it. A version is proven once, by the
-//! first claim that says it or a newer one. Of a deletion only what was seen before can tell: an object that was gone before the subject
-//! showed anything of it leaves nothing that could end.
+//! Pure: it reads every commit in order, and each claim after the commits before it. A version is proven once, by the
+//! first claim of it or of a newer one. A deletion can be proven only if the object was seen before: an object that was
+//! gone before the subject showed any sign of it leaves no sign that could end.
 //!
-//! From the write on that asks for an object's deletion nothing of it is a version to be seen, though its generation rises: who lets an object
-//! go repeats no generation. What is to be seen then is the deletion. That a finalizer of somebody else than the harness was taken away, be
-//! it with the object, proves that the object was seen as it was when its deletion was asked for.
+//! Once an object's deletion is requested, no further version has to be observed, although its generation rises; only
+//! the deletion has. A subject that releases an object repeats no generation. If a finalizer that is not the harness's
+//! is removed, alone or with the object, that proves that the object was seen in its state at the deletion request.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -15,26 +15,26 @@ use facts::{Change, Commit, Observation, Progress, Revision, Uid};
 
 use super::{Claim, Commits, Counts, Of, Proof, Reading, Resolved, What};
 
-/// Versions of an object that a claim may still be about: whoever is further behind proves the next one that it comes to.
+/// The most versions of an object that a claim may be about. A subject that lags further proves the next version that
+/// it reaches.
 const RECENT_MAX: usize = 16;
-/// Deleted objects that a claim may still be about.
+/// The most deleted objects that a claim may be about.
 const GONE_MAX: usize = 65_536;
 
-/// What tells the versions of an object apart.
+/// The number that identifies the versions of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum By {
-    /// Nothing: only that it is there can be told.
+    /// None: only the existence can be observed.
     Nothing,
-    /// `metadata.generation`: writes that change none are no versions to be seen.
+    /// `metadata.generation`: writes that do not change it need not be seen.
     Generation,
-    /// `metadata.resourceVersion`.
     Revision,
 }
 
-/// The objects. Memory: an entry for each live object, and for the newest deleted ones.
+/// The objects. Memory: an entry for each existing object, and for the newest deleted ones.
 pub(super) struct Known {
     by: By,
-    /// The witness tells of deletions.
+    /// Whether the witness observes deletions.
     deletions: bool,
     objects: HashMap<Uid, Object>,
     names: HashMap<Place, Uid>,
@@ -47,17 +47,18 @@ struct Object {
     place: Place,
     first: Revision,
     recent: VecDeque<Version>,
-    /// The number in turn of the newest version that was proven; 0 for none.
+    /// The index of the newest proven version; 0 for none.
     proven: u64,
-    /// Since when something shows that the subject knows it, the end of which will tell that it knows it to be gone.
+    /// Time since which a sign shows that the subject knows the object; the end of the sign will show that it knows the
+    /// deletion.
     shown_ms: Option<u64>,
     gone: Gone,
-    /// Its deletion was asked for while somebody held it, who holds it still.
+    /// Whether its deletion was requested while it had a finalizer, which it still has.
     held: bool,
 }
 
 struct Version {
-    /// In turn, from 1.
+    /// The index of the version, from 1.
     turn: u64,
     number: i64,
     revision: Revision,
@@ -66,9 +67,9 @@ struct Version {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Gone {
     No,
-    /// It is, and the subject has to show that it knows.
+    /// The object is deleted, and the subject has to show that it knows.
     Owed,
-    /// It is, and nothing more is to be told of it.
+    /// The object is deleted, and nothing more can be observed.
     Closed,
 }
 
@@ -77,7 +78,8 @@ impl Known {
         Self { by, deletions, objects: HashMap::new(), names: HashMap::new(), gone: VecDeque::new() }
     }
 
-    /// Takes a version; whether it is one that is to be seen. One that the subject wrote itself is not, nor one of an object on its way out.
+    /// Adds a version. Returns whether it has to be seen. A version that the subject wrote itself need not, nor one of
+    /// an object that is being deleted.
     pub(super) fn note(&mut self, commit: &Commit, progress: Progress, own: bool) -> bool {
         let own = own || progress.leaving;
         let number = match self.by {
@@ -113,7 +115,7 @@ impl Known {
         !own
     }
 
-    /// What it proves that whoever held an object has let it go: to be asked before the commit is taken.
+    /// The proof that follows from the removal of a finalizer; to be called before the commit is added.
     pub(super) fn released(&mut self, commit: &Commit, progress: Progress) -> Option<Proof> {
         let object = self.objects.get_mut(&commit.uid).filter(|object| object.held)?;
         if commit.change != Change::Deleted && progress.guarded {
@@ -125,7 +127,7 @@ impl Known {
         object.prove(turn, revision)
     }
 
-    /// Takes a deletion.
+    /// Adds a deletion. Returns its meaning for the ledger.
     pub(super) fn end(&mut self, uid: &Uid) -> Counts {
         let Some(object) = self.objects.get_mut(uid) else { return Counts::Untold };
         let owed = self.deletions && object.shown_ms.is_some();
@@ -141,7 +143,7 @@ impl Known {
         if owed { Counts::Version } else { Counts::Untold }
     }
 
-    /// The proof of the version with a number, if it is one and not proven yet.
+    /// The proof of the version with this number, if it exists and is not proven yet.
     pub(super) fn prove(&mut self, uid: &Uid, number: i64) -> Option<Proof> {
         let object = self.objects.get_mut(uid)?;
         let version = object.recent.iter().rfind(|version| version.number == number)?;
@@ -161,7 +163,7 @@ impl Object {
         if turn <= self.proven {
             return None;
         }
-        // The first that was seen of an object is that it is there, whichever version that was.
+        // The first proof of an object counts as its addition, for any version.
         let change = if self.proven == 0 { Change::Added } else { Change::Modified };
         self.proven = turn;
         Some(Proof { revision, change })
@@ -204,7 +206,7 @@ impl Commits for Known {
             }
             (What::Gone, Gone::No) if !last => return Resolved::NotYet,
             (What::Gone, Gone::No) => {
-                // It ended for another reason: from here on nothing shows that the subject knows the object.
+                // The sign ended for another reason: from here on nothing shows that the subject knows the object.
                 object.shown_ms = object.shown_ms.filter(|shown_ms| *shown_ms > claim.t_ms);
                 None
             }
@@ -245,7 +247,7 @@ mod tests {
 
     const THERE: What = What::There { ends: true };
 
-    /// What shows that an object is known proves its first version, once; its end proves the deletion, once.
+    /// A sign of an object proves its first version, once; the end of the sign proves the deletion, once.
     #[test]
     fn what_is_there_and_what_is_gone() {
         let mut known = Known::new(By::Nothing, true);
@@ -260,7 +262,7 @@ mod tests {
         assert_eq!(claimed(&mut known, uid("u"), What::Gone), None);
     }
 
-    /// Nobody can show the end of what was never shown, or ended before.
+    /// A sign that was never shown, or ended before, cannot end.
     #[test]
     fn a_deletion_is_owed_by_who_showed_the_object() {
         for before in [None, Some(What::There { ends: false })] {
@@ -294,7 +296,8 @@ mod tests {
         assert_eq!(claimed(&mut known, uid("u"), What::Version(9)), Some(("9".into(), Change::Added)));
     }
 
-    /// Who lets an object go has seen what it was asked to let go, and repeats no generation any more.
+    /// A subject that releases an object has seen its state at the deletion request, and repeats no generation any
+    /// more.
     #[test]
     fn who_lets_an_object_go_has_seen_it() {
         let read = |known: &mut Known, revision, change, (generation, leaving, guarded)| {
@@ -312,7 +315,7 @@ mod tests {
             (counts, proves.map(|proof| (proof.revision.to_string(), proof.change)))
         };
         let proof = |revision: &str, change| Some((revision.to_owned(), change));
-        // Let go with the object, or before it because the harness holds it too.
+        // It is released with its deletion, or before that because the harness has a finalizer too.
         for first in
             [(Change::Deleted, (3, true, true), Counts::Untold), (Change::Modified, (3, true, false), Counts::No)]
         {
@@ -323,12 +326,12 @@ mod tests {
             let (change, progress, counts) = first;
             assert_eq!(read(&mut known, 4, change, progress), (counts, proof("2", Change::Added)));
         }
-        // Nobody held it: nobody has shown anything.
+        // There was no finalizer, so nothing was shown.
         let mut known = Known::new(By::Generation, false);
         read(&mut known, 1, Change::Added, (1, false, false));
         assert_eq!(read(&mut known, 2, Change::Modified, (2, true, false)), (Counts::No, None));
         assert_eq!(read(&mut known, 3, Change::Deleted, (2, true, false)), (Counts::Untold, None));
-        // The generation of the write that asks for the deletion is as good a proof as the one before.
+        // The generation of the write that requests the deletion is as good a proof as the one before.
         let mut known = Known::new(By::Generation, true);
         read(&mut known, 1, Change::Added, (1, false, true));
         read(&mut known, 2, Change::Modified, (2, true, true));

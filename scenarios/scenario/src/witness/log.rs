@@ -1,4 +1,5 @@
-//! Witness `log`: the subject's stdout and stderr, by a regular expression with named groups or by what a known library writes.
+//! Witness `log`: the subject's stdout and stderr, matched by a regular expression with named groups or by the known
+//! lines of a library.
 
 use std::sync::Arc;
 
@@ -20,32 +21,30 @@ pub use preset::Preset;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Log {
-    /// A regular expression over stdout and stderr. Its named groups say which object (`uid`, or `name` with `namespace`), which version
-    /// (`rv`, or `generation`, or none) and, with `uid` and `rv`, which `change`.
+    /// A regular expression over stdout and stderr. Its named groups identify the object (`uid`, or `name` with
+    /// `namespace`), the version (`rv`, or `generation`, or none) and, with `uid` and `rv`, the `change`.
     pub pattern: Option<String>,
-    /// Instead of that: the library whose lines these are.
+    /// Instead of that: the library that writes the lines.
     pub preset: Option<Preset>,
-    /// With `preset`: the kind of the objects, such as `Memcached`, where the subject has controllers of several.
+    /// With `preset`: the kind of the objects, such as `Memcached`, if the subject has controllers of several.
     pub of: Option<String>,
 }
 
-/// What a line proves of a version.
+/// The version that a line proves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Proves {
-    /// Its resourceVersion, and the uid: an observation by itself.
+    /// Its resourceVersion and uid: an observation by itself.
     Whole {
-        /// And what changed.
+        /// Whether the change is in the line as well.
         change: bool,
     },
-    /// Its resourceVersion.
     Revision,
-    /// Its generation.
     Generation,
-    /// Nothing: only that the object is known.
+    /// None: only that the object is known.
     Nothing,
 }
 
-/// The expression.
+/// The compiled expression with its groups.
 struct Pattern {
     regex: Regex,
     proves: Proves,
@@ -53,10 +52,9 @@ struct Pattern {
 
 impl Kind for Log {
     const NAME: &'static str = "log";
-    const REMEDY: &'static str =
-        "Does `pattern` or `preset` match what it logs, and does it log that much? See subject.log in the record.";
+    const REMEDY: &'static str = "Does `pattern` or `preset` match its log lines, and is its log level high enough? See subject.log in the record.";
 
-    /// A line that does not say what changed cannot tell that something is gone.
+    /// A line without the change cannot show that an object is gone.
     fn sees(&self, _: &About) -> Sees {
         let proves = match self.preset {
             Some(preset) => preset.proves(),
@@ -113,8 +111,7 @@ impl Log {
         let has = |group: &str| regex.capture_names().flatten().any(|name| name == group);
         if !has("uid") && !has("name") {
             return Err(
-                "witness `pattern` does not say which object: add the named group `(?P<uid>…)`, or `(?P<name>…)` and \
-                 `(?P<namespace>…)`"
+                "witness `pattern` does not identify the object: add the named group `(?P<uid>…)`, or `(?P<name>…)` and `(?P<namespace>…)`"
                     .to_owned(),
             );
         }
@@ -138,7 +135,7 @@ impl Log {
 }
 
 impl Proves {
-    /// Whoever resolves the claims.
+    /// The resolver of the claims.
     fn commits(self) -> Option<Box<dyn Commits>> {
         let by = match self {
             Self::Whole { .. } => return None,
@@ -167,7 +164,7 @@ impl Pattern {
     }
 }
 
-/// The object that a line is about, by its groups.
+/// The object in a line, from its groups.
 fn object(found: &Captures<'_>) -> Option<Of> {
     if let Some(uid) = found.name("uid") {
         return Some(Of::Uid(uid.as_str().into()));
@@ -249,7 +246,7 @@ mod tests {
         let about = About::default();
         let wrong = |log: &Log, about: &About| log.check(about).unwrap_err();
         assert!(wrong(&Log::default(), &about).contains("needs a `pattern`"));
-        assert!(wrong(&log("(?P<rv>a)"), &about).contains("which object"));
+        assert!(wrong(&log("(?P<rv>a)"), &about).contains("does not identify the object"));
         assert!(wrong(&log("(?P<uid>a)(?P<rv>b)(?P<generation>c)"), &about).contains("keep one"));
         assert!(wrong(&log("(?P<uid>a)(?P<change>c)"), &about).contains("beside it"));
         assert!(wrong(&log("("), &about).contains("not a regular expression"));

@@ -1,7 +1,8 @@
-//! Witness `metrics`: the subject's page of metrics has a series for each object, as that of kube-state-metrics has.
+//! Witness `metrics`: the subject's metrics page has a series for each object, like that of kube-state-metrics.
 //!
-//! Reads the page every second. That a series is there proves that the object was seen; that it is no longer proves that the deletion was.
-//! Its value proves a version where `value` says that it is the generation or the resourceVersion. What came and went between two readings stays unknown.
+//! The witness reads the page every second. A series proves that the subject saw its object; its disappearance proves
+//! that the subject saw the deletion. Its value proves a version if `value` defines it as the generation or the
+//! resourceVersion. Objects that came and went between two readings stay unknown.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,13 +20,13 @@ use super::{About, Claim, Kind, Of, Open, Reporter, Scene, Statement, What};
 use crate::fetch::{Limits, Page};
 use crate::metrics::{Labelled, Selector};
 
-/// Lags are known as exactly as this, and a page costs the subject a few milliseconds.
+/// Interval of readings, and so the precision of lags; a page costs the subject a few milliseconds.
 const EVERY: Duration = Duration::from_secs(1);
-/// A reading costs the subject at most so much of its time.
+/// Least time between readings, as a multiple of their length.
 const SHARE_LEAST: u32 = 20;
-/// A page with a series for each of many objects has many MiB.
+/// Limits of a page; with a series for each of many objects it has many MiB.
 const LIMITS: Limits = Limits { answer: Duration::from_secs(10), bytes: 64 << 20 };
-/// Objects of a page: more than the largest population.
+/// The most objects of a page: more than the largest population.
 const OBJECTS_MAX: usize = 200_000;
 
 /// Its keys.
@@ -39,9 +40,10 @@ pub struct Metrics {
     pub uid: Option<String>,
     /// Instead of that: its label with the name of the object, such as `configmap`.
     pub name: Option<String>,
-    /// With `name`: its label with the namespace. Default: `namespace`; empty for objects of the whole cluster.
+    /// With `name`: its label with the namespace. Default: `namespace`; empty for cluster-wide objects.
     pub namespace: Option<String>,
-    /// What the value of a sample is, as that of `kube_deployment_metadata_generation`. Default: nothing of the object.
+    /// The meaning of a sample's value, as in `kube_deployment_metadata_generation`. Default: the value says nothing
+    /// about the object.
     pub value: Option<Holds>,
 }
 
@@ -67,13 +69,13 @@ impl Kind for Metrics {
                  tell them apart: use a series with a label for the `uid`"
                 .to_owned()),
             (None, Some(_)) => Ok(()),
-            _ => Err("`witness: {kind: metrics}` needs the label that says which object a series is of: `uid: LABEL`, or `name: LABEL` \
-                 and `namespace: LABEL`"
+            _ => Err("`witness: {kind: metrics}` needs the label that identifies the object of a series: `uid: LABEL`, or `name: LABEL` \
+                      and `namespace: LABEL`"
                 .to_owned()),
         }
     }
 
-    /// Of the parents only who holds them.
+    /// Of the parents it only reads the finalizers.
     fn looks(&self) -> Option<Looks> {
         Some(Looks::default())
     }
@@ -126,7 +128,7 @@ async fn listen(mut page: Page, mut seen: Seen, reporter: Reporter) {
     }
 }
 
-/// The objects of the last page, each with its version where the page tells that.
+/// The objects of the last page, each with its version if the page has it.
 struct Seen {
     keys: Metrics,
     selector: Selector,
@@ -134,14 +136,14 @@ struct Seen {
 }
 
 impl Seen {
-    /// What a page shows that the one before did not.
+    /// The differences of a page from the one before.
     fn read(&mut self, page: &str) -> Result<Vec<(Of, What)>, String> {
         let mut objects = BTreeMap::new();
         for labels in Labelled::of(page, &self.selector) {
             let labels = labels?;
             let Some(of) = self.object(&labels) else { continue };
             let version = self.keys.value.and_then(|_| labels.number());
-            // Of two series of one object the one further on says what is known.
+            // Of two series of one object the one with the higher version counts.
             let known = objects.entry(of).or_insert(None);
             *known = version.max(*known);
             if objects.len() > OBJECTS_MAX {
@@ -206,7 +208,7 @@ mod tests {
         assert!(pods.read("<html>").unwrap_err().contains("no sample"));
     }
 
-    /// The value of a sample is a version only where the scenario says so, and another one only when it has changed.
+    /// The value of a sample is a version only if the scenario defines it so, and a new one only if it has changed.
     #[test]
     fn a_value_is_a_version_where_it_is_said_to_be() {
         let of = || Of::Name("default".into(), "d".into());

@@ -1,4 +1,4 @@
-//! No witness: for a subject that watches nothing. What it saw of objects cannot be told then, and no budget asks for it.
+//! No witness, for a subject that watches nothing. Its observations are unknown, and no budget needs them.
 
 use record::Sees;
 use schemars::JsonSchema;
@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 
 use super::{About, Kind, Open, Reporter, Scene};
 
-/// It has no keys.
+/// This witness has no keys.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Nothing {}
 
 impl Kind for Nothing {
     const NAME: &'static str = "none";
-    const REMEDY: &'static str = "It has no witness; nothing can be told of what it saw.";
+    const REMEDY: &'static str = "It has no witness, so its observations are not known.";
 
     fn sees(&self, _: &About) -> Sees {
         Sees::NOTHING

@@ -1,36 +1,35 @@
-//! Several Pods of one subject that report the same objects: what the first of them reports counts.
+//! Merges the reports of several Pods of one subject about the same objects: the first report counts.
 //!
-//! Owns what each has reported. A version that another one reported before proves nothing new, and is left out; one that goes back behind what the
-//! same source reported is a mistake of the subject, and is passed on.
+//! Owns the reports of each Pod. A version that another Pod reported before proves nothing new, and is left out. A
+//! version older than an earlier one of the same Pod is a mistake of the subject, and is passed on.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use facts::{Change, Observation, Uid};
 
-/// Pods that are remembered: after so many rollouts the first ones report nothing any more.
+/// The most Pods that are remembered: after so many rollouts the first ones report nothing any more.
 const SOURCES_MAX: usize = 64;
-/// Objects that are remembered after their deletion.
+/// The most deleted objects that are remembered.
 const DELETED_MAX: usize = 100_000;
 
-/// What was reported of an object last.
+/// The last report about an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Newest {
     revision: u64,
     deleted: bool,
 }
 
-/// All of them.
 #[derive(Debug, Default)]
 pub(super) struct Sources {
     newest: HashMap<Uid, Newest>,
     each: BTreeMap<String, HashMap<Uid, Newest>>,
-    /// In the order in which they came.
+    /// Pods in the order in which they came.
     order: VecDeque<String>,
     deleted: VecDeque<Uid>,
 }
 
 impl Sources {
-    /// Whether this is to be passed on.
+    /// Whether this observation has to be passed on.
     pub(super) fn passes(&mut self, source: &str, observation: &Observation) -> bool {
         // Revisions of a real API server are numbers (Kubernetes API concepts, "Resource versions").
         let Ok(revision) = observation.revision.as_str().parse::<u64>() else { return true };
@@ -62,7 +61,7 @@ impl Sources {
         self.each.entry(source.to_owned()).or_default()
     }
 
-    /// The oldest of those that were deleted are forgotten.
+    /// Forgets the oldest deleted objects.
     fn forget(&mut self, deleted: Uid) {
         self.deleted.push_back(deleted);
         if self.deleted.len() > DELETED_MAX
@@ -81,7 +80,7 @@ impl Newest {
         !self.deleted && (own.deleted || self.revision < own.revision)
     }
 
-    /// A deletion that was found in a list bears the revision that was known before.
+    /// A deletion that was found in a list has the revision that was known before.
     fn is_new_after(self, newest: Self) -> bool {
         !newest.deleted && (self.deleted || self.revision > newest.revision)
     }

@@ -1,7 +1,8 @@
 //! Witness `status`: the subject repeats the generation, or the version, that it acted on in the object itself.
 //!
-//! Pure: it is shown every commit in order and says what the commit proves. Of generations only writes with a new one are versions to be
-//! seen, so status writes are none. Of versions all are but those in which the field itself changed: these the subject wrote.
+//! Pure: it reads every commit in order and returns the observation that the commit proves. With generations, only
+//! writes with a new one have to be seen, so status writes do not count. With versions, all have to be seen except
+//! those in which the field itself changed: the subject wrote these.
 
 use std::collections::HashMap;
 
@@ -18,22 +19,22 @@ use super::{About, Commits, Counts, Kind, Open, Reading, Reporter, Scene};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Status {
-    /// The JSON pointer of the field that repeats it; a word such as `type=Ready` is the entry of a list whose `type` is `Ready`. Default:
-    /// `/status/observedGeneration`.
+    /// The JSON pointer of the field that repeats it; a segment such as `type=Ready` selects the entry of a list whose
+    /// `type` is `Ready`. Default: `/status/observedGeneration`.
     pub pointer: Option<String>,
     /// Instead of that: the type of the condition in `status.conditions` whose `observedGeneration` repeats it.
     pub condition: Option<String>,
     /// Instead of that: the annotation that repeats it.
     pub annotation: Option<String>,
-    /// What it repeats. Default: `generation`.
+    /// The repeated value. Default: `generation`.
     pub holds: Option<Holds>,
 }
 
-/// What tells the versions of an object apart.
+/// The value that identifies the versions of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Holds {
-    /// `metadata.generation`, which rises with each change of what is wanted.
+    /// `metadata.generation`, which rises with each change of the spec.
     Generation,
     /// `metadata.resourceVersion`.
     ResourceVersion,
@@ -44,7 +45,7 @@ impl Kind for Status {
     const REMEDY: &'static str =
         "Does it write the generation that it handled into the object's status, or wherever `witness` says?";
 
-    /// The newest version and nothing else: after a deletion nobody writes a status.
+    /// The newest version and nothing else: after a deletion there is no status to write.
     fn sees(&self, _: &About) -> Sees {
         Sees { created: true, updated: true, ..Sees::NOTHING }
     }
@@ -88,13 +89,13 @@ impl Status {
     }
 }
 
-/// Follows what the objects repeat. Memory: an entry for each live object beside those of [`Known`].
+/// Follows the repeated values. Memory: an entry for each existing object beside those of [`Known`].
 struct Repeated {
     by: By,
     known: Known,
     observed: HashMap<Uid, i64>,
-    /// Whether anybody ever wrote the field. Until then it is more likely misspelt than that all is missed, and what proves versions
-    /// besides must not make it look as if it were written.
+    /// Whether the field was ever written. Until then, a misspelt name is more likely than that everything is missed.
+    /// Other proofs of versions must not make the field look written.
     speaks: bool,
 }
 
@@ -113,7 +114,7 @@ impl Commits for Repeated {
             self.known.end(uid);
             return Reading { counts: Counts::Version, proves: released };
         }
-        // What an object is made with nobody has repeated.
+        // A value that an object is created with was not written by the subject.
         let news = progress.observed.filter(|observed| {
             let before = self.observed.insert(uid.clone(), *observed);
             before != Some(*observed) && commit.change != Change::Added
@@ -164,7 +165,7 @@ mod tests {
         assert_eq!(read(&mut status, 3, Change::Modified, 1, Some(1)), (false, None));
     }
 
-    /// Who is behind has seen what it says, and no more.
+    /// A lagging subject has seen the version that it reports, and no later one.
     #[test]
     fn an_old_generation_proves_the_old_version() {
         let mut status = Repeated::new(By::Generation);
@@ -175,8 +176,8 @@ mod tests {
         assert_eq!(read(&mut status, 5, Change::Modified, 2, Some(1)).1, None, "it was proven");
     }
 
-    /// The write that asks for the deletion of a held object has a generation of its own, which nobody repeats; who lets the object go
-    /// has seen it as it was.
+    /// The write that requests the deletion of an object with a finalizer has its own generation, which no subject
+    /// repeats. A subject that releases the object has seen it in that state.
     #[test]
     fn an_object_that_is_let_go_was_seen() {
         let mut status = Repeated::new(By::Generation);
@@ -188,7 +189,7 @@ mod tests {
         assert_eq!(leave(&mut status, 5, Change::Deleted), (Counts::Version, seen));
     }
 
-    /// A pointer that is misspelt must end in "nothing was proven", also for who keeps finalizers.
+    /// A misspelt pointer must end in "nothing was proven", even for a subject with finalizers.
     #[test]
     fn where_nobody_writes_the_field_nothing_is_proven() {
         let mut status = Repeated::new(By::Generation);
@@ -206,7 +207,7 @@ mod tests {
         (counts, proves.map(|Proof { revision, change }| (revision.to_string(), change)))
     }
 
-    /// The write in which the version is repeated makes one itself, which nobody has to repeat.
+    /// The write that repeats the version makes a new version, which need not be repeated.
     #[test]
     fn a_repeated_version_proves_it() {
         let mut status = Repeated::new(By::Revision);

@@ -1,4 +1,4 @@
-//! Both pages show every row, whatever became of it.
+//! Tests that both pages show every row, with any result.
 
 use reports::growth::calibration::KINDS;
 
@@ -28,7 +28,7 @@ fn example() -> Calibration {
     rows[0].plays = vec![play("invalid", &[]), play("fail", &["events.ghost"])];
     rows[1].plays = vec![play("pass", &[]), play("fail", &["admission.p50"])];
     rows[2].plays = vec![play("pass", &[])];
-    // What waits for a judge is shown too, though nothing waits at the moment.
+    // A bug without a judge is shown too, although there is none at the moment.
     rows[2].expected = Expectation::Waits { judge: "a gate between two builds".to_owned() };
     let [level, ..] = KINDS;
     let mut clean = level.row(0.0, 0);

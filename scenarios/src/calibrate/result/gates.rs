@@ -1,7 +1,8 @@
-//! What gates found, against what they promised: identical builds that were called worse, and planted changes that were.
+//! Results of gates against their promises: how often identical builds, and how often planted changes, were called
+//! worse.
 //!
-//! Owns the counting. A gate promises in its certificate which change it would call worse four times in five; a plant of that size or more is
-//! found as often, or the promise is broken. Pure.
+//! Owns the counting. The certificate of a gate promises which change it would call worse four times in five. A planted
+//! change of at least that size must be found as often; otherwise the promise is broken. Pure.
 
 use reports::gate::certificate::POWER;
 use schemars::JsonSchema;
@@ -10,51 +11,50 @@ use serde::{Deserialize, Serialize};
 use super::{Calibration, Expectation, Play, Row, Share};
 use crate::calibrate::plants::is_gate;
 
-/// Of identical builds one gate in so many may call one worse.
+/// One gate in this many may call identical builds worse.
 const ALARMS_ONE_IN: u64 = 20;
-/// Of fewer gates one more or less is chance: there a promise is broken only when Wilson's interval says so.
+/// Below this number of gates, one alarm more or less is chance. A promise is then broken only if Wilson's interval
+/// excludes it.
 const STRICT: u64 = 20;
 
-/// What a gate said of the metric that its row is about.
+/// The gate's result for the metric of its row.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Gated {
-    /// B against A, as the gate tells it: a share, or a difference in the metric's unit.
+    /// Change of B against A as the gate reports it: a share, or a difference in the metric's unit.
     pub change: f64,
-    /// The smallest change that it would have called worse four times in five; none where too few pairs were left.
+    /// The smallest change that it would have called worse four times in five; null if too few pairs were left.
     pub smallest: Option<f64>,
-    /// How often it would have called identical builds worse by any metric, by its own account.
+    /// How often the gate, by its own account, would call identical builds worse by any metric.
     pub false_alarm: Option<f64>,
 }
 
-/// A planted change in several gates.
+/// The results of several gates for one planted change.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Found {
-    /// The metric that must show it.
+    /// The metric that must show the change.
     pub judge: String,
-    /// The median of what was measured.
+    /// Median of the measured changes.
     pub change: f64,
-    /// The median of the smallest changes that could be seen.
+    /// Median of the smallest visible changes.
     pub smallest: Option<f64>,
-    /// How often it was called worse.
     pub found: Share,
-    /// How often it had to be; none where it was smaller than what the gates said they could see.
+    /// How often the gates promised to find it; `None` if it was smaller than the gates could see.
     pub promised: Option<f64>,
 }
 
-/// Gates of identical builds.
+/// The results of gates of identical builds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Alarms {
-    /// How often anything was called worse.
+    /// How often any metric was called worse.
     pub alarms: Share,
-    /// How often the gates themselves said that would happen, all together.
+    /// The rate of false alarms that the gates themselves state, all together.
     pub stated: f64,
-    /// How often the gate could not say.
     pub undecided: u64,
 }
 
 impl Found {
-    /// Whether it was found less often than promised.
+    /// Whether the change was found less often than promised.
     pub fn is_broken(&self) -> bool {
         let Some(promised) = self.promised else { return false };
         let Share { hits, of } = self.found;
@@ -66,24 +66,24 @@ impl Found {
 }
 
 impl Alarms {
-    /// Whether it cried more often than it may.
+    /// Whether there were more alarms than allowed.
     pub fn is_broken(&self) -> bool {
         too_many(self.alarms)
     }
 }
 
-/// Whether so many of so many are more than chance and method allow.
+/// Whether these are more alarms than chance and method allow.
 fn too_many(alarms: Share) -> bool {
     alarms.hits * ALARMS_ONE_IN > alarms.of
 }
 
 impl Row {
-    /// Whether gates play it.
+    /// Whether gates play this row.
     pub fn is_gated(&self) -> bool {
         is_gate(&self.stage)
     }
 
-    /// What became of a planted change; none of other rows, and of what was not played.
+    /// The results for a planted change; `None` for other rows and rows that were not played.
     pub fn found(&self) -> Option<Found> {
         let Expectation::Caught { judge, .. } = &self.expected else { return None };
         let gated: Vec<(&Play, Gated)> = self.gated().collect();
@@ -95,7 +95,7 @@ impl Row {
         Some(Found { judge: judge.clone(), change, smallest, found, promised })
     }
 
-    /// What became of identical builds; none of other rows, and of what was not played.
+    /// The results for identical builds; `None` for other rows and rows that were not played.
     pub fn alarms(&self) -> Option<Alarms> {
         if self.expected != Expectation::Clean {
             return None;
@@ -112,7 +112,7 @@ impl Row {
         })
     }
 
-    /// Whether metrics fired that must not, more often than a gate may cry.
+    /// Whether forbidden metrics fired more often than a gate may err.
     pub(super) fn cries(&self) -> bool {
         let gates = self.gated().count() as u64;
         let hits = self.gated().filter(|(play, _)| play.fired.iter().any(|name| !self.may_fire(name))).count() as u64;
@@ -125,13 +125,12 @@ impl Row {
 }
 
 impl Calibration {
-    /// Whether gates were played.
     pub fn has_gates(&self) -> bool {
         self.rows.iter().any(|row| row.is_gated() && row.gated().next().is_some())
     }
 }
 
-/// The median; none of nothing.
+/// The median; `None` of no values.
 fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
     let mut values: Vec<f64> = values.collect();
     values.sort_unstable_by(f64::total_cmp);
@@ -164,7 +163,8 @@ mod tests {
         Expectation::Caught { judge: "gate.cpuPerRequest".to_owned(), also: Vec::new() }
     }
 
-    /// Found is what was called worse, and promised what was larger than what could be seen.
+    /// A change counts as found if it was called worse, and as promised if it was larger than the smallest visible
+    /// change.
     #[test]
     fn what_is_found_is_held_against_the_promise() {
         let found = |plays: &[(bool, f64, f64)]| row(caught(), plays).found().unwrap();
@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(row(caught(), &[seen, missed, missed]).state(), State::Missed);
     }
 
-    /// One of twenty may cry, two may not, and of three none.
+    /// One alarm in twenty is allowed, two are not. Of three gates none may err.
     #[test]
     fn one_alarm_of_twenty_is_allowed() {
         let clean = |alarms: usize, of: usize| {

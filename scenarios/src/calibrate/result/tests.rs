@@ -1,4 +1,4 @@
-//! What adds up to which verdict, and how judges are counted.
+//! Tests which results add up to which verdict, and how judges are counted.
 
 use reports::growth::calibration::{KINDS, Promise};
 
@@ -31,7 +31,7 @@ fn caught(judge: &str, also: &[&str]) -> Expectation {
     Expectation::Caught { judge: judge.to_owned(), also }
 }
 
-/// A calibration that is as it must be.
+/// A calibration without any failure.
 fn right() -> Calibration {
     Calibration {
         schema: SCHEMA.to_owned(),
@@ -65,8 +65,8 @@ fn all_as_it_must_be_passes() {
 fn whatever_is_wrong_is_told() {
     type Spoil = fn(&mut Calibration);
     let spoilt: [(Spoil, u8, &str); 8] = [
-        (|c| c.rows[0].plays = vec![play("pass", &[], &[])], 3, "the canary lived"),
-        (|c| c.synthetic_canary = false, 3, "the canary lived"),
+        (|c| c.rows[0].plays = vec![play("pass", &[], &[])], 3, "the canary was not caught"),
+        (|c| c.synthetic_canary = false, 3, "the canary was not caught"),
         (
             |c| c.rows[0].plays = vec![play("invalid", &["events.ghost"], &[])],
             2,
@@ -94,7 +94,8 @@ fn whatever_is_wrong_is_told() {
     }
 }
 
-/// A plant that is no canary and is not caught fails; one whose judge did not decide does not.
+/// A planted bug that is no canary and is not caught fails the calibration. If its judge did not decide, it does not
+/// fail.
 #[test]
 fn a_plant_is_caught_missed_or_undecided() {
     let state = |play: Play| row(caught("events.missed", &["events.ghost"]), vec![play]).state();
@@ -107,7 +108,8 @@ fn a_plant_is_caught_missed_or_undecided() {
     assert_eq!(row(caught("events.missed", &[]), twice.to_vec()).state(), State::Missed);
 }
 
-/// What a judge sees of its own plants, and where it must be silent: not where it may fire with another, nor in runs that do not count.
+/// Counts of a judge cover its own bugs and the rows where it must be silent. Rows where it may fire with another judge
+/// do not count, nor do invalid runs.
 #[test]
 fn judges_are_counted() {
     let mut calibration = right();
@@ -135,7 +137,7 @@ fn a_row_takes_over_what_its_plant_expects() {
     }
 }
 
-/// The checked-in schema is the one that the type gives.
+/// The checked-in schema is equal to the one that the type generates.
 #[test]
 fn the_checked_in_schema_is_current() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/calibration.schema.json");

@@ -1,4 +1,5 @@
-//! `longhaul cluster up --with service`: the service in a cluster of kind, by the manifests that it prints itself.
+//! `longhaul cluster up --with service`: the service in a kind cluster, deployed with the manifests that it prints
+//! itself.
 
 use std::path::{Path, PathBuf};
 
@@ -6,11 +7,11 @@ use anyhow::{Context, Result, ensure};
 use kind::cluster;
 use kind::node::image::Image;
 
-/// The program, beside this one.
+/// The program of the service, beside this one.
 const PROGRAM: &str = "longhaul-service";
-/// What its image is called there.
+/// The name of its image in the cluster.
 const IMAGE: &str = "docker.io/library/longhaul-service:dev";
-/// As whom its manifests let it run.
+/// The user ID that its manifests run it as.
 const USER: u32 = 65532;
 const PLACE: [&str; 2] = ["longhaul-system", "longhaul-webhook"];
 
@@ -20,13 +21,14 @@ pub(super) struct Service {
 }
 
 impl Service {
-    /// The program beside this one: looked for before anything is started.
+    /// Finds the program beside this one, before anything is started.
     pub(super) fn found() -> Result<Self> {
-        let program = crate::subject::sibling(PROGRAM).context("build it first: `cargo build --release -p service`")?;
+        let program = crate::subject::sibling(PROGRAM)
+            .context("build it first: `cargo build --release -p service --features full`")?;
         Ok(Self { program })
     }
 
-    /// Loads an image of it, applies its manifests, waits until it is rolled out, and says how to see it at work.
+    /// Loads an image of it, applies its manifests, waits for the rollout, and returns a hint how to see it at work.
     pub(super) async fn deploy(&self, state: &Path, name: &str) -> Result<String> {
         let image = Image::of_program(IMAGE, &self.program, USER).and_then(|image| image.archive());
         let image = image.with_context(|| format!("failed to make an image of {}", self.program.display()))?;
@@ -43,8 +45,8 @@ impl Service {
         let [namespace, deployment] = PLACE;
         let (key, value) = kind::manifests::OPT_IN_LABEL;
         Ok(format!(
-            "the service is armed: {deployment} in {namespace} is called for Pods and what makes Pods in namespaces with its label\n  \
-             use it:  kubectl label namespace NAME {key}={value}"
+            "the service is active: {deployment} in {namespace} reviews Pods and their workloads in namespaces with its label\n  use it:  \
+             kubectl label namespace NAME {key}={value}"
         ))
     }
 }

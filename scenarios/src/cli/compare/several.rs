@@ -1,4 +1,4 @@
-//! `longhaul compare SCENARIO --subject NAME=FILE-or-COMMAND …`: the flags, and the file that may hold them.
+//! `longhaul compare SCENARIO --subject NAME=FILE-or-COMMAND …`: the flags, and the file that may replace them.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -14,37 +14,37 @@ use crate::compare::{Choice, FILES, Subject, play};
 use crate::out::out;
 use crate::scenario::Outside;
 
-/// A longer file is none of ours.
+/// Longer files are refused.
 const BYTES_MAX: u64 = 256 << 10;
 
 /// Flags of a comparison that is played.
 #[derive(Clone, Default, clap::Args)]
 pub(super) struct Several {
-    /// A subject of the scenario: NAME=WHAT or WHAT, where WHAT is a folder with a `subject.yaml`, a client that `cargo xtask matrix --list`
-    /// names, or a command. Two to sixteen.
+    /// A subject, as NAME=WHAT or WHAT; give 2 to 16 of them. WHAT is a folder with a `subject.yaml`, a client that `cargo xtask matrix
+    /// --list` names, or a command.
     #[arg(long, value_name = "NAME=WHAT", conflicts_with_all = ["into", "scenario", "figure", "draw"])]
     subject: Vec<String>,
-    /// The same from a YAML file: `scenario`, `seed`, `rounds`, `parallel`, `subjects` (a list of NAME=WHAT).
+    /// Read the subjects from a YAML file with the keys `scenario`, `seed`, `rounds`, `parallel` and `subjects` (a list of NAME=WHAT).
     #[arg(long, value_name = "FILE", conflicts_with_all = ["into", "scenario", "figure", "draw"])]
     subjects: Option<PathBuf>,
     #[command(flatten)]
     outside: Outside,
-    /// Another seed than the scenario's, for all.
+    /// The seed for all subjects, instead of the scenario's.
     #[arg(long)]
     seed: Option<u64>,
-    /// Another length than the scenario's, for all.
+    /// The length for all subjects, instead of the scenario's.
     #[arg(long = "for", value_name = "LENGTH")]
     length: Option<Span>,
-    /// Let every subject's own clock run so many times faster.
+    /// Run the clock of every subject N times faster.
     #[arg(long, value_name = "N")]
     clock_rate: Option<u32>,
-    /// Leave every client its own limits for silence and between lists.
+    /// Keep each client's own limits for silent watches and its own time between lists.
     #[arg(long)]
     own_clocks: bool,
-    /// Play the scenario so many times with each subject, another one first each time; a rank must then hold in all.
+    /// Play the scenario N times with each subject, in a different order each time. A rank must then hold in all rounds.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: Option<u32>,
-    /// All at once, each with an equal share of the processors (cgroups, where they can be made), instead of one after the other.
+    /// Run all subjects at once instead of one after the other. Each gets an equal share of the processors, if cgroups can be created.
     #[arg(long)]
     parallel: bool,
     /// The folder for the result and the records. Default: a new one below `runs`.
@@ -52,7 +52,7 @@ pub(super) struct Several {
     out: Option<PathBuf>,
 }
 
-/// What a file may say.
+/// The keys of the file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct File {
@@ -71,7 +71,7 @@ impl Several {
         !self.subject.is_empty() || self.subjects.is_some()
     }
 
-    /// The first flag that was given and that says how a scenario is played.
+    /// The first given flag that only concerns playing a scenario.
     pub(super) fn first(&self) -> Option<&'static str> {
         let given = [
             ("--allow-outside", !self.outside.repeated().is_empty()),
@@ -86,14 +86,14 @@ impl Several {
         given.into_iter().find_map(|(flag, is_given)| is_given.then_some(flag))
     }
 
-    /// Two flags that only a scenario has a use for.
+    /// Two flags that only a scenario can use.
     #[cfg(test)]
     pub(super) fn played_at_once() -> Self {
         Self { rounds: Some(2), parallel: true, ..Self::default() }
     }
 }
 
-/// Plays the scenario with all of them. There is no verdict: exit 0 where there is a result.
+/// Plays the scenario with all subjects. There is no verdict: it exits 0 if there is a result.
 pub(super) fn compare(several: &Several, what: &[PathBuf], json: bool) -> Result<u8> {
     let choice = choice(several, what, json)?;
     let stop = tokio_util::sync::CancellationToken::new();
@@ -119,7 +119,8 @@ fn choice(several: &Several, what: &[PathBuf], json: bool) -> Result<Choice> {
     let mut source = crate::cli::soak::named(&named, several.outside)?;
     ensure!(
         source.scenario.churn.iter().all(|churn| churn.rate.at().is_some()),
-        "{}: all subjects of a comparison do the same, so `churn.rate` cannot be `auto`: write the rate that a soak of the slowest one found",
+        "{}: `churn.rate` cannot be `auto`, because all subjects get the same load: write the rate that a soak of the slowest subject \
+         found",
         source.origin
     );
     if let Some(seed) = several.seed.or(file.seed) {
@@ -170,7 +171,7 @@ fn repeat(named: &str, seed: u64, (rounds, parallel): (u32, bool), flags: &[Stri
     parts.join(" ")
 }
 
-/// `NAME=WHAT`, or WHAT with a name of its own.
+/// Reads `NAME=WHAT`, or only WHAT, which then provides the name.
 fn subject(word: &str) -> Result<Subject> {
     let plain = |name: &str| {
         !name.is_empty()
@@ -219,7 +220,7 @@ mod tests {
         choice(&several, &what.iter().map(PathBuf::from).collect::<Vec<_>>(), true)
     }
 
-    /// A rate that each subject finds out for itself is another load for each.
+    /// A rate that each subject finds for itself would be a different load for each.
     #[test]
     fn a_rate_that_is_found_out_is_refused() {
         let scenario = "apiVersion: longhaul/v1\nname: x\ndescription: y\nphases: {warmUp: 5s, steady: 20s, drain: 15s}\nsubject: {command: [x], \
@@ -232,7 +233,10 @@ mod tests {
         };
         assert_eq!(refused("5/s"), None);
         let why = refused("auto").unwrap();
-        assert!(why.contains("so `churn.rate` cannot be `auto`: write the rate"), "{why}");
+        assert!(
+            why.contains("`churn.rate` cannot be `auto`, because all subjects get the same load: write the rate"),
+            "{why}"
+        );
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! What `longhaul init --try` says after one run of the file that it wrote, in one screen: started, exercised, verdict, what is left to check.
+//! The result of `longhaul init --try` on one screen, after one run of the written file: started, exercised, verdict,
+//! and points left to check.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -11,15 +12,15 @@ use crate::run::{Addresses, Options};
 use crate::scenario::Source;
 use crate::{out, run, shown};
 
-/// Findings and lines that are named; the files have the rest.
+/// The most findings and log lines shown; the files have the rest.
 const FINDINGS: usize = 5;
 const CHECKS: usize = 12;
-/// Of a line.
+/// The most characters shown of a line.
 const CHARS: usize = 160;
-/// Resources that tell of the program itself and of no work.
+/// Resources that show the program itself and not its work.
 const ASIDE: [&str; 3] = ["leases.coordination.k8s.io", "events", "events.events.k8s.io"];
 
-/// Plays the scenario once and says what came of it. The exit code is the run's.
+/// Plays the scenario once and prints the result. The exit code is the run's.
 pub(super) fn play(source: Source, file: &Path) -> Result<u8> {
     let text = std::fs::read_to_string(file)?;
     let runs = file.parent().unwrap_or(Path::new(".")).join("runs");
@@ -46,7 +47,6 @@ pub(super) fn play(source: Source, file: &Path) -> Result<u8> {
     Ok(judgement.exit_code)
 }
 
-/// The lines.
 fn screen(record: &Record, judgement: &Judgement, text: &str) -> Vec<String> {
     let mut lines = vec![format!("tried     {} s, seed {}", record.length_ms() / 1000, judgement.seed)];
     let rows = &record.requests.rows;
@@ -56,7 +56,7 @@ fn screen(record: &Record, judgement: &Judgement, text: &str) -> Vec<String> {
     let wrong = judgement.findings.iter().filter(|finding| finding.verdict != Verdict::Pass);
     lines.extend(wrong.take(FINDINGS).map(|finding| format!("          {}: {}", finding.budget, cut(&finding.text))));
     let checks: Vec<&str> = text.lines().map(str::trim).filter(|line| line.starts_with("# check:")).collect();
-    lines.push(format!("check     {} lines of the file are left to you:", checks.len()));
+    lines.push(format!("check     {} lines of the file need your confirmation:", checks.len()));
     let named = checks.iter().take(CHECKS);
     lines.extend(named.map(|line| format!("          {}", cut(line.trim_start_matches("# check: ")))));
     if checks.len() > CHECKS {
@@ -71,11 +71,11 @@ fn started(rows: &[RequestRow]) -> String {
             let tenths = first.t_ms / 100;
             format!("started   yes: it asked for {} after {}.{} s", first.resource, tenths / 10, tenths % 10)
         }
-        None => "started   no: it asked the API server for nothing".to_owned(),
+        None => "started   no: it sent no request to the API server".to_owned(),
     }
 }
 
-/// What it asked about one kind.
+/// Requests of the subject for one kind.
 #[derive(Default)]
 struct Kind<'r> {
     requests: u64,
@@ -84,7 +84,7 @@ struct Kind<'r> {
     objects: BTreeSet<(&'r str, &'r str)>,
 }
 
-/// What it asked about, kind by kind, most first.
+/// Requests of the subject by kind, the most frequent first.
 fn exercised(rows: &[RequestRow], is_cut: bool) -> Vec<String> {
     let mut kinds: BTreeMap<&str, Kind<'_>> = BTreeMap::new();
     let of_work = rows.iter().filter(|row| !row.resource.is_empty() && !ASIDE.contains(&row.resource.as_str()));
@@ -156,6 +156,6 @@ mod tests {
                 "          configmaps: 1 about 0 objects (create 1)",
             ]
         );
-        assert_eq!(started(&[]), "started   no: it asked the API server for nothing");
+        assert_eq!(started(&[]), "started   no: it sent no request to the API server");
     }
 }

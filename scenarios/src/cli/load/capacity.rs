@@ -19,15 +19,15 @@ use crate::load::workers::Workers;
 
 /// The version of the JSON.
 const SCHEMA: &str = "longhaul-capacity/v1";
-/// A webhook that was overloaded gets this long to become itself again.
+/// Time for an overloaded webhook to recover.
 const SETTLE: Duration = Duration::from_secs(1);
-/// No search is longer: for workers that something else would end.
+/// Longest search, which is the length that workers with a deadline get.
 const LONGEST: Duration = Duration::from_hours(6);
-/// The first rate of who names none, requests per second.
+/// Default first rate, in requests per second.
 const DEFAULT_START: f64 = 500.0;
-/// How long each rate is tried where nobody says.
+/// Default time for each rate.
 const DEFAULT_TRIED: Span = Span::from_secs(10);
-/// Without a limit of its own: fast errors are no capacity.
+/// Default limit of errors: fast errors are no capacity.
 const DEFAULT_ERRORS: Percent = Percent(0.1);
 
 /// The result for programs: one JSON object with a versioned schema.
@@ -39,10 +39,10 @@ struct Report<'a> {
     limits: String,
     /// The confirmed rate, requests per second.
     capacity_per_second: Option<f64>,
-    /// Whether the generator was the bound: the webhook may be able to do more.
+    /// Whether the generator was the limit: the webhook may be able to do more.
     generator_bound: bool,
     seed: u64,
-    /// Processes that sent.
+    /// Number of sending processes.
     workers: usize,
     text: &'a str,
     verdict: Verdict,
@@ -50,13 +50,13 @@ struct Report<'a> {
     stages: &'a [Stage],
 }
 
-/// Searches: pass when it is found, fail when no rate meets the limits.
+/// Searches. Passes if a rate is found; fails if no rate meets the limits.
 pub(super) async fn search(arguments: &Arguments) -> Result<Verdict> {
     let (start, tried_for) = (start(arguments), tried_for(arguments));
     let mut limits = arguments.limits;
     anyhow::ensure!(
         limits.p50.is_some() || limits.p99.is_some() || limits.p999.is_some() || limits.errors.is_some(),
-        "a capacity is the rate at which limits are still met, and there is none: add for example --p99 20ms"
+        "--capacity needs a limit, because it looks for the highest rate within the limits: add for example --p99 20ms"
     );
     limits.errors.get_or_insert(DEFAULT_ERRORS);
     anyhow::ensure!(!tried_for.0.is_zero(), "--for is 0s: write how long each rate is tried, for example 10s");
@@ -85,28 +85,25 @@ pub(super) async fn search(arguments: &Arguments) -> Result<Verdict> {
     Ok(verdict.max(Verdict::Inconclusive))
 }
 
-/// The first rate.
 fn start(arguments: &Arguments) -> Rate {
     arguments.curve.rate.unwrap_or(Rate::per_second(DEFAULT_START))
 }
 
-/// How long each rate is tried.
 fn tried_for(arguments: &Arguments) -> Span {
     arguments.curve.length.unwrap_or(DEFAULT_TRIED)
 }
 
-/// What the search found, and how it went.
+/// The result of the search and its stages.
 struct Found {
     end: End,
     stages: Vec<Stage>,
 }
 
-/// How the search ended.
 enum End {
     Found(Outcome),
-    /// There were too few answers to go on, for this reason.
+    /// There were too few answers to decide, for this reason.
     Undecided(String),
-    /// What was measured last cannot be trusted, for this reason.
+    /// The last measurement cannot be trusted, for this reason.
     Broken(String),
 }
 
@@ -149,7 +146,7 @@ async fn stages(
         let undecided = stage.why.clone().filter(|_| stage.undecided);
         stages.push(stage);
         if let Some(why) = undecided {
-            // Lower rates would have even fewer answers, and that higher ones broke the limits says nothing about this one.
+            // Lower rates would have even fewer answers. Higher rates that broke the limits say nothing about this one.
             let remedy = "give --for more time, or --rate a higher one";
             return Ok(Found { end: End::Undecided(format!("not known: {why}; {remedy}")), stages });
         }
@@ -158,7 +155,7 @@ async fn stages(
     }
 }
 
-/// The longest that the search can take, said before it begins.
+/// The longest time that the search can take, printed before it begins.
 fn bound(arguments: &Arguments, limits: &Limits, timeout: Duration) -> String {
     let each = tried_for(arguments).0;
     let longest = each * LENGTHENED_MAX;
@@ -182,10 +179,11 @@ fn tell(arguments: &Arguments, limits: &Limits, found: &Found, (seed, workers): 
         format!("at {rate}: {why}")
     });
     let broke = broke.unwrap_or_default();
-    let remedy = "add --threads or --workers, or take processors from nothing else; the webhook may be able to do more";
+    let remedy = "add --threads or --workers, or use an idle machine; the webhook may be able to do more";
     let (capacity, verdict, text) = match found.end {
         End::Found(Outcome::Confirmed(rate)) if generator_bound => {
-            let text = format!("at least {}, then the generator was at its end ({broke}): {remedy}", per_second(rate));
+            let text =
+                format!("at least {}, then the generator reached its own limit ({broke}): {remedy}", per_second(rate));
             (Some(rate), Verdict::Inconclusive, text)
         }
         End::Found(Outcome::Confirmed(rate)) => {
@@ -196,7 +194,7 @@ fn tell(arguments: &Arguments, limits: &Limits, found: &Found, (seed, workers): 
             (Some(rate), Verdict::Pass, text)
         }
         End::Found(Outcome::None) if generator_bound => {
-            (None, Verdict::Inconclusive, format!("not known, the generator was at its end ({broke}): {remedy}"))
+            (None, Verdict::Inconclusive, format!("not known, the generator reached its own limit ({broke}): {remedy}"))
         }
         End::Found(Outcome::None) => (None, Verdict::Fail, format!("none: no rate met the limits ({broke})")),
         End::Found(Outcome::Unconfirmed) => {
@@ -240,7 +238,7 @@ fn per_second(rate: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    /// `longhaul load --capacity --json`.
+    /// The schema of `longhaul load --capacity --json`.
     #[test]
     fn the_checked_in_schema_is_current() {
         crate::load::schema::is_checked_in::<super::Report<'_>>("capacity");

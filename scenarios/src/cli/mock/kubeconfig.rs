@@ -1,6 +1,6 @@
-//! The kubeconfig of `longhaul mock kube`: whose file is overwritten, and who may read it.
+//! The kubeconfig file of `longhaul mock kube`: which file may be overwritten, and its permissions.
 //!
-//! The name that it has by default is one that other tools use as well, and what lies there may be the only way to a cluster.
+//! Other tools use its default name as well, and an existing file may hold the only access to a cluster.
 
 use std::io::{Read as _, Write as _};
 use std::path::Path;
@@ -8,11 +8,11 @@ use std::path::Path;
 use anyhow::{Context as _, Result, bail, ensure};
 use aws_lc_rs::rand;
 
-/// How the files begin that we wrote.
+/// First line of every file that this program wrote.
 const MARK: &str = "# Written by `longhaul mock kube`, which overwrites it at its next start.\n";
 const TOKEN_BYTES: usize = 32;
 
-/// Refuses a place where something else lies, before anything is started.
+/// Refuses a path where another file lies, before anything is started.
 pub(super) fn check(path: &Path, force: bool) -> Result<()> {
     let metadata = match std::fs::metadata(path) {
         Ok(metadata) => metadata,
@@ -35,11 +35,11 @@ pub(super) fn check(path: &Path, force: bool) -> Result<()> {
     Ok(())
 }
 
-/// Writes the file, readable for this user alone. It appears at once or not at all, and nothing is written through a link.
+/// Writes the file so that only this user can read it. The write is atomic, and it never follows a link.
 pub(super) fn write(path: &Path, text: &str) -> Result<()> {
     let written = || -> std::io::Result<()> {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        // Made with mode 0600.
+        // The temporary file is created with mode 0600.
         let mut file = tempfile::NamedTempFile::new_in(folder)?;
         file.write_all(MARK.as_bytes())?;
         file.write_all(text.as_bytes())?;
@@ -49,7 +49,7 @@ pub(super) fn write(path: &Path, text: &str) -> Result<()> {
     written().with_context(|| format!("failed to write {}", path.display()))
 }
 
-/// A token that nobody can guess.
+/// A random token in hexadecimal.
 pub(super) fn token() -> Result<String> {
     let mut bytes = [0; TOKEN_BYTES];
     rand::fill(&mut bytes).map_err(|_| anyhow::anyhow!("the system gives no random numbers"))?;

@@ -1,4 +1,4 @@
-//! Faults of a mock alone: begun and ended at their times, hits printed as they come.
+//! Faults of a single mock: begun and ended at their times, with hits printed as they come.
 
 use std::time::{Duration, Instant};
 
@@ -7,16 +7,16 @@ use mock_faults::Player;
 use crate::out::out;
 use crate::run::describe;
 
-/// How often hits are looked at, for the faults that wait for them.
+/// Interval between two looks at the hits, for faults that wait for them.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// Hits of one fault that are printed; some faults hit every event.
+/// The most hits of one fault that are printed; some faults hit every event.
 const PRINTED_MAX: usize = 20;
 
-/// Who plays each of the faults.
+/// The mocks that play the faults.
 pub(super) struct Players<'a>(pub(super) Vec<Role<'a>>);
 
-/// A mock, and which faults are its own.
+/// A mock, and a test for the families of faults that it plays.
 pub(super) type Role<'a> = (&'a dyn Player, fn(mock_faults::Family) -> bool);
 
 impl<'a> Players<'a> {
@@ -78,7 +78,7 @@ pub(super) async fn play(players: &Players<'_>, faults: &[mock_faults::Fault], m
     }
 }
 
-/// Prints a hit, the first ones of each fault.
+/// Prints a hit, but only the first ones of each fault.
 fn tell(hit: &mock_faults::Hit, faults: &[mock_faults::Fault], printed: &mut [usize], now: Duration) {
     let index = usize::try_from(hit.fault.0).unwrap_or(usize::MAX);
     let Some((fault, printed)) = faults.get(index).zip(printed.get_mut(index)) else { return };

@@ -1,6 +1,6 @@
-//! `longhaul mock registry --signed FOLDER`: images to try a policy of signatures on, by hand.
+//! `longhaul mock registry --signed FOLDER`: signed images for trying a signature policy by hand.
 //!
-//! Owns what lies in the folder beside the keys. Whose signatures count is for the run to say, which has the same images.
+//! Owns the files beside the keys in that folder. [`Trusted`] defines which signatures count, as in a run.
 
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -11,19 +11,19 @@ use mock_registry::{Image, Population, Server};
 
 use crate::run::Trusted;
 
-/// The configuration of the service.
 const CONFIGURATION: &str = "service.yaml";
-/// What the service says to a registry that wants to know.
+/// File with the service's password for the registry.
 const PASSWORD: &str = "registry.password";
 
-/// Seeds the registry with signed images, and writes whom to trust, and how, into the new folder.
+/// Seeds the registry with signed images, and writes the trusted keys and a configuration of the service into the new
+/// folder.
 pub(super) fn seed(
     server: &Server,
     population: &Population,
     folder: &Path,
     login: Option<(&str, &str)>,
 ) -> Result<Vec<Image>> {
-    // The service reads paths from where its configuration lies, and people move neither.
+    // The service resolves paths from the folder of its configuration, and users move neither.
     let folder = std::path::absolute(folder).context("failed to find the current folder")?;
     let trusted = Trusted::generate(folder.clone()).context("keys are fresh at each start: name a new folder")?;
     let images = server.seed_signed(population, trusted.keys())?;
@@ -41,7 +41,7 @@ pub(super) fn seed(
     Ok(images)
 }
 
-/// Writes a new file that nobody else can read.
+/// Writes a new file that no other user can read.
 fn write(path: &Path, text: &str) -> Result<()> {
     let file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     file.and_then(|mut file| file.write_all(text.as_bytes()))

@@ -1,6 +1,6 @@
 //! `--on kubernetes`: the workers of a measurement as a Job in a cluster.
 //!
-//! Owns the flags, and which cluster and image are meant where nobody says.
+//! Owns the flags and the defaults for cluster and image.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,31 +11,31 @@ use kind::cluster::{Health, NODE_NAME};
 use crate::load::workers::job::{self, Job, Place};
 use tokio::process::Command;
 
-/// What a measurement takes beside its own length, start and drain included.
+/// Time of a measurement beside its own length, start and drain included.
 const BESIDES: Duration = Duration::from_mins(10);
 
-/// Where else workers run.
+/// Another place for workers.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum On {
-    /// As one indexed Job, a Pod each.
+    /// One indexed Job, with a Pod for each worker.
     Kubernetes,
 }
 
 /// The flags.
 #[derive(clap::Args)]
 pub(super) struct Flags {
-    /// Send with `--workers` in Pods of a cluster instead of processes here: one indexed Job, in a namespace of its own that is removed
-    /// afterwards. Needs kubectl. The URL is then one that Pods reach.
+    /// Run the `--workers` as Pods in a cluster instead of processes on this machine: one indexed Job, in its own namespace, which is
+    /// removed afterwards. Needs kubectl. Pods must be able to reach the URL.
     #[arg(long, value_enum, value_name = "WHERE", requires = "workers", conflicts_with = "worker")]
     on: Option<On>,
-    /// With --on: the kubeconfig of that cluster. Default: that of the node which `longhaul cluster up --kind node` started.
+    /// With --on: the kubeconfig of the cluster. Default: that of the node that `longhaul cluster up --kind node` started.
     #[arg(long, value_name = "FILE", requires = "on")]
     kubeconfig: Option<PathBuf>,
-    /// With --on: an image whose entry point is this very `longhaul` and that the cluster can pull. Default: one that is made of this program
-    /// and loaded, which only a node of ours takes.
+    /// With --on: an image that the cluster can pull and whose entry point is the same build of `longhaul`. Default: an image made from
+    /// this program and loaded into the node; this works only with a node that Longhaul started.
     #[arg(long, value_name = "IMAGE", requires = "on")]
     image: Option<String>,
-    /// With --on: a namespace that exists. Whoever starts it then needs no right outside of it.
+    /// With --on: an existing namespace. You then need no rights outside it.
     #[arg(long, value_name = "NAMESPACE", requires = "on")]
     namespace: Option<String>,
 }
@@ -46,7 +46,7 @@ impl Flags {
         self.on.is_some()
     }
 
-    /// Starts the Job; with the commands that talk to its workers.
+    /// Starts the Job. Returns the commands that connect to its workers as well.
     pub(super) async fn start(&self, workers: u32, length: Duration) -> Result<(Job, Vec<(Command, String)>)> {
         let kubectl = crate::init::kubectl().context("needs kubectl: none is on the PATH nor in KUBEBUILDER_ASSETS")?;
         let state = kind::state::default_directory()?;
@@ -65,7 +65,9 @@ impl Flags {
         let image = match &self.image {
             Some(image) => image.clone(),
             None if ours()?.is_some_and(|own| own == kubeconfig) => job::load_own_image(&state, NODE_NAME).await?,
-            None => bail!("--image is missing: an image can only be loaded into a node of ours, others pull it"),
+            None => bail!(
+                "--image is missing: Longhaul can load an image only into a node that it started; other nodes pull it"
+            ),
         };
         let deadline = length + BESIDES;
         let namespace = self.namespace.clone();

@@ -1,31 +1,29 @@
-//! `longhaul show doctor`: what is on this machine, and what a run or a test would do without what is not.
+//! `longhaul show doctor`: the programs on this machine, and the runs and tests that a missing one affects.
 //!
-//! Owns the table of what is looked for. Nothing is started but `--version` of programs, and nothing is changed.
+//! Owns the table of requirements. It starts programs only with `--version`, and changes nothing.
 
 use std::path::{Path, PathBuf};
 
 use crate::out::out;
 
-/// Fewer descriptors than this are used up by a thousand connections on both sides.
+/// A thousand connections use up fewer descriptors than this, counting both sides.
 const DESCRIPTORS_LEAST: u64 = 4096;
 const CORES_LEAST: u32 = 2;
 const MEMORY_LEAST_BYTES: u64 = 2 << 30;
 
-/// Something that is looked for.
+/// A requirement that is looked for.
 struct Need {
     name: &'static str,
     look: Look,
-    /// What is done with it.
+    /// The use of the program.
     purpose: &'static str,
-    /// How to get it.
+    /// The way to get the program.
     remedy: &'static str,
 }
 
-/// How something is found.
+/// A way to find a program.
 enum Look {
-    /// A program in `$PATH`.
     Program(&'static str),
-    /// A program beside this one.
     Beside(&'static str),
     /// Files in the folder that a variable names.
     In(&'static str, &'static [&'static str]),
@@ -38,7 +36,7 @@ const NEEDS: &[Need] = &[
         "longhaul-service",
         Beside("longhaul-service"),
         "scenarios with `subject: {service: {}}`",
-        "cargo build -p service",
+        "cargo build -p service --features full",
     ),
     need(
         "longhaul-service-planted",
@@ -57,10 +55,10 @@ const NEEDS: &[Need] = &[
     need(
         "kubectl",
         Program("kubectl"),
-        "looking into a mock or a cluster, tests",
+        "inspecting a mock or a cluster, tests",
         "https://kubernetes.io/docs/tasks/tools/",
     ),
-    need("nft", Program("nft"), "faults of packets in a network of their own (with root)", "apt-get install nftables"),
+    need("nft", Program("nft"), "packet faults in an own network namespace (with root)", "apt-get install nftables"),
     need("ip", Program("ip"), "the same", "apt-get install iproute2"),
     need("valgrind", Program("valgrind"), "`cargo xtask bench instructions`", "apt-get install valgrind"),
     need(
@@ -91,7 +89,7 @@ impl Look {
     }
 }
 
-/// Prints what is there. Nothing that is missing is an error: it says what is left out without it.
+/// Prints the findings. A missing requirement is no error: the text says which feature does without.
 pub(super) fn doctor() {
     let machine = crate::machine::machine();
     out!(
@@ -113,7 +111,7 @@ pub(super) fn doctor() {
         "{}",
         match missing {
             0 => "nothing is missing".to_owned(),
-            some => format!("{some} of {} are missing; what needs none of them runs all the same", found.len()),
+            some => format!("{some} of {} are missing; commands that do not need them work", found.len()),
         }
     );
 }
@@ -126,12 +124,12 @@ fn line(need: &Need, path: Option<&Path>, width: usize) -> String {
     }
 }
 
-/// What of the machine may spoil a measurement.
+/// Properties of the machine that may spoil a measurement.
 fn doubts(cores: u32, memory_bytes: u64, descriptors: Option<u64>, pressure: bool) -> Vec<String> {
     let mut doubts = Vec::new();
     if cores < CORES_LEAST {
         doubts.push(format!(
-            "{cores} processor for harness and subject together: latencies are those of waiting for each other"
+            "{cores} processor for harness and subject together: latencies include the time that they wait for each other"
         ));
     }
     if memory_bytes < MEMORY_LEAST_BYTES {
@@ -143,12 +141,12 @@ fn doubts(cores: u32, memory_bytes: u64, descriptors: Option<u64>, pressure: boo
         ));
     }
     if !pressure {
-        doubts.push("the kernel tells no pressure (/proc/pressure): a busy machine is not recognised".to_owned());
+        doubts.push("the kernel reports no pressure (/proc/pressure): a busy machine is not recognised".to_owned());
     }
     doubts
 }
 
-/// How many files may be open at most, after raising the limit as a run does.
+/// The largest number of open files, after raising the limit as a run does.
 fn descriptors() -> Option<u64> {
     rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum
 }
@@ -163,9 +161,9 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_told_with_its_use_and_its_remedy() {
-        let need = need("nft", Program("no-such-program"), "faults of packets", "apt-get install nftables");
+        let need = need("nft", Program("no-such-program"), "packet faults", "apt-get install nftables");
         assert_eq!(need.look.find(), None);
-        assert_eq!(line(&need, None, 5), "missing   nft    for faults of packets; apt-get install nftables");
+        assert_eq!(line(&need, None, 5), "missing   nft    for packet faults; apt-get install nftables");
         assert_eq!(line(&need, Some(Path::new("/sbin/nft")), 5), "found     nft    /sbin/nft");
         assert!(Program("sh").find().is_some());
     }

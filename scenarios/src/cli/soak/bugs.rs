@@ -1,4 +1,4 @@
-//! A documented bug, or all of them: the story, or a table.
+//! The output for documented bugs: the story of one, or the table of all.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,7 @@ use crate::out::out;
 use crate::repro::{Outcome, play};
 use crate::run::Options;
 
-/// Plays one.
+/// Plays one bug and prints its story.
 pub(super) async fn one(options: Options, arguments: &Arguments) -> Result<Verdict> {
     let how = play_of(arguments, &options.source);
     let outcome = Box::pin(play(options, &how)).await?;
@@ -23,7 +23,7 @@ pub(super) async fn one(options: Options, arguments: &Arguments) -> Result<Verdi
     Ok(outcome.verdict)
 }
 
-/// The story, the verdict, and where to read on.
+/// Prints the story, the verdict, and where to read on.
 fn tell(outcome: &Outcome) {
     let row = outcome.row.as_ref().map(|row| format!(" (row {row})")).unwrap_or_default();
     out!("{}{row}: {}", outcome.id, outcome.question);
@@ -48,7 +48,8 @@ fn tell(outcome: &Outcome) {
     }
 }
 
-/// A line for each fault that struck nothing, in the order of their first time: one that is drawn every few seconds is one line.
+/// A line for each fault without hits, in the order of their first time. A fault that recurs every few seconds has one
+/// line.
 fn not_hit(faults: &[String]) -> Vec<String> {
     let mut times: Vec<(&str, usize)> = Vec::new();
     for fault in faults {
@@ -60,13 +61,13 @@ fn not_hit(faults: &[String]) -> Vec<String> {
     let line = |(fault, times): (&str, usize)| {
         let often = if times > 1 { format!(" ({times} times)") } else { String::new() };
         format!(
-            "not hit: while it was active no request and no watch of this client gave {fault} anything to act on{often}"
+            "not hit: while {fault} was active, this client sent no request and held no watch that it applies to{often}"
         )
     };
     times.into_iter().map(line).collect()
 }
 
-/// Plays all, so many at once, and prints the table in the order of the catalogue. The verdict is the worst.
+/// Plays all bugs, several at once, and prints the table in the order of the catalogue. The verdict is the worst one.
 pub(super) async fn all(mut bugs: VecDeque<Options>, arguments: &Arguments) -> Result<Verdict> {
     let order: Vec<String> = bugs.iter().map(|bug| bug.source.scenario.name.clone()).collect();
     let mut running = JoinSet::new();
@@ -102,7 +103,7 @@ pub(super) async fn all(mut bugs: VecDeque<Options>, arguments: &Arguments) -> R
     } else {
         table(&outcomes);
     }
-    // A bug that is not one of this client says nothing about it.
+    // A bug that does not apply to this client says nothing about it.
     let verdicts = outcomes.iter().filter(|outcome| outcome.lacks.is_empty()).map(|outcome| outcome.verdict);
     Ok(verdicts.chain(not_started.then_some(Verdict::Inconclusive)).max().unwrap_or(Verdict::Inconclusive))
 }
@@ -123,7 +124,7 @@ mod tests {
     fn a_fault_that_is_drawn_again_and_again_is_one_line() {
         let lines = not_hit(&["watch-reset", "watch-end", "watch-reset"].map(String::from));
         assert_eq!(lines.len(), 2, "{lines:?}");
-        assert!(lines[0].ends_with("gave watch-reset anything to act on (2 times)"), "{lines:?}");
-        assert!(lines[1].ends_with("gave watch-end anything to act on"), "{lines:?}");
+        assert!(lines[0].contains("while watch-reset was active, ") && lines[0].ends_with(" (2 times)"), "{lines:?}");
+        assert!(lines[1].contains("while watch-end was active, "), "{lines:?}");
     }
 }

@@ -50,7 +50,7 @@ fn behind(plane: &Plane, manager: &Manager) -> Behind {
     behind
 }
 
-/// A child is made, its event is held back, and another is made for the same parent.
+/// A child is created, its event is held back, and another child is created for the same parent.
 fn two_children(second: RequestLine) -> Plane {
     const SECRETS: &str = "/api/v1/namespaces/default/secrets";
     Plane {
@@ -73,14 +73,13 @@ fn the_read_that_was_behind_is_named() {
         let culprit = behind.culprit(0, u64::MAX).unwrap();
         assert_eq!(
             culprit.sentence(),
-            "the write `create secrets default/parent-3-hjklm` by `suite-manager` was based on a read 1 version behind: its cache of secrets had \
-             not been shown `secrets default/parent-3-bcdfg` (added at revision 10, 101 ms before, by itself)"
+            "the write `create secrets default/parent-3-hjklm` by `suite-manager` was based on a read 1 version behind: its cache of secrets did not have `secrets default/parent-3-bcdfg` yet (added at revision 10, 101 ms before, by itself)"
         );
         assert_eq!(behind.culprit(0, 150_000), None, "it is told of the test that ran then");
     }
 }
 
-/// The server refused the write that was based on an old state: that is what conflicts are for.
+/// The server refused the write that was based on an old state, as conflicts are meant to do.
 #[test]
 fn a_refused_write_did_no_harm() {
     let plane = two_children(write(201, "POST", "/api/v1/namespaces/default/secrets", 409, None));
@@ -93,19 +92,20 @@ fn a_refused_write_did_no_harm() {
     assert!(behind.proven(3, 1).ends_with("; no write came while one was 3 versions behind"));
 }
 
-/// What was shown in time, or is on its way to everybody, is no read that was behind.
+/// A version that was delivered in time, or is still on its way to every client, is no lagging read.
 #[test]
 fn a_cache_that_was_shown_everything_is_not_behind() {
     let mut plane = two_children(write(201, "POST", "/api/v1/namespaces/default/secrets", 201, Some(11)));
     plane.shown.push(shown(101, ShownBy::Event, 10));
     let seen = behind(&plane, &known());
     assert_eq!((seen.writes, seen.late_by.len(), seen.suspects.len()), (2, 0, 0));
-    assert!(seen.proven(3, 2).contains("not decided: none of its 2 writes"), "{}", seen.proven(3, 2));
+    assert!(seen.proven(3, 2).contains("not decided: none of the suite's 2 writes"), "{}", seen.proven(3, 2));
     let young = two_children(write(103, "POST", "/api/v1/namespaces/default/secrets", 201, Some(11)));
     assert_eq!(behind(&young, &known()).late_by.len(), 0);
 }
 
-/// A test that makes one object after the other, with the client of its manager, is not accused of what the cache of that does not know.
+/// A test may create objects one after the other with the client of its manager. It is not accused of versions that the
+/// manager's cache lacks.
 #[test]
 fn a_test_that_makes_objects_is_not_accused() {
     let mut plane = two_children(write(201, "POST", "/api/v1/namespaces/default/secrets", 201, Some(11)));
@@ -114,7 +114,7 @@ fn a_test_that_makes_objects_is_not_accused() {
     assert_eq!(behind(&plane, &known()).culprit(0, u64::MAX).unwrap().weight, Weight::Beside);
 }
 
-/// A patch says nothing of the version that it is based on: what changed meanwhile is written over.
+/// A patch does not state its base version: it overwrites changes made in between.
 #[test]
 fn a_patch_of_what_had_changed_is_named() {
     let plane = Plane {
@@ -132,7 +132,7 @@ fn a_patch_of_what_had_changed_is_named() {
     assert_eq!((culprit.versions, culprit.revision, culprit.was_own), (2, 11, false));
 }
 
-/// A manager that has stopped has no cache to be behind, and one that lists an old state has what it listed.
+/// A stopped manager has no cache that could lag, and one that lists an old state has the state that it listed.
 #[test]
 fn a_cache_ends_with_its_client_and_begins_with_its_list() {
     let mut plane = two_children(write(201, "POST", "/api/v1/namespaces/default/secrets", 201, Some(11)));

@@ -1,12 +1,13 @@
-//! What stands in a dump of callgrind: instructions, and how often an allocator was called. Pure.
+//! Reads a dump of callgrind: instructions, and the number of calls to an allocator. Pure.
 //!
-//! The format is "Callgrind Format Specification" of Valgrind's manual: `fn=` names the function that the following lines are of, `cfn=` one that
-//! it calls, `calls=` how often. A name is written out once in a dump, as `(7) name`, and is `(7)` from then on.
+//! The format is the "Callgrind Format Specification" of Valgrind's manual: `fn=` names the function of the following
+//! lines, `cfn=` a function that it calls, and `calls=` the number of calls. A dump writes a name in full once, as
+//! `(7) name`, and as `(7)` afterwards.
 
 use std::collections::HashMap;
 
-/// Functions that hand out memory: of glibc and musl, jemalloc (with the prefix of Rust's crate, and without), mimalloc, tcmalloc's entry points by
-/// the same names, Go and `CPython`. What these call among themselves is one allocation.
+/// Allocator functions of glibc and musl, jemalloc (with and without the prefix of its Rust crate), mimalloc, tcmalloc
+/// (which has the same entry points), Go and `CPython`. Calls among these functions are one allocation.
 const ALLOCATORS: &[&str] = &[
     "malloc",
     "calloc",
@@ -33,16 +34,16 @@ const ALLOCATORS: &[&str] = &[
 /// Prefixes under which the same functions are linked.
 const PREFIXES: &[&str] = &["_rjem_", "je_", "__libc_", "__"];
 
-/// What a dump counts.
+/// The counts of a dump.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Profile {
     pub(super) instructions: u64,
-    /// Calls of an allocator from outside; 0 where none is known by its name.
+    /// Calls of an allocator from outside; 0 if no allocator is known by its name.
     pub(super) allocations: u64,
 }
 
 impl Profile {
-    /// Reads a dump; none of one that is not written to its end, which its totals are.
+    /// Reads a dump. Returns `None` if the dump is incomplete: its totals are at the end.
     pub(super) fn read(text: &str) -> Option<Self> {
         let totals = text.lines().rev().find_map(|line| line.strip_prefix("totals: "));
         let instructions = totals?.trim().parse().ok()?;
@@ -69,14 +70,14 @@ fn allocations(text: &str) -> u64 {
     all
 }
 
-/// Whether this is an allocator: `(7) malloc` says it, `(7)` repeats it.
+/// Whether this is an allocator: `(7) malloc` defines a name, `(7)` refers to it.
 fn allocates<'a>(name: &'a str, names: &mut HashMap<&'a str, bool>) -> bool {
     let (number, name) = match name.split_once(' ') {
         Some((number, name)) if number.starts_with('(') => (number, name),
         _ if name.starts_with('(') => return names.get(name).copied().unwrap_or(false),
         _ => ("", name),
     };
-    // Recursion is marked by a quotation mark and its depth, a version of a library's symbol by an at sign.
+    // A quotation mark and a depth mark recursion; an at sign marks the version of a library's symbol.
     let bare = name.split(['\'', '@']).next().unwrap_or(name);
     let is = ALLOCATORS.contains(&bare)
         || PREFIXES.iter().any(|prefix| bare.strip_prefix(prefix).is_some_and(|rest| ALLOCATORS.contains(&rest)));

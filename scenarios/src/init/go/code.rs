@@ -1,6 +1,6 @@
-//! Go without its comments, so that what is commented out is not found. Pure.
+//! Go sources without their comments, so that code in comments is not found. Pure.
 
-/// The text with spaces in the place of comments; texts in quotes stay, whatever is in them.
+/// The text with spaces in place of comments; quoted text stays as it is.
 pub(super) fn without_comments(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();

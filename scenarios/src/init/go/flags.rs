@@ -1,4 +1,4 @@
-//! The flags that a program defines, and which of them a run has something to say to. Pure.
+//! The flags that a program defines, and the ones among them that a run sets. Pure.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -7,24 +7,24 @@ use regex::Regex;
 
 use crate::init::help::Help;
 
-/// A call that defines a flag, of `flag` and `pflag`: its name and what it is without being given.
+/// A call of `flag` or `pflag` that defines a flag: its name and its default.
 static DEFINED: LazyLock<Regex> = LazyLock::new(|| {
     super::pattern(
         r#"\.(?:String|Bool|Int|Int32|Uint|Duration)(?:Var)?P?\(\s*(?:&?[\w.\[\]]+\s*,\s*)?"([A-Za-z0-9][\w.-]*)"\s*,\s*(?:"[A-Za-z]?"\s*,\s*)?((?u:[^,\n]+)),"#,
     )
 });
-/// zap's own flags, as `opts.BindFlags(flag.CommandLine)` defines them.
+/// The call that defines zap's own flags: `opts.BindFlags(flag.CommandLine)`.
 const ZAP: &str = ".BindFlags(";
-/// A server that is built with a port, which nobody chooses then.
+/// A server with a constant port.
 static PORT: LazyLock<Regex> = LazyLock::new(|| super::pattern(r"\bPort:\s*([0-9]{2,5})\b"));
-/// More than any program has.
+/// The most flags of a program.
 const FLAGS_MAX: usize = 500;
 
-/// The folder of the webhook's certificate: kubebuilder's, then names that other projects have.
+/// Names of the flag for the folder of the webhook's certificate: kubebuilder's first, then those of other projects.
 const FOLDER: &[&str] =
     &["webhook-cert-path", "webhook-cert-dir", "cert-dir", "webhook-certs-dir", "certs-dir", "tls-cert-dir"];
 const WEBHOOK_PORT: &[&str] = &["webhook-port", "webhook-server-port", "webhook-bind-port"];
-/// The files of it, where it takes no folder.
+/// Names of the flags for certificate and key, for programs that take no folder.
 const PAIRS: &[(&str, &str)] = &[
     ("tls-cert-file", "tls-private-key-file"),
     ("webhook-cert-file", "webhook-key-file"),
@@ -53,27 +53,27 @@ const PROBES: &[&str] = &[
 ];
 const LEADER: &[&str] = &["leader-elect", "enable-leader-election", "leader-election", "enable-leader-elect"];
 
-/// What flags of probes have in their names.
+/// Parts of names of probe flags.
 const PROBED: &[&str] = &["health", "probe", "readiness", "liveness"];
-/// One for each sort of probe.
+/// The most probe ports: one for each sort of probe.
 const PROBE_PORTS: usize = 3;
 
 fn has_one(name: &str, words: &[&str]) -> bool {
     words.iter().any(|word| name.contains(word))
 }
 
-/// Flags by their names, and what they are by default, as it is written.
+/// Flags by name, with their default as written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Flags {
     defined: BTreeMap<String, String>,
     has_zap: bool,
     port: Option<u16>,
-    /// Whether the program itself told of them: then a name that nobody knows means what its words say.
+    /// Whether the flags come from the program's own help text. If so, an unknown name means what its parts say.
     is_told: bool,
 }
 
 impl Flags {
-    /// Those of a text without comments.
+    /// Reads the flags from Go code without comments.
     pub(super) fn read(text: &str) -> Self {
         let defined = DEFINED.captures_iter(text).take(FLAGS_MAX);
         let defined = defined.map(|found| (found[1].to_owned(), found[2].trim().to_owned())).collect();
@@ -81,7 +81,7 @@ impl Flags {
         Self { defined, has_zap: text.contains(ZAP), port, is_told: false }
     }
 
-    /// Those that the program itself tells of.
+    /// Reads the flags from a program's help text.
     pub(crate) fn of_help(help: &Help) -> Self {
         Self {
             defined: help.flags.clone(),
@@ -91,7 +91,7 @@ impl Flags {
         }
     }
 
-    /// Whether a run says something to a flag of this name, whatever a manifest says.
+    /// Whether a run itself sets a flag of this name, whatever a manifest says.
     pub(crate) fn is_ours(name: &str) -> bool {
         let lists = [FOLDER, WEBHOOK_PORT, METRICS, METRICS_PORT, SECURE, PROBES, LEADER];
         lists.into_iter().flatten().any(|one| *one == name)
@@ -105,7 +105,7 @@ impl Flags {
         self.port = self.port.or(more.port);
     }
 
-    /// Whether there is one that means something here.
+    /// Whether any flag has a known meaning.
     pub(super) fn is_known(&self) -> bool {
         [FOLDER, WEBHOOK_PORT, METRICS, PROBES, LEADER].into_iter().flatten().any(|name| self.has(name))
     }
@@ -114,13 +114,13 @@ impl Flags {
         self.defined.contains_key(name)
     }
 
-    /// A flag of one of these names, or else the first one that means the same by the words in its name.
+    /// A flag with one of these names, or else the first one whose name matches by its parts.
     fn meant(&self, names: &[&'static str], means: fn(&str) -> bool) -> Option<&str> {
         let first = names.iter().copied().find(|name| self.has(name));
         first.or_else(|| self.defined.keys().map(String::as_str).find(|name| means(name)).filter(|_| self.is_told))
     }
 
-    /// The flag that takes the folder of the webhook's certificate.
+    /// The flag for the folder of the webhook's certificate.
     pub(crate) fn folder(&self) -> Option<&str> {
         self.meant(FOLDER, |name| {
             has_one(name, &["webhook", "tls", "serving"])
@@ -129,55 +129,55 @@ impl Flags {
         })
     }
 
-    /// The flag that takes the webhook's port.
+    /// The flag for the webhook's port.
     pub(crate) fn webhook_port(&self) -> Option<&str> {
         self.meant(WEBHOOK_PORT, |name| name.contains("webhook") && name.ends_with("port"))
     }
 
-    /// The flags that take its certificate and the key of it as files.
+    /// The flags for the webhook's certificate and key files.
     pub(crate) fn pair(&self) -> Option<(&'static str, &'static str)> {
         PAIRS.iter().copied().find(|(certificate, key)| self.has(certificate) && self.has(key))
     }
 
-    /// The flag that takes the port of the metrics alone.
+    /// The flag for the port of the metrics alone.
     pub(crate) fn metrics_port(&self) -> Option<&str> {
         self.meant(METRICS_PORT, |name| name.contains("metrics") && name.ends_with("port"))
     }
 
-    /// Whether one of its flags takes the address or the port of its page of metrics.
+    /// Whether a flag sets the address or the port of the metrics page.
     pub(crate) fn serves_metrics(&self) -> bool {
         self.metrics().is_some() || self.metrics_port().is_some()
     }
 
-    /// The port that stands in the program itself.
+    /// The constant port in the program itself.
     pub(crate) fn fixed_port(&self) -> Option<u16> {
         self.port
     }
 
-    /// The flag that takes the address of the metrics, and the one by which they are served over plain HTTP.
+    /// The flag for the address of the metrics, and the flag that selects plain HTTP for them.
     pub(crate) fn metrics(&self) -> Option<(&str, Option<&str>)> {
         let address =
             self.meant(METRICS, |name| name.contains("metrics") && has_one(name, &["addr", "bind", "listen"]))?;
         Some((address, self.meant(SECURE, |_| false)))
     }
 
-    /// The flag that takes the address of the probes.
+    /// The flag for the address of the probes.
     pub(crate) fn probes(&self) -> Option<&str> {
         self.meant(PROBES, |name| has_one(name, PROBED) && has_one(name, &["addr", "bind", "listen"]))
     }
 
-    /// The flags that take a port of the probes alone, of which 0 may mean none.
+    /// The flags for a port of the probes alone; 0 may switch them off.
     pub(crate) fn probe_ports(&self) -> Vec<&str> {
         let is_it = |name: &&str| self.is_told && has_one(name, PROBED) && name.ends_with("port");
         self.defined.keys().map(String::as_str).filter(is_it).take(PROBE_PORTS).collect()
     }
 
-    /// The flag that ends the wait for a lease.
+    /// The flag that disables leader election.
     pub(crate) fn leader(&self) -> Option<&str> {
         self.meant(LEADER, |_| false)
     }
 
-    /// Whether `--zap-log-level` is one.
+    /// Whether `--zap-log-level` is a flag.
     pub(crate) fn has_zap(&self) -> bool {
         self.has_zap
     }

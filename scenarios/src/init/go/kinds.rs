@@ -1,4 +1,4 @@
-//! Kinds as Go programs name them, and the resources that they are. Pure.
+//! Kinds in the spelling of Go programs, and their resources. Pure.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -9,9 +9,9 @@ use crate::init::Crd;
 
 static IMPORT: LazyLock<Regex> =
     LazyLock::new(|| super::pattern(r#"(?m)^\s*(?:import\s+)?(?:(\w+)\s+)?"([\w./~-]+)"\s*$"#));
-/// The packages of the kinds that every API server has.
+/// The path prefix of packages with built-in kinds.
 const BUILT_IN: &str = "k8s.io/api/";
-/// Groups whose package is not their name.
+/// Packages whose name differs from their group.
 const GROUPS: &[(&str, &str)] = &[
     ("core", ""),
     ("admissionregistration", "admissionregistration.k8s.io"),
@@ -24,7 +24,7 @@ const GROUPS: &[(&str, &str)] = &[
     ("storage", "storage.k8s.io"),
 ];
 
-/// A kind, and the package that it is from.
+/// A kind and its package.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Kind {
     pub(crate) name: String,
@@ -36,7 +36,7 @@ impl Kind {
         Self { name: name.to_owned(), package: package.map(str::to_owned) }
     }
 
-    /// The resource, as scenarios name it; nothing where the kind is neither built in nor one of the project's.
+    /// The resource in the spelling of scenarios; `None` if the kind is neither built in nor one of the project's.
     pub(crate) fn resource(&self, crds: &[Crd]) -> Option<String> {
         let built_in = self.package.as_deref().and_then(|package| package.strip_prefix(BUILT_IN));
         let Some((group, version)) = built_in.and_then(|rest| rest.split_once('/')) else {
@@ -48,7 +48,7 @@ impl Kind {
     }
 }
 
-/// As Kubernetes forms it of the kinds that are built in.
+/// The plural that Kubernetes forms for built-in kinds.
 fn plural(kind: &str) -> String {
     let lower = kind.to_lowercase();
     if lower.ends_with("endpoints") {
@@ -62,7 +62,7 @@ fn plural(kind: &str) -> String {
     }
 }
 
-/// The packages of a text, by the names that it has for them.
+/// The packages that a text imports, by their local names.
 pub(super) fn imports(text: &str) -> BTreeMap<String, String> {
     let named = |found: regex::Captures<'_>| {
         let path = &found[2];

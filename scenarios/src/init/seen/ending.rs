@@ -1,4 +1,4 @@
-//! What a program's last words say: what can be changed so that it runs, and what its author has to do. Pure.
+//! A program's last output before it ended: changes that let it run, and the next step for its author. Pure.
 
 use std::sync::LazyLock;
 
@@ -7,61 +7,63 @@ use regex::Regex;
 use super::Came;
 use crate::init::help::Help;
 
-/// A flag that it does not know.
+/// A message about an unknown flag.
 static UNKNOWN: LazyLock<Regex> = LazyLock::new(|| {
     crate::init::pattern(
         r"(?:flag provided but not defined: -|unknown flag: --|unexpected argument '--|unrecognized arguments: --|unknown option:? --)([\w.-]+)",
     )
 });
-/// A flag that takes no such value.
+/// A message about an invalid value of a flag.
 static INVALID: LazyLock<Regex> = LazyLock::new(|| {
     crate::init::pattern(
         r#"invalid (?:argument|value|boolean value) "(?u:[^"]*)" for (?:flag -|"?(?:-\w, )?--)([\w.-]+)"#,
     )
 });
-/// A port that somebody else has.
+/// A message about a port that another program uses.
 static IN_USE: LazyLock<Regex> =
     LazyLock::new(|| crate::init::pattern(r"listen tcp[46]? (?u:\S)*:([0-9]+): bind: address already in use"));
 
-/// An object of the core group that it reads and that is not there.
+/// A message about a missing object of the core group.
 static ABSENT: LazyLock<Regex> =
     LazyLock::new(|| crate::init::pattern(r#"(?i)\b(secret|configmap)s? \\?"([a-z0-9.-]+)\\?" not found"#));
 
 /// Words of a program that reads the API server's address and its token where a Pod finds them.
 const IN_CLUSTER: [&str; 3] = ["in-cluster config", "KUBERNETES_SERVICE_HOST", "serviceaccount/token"];
 
-/// Lines that are told.
+/// The most lines that are shown.
 const TOLD: usize = 6;
 
-/// What is to be changed before it is started again.
+/// A change before the program is started again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Mend {
-    /// Its words without this flag.
+    /// Remove this flag from its arguments.
     Without(String),
-    /// One more word.
+    /// Add this argument.
     Word(String),
-    /// One more variable.
+    /// Add this variable.
     Variable(&'static str, &'static str),
     /// The service account of a Pod.
     Account,
-    /// An object without content: its kind and name. Programs that rotate their own certificates fill such a Secret.
+    /// Create an empty object with this kind and name. Programs that rotate their own certificates fill such a Secret.
     Object(&'static str, String),
 }
 
 impl Mend {
-    /// What was done, for the file.
+    /// The change in words for the scenario file.
     pub(crate) fn told(&self) -> String {
         match self {
-            Self::Without(flag) => format!("--{flag} was left out: it does not know it, or not this value of it"),
-            Self::Word(word) => format!("{word} was added: without it it ends"),
-            Self::Variable(name, _) => format!("{name} was added: without it it ends"),
+            Self::Without(flag) => {
+                format!("--{flag} was left out: the program does not accept the flag, or not this value")
+            }
+            Self::Word(word) => format!("{word} was added: without it the program ends"),
+            Self::Variable(name, _) => format!("{name} was added: without it the program ends"),
+            Self::Object(kind, name) => format!("{kind} {name} was created empty: without it the program ends"),
             Self::Account => "it got a service account where a Pod has one: without it it ends".to_owned(),
-            Self::Object(kind, name) => format!("{kind} {name} was made, empty: without it it ends"),
         }
     }
 }
 
-/// What its last words ask for, where that can be given.
+/// The change that its last output asks for, if it is possible.
 pub(crate) fn mend(words: &str, run: &[String], help: &Help, has_account: bool) -> Option<Mend> {
     let has = |flag: &str| run.iter().any(|word| word.trim_start_matches('-').split('=').next() == Some(flag));
     for pattern in [&UNKNOWN, &INVALID] {
@@ -87,7 +89,8 @@ pub(crate) fn mend(words: &str, run: &[String], help: &Help, has_account: bool) 
     None
 }
 
-/// The lines of its last words that say what is wrong: an error and what follows it, but no usage; else the last ones.
+/// The relevant lines of its last output: an error with the lines after it, without the usage; otherwise the last
+/// lines.
 pub(crate) fn telling(words: &str) -> Vec<&str> {
     let names_error = |line: &&str| {
         let bare = line.trim_start();
@@ -109,7 +112,7 @@ pub(crate) fn telling(words: &str) -> Vec<&str> {
     std::iter::once(lines[at]).chain(after.copied()).collect()
 }
 
-/// What its author has to do, by how far it came.
+/// The next step for its author, by how far the program came.
 pub(crate) fn next_step(came: &Came) -> Option<String> {
     match came {
         Came::Ran => None,
@@ -125,7 +128,7 @@ fn not_built(command: &str, words: &str) -> String {
     if words.contains("No such file or directory") && words.contains("start") {
         return format!("`{program}` is not on the PATH: install it, or build the program by hand, then init again");
     }
-    format!("mend `{command}`, or build the program by hand and name it in `run`, then init again")
+    format!("correct `{command}`, or build the program by hand and name it in `run`, then init again")
 }
 
 fn ended(words: &str) -> String {
@@ -141,25 +144,30 @@ fn ended(words: &str) -> String {
         );
     }
     if says(&["no matches for kind", "failed to wait for", "could not find the requested resource"]) {
-        return "it wants kinds that nothing serves: put the definitions of the other project into `controlPlane.manifests`".to_owned();
+        return "the program needs kinds that the API server does not have: put the definitions of the other project into \
+                `controlPlane.manifests`".to_owned();
     }
     if says(&["required flag", "must be set", "must be specified", "is required", "environment variable", "not set"]) {
-        return "it wants a flag or a variable: put it into `run` or `env`".to_owned();
+        return "the program needs a flag or a variable: put it into `run` or `env`".to_owned();
     }
     if says(&["no such file or directory", "cannot find"]) {
-        return "it wants a file: lay it there, or name another by a flag in `run`".to_owned();
+        return "the program needs a file: create it, or name another file by a flag in `run`".to_owned();
     }
     if says(&["DISPLAY", "cannot open display"]) {
-        return "it opens a window: start it in a way that needs none".to_owned();
+        return "the program opens a window: start it without one".to_owned();
     }
-    "its last words say why it ended: put into `run` and `env` what it misses, then init again".to_owned()
+    "its last output shows why it ended: put the missing flags or variables into `run` and `env`, then init again"
+        .to_owned()
 }
 
 fn silent(words: &str) -> String {
     if words.trim().is_empty() {
-        return "it runs and says nothing: does it read $KUBECONFIG? A flag for it goes into `run`, as `--kubeconfig=${KUBECONFIG}`".to_owned();
+        return "the program runs and prints nothing: does it read $KUBECONFIG? A flag for it goes into `run`, as \
+                `--kubeconfig=${KUBECONFIG}`"
+            .to_owned();
     }
-    "it runs and asks the API server for nothing: does it read $KUBECONFIG, and does it wait for something first? See its last words".to_owned()
+    "the program runs and sends no request to the API server: does it read $KUBECONFIG, or wait for something first? See its last \
+     output".to_owned()
 }
 
 #[cfg(test)]
@@ -211,7 +219,7 @@ mod tests {
         assert!(of("listen tcp :8080: bind: address already in use").contains("port 8080 is taken"));
         assert!(of("no matches for kind \"Certificate\" in version").contains("definitions of the other project"));
         assert!(of("FOO environment variable must be set").contains("`env`"));
-        assert!(of("boom").contains("last words"));
+        assert!(of("boom").contains("last output"));
         assert!(next_step(&Came::Silent(String::new())).unwrap().contains("--kubeconfig=${KUBECONFIG}"));
         assert_eq!(next_step(&Came::Ran), None);
     }

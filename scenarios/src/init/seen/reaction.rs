@@ -1,4 +1,5 @@
-//! What a program did with one object: requests, children, finalizers, status, and what of the object may change. Pure.
+//! The reaction of a program to one object: requests, children, finalizers, status, and the fields of the object that
+//! may change. Pure.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -8,46 +9,46 @@ use serde_json::Value;
 use super::requests::is_aside;
 use super::{Ask, Wrote};
 
-/// The characters from which an API server and its controllers draw parts of names.
+/// The characters from which an API server and its controllers generate parts of names.
 const DRAWN: &str = "bcdfghjklmnpqrstvwxz2456789";
-/// How many of them it draws at least.
+/// The shortest generated part of a name.
 const DRAWN_CHARS: usize = 5;
 
-/// One object that was made, changed and deleted, with what was there around it.
+/// One object that was created, changed and deleted, with the objects around it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Step {
     pub(crate) kind: String,
-    /// `baskets.shop.example.com`.
+    /// The resource, such as `baskets.shop.example.com`.
     pub(crate) resource: String,
-    /// `baskets.shop.example.com/v1`.
+    /// The resource with its version, such as `baskets.shop.example.com/v1`.
     pub(crate) churned: String,
-    /// The sample; none where it was made from the definition.
+    /// The file of the sample; `None` if the object was generated from the definition.
     pub(crate) from: Option<PathBuf>,
-    /// With placeholders where something may vary, as a scenario has it.
+    /// The object with placeholders for changing values, as in a scenario.
     pub(crate) template: Value,
-    /// As it was before anything was seen.
+    /// The object before anything was observed.
     pub(crate) original: Value,
-    /// Samples that it names.
+    /// Samples that the object refers to.
     pub(crate) with: Vec<Value>,
-    /// Why it could not be made, in the words of the API server.
+    /// The API server's message if it refused the object.
     pub(crate) refused: Option<String>,
     pub(crate) name: String,
     pub(crate) namespace: String,
     pub(crate) uid: String,
     pub(crate) began_us: u64,
     pub(crate) ended_us: u64,
-    /// As it was when the program had come to rest.
+    /// The object after the program came to rest.
     pub(crate) after: Value,
-    /// What somebody made meanwhile, by resource, as it was then.
+    /// Objects that were created meanwhile, by resource, in their state at that time.
     pub(crate) made: Vec<(String, Value)>,
     pub(crate) changes: Vec<Change>,
-    /// Whether it was gone soon after its deletion; none where it was not deleted.
+    /// Whether it was gone soon after its deletion; `None` if it was not deleted.
     pub(crate) is_gone: Option<bool>,
-    /// Children that were deleted, and whether they came back.
+    /// Deleted children, and whether each was created again.
     pub(crate) restored: BTreeMap<String, bool>,
-    /// Names of other objects that were there.
+    /// Names of other existing objects.
     pub(crate) others: Vec<String>,
-    /// How many of the children's kinds were there after a change.
+    /// Number of objects of the children's kinds after a change.
     pub(crate) counted_later: BTreeMap<String, usize>,
 }
 
@@ -55,40 +56,40 @@ pub(crate) struct Step {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Change {
     pub(crate) pointer: String,
-    /// What the API server or a webhook said against it.
+    /// The message of the API server or a webhook that refused the change.
     pub(crate) refused: Option<String>,
-    /// Whether the program asked for something then.
+    /// Whether the program made a request after the change.
     pub(crate) is_noticed: bool,
-    /// Whether the object's status repeated the new generation then, where it was a new one.
+    /// Whether the object's status then repeated the new generation; `None` if the generation stayed.
     pub(crate) is_repeated: Option<bool>,
 }
 
-/// Objects of one kind that it makes for another.
+/// Objects of one kind that the program creates for another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Child {
-    /// `configmaps`, `deployments.apps`.
+    /// The resource, such as `configmaps` or `deployments.apps`.
     pub(crate) resource: String,
-    /// `configmaps/v1`.
+    /// The resource with its version, such as `configmaps/v1`.
     pub(crate) churned: String,
     pub(crate) count: usize,
-    /// By the reference to its owner, or else by this name with `{name}` in it.
+    /// The relation to the owner: an owner reference, or else a name with `{name}` in it.
     pub(crate) by: By,
-    /// Whether it came back after it was deleted.
+    /// Whether it was created again after its deletion.
     pub(crate) is_restored: Option<bool>,
-    /// Whether there were more or fewer of them after a change.
+    /// Whether their number differed after a change.
     pub(crate) varies: bool,
 }
 
-/// How a child is known.
+/// How a child's owner is recognized.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum By {
     Owner,
     Name(String),
-    /// Neither tells, or a part of the name may be another one for each object.
+    /// Neither is reliable: a part of the name may differ between objects.
     Nothing,
 }
 
-/// What came of it.
+/// The conclusions from a step.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Reaction {
     pub(crate) kind: String,
@@ -98,33 +99,33 @@ pub(crate) struct Reaction {
     pub(crate) template: Value,
     pub(crate) with: Vec<Value>,
     pub(crate) refused: Option<String>,
-    /// Requests about it and its children.
+    /// Number of requests about the object and its children.
     pub(crate) requests: usize,
     pub(crate) children: Vec<Child>,
     pub(crate) finalizers: Vec<String>,
-    /// Top fields of the status that it wrote.
+    /// Top-level fields of the status that the program wrote.
     pub(crate) status: Vec<String>,
-    /// Whether it repeats the generation there.
+    /// Whether the status repeats the generation.
     pub(crate) observes: bool,
-    /// Conditions that repeat it.
+    /// Conditions that repeat the generation.
     pub(crate) conditions: Vec<String>,
-    /// Whether it repeats the generation of some changes alone.
+    /// Whether the program repeats the generation only after some changes.
     pub(crate) is_lazy: bool,
     pub(crate) changes: Vec<Change>,
     pub(crate) is_gone: Option<bool>,
-    /// What it looked for by name and did not find.
+    /// Objects that it looked for by name and did not find.
     pub(crate) missing: Vec<(String, String)>,
 }
 
 impl Reaction {
-    /// What the facts say.
+    /// Draws the conclusions from a step.
     pub(crate) fn of(step: &Step, asks: &[Ask]) -> Self {
         let children = children(step);
         let (requests, missing) = requests(step, asks);
         let status = step.after["status"].as_object();
         let generation = &step.after["metadata"]["generation"];
         let repeats = |value: &Value| !value.is_null() && value == generation;
-        // A status that is written only when something else in it changed proves no version.
+        // A status that is written only if another part of it changes proves no version.
         let is_lazy = step.changes.iter().any(|change| change.is_repeated == Some(false));
         let conditions = step.after["status"]["conditions"].as_array().into_iter().flatten();
         let conditions = conditions.filter(|one| repeats(&one["observedGeneration"]));
@@ -153,7 +154,7 @@ impl Reaction {
         }
     }
 
-    /// In one line, for people.
+    /// The reaction on one line of text.
     pub(crate) fn told(&self) -> String {
         if let Some(why) = &self.refused {
             return format!("could not be made: {why}");
@@ -173,20 +174,20 @@ impl Reaction {
         told.join(", ")
     }
 
-    /// The field that a write may change: one that the program notices first.
+    /// The field that a write may change; fields that the program reacts to come first.
     pub(crate) fn varies(&self) -> Option<&Change> {
         let taken = || self.changes.iter().filter(|change| change.refused.is_none());
         taken().find(|change| change.is_noticed).or_else(|| taken().next())
     }
 
-    /// How much it reacts. What leaves a trace counts before what only asks.
+    /// The strength of the reaction. Visible effects count before mere requests.
     pub(crate) fn weight(&self) -> (bool, usize) {
         let has_trace = !self.children.is_empty() || !self.status.is_empty() || !self.finalizers.is_empty();
         (has_trace && self.requests > 0, self.requests)
     }
 }
 
-/// How many requests are about the object, its children or what it names; and what of that was not there.
+/// Number of requests about the object, its children and the objects that it names, with those that were not found.
 fn requests(step: &Step, asks: &[Ask]) -> (usize, Vec<(String, String)>) {
     let spec = step.after["spec"].to_string();
     let (mut count, mut missing) = (0, Vec::new());
@@ -214,7 +215,7 @@ fn requests(step: &Step, asks: &[Ask]) -> (usize, Vec<(String, String)>) {
     (count, missing)
 }
 
-/// What was made for it, by kind.
+/// Children of the object, by kind.
 fn children(step: &Step) -> Vec<Child> {
     let mut by_kind: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
     for (resource, object) in &step.made {
@@ -249,14 +250,14 @@ fn child(step: &Step, resource: &str, objects: &[&Value]) -> Option<Child> {
     })
 }
 
-/// Whether a part of a child's name beside that of its parent looks drawn: such a name was seen once, and may be another one next time.
+/// Whether a child's name has a part that looks generated, beside the parent's name. Such a part may differ next time.
 fn is_drawn(child: &str, parent: &str) -> bool {
     let rest = child.replacen(parent, "-", 1);
     let mut long = rest.split(['-', '.']).filter(|part| part.len() >= DRAWN_CHARS);
     long.any(|part| part.contains(|c: char| c.is_ascii_digit()) || part.chars().all(|c| DRAWN.contains(c)))
 }
 
-/// The resources of which something new was written meanwhile, besides the object itself: names to be fetched.
+/// Objects other than the churned one that were written meanwhile; the caller fetches them.
 pub(crate) fn made<'w>(step: &Step, wrote: &'w [Wrote]) -> Vec<&'w Wrote> {
     let is_it = |one: &&Wrote| one.resource == step.resource && one.name == step.name;
     let is_aside = |one: &&Wrote| {
@@ -330,7 +331,7 @@ mod tests {
         assert_eq!((silent.told().as_str(), silent.weight()), ("nothing", (false, 0)));
     }
 
-    /// A name with a part that is drawn was seen once, and no other object has it.
+    /// A name with a generated part belongs to one object, so it is no pattern.
     #[test]
     fn a_name_that_looks_drawn_is_no_pattern() {
         let by = |name: &str| {

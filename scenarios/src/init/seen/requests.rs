@@ -1,11 +1,14 @@
-//! What a program follows, which of its requests were refused, and where its Lease is. Pure.
+//! The kinds that a program follows, its refused requests, and its Lease. Pure.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use regex::Regex;
+use serde_json::Value;
 
-use super::Ask;
+use super::{Ask, Wrote};
+use crate::scenario::Mount;
 
 /// A field of `spec` at the beginning of a cause, as k8s.io/apimachinery words it: `spec.sources[0]: Invalid value: …`.
 static CAUSE: LazyLock<Regex> = LazyLock::new(|| {
@@ -16,12 +19,12 @@ static CAUSE: LazyLock<Regex> = LazyLock::new(|| {
 /// Fields of one refusal that are looked at.
 const FIELDS_MAX: usize = 4;
 
-/// Different refusals that are told.
+/// The most different refusals that are shown.
 const REFUSALS: usize = 20;
-/// Resources that tell of the program itself and of no work.
+/// Resources that show the program itself and not its work.
 const ASIDE: [&str; 3] = ["leases.coordination.k8s.io", "events", "events.events.k8s.io"];
 
-/// A kind that it lists or watches.
+/// A kind that the program lists or watches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Followed {
     pub(crate) resource: String,
@@ -38,6 +41,37 @@ pub(crate) struct Refused {
     pub(crate) times: u32,
 }
 
+/// The Secrets (path and name) that the program's manifests mount and that the program writes itself, each in the namespace of that write.
+/// Programs that rotate their own certificates wait for such files. `given` are Secrets that others made.
+pub(crate) fn filled(
+    secrets: &[(String, String)],
+    asks: &[Ask],
+    wrote: &[Wrote],
+    given: &[Value],
+) -> BTreeMap<PathBuf, Mount> {
+    let changed = |name: &str| {
+        let own = asks.iter().filter(|ask| ask.resource == "secrets" && ask.status < 300);
+        own.filter(|ask| matches!(ask.verb, "update" | "patch") && ask.name.as_deref() == Some(name))
+            .find_map(|ask| ask.namespace.clone())
+    };
+    let made = |name: &str| {
+        let is_given = given.iter().any(|object| object["kind"] == "Secret" && object["metadata"]["name"] == name);
+        let creates = |namespace: &Option<String>| {
+            asks.iter().any(|ask| {
+                ask.verb == "create" && ask.resource == "secrets" && ask.status < 300 && ask.namespace == *namespace
+            })
+        };
+        let is_it =
+            |one: &&Wrote| one.is_new && one.resource == "secrets" && one.name == name && creates(&one.namespace);
+        wrote.iter().filter(|_| !is_given).find(is_it).and_then(|one| one.namespace.clone())
+    };
+    let written = secrets.iter().filter_map(|(path, name)| {
+        let namespace = changed(name).or_else(|| made(name))?;
+        Some((PathBuf::from(path), Mount::Secret(format!("{namespace}/{name}"))))
+    });
+    written.collect()
+}
+
 /// The fields of `spec` that a refusal names.
 pub(crate) fn refused_fields(why: &str) -> Vec<String> {
     let mut fields: Vec<String> = CAUSE.captures_iter(why).map(|found| found[1].to_owned()).collect();
@@ -46,12 +80,12 @@ pub(crate) fn refused_fields(why: &str) -> Vec<String> {
     fields
 }
 
-/// Whether a request is about the program's own life, and not about its work.
+/// Whether a request concerns the program itself and not its work.
 pub(crate) fn is_aside(ask: &Ask) -> bool {
     ask.verb.is_empty() || ASIDE.contains(&ask.resource.as_str())
 }
 
-/// What it follows, in the order of its first requests; and the kinds that nothing serves.
+/// The kinds that it follows, in the order of its first requests, and the kinds that the server does not have.
 pub(crate) fn follows(asks: &[Ask]) -> (Vec<Followed>, Vec<String>) {
     let (mut followed, mut absent): (Vec<Followed>, Vec<String>) = (Vec::new(), Vec::new());
     for ask in asks.iter().filter(|ask| matches!(ask.verb, "list" | "watch") && !is_aside(ask)) {
@@ -70,9 +104,9 @@ pub(crate) fn follows(asks: &[Ask]) -> (Vec<Followed>, Vec<String>) {
             None => followed.push(Followed { resource: ask.resource.clone(), is_watched }),
         }
     }
-    // In whatever order its caches began.
+    // Sorted, because the start order of its caches is random.
     followed.sort_by(|one, other| one.resource.cmp(&other.resource));
-    // Discovery of a group that nobody serves: `/apis/cert-manager.io/v1`.
+    // Discovery of a group that the server does not have: `/apis/cert-manager.io/v1`.
     for ask in asks.iter().filter(|ask| ask.status == 404 && ask.verb.is_empty()) {
         if let Some(group) = ask.path.strip_prefix("/apis/").filter(|rest| rest.matches('/').count() <= 1) {
             let group = group.trim_end_matches('/').to_owned();
@@ -84,7 +118,8 @@ pub(crate) fn follows(asks: &[Ask]) -> (Vec<Followed>, Vec<String>) {
     (followed, absent)
 }
 
-/// What was refused, by what was asked. That something is not there, is there already or is newer is an answer and no refusal.
+/// The refused requests, by verb and resource. "Not found", "already exists" and "conflict" are answers and no
+/// refusals.
 pub(crate) fn refusals(asks: &[Ask]) -> Vec<Refused> {
     let mut all: BTreeMap<(&str, &str, u16, String), u32> = BTreeMap::new();
     for ask in asks {
@@ -159,6 +194,34 @@ mod tests {
         let refused = refusals(&asks);
         assert_eq!(refused.len(), 1, "{refused:?}");
         assert_eq!((refused[0].times, refused[0].why.as_str()), (2, "pods \"…\" is invalid"));
+    }
+
+    #[test]
+    fn a_secret_is_filled_by_who_writes_it() {
+        let secrets = [("/certs".to_owned(), "hook-cert".to_owned())];
+        let there = |namespace: &str| {
+            BTreeMap::from([(PathBuf::from("/certs"), Mount::Secret(format!("{namespace}/hook-cert")))])
+        };
+        let of = |verb, name: Option<&str>| Ask {
+            namespace: Some("shop-system".to_owned()),
+            name: name.map(str::to_owned),
+            ..ask(verb, "secrets", 200)
+        };
+        assert_eq!(filled(&secrets, &[of("update", Some("hook-cert"))], &[], &[]), there("shop-system"));
+        assert!(filled(&secrets, &[of("update", Some("other"))], &[], &[]).is_empty());
+        assert!(filled(&secrets, &[of("get", Some("hook-cert"))], &[], &[]).is_empty());
+        let wrote = Wrote {
+            at_us: 1,
+            resource: "secrets".to_owned(),
+            namespace: Some("shop-system".to_owned()),
+            name: "hook-cert".to_owned(),
+            uid: "u".to_owned(),
+            is_new: true,
+        };
+        let create = [of("create", None)];
+        assert_eq!(filled(&secrets, &create, std::slice::from_ref(&wrote), &[]), there("shop-system"));
+        let given = [serde_json::json!({"kind": "Secret", "metadata": {"name": "hook-cert"}})];
+        assert!(filled(&secrets, &create, &[wrote], &given).is_empty(), "others made it");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The budgets that are proposed: those that a run of this length decides, with what was found.
+//! The proposed budgets: those that the found witness can decide in a run of this length.
 
 use std::fmt::Write as _;
 
@@ -9,12 +9,12 @@ use crate::init::seen::Seen;
 use crate::init::witness::Proposal;
 use crate::init::yaml::printable;
 
-/// Requests a second that a careful controller does not come near with ten changes a second: each costs it a handful of requests, and a relist
-/// of fifty objects costs each of them one more.
+/// A limit, in requests per second, that a careful controller stays well below at ten changes a second. Each change
+/// costs a handful of requests, and a relist of fifty objects costs one more per object.
 const REQUESTS: u32 = 300;
 
 pub(super) fn budgets(text: &mut String, found: &Found, seen: &Seen, proposal: Option<&Proposal>) {
-    line!(text, "# check: limits that a run of this length decides.");
+    line!(text, "# check: limits that a run of this length can decide.");
     line!(text, "budgets:");
     if let Some(proposal) = proposal {
         let seen_restored = || {
@@ -32,13 +32,13 @@ pub(super) fn budgets(text: &mut String, found: &Found, seen: &Seen, proposal: O
         line!(text, "  admission: {{errors: 0, p50: 100ms}}");
     }
     if found.own_hooks().next().is_some() {
-        line!(text, "  # An answer that an API server would not take, and a call that nobody answers, are errors.");
+        line!(text, "  # An answer that an API server would not accept, and a call without an answer, are errors.");
         line!(text, "  admission: {{errors: 0}}");
     }
     if is_of_controller_runtime(found) {
         line!(
             text,
-            "  # Ten changes a second cost a careful controller a tenth of this; one that tries again without waiting costs more."
+            "  # At ten changes a second a careful controller needs a tenth of this; one that retries without waiting needs more."
         );
         line!(text, "  requests: {{rate: {REQUESTS}/s, hotLoop: 12/s}}");
     }
@@ -50,13 +50,13 @@ pub(super) fn budgets(text: &mut String, found: &Found, seen: &Seen, proposal: O
     if is_counted {
         line!(
             text,
-            "  # Goroutines that stay, one for each object that ever was: what a reconcile starts and nobody ends is more."
+            "  # At most one goroutine may stay per object ever created; goroutines that reconciles start and never end break this limit."
         );
         line!(text, "  metrics: {{go_goroutines: {{growthPerObject: 1}}}}");
     }
     line!(
         text,
-        "  # check: a minute decides no growth. An hour does: `longhaul check --plan FILE` says from which length on."
+        "  # check: a minute decides no growth, an hour does: `longhaul check --plan FILE` shows the length that is needed."
     );
     line!(text, "  # memory: {{growth: 5MiB/h}}");
 }

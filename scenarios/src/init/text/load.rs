@@ -1,4 +1,4 @@
-//! What is done to the subject: the objects that are churned, and faults.
+//! The churned objects and the faults of the proposed scenario.
 
 use std::fmt::Write as _;
 
@@ -7,9 +7,9 @@ use crate::init::seen::{Reaction, Seen};
 use crate::init::yaml::{block, printable, quoted};
 use crate::init::{Crd, Found, WITH, sample};
 
-/// The warm-up finds out how much the subject sustains; the run goes on at half of that.
+/// The warm-up finds the highest rate that the subject sustains; the run uses half of it.
 const RATE: &str = "auto";
-/// Fields that are named in a comment.
+/// The most fields that a comment names.
 const FIELDS: usize = 5;
 
 pub(super) fn load(text: &mut String, found: &Found, seen: &Seen) {
@@ -30,11 +30,18 @@ pub(super) fn load(text: &mut String, found: &Found, seen: &Seen) {
     let built_in = BUILT_IN.iter().find(|(resource, ..)| seen.ran() && seen.follows(resource));
     match (seen.best().filter(|_| seen.ran()), found.crd()) {
         (Some(best), _) => seen_churn(text, found, best),
-        (None, Some(crd)) => churn(text, found, crd),
+        (None, Some(crd)) => match seen.reactions.iter().find(|one| one.kind == crd.kind && one.refused.is_none()) {
+            Some(taken) if seen.ran() => {
+                line!(text, "# check: seen: an object like this was taken, and the program asked for nothing then.");
+                template(text, found, taken);
+            }
+            _ => churn(text, found, crd),
+        },
         (None, None) if let Some((_, resource, template)) = built_in => {
             line!(
                 text,
-                "# check: seen: it follows this kind, and no custom resource. Objects that it reacts to look different: give them a `template`."
+                "# check: seen: it follows this kind, and no custom resource. If it reacts only to other objects of this kind, give them \
+                 a `template`."
             );
             line!(text, "churn: {{resource: {resource}, population: 50, rate: {RATE}, template: {template}}}");
         }
@@ -47,18 +54,15 @@ pub(super) fn load(text: &mut String, found: &Found, seen: &Seen) {
     line!(text, "");
     line!(
         text,
-        "# check: the two that clients forget most often. All faults: docs/faults.md, or `longhaul check --plan` for what these will do."
+        "# check: the two faults that clients handle wrong most often. All faults: docs/faults.md; `longhaul check --plan` explains these."
     );
     line!(text, "faults:");
     line!(text, "  - {{name: watch-reset, at: 20s}}");
-    line!(text, "  # check: as servers of today say it; `form: both` also has the other form, in turn.");
+    line!(text, "  # check: the form of current servers; `form: both` alternates with the other form.");
     line!(text, "  - {{name: watch-410, at: 40s, form: stream}}");
     if let Some(crd) = found.crd().filter(|_| is_of_controller_runtime(found)) {
-        // Short: client-go doubles its back-off with each refusal.
-        line!(
-            text,
-            "  # check: writes of it that meet somebody else's: whoever takes 409 for done forgets what it had to write."
-        );
+        // The outage is short, because client-go doubles its back-off with each refusal.
+        line!(text, "  # check: conflicts of its writes: a controller that treats 409 as done loses a write.");
         line!(
             text,
             "  - {{name: http-error, at: 50s, for: 1500ms, resource: {}, on: [update, patch], status: 409}}",
@@ -68,7 +72,7 @@ pub(super) fn load(text: &mut String, found: &Found, seen: &Seen) {
     line!(text, "");
 }
 
-/// Kinds of Kubernetes that are churned where a program follows no other: as the API server calls them, as a scenario does, and what one looks like.
+/// Built-in kinds for a program that follows no custom one: resource name, scenario name, and an example object.
 const BUILT_IN: [(&str, &str, &str); 4] = [
     ("configmaps", "configmaps/v1", "{kind: ConfigMap, data: {a: '${random 1..9}'}}"),
     ("services", "services/v1", "{kind: Service, spec: {ports: [{port: 80}]}}"),
@@ -76,7 +80,7 @@ const BUILT_IN: [(&str, &str, &str); 4] = [
     ("secrets", "secrets/v1", "{kind: Secret, stringData: {a: '${random 1..9}'}}"),
 ];
 
-/// The kind that it reacts to most, with an object that it was seen to react to.
+/// The kind with the strongest reaction, with an object that the program reacted to.
 fn seen_churn(text: &mut String, found: &Found, best: &Reaction) {
     let from = best
         .from
@@ -93,22 +97,27 @@ fn seen_churn(text: &mut String, found: &Found, best: &Reaction) {
         line!(text, "# seen: {} {what}.", change.pointer);
     }
     if best.is_lazy {
-        line!(text, "# seen: its status did not repeat the generation of each change, so that proves nothing.");
+        line!(text, "# seen: its status did not have the generation of each change, so the status is no proof.");
     }
     if best.varies().is_none() {
         line!(
             text,
-            "# check: no field was found that may change, so updates change an annotation, which is no new generation."
+            "# check: no field was found that may change, so updates change an annotation, which makes no new generation."
         );
     }
     for (resource, name) in &best.missing {
         line!(
             text,
-            "# check: seen: it looks for {resource} `{name}`, which is nowhere: put one into a file and name that under `with`."
+            "# check: seen: it looks for {resource} `{name}`, which does not exist: put one into a file and name the file under `with`."
         );
     }
+    template(text, found, best);
+}
+
+/// Churn of objects like one that was made in the observation.
+fn template(text: &mut String, found: &Found, taken: &Reaction) {
     line!(text, "churn:");
-    line!(text, "  resource: {}", quoted(&best.churned));
+    line!(text, "  resource: {}", quoted(&taken.churned));
     line!(text, "  population: 50");
     line!(text, "  # The warm-up measures how many changes a second it sustains; the run takes half of that.");
     line!(text, "  rate: {RATE}");
@@ -117,10 +126,10 @@ fn seen_churn(text: &mut String, found: &Found, best: &Reaction) {
         line!(text, "  with: [{WITH}]");
     }
     line!(text, "  template:");
-    block(&best.template, 4, text);
+    block(&taken.template, 4, text);
 }
 
-/// Other kinds, and what it does with them.
+/// Other kinds, with the program's reaction to each.
 fn others(text: &mut String, found: &Found, seen: &Seen) {
     let best = seen.best().filter(|_| seen.ran()).map(|best| best.kind.as_str());
     for reaction in seen.reactions.iter().filter(|reaction| Some(reaction.kind.as_str()) != best).take(OTHERS) {
@@ -148,11 +157,11 @@ fn churn(text: &mut String, found: &Found, crd: &Crd) {
     };
     line!(text, "# check: objects that come, change and go. They look like the sample in {}.", template.file.display());
     if let Some(pointer) = &template.varies {
-        line!(text, "# Each write changes {pointer}; `longhaul show schema` tells of other placeholders.");
+        line!(text, "# Each write changes {pointer}; `longhaul show schema` lists other placeholders.");
     } else {
         line!(
             text,
-            "# check: nothing in it was found that may change, so updates change an annotation, which is no new generation."
+            "# check: no field of it was found that may change, so updates change an annotation, which makes no new generation."
         );
         line!(text, "# Write for example '${{random 1..3}}' for a value.");
     }
@@ -165,7 +174,7 @@ fn churn(text: &mut String, found: &Found, crd: &Crd) {
     if found.own_hooks().any(|hook| !hook.is_mutating) {
         line!(
             text,
-            "  # check: what your webhook has to refuse is a `templates: [{{file: bad.yaml, expect: denied}}]` beside those that it lets in."
+            "  # check: for objects that your webhook must refuse, add `templates: [{{file: bad.yaml, expect: denied}}]`."
         );
     }
 }

@@ -1,4 +1,4 @@
-//! The subject as it was seen to run.
+//! The subject as observed while it ran.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use crate::init::witness::Proposal;
 use crate::init::yaml::{printable, quoted};
 use crate::scenario::{METRICS_PORT_NAME, Mount, WEBHOOK_PORT};
 
-/// Where Linux begins with the ports that it gives for port 0.
+/// The first port that Linux assigns for port 0.
 const EPHEMERAL: u16 = 32_768;
 
 pub(super) fn subject(text: &mut String, found: &Found, seen: &Seen, proposal: Option<&Proposal>) {
@@ -17,12 +17,12 @@ pub(super) fn subject(text: &mut String, found: &Found, seen: &Seen, proposal: O
     line!(text, "  command:");
     role(text, found, seen);
     if let Some(build) = &seen.built {
-        line!(text, "    # seen: `{build}` builds it. KUBECONFIG leads it to the API server of the run.");
+        line!(text, "    # seen: `{build}` builds it. KUBECONFIG names the API server of the run.");
     }
     for mended in &seen.mended {
         line!(text, "    # seen: {mended}.");
     }
-    line!(text, "    # seen: it ran with these words.");
+    line!(text, "    # seen: it ran with these arguments.");
     line!(text, "    run:");
     for word in &seen.run {
         line!(text, "      - {}", quoted(word));
@@ -54,7 +54,7 @@ fn role(text: &mut String, found: &Found, seen: &Seen) {
     } else if !found.hooks.is_empty() || seen.is_given_certificate() {
         line!(
             text,
-            "    # check: it watches and answers reviews, by a policy that nobody here knows: every answer that an API server takes is right."
+            "    # check: it watches and answers reviews. Its policy is not known here, so every valid answer counts as right."
         );
         line!(text, "    role: both");
     }
@@ -94,7 +94,7 @@ fn mounts(text: &mut String, seen: &Seen) {
     }
 }
 
-/// What is not moved is told: two runs at a time would meet there.
+/// Reports fixed ports: two runs at once would collide there.
 fn ports(text: &mut String, seen: &Seen) {
     for open in &seen.ports {
         let Open { port, variable, is_tls, pages, .. } = open;
@@ -114,7 +114,8 @@ fn ports(text: &mut String, seen: &Seen) {
         }
         line!(
             text,
-            "    # check: seen: it listens at {port} ({answers}), and no flag or variable names that port: two runs at a time meet there."
+            "    # check: seen: it listens at {port} ({answers}), and no flag or variable sets that port: two runs at a time would \
+             conflict."
         );
     }
 }
@@ -131,7 +132,7 @@ fn serves(text: &mut String, found: &Found, seen: &Seen) {
         None => Some(("/".to_owned(), "no configuration of its webhooks was found: name the path of one".to_owned())),
     };
     let is_told = seen.run.iter().any(|word| word.contains(WEBHOOK_PORT));
-    // A port of its own that speaks TLS, where it was not told another.
+    // A port with TLS that the harness did not choose.
     let fixed = seen.ports.iter().find(|open| open.is_tls && open.variable.is_none() && !is_told);
     let mut keys = Vec::new();
     if let Some((path, why)) = &path {
@@ -162,7 +163,7 @@ fn metrics(text: &mut String, seen: &Seen) {
     };
     line!(
         text,
-        "  # seen: this page answers. The heap in use is on it, and judges growth before the resident set does."
+        "  # seen: this page answers and has the heap in use, by which growth is judged before the resident set."
     );
     line!(text, "  metrics:");
     line!(text, "    url: http://127.0.0.1:{at}/metrics");
@@ -171,7 +172,7 @@ fn metrics(text: &mut String, seen: &Seen) {
     }
 }
 
-/// What it made for the object that was made.
+/// The children of the created object.
 fn children(text: &mut String, seen: &Seen) {
     let Some(best) = seen.best() else { return };
     let mut lines = Vec::new();
@@ -183,7 +184,7 @@ fn children(text: &mut String, seen: &Seen) {
                 let (count, resource) = (child.count, &child.resource);
                 line!(
                     text,
-                    "  # check: seen: {count} {resource} for one {}, by neither an owner nor a name that stays: say how they are known.",
+                    "  # check: seen: {count} {resource} for one {}, without an owner or a fixed name: write how they are recognised.",
                     best.kind
                 );
                 continue;

@@ -1,4 +1,4 @@
-//! The subject as the files of a project tell of it, where nobody saw it run: everything is to be looked at.
+//! The subject as the project's files describe it, without an observation: everything has to be checked.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -14,12 +14,12 @@ pub(super) fn subject(text: &mut String, found: &Found, seen: &Seen, proposal: O
     line!(text, "subject:");
     line!(text, "  command:");
     if is_webhook_only(found) {
-        line!(text, "    # check: it watches nothing, as no definition was found: ready when its port answers.");
+        line!(text, "    # check: no definition was found, so it watches nothing: it is ready when its port answers.");
         line!(text, "    role: webhook");
     } else if !found.hooks.is_empty() {
         line!(
             text,
-            "    # check: it watches and answers reviews, by a policy that nobody here knows: every answer that an API server takes is right."
+            "    # check: it watches and answers reviews. Its policy is not known here, so every valid answer counts as right."
         );
         line!(text, "    role: both");
     }
@@ -32,24 +32,25 @@ pub(super) fn subject(text: &mut String, found: &Found, seen: &Seen, proposal: O
     } else {
         line!(
             text,
-            "    # check: nothing in the folder tells how it is started. KUBECONFIG leads it to the API server of the run."
+            "    # check: no file in the folder shows how it is started. KUBECONFIG names the API server of the run."
         );
         line!(text, "    run: [./path/to/your/program]");
     }
     if let Some((file, command)) = &found.image {
-        line!(text, "    # check: the image ({}) starts it so: {}", file.display(), command.join(" "));
+        line!(text, "    # check: the image ({}) starts it like this: {}", file.display(), command.join(" "));
     }
     line!(text, "    # check: it is started here.");
     line!(text, "    cwd: {}", quoted(&cwd));
     let mut env: Vec<(&str, &str)> = proposal.iter().filter_map(|proposal| proposal.env).collect();
     let flags = flags(found);
     if !found.hooks.is_empty() && flags.is_some_and(|flags| flags.folder().is_none()) {
-        // It looks for its certificate where controller-runtime does by itself: $TMPDIR/k8s-webhook-server/serving-certs.
+        // It looks for its certificate in the default folder of controller-runtime:
+        // $TMPDIR/k8s-webhook-server/serving-certs.
         env.push(("TMPDIR", "${LONGHAUL_TLS_DIR}"));
     }
     if !env.is_empty() {
         let pairs: Vec<String> = env.iter().map(|(name, value)| format!("{name}: {}", quoted(value))).collect();
-        line!(text, "    # check: without these it would find no certificate, or say less than its witness needs.");
+        line!(text, "    # check: without these it would find no certificate, or log less than its witness needs.");
         line!(text, "    env: {{{}}}", pairs.join(", "));
     }
     serves(text, found, flags);
@@ -65,19 +66,19 @@ pub(super) fn subject(text: &mut String, found: &Found, seen: &Seen, proposal: O
 fn start(text: &mut String, found: &Found, seen: &Seen, language: &Language) {
     let Language { name, file, framework, build, command, habits, .. } = language;
     let with = framework.map(|framework| format!(" with {}", framework.name())).unwrap_or_default();
-    line!(text, "    # check: {name}{with}, by {}. KUBECONFIG leads it to the API server of the run.", file.display());
+    line!(text, "    # check: {name}{with}, by {}. KUBECONFIG names the API server of the run.", file.display());
     if let Some(build) = build {
         let folder = language.folder();
         let place = if folder.as_os_str().is_empty() { String::new() } else { format!(" (in {})", folder.display()) };
         line!(text, "    # Build it first{place}: {build}");
     }
     if command.is_empty() {
-        line!(text, "    # check: nothing in the folder tells how it is started.");
+        line!(text, "    # check: no file in the folder shows how it is started.");
         line!(text, "    run: [./path/to/your/program]");
         return;
     }
     if !seen.run.is_empty() {
-        line!(text, "    # check: it was started with these words.");
+        line!(text, "    # check: it was started with these arguments.");
         line!(text, "    run:");
         for word in &seen.run {
             line!(text, "      - {}", quoted(word));
@@ -91,14 +92,14 @@ fn start(text: &mut String, found: &Found, seen: &Seen, language: &Language) {
         line!(text, "    run: [{}]", words.join(", "));
         return;
     }
-    line!(text, "    # check: its flags are those that its main package defines.");
+    line!(text, "    # check: its main package defines these flags.");
     line!(text, "    run:");
     for word in command.iter().chain(&arguments) {
         line!(text, "      - {}", quoted(word));
     }
 }
 
-/// Where its webhook is; a registration of the project's own has the path.
+/// The address of its webhook; a registration of the project's own states the path.
 fn serves(text: &mut String, found: &Found, flags: Option<&Flags>) {
     let Some(hook) = found.hooks.iter().find(|hook| hook.is_mutating).or(found.hooks.first()) else { return };
     let is_own = found.own_hooks().next().is_some();
@@ -112,7 +113,7 @@ fn serves(text: &mut String, found: &Found, flags: Option<&Flags>) {
             );
             line!(
                 text,
-                "    # a program that wants flags is given them in `run`, as ${{LONGHAUL_WEBHOOK_PORT}} and ${{LONGHAUL_TLS_DIR}}."
+                "    # if it takes flags instead, write them into `run`, as ${{LONGHAUL_WEBHOOK_PORT}} and ${{LONGHAUL_TLS_DIR}}."
             );
             None
         }
@@ -132,25 +133,25 @@ fn serves(text: &mut String, found: &Found, flags: Option<&Flags>) {
     }
 }
 
-/// Webhooks of the project's own kinds, registered as the project has them.
+/// Webhooks for the project's own kinds, registered as the project registers them.
 pub(super) fn install(text: &mut String, found: &Found) {
     let mut files: Vec<&Path> = found.own_hooks().map(|hook| hook.file.as_path()).collect();
     files.sort_unstable();
     files.dedup();
     let place = match files.as_slice() {
         [file] => file,
-        // All of them lie in one folder.
+        // All files lie in one folder.
         [file, ..] => file.parent().unwrap_or(file),
         [] => return,
     };
     line!(
         text,
-        "  # check: registered as they are: rules, selectors, policies. What is churned goes through them, and their answers are judged."
+        "  # check: registered unchanged: rules, selectors, policies. Churned objects go through them, and their answers are judged."
     );
     line!(text, "  install: {{webhooks: {}}}", quoted(&place.display().to_string()));
 }
 
-/// What is said of a port that nobody chooses.
+/// The comment about a fixed port.
 fn fixed(text: &mut String) {
     line!(
         text,
@@ -165,10 +166,7 @@ fn fixed(text: &mut String) {
 fn metrics(text: &mut String, flags: Option<&Flags>) {
     match flags.map(Flags::serves_metrics) {
         Some(true) => {
-            line!(
-                text,
-                "  # check: the heap in use is found on this page, and judges growth before the resident set does."
-            );
+            line!(text, "  # check: this page has the heap in use, by which growth is judged before the resident set.");
             line!(text, "  metrics:");
             line!(text, "    url: http://127.0.0.1:${{LONGHAUL_METRICS_PORT}}/metrics");
             line!(text, "    series: [go_goroutines]");
@@ -188,7 +186,7 @@ fn children(text: &mut String, found: &Found) {
     let owned_kinds = owned_kinds(found, program);
     let unknown = owned_kinds.into_iter().filter(|kind| kind.resource(&found.crds).is_none());
     for kind in unknown.take(OTHERS) {
-        line!(text, "  # check: it owns {} too, of which nothing here tells the resource.", kind.name);
+        line!(text, "  # check: it owns {} too, but their resource is not known here.", kind.name);
     }
     let known = owned(found);
     if known.is_empty() {
@@ -196,12 +194,12 @@ fn children(text: &mut String, found: &Found) {
     }
     line!(
         text,
-        "  # check: it owns these. Take the sign away where each object has one of them; `perParent: 2` says two."
+        "  # check: it owns these. Remove the `#` if each object has one of them; for two, write `perParent: 2`."
     );
     if known.iter().any(|resource| is_restored(resource)) {
         line!(
             text,
-            "  # `drift` deletes some when nobody writes any more; whoever does not make such a kind again leaves it out."
+            "  # `drift` deletes some after the load; remove it for kinds that the controller does not create again."
         );
     }
     line!(text, "  # children:");

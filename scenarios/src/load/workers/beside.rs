@@ -1,7 +1,7 @@
-//! Workers that send while a run goes on: their intervals are taken as those of a load in this process are.
+//! Workers that send during a run. Their intervals are taken like those of a load in this process.
 //!
-//! Owns what was measured and not taken yet, and their end. An interval is there when every worker has told it, which is a second or two after
-//! it was.
+//! Owns the intervals that were measured and not taken yet, and the end of the workers. An interval is complete once
+//! every worker has sent its part, a second or two later.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,20 +12,20 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::coordinate::{SILENCE_LIMIT, Sending};
+use super::coordinate::{SILENCE_LIMIT, Sending, longest};
 use super::gather::Workers;
 use super::merge::Sum;
 use crate::load::Job;
 use crate::load::measure::{self, Ended};
 
-/// A plan that is all but over ends by itself, with all the time that its calls may take.
+/// A plan with less time left than this ends by itself, with all the time that its calls may take.
 const NEARLY: Duration = Duration::from_secs(2);
 
 /// Load that workers send.
 pub(crate) struct Beside {
     told: Arc<Mutex<Told>>,
     stop: Arc<Notify>,
-    /// When everything is planned, and when every call has had its time.
+    /// The moment when everything is planned, and the moment when every call has had its time.
     planned: Instant,
     over: Instant,
     ends: AbortOnDropHandle<()>,
@@ -33,17 +33,16 @@ pub(crate) struct Beside {
 
 #[derive(Default)]
 struct Told {
-    /// Since it was taken last.
+    /// Figures since they were taken last.
     interval: Interval,
     gone: Option<Gone>,
 }
 
-/// Why what is sent is not what was planned any more.
+/// The reason why the sent load is no longer the planned one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Gone {
-    /// A Pod was taken away by what it ran on.
+    /// A Pod was taken away by its platform.
     Lost(String),
-    /// A worker failed.
     Broken(String),
 }
 
@@ -52,19 +51,20 @@ pub(crate) struct Assigned {
     workers: Workers,
     length: Duration,
     drain: Duration,
+    longest: Duration,
 }
 
 impl Assigned {
-    /// Gives each its share, and waits until all have made their payloads.
+    /// Gives each worker its share and waits until all have made their payloads.
     pub(crate) async fn new(job: &Job, plan: &Plan, mut workers: Workers) -> Result<Self> {
         workers.assign(job, plan).await?;
-        Ok(Self { workers, length: job.length(), drain: measure::drain(job, true) })
+        Ok(Self { workers, length: job.length(), drain: measure::drain(job, true), longest: longest(job) })
     }
 
-    /// Lets them begin together; with the moment at which the first request is due.
+    /// Lets them begin together. Returns the moment when the first request is due as well.
     pub(crate) async fn begin(self) -> Result<(Beside, Instant)> {
-        let Self { mut workers, length, drain } = self;
-        let sending = Sending::begin(&mut workers).await?;
+        let Self { mut workers, length, drain, longest } = self;
+        let sending = Sending::begin(&mut workers, longest).await?;
         let begin = sending.begin;
         let planned = begin + length;
         let over = planned + drain;
@@ -75,18 +75,18 @@ impl Assigned {
 }
 
 impl Beside {
-    /// What was told since the last call.
+    /// The figures since the last call.
     pub(crate) fn take(&self) -> Interval {
         std::mem::take(&mut self.told.lock().interval)
     }
 
-    /// Why what is sent is not what was planned any more, once.
+    /// The reason why the sent load is no longer the planned one; returned once.
     pub(crate) fn take_gone(&self) -> Option<Gone> {
         self.told.lock().gone.take()
     }
 
-    /// Lets them end, and returns what they still had to say, and whether all of it. Calls that are under way have their time, unless much of the
-    /// plan is left.
+    /// Lets them end. Returns the rest of their figures, and the reason if those are incomplete. Calls under way get
+    /// their time, unless much of the plan is left.
     pub(crate) async fn stop(self) -> (Interval, Option<Gone>) {
         let now = Instant::now();
         let limit = if now + NEARLY > self.planned {
@@ -95,7 +95,7 @@ impl Beside {
             self.stop.notify_one();
             measure::DRAIN_INTERRUPTED
         };
-        // Whoever does not end in time is killed with the task.
+        // A worker that does not end in time is killed with the task.
         let ended = tokio::time::timeout(limit + SILENCE_LIMIT, self.ends).await.is_ok();
         let mut told = self.told.lock();
         let hang = || Gone::Broken("the workers do not end".to_owned());
@@ -104,7 +104,7 @@ impl Beside {
     }
 }
 
-/// Adds up what they say until all is said, and lets them go.
+/// Adds up their messages until the last one, then lets them go.
 async fn follow(mut sending: Sending, told: Arc<Mutex<Told>>, stop: Arc<Notify>, workers: Workers) {
     let add = |Sum { interval, .. }: Sum| told.lock().interval.add(&interval);
     let gone = loop {
@@ -125,6 +125,6 @@ async fn follow(mut sending: Sending, told: Arc<Mutex<Told>>, stop: Arc<Notify>,
     rest.into_iter().for_each(add);
     told.lock().gone = gone;
     drop(ended);
-    // Their Job is removed by a command that is waited for.
+    // A command removes their Job, and this waits for it.
     let _ = tokio::task::spawn_blocking(move || drop(workers)).await;
 }

@@ -1,15 +1,15 @@
-//! How far a worker's clock is from ours, and how sure that is. Pure.
+//! The offset of a worker's clock from the coordinator's, with its uncertainty. Pure.
 
 use std::time::Duration;
 
-/// Rounds of ping and pong at most; the quickest one decides.
+/// The most rounds of ping and pong; the quickest one decides.
 pub(crate) const ROUNDS_MAX: u64 = 200;
-/// After so many rounds a result that is good enough ends it.
+/// After this many rounds, a good enough result ends the comparison.
 pub(crate) const ROUNDS_LEAST: u64 = 20;
-/// The starts of workers may be apart by this much. More would bend the plan: at 1,000/s it is five requests.
+/// The most that the starts of workers may be apart. More would distort the plan: at 1,000/s it is five requests.
 pub(crate) const UNCERTAINTY_MAX: Duration = Duration::from_millis(5);
 
-/// What the pings said so far. All times are nanoseconds.
+/// The result of the pings so far. All times are in nanoseconds.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Offset {
     best: Option<(u64, i128)>,
@@ -17,7 +17,8 @@ pub(crate) struct Offset {
 }
 
 impl Offset {
-    /// A ping left at `sent` and its pong came at `came`, both on our clock; `clock` is what the worker's showed between.
+    /// Adds a round: a ping left at `sent` and its pong came at `came`, both on our clock. The worker's clock showed
+    /// `clock` in between.
     pub(crate) fn round(&mut self, sent: u64, came: u64, clock: u64) {
         self.rounds += 1;
         let way = came.saturating_sub(sent);
@@ -27,18 +28,18 @@ impl Offset {
         }
     }
 
-    /// Half of the quickest round trip: the clock was read somewhere in it.
+    /// Half of the quickest round trip, because the clock was read at an unknown moment in it.
     pub(crate) fn uncertainty(&self) -> Option<Duration> {
         self.best.map(|(way, _)| Duration::from_nanos(way / 2))
     }
 
-    /// Whether no further round is needed, or none is worth it.
+    /// Whether no further round is needed or worthwhile.
     pub(crate) fn is_settled(&self) -> bool {
         let good = self.uncertainty().is_some_and(|uncertainty| uncertainty <= UNCERTAINTY_MAX);
         self.rounds >= ROUNDS_MAX || (self.rounds >= ROUNDS_LEAST && good)
     }
 
-    /// What the worker's clock shows when ours shows this.
+    /// The worker's clock at this time of our clock.
     pub(crate) fn theirs(&self, ours: u64) -> Option<u64> {
         let (_, offset) = self.best?;
         u64::try_from(i128::from(ours) + offset).ok()
@@ -51,7 +52,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// However long the ways there and back take, the true offset lies within the stated uncertainty.
+        /// For any delay in both directions, the true offset lies within the stated uncertainty.
         #[test]
         fn the_truth_is_within_the_uncertainty(
             offset in -1_000_000_000i64..1_000_000_000,

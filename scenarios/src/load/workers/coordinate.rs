@@ -1,4 +1,4 @@
-//! The coordinator: gives each worker its share, lets all begin at one moment, adds up what they measure.
+//! The coordinator: gives each worker its share, lets all begin at one moment, and adds up their measurements.
 
 use std::time::{Duration, Instant};
 
@@ -16,17 +16,22 @@ use super::protocol::{Assignment, BadRow, Order, PROTOCOL, Word, cut};
 use crate::load::Job;
 use crate::load::measure::{self, Ended, Measured, Run, Watch};
 
-/// Making the payloads takes a second or two; reading a large file of a replay longer.
+/// Time to make the payloads: usually a second or two, and longer for a large file of a replay.
 const READY_LIMIT: Duration = Duration::from_mins(1);
-/// From the order to start until the first request: every worker must have heard it by then.
+/// Time from the start order to the first request: every worker must have received the order by then.
 const LEAD: Duration = Duration::from_millis(1500);
-/// A worker speaks every second. One that is silent for so long hangs, or its machine does.
+/// Longest silence of a worker, which sends every second. After that it hangs, or its machine does.
 pub(super) const SILENCE_LIMIT: Duration = Duration::from_secs(30);
-/// Words that wait to be added. Each worker says one a second.
-const WORDS_MAX: usize = 64;
+/// The most messages that wait to be added. Each worker sends one per second, and waits with the next until it is added.
+const WORDS_MAX: usize = 8;
+
+/// The longest that workers may send the plan of a job: until all is planned, and calls have ended.
+pub(super) fn longest(job: &Job) -> Duration {
+    job.length() + measure::PACING_LIMIT + measure::drain(job, true)
+}
 
 impl Workers {
-    /// Gives each its share and waits until all have made their payloads.
+    /// Gives each worker its share and waits until all have made their payloads.
     pub(super) async fn assign(&mut self, job: &Job, plan: &Plan) -> Result<()> {
         let workers = u32::try_from(self.0.len())?;
         for (worker, number) in self.0.iter_mut().zip(0..) {
@@ -50,7 +55,7 @@ impl Workers {
         Ok(())
     }
 
-    /// Compares clocks and orders all to begin at one moment.
+    /// Compares clocks and orders all workers to begin at one moment.
     async fn start(&mut self, epoch: Instant) -> Result<Instant> {
         let mut offsets = Vec::new();
         for worker in &mut self.0 {
@@ -65,43 +70,46 @@ impl Workers {
     }
 }
 
-/// Workers that send: what they say, added up.
+/// Sending workers, and the sum of their messages.
 pub(super) struct Sending {
-    /// The first planned moment.
     pub(super) begin: Instant,
     words: mpsc::Receiver<Message>,
     readers: JoinSet<(usize, Reader)>,
     outputs: Vec<ChildStdin>,
     merge: Merge,
+    /// How long they may send.
+    longest: Duration,
     are_pods: bool,
 }
 
 impl Sending {
-    /// Lets those who have their shares begin together. Errors are of the kind that can only come before anything was sent.
-    pub(super) async fn begin(workers: &mut Workers) -> Result<Self> {
+    /// Lets workers with shares begin together; they may send for `longest`. An error means that nothing was sent.
+    pub(super) async fn begin(workers: &mut Workers, longest: Duration) -> Result<Self> {
         let begin = workers.start(Instant::now()).await?;
-        let (merge, are_pods) = (Merge::new(workers.count()), workers.are_pods());
+        // One more at the end of the plan, and one with what calls under way had to say.
+        let most = longest.as_secs() + 3;
+        let (merge, are_pods) = (Merge::new(workers.count(), most), workers.are_pods());
         let (said, words) = mpsc::channel(WORDS_MAX);
         let (mut readers, mut outputs) = (JoinSet::new(), Vec::new());
         for (number, Worker { reader, output }) in workers.0.drain(..).enumerate() {
             outputs.push(output);
             readers.spawn(listen(number, reader, said.clone()));
         }
-        Ok(Self { begin, words, readers, outputs, merge, are_pods })
+        Ok(Self { begin, words, readers, outputs, merge, longest, are_pods })
     }
 
-    /// What one of them says next. Nothing is lost when this is dropped.
+    /// The next message of any worker. Cancel safe.
     pub(super) async fn hear(&mut self) -> Option<Message> {
         self.words.recv().await
     }
 
-    /// Adds what was heard; the intervals that are whole by now, or how the load ended before its time.
+    /// Adds a message. Returns the intervals that are now complete, or how the load ended early.
     pub(super) fn add(&mut self, heard: Option<Message>) -> Result<Vec<Sum>, Ended> {
         let Some(Message { worker, name, word }) = heard else {
             return Err(Ended::Broken("the workers are gone".to_owned()));
         };
-        if let Err(why) = word.and_then(|word| add(&mut self.merge, worker, word)) {
-            // A process of ours does not go by itself; a Pod is evicted, or its node is gone.
+        if let Err(why) = word.and_then(|word| add(&mut self.merge, worker, word, self.longest)) {
+            // A local process does not disappear by itself; a Pod may be evicted, or its node may fail.
             let lost = self.are_pods && matches!(why, Spoilt::Ended(_) | Spoilt::Silent);
             let why = format!("{name} {why}");
             return Err(if lost { Ended::Lost(why) } else { Ended::Broken(why) });
@@ -109,20 +117,20 @@ impl Sending {
         Ok(std::iter::from_fn(|| self.merge.pop()).collect())
     }
 
-    /// Whether all have said everything.
+    /// Whether all workers have sent everything.
     pub(super) fn is_over(&self) -> bool {
         self.merge.is_over()
     }
 
-    /// Asks them to send nothing new.
+    /// Asks them to send no new requests.
     pub(super) async fn stop(&mut self) {
         for output in &mut self.outputs {
-            // One that is gone is told by its reader.
+            // The reader of a lost worker reports the loss.
             let _ = write(output, &Order::Stop {}).await;
         }
     }
 
-    /// What is left of intervals that are not whole; and the workers, where all of them have ended and wait for another plan.
+    /// The rest of incomplete intervals, and the workers if all of them have ended and wait for another plan.
     pub(super) async fn end(mut self) -> (Vec<Sum>, Vec<Worker>) {
         let mut workers = Vec::new();
         if self.merge.is_over() {
@@ -130,7 +138,7 @@ impl Sending {
             ended.sort_by_key(|(number, _)| *number);
             workers.extend(ended.into_iter().zip(self.outputs).map(|((_, reader), output)| Worker { reader, output }));
         } else {
-            // The end of their input ends workers that still run; what was started here is killed with their readers.
+            // The end of their input ends workers that still run; local processes are killed with their readers.
             drop(self.outputs);
             self.readers.shutdown().await;
         }
@@ -138,17 +146,20 @@ impl Sending {
     }
 }
 
-/// Sends the plan with these workers. Errors are of the kind that can only come before anything was sent. Afterwards the workers
-/// wait for the next plan, unless one of them failed: then all are gone.
+/// Sends the plan with these workers. An error means that nothing was sent. Afterwards the workers wait for the next
+/// plan, unless one of them failed: then all are gone.
 pub(crate) async fn measure(job: &Job, plan: &Plan, workers: &mut Workers, watch: &mut Watch) -> Result<Measured> {
     workers.assign(job, plan).await?;
-    let mut sending = Sending::begin(workers).await?;
+    let longest = longest(job);
+    let mut sending = Sending::begin(workers, longest).await?;
     let begin = sending.begin;
+    // However often they speak.
+    let over = begin + longest + SILENCE_LIMIT;
     let mut run = Run::new(begin, job.length());
     let mut signal = None;
     let mut give_up = None;
     let ended = loop {
-        let until = give_up.unwrap_or_else(|| Instant::now() + SILENCE_LIMIT * 2);
+        let until = give_up.unwrap_or_else(|| Instant::now() + SILENCE_LIMIT * 2).min(over);
         let heard = tokio::select! {
             heard = sending.hear() => heard,
             name = watch.signals.next() => {
@@ -183,7 +194,7 @@ fn tell(run: &mut Run, Sum { start_ms, end_ms, interval }: Sum, watch: &mut Watc
     run.tell_at(&interval, (start_ms, end_ms), watch);
 }
 
-/// Shares must add up to the plan; whatever else they add up to is no measurement of it.
+/// The shares must add up to the plan; otherwise the measurement is invalid.
 fn checked(mut measured: Measured, planned: u64) -> Measured {
     if measured.ended == Ended::Whole && measured.total.counts.planned != planned {
         let found = measured.total.counts.planned;
@@ -192,11 +203,13 @@ fn checked(mut measured: Measured, planned: u64) -> Measured {
     measured
 }
 
-fn add(merge: &mut Merge, worker: usize, word: Word) -> Result<(), Spoilt> {
+fn add(merge: &mut Merge, worker: usize, word: Word, longest: Duration) -> Result<(), Spoilt> {
     match word {
         Word::Interval(row) => {
             let (number, start_ms, end_ms) = (row.number, row.start_ms, row.end_ms);
-            let interval = row.interval().map_err(|why| Spoilt::Interval { number, why })?;
+            // A worker that is late by as much as it may be silent is another matter.
+            let longest_ms = u64::try_from((longest + SILENCE_LIMIT).as_millis()).unwrap_or(u64::MAX);
+            let interval = row.interval(longest_ms).map_err(|why| Spoilt::Interval { number, why })?;
             merge.add(worker, number, Sum { start_ms, end_ms, interval })?;
         }
         Word::End { intervals } => merge.end(worker, intervals)?,
@@ -206,7 +219,7 @@ fn add(merge: &mut Merge, worker: usize, word: Word) -> Result<(), Spoilt> {
     Ok(())
 }
 
-/// Why a worker spoils a run; reads after its name.
+/// The reason why a worker spoils a run; the text follows its name.
 #[derive(Debug, thiserror::Error)]
 enum Spoilt {
     #[error(transparent)]
@@ -217,22 +230,21 @@ enum Spoilt {
     Merge(#[from] merge::Error),
     #[error("gave up: {0}")]
     GaveUp(String),
-    #[error("said something out of order")]
+    #[error("sent a message out of order")]
     OutOfOrder,
     #[error("ended before its work was done{0}")]
     Ended(String),
-    #[error("has said nothing for {} s", SILENCE_LIMIT.as_secs())]
+    #[error("has sent no message for {} s", SILENCE_LIMIT.as_secs())]
     Silent,
 }
 
-/// What came from a worker.
 pub(super) struct Message {
     worker: usize,
     name: String,
     word: Result<Word, Spoilt>,
 }
 
-/// Passes on what a worker says, to its end.
+/// Forwards a worker's messages until it ends.
 async fn listen(worker: usize, mut reader: Reader, said: mpsc::Sender<Message>) -> (usize, Reader) {
     loop {
         let word = match tokio::time::timeout(SILENCE_LIMIT + LEAD, reader.input.next::<Word>()).await {
@@ -254,7 +266,9 @@ mod tests {
 
     use super::*;
 
-    /// Whatever is missing from the plan, or more than it, is no measurement of it; a run that broke off keeps its own reason.
+    const A_MINUTE: Duration = Duration::from_mins(1);
+
+    /// A sum that differs from the plan is no measurement of it. A run that broke off keeps its own reason.
     #[test]
     fn shares_must_add_up_to_the_plan() {
         let ended = |planned, ended| {
@@ -272,19 +286,19 @@ mod tests {
 
     #[test]
     fn words_out_of_order_spoil_the_run() {
-        let mut merge = Merge::new(1);
+        let mut merge = Merge::new(1, 10);
         for word in [
             Word::Hello { protocol: PROTOCOL.to_owned(), version: String::new() },
             Word::Ready { planned: 1, fingerprint: String::new() },
             Word::Pong { id: 0, clock_ns: 0 },
         ] {
-            assert!(matches!(add(&mut merge, 0, word), Err(Spoilt::OutOfOrder)));
+            assert!(matches!(add(&mut merge, 0, word, A_MINUTE), Err(Spoilt::OutOfOrder)));
         }
-        let gave_up = add(&mut merge, 0, Word::Error { message: "no\nroom".to_owned() });
+        let gave_up = add(&mut merge, 0, Word::Error { message: "no\nroom".to_owned() }, A_MINUTE);
         assert_eq!(gave_up.unwrap_err().to_string(), "gave up: no room");
-        add(&mut merge, 0, Word::Interval(Box::default())).unwrap();
-        assert!(add(&mut merge, 0, Word::Interval(Box::default())).is_err(), "its number was used");
-        add(&mut merge, 0, Word::End { intervals: 1 }).unwrap();
+        add(&mut merge, 0, Word::Interval(Box::default()), A_MINUTE).unwrap();
+        assert!(add(&mut merge, 0, Word::Interval(Box::default()), A_MINUTE).is_err(), "its number was used");
+        add(&mut merge, 0, Word::End { intervals: 1 }, A_MINUTE).unwrap();
         assert!(merge.is_over());
     }
 }

@@ -1,4 +1,4 @@
-//! Where workers come from: processes of this program, and commands that run it elsewhere.
+//! Starts workers: processes of this program, and commands that run it elsewhere.
 
 use std::process::Stdio;
 
@@ -9,11 +9,11 @@ use super::job::Job;
 use super::peer::{HELLO_LIMIT, Worker};
 use super::protocol::{PROTOCOL, Word, cut};
 
-/// Workers that have been greeted, and the Job that they are of; it is removed after they have gone.
+/// Workers that have sent their hello, and their Job, which is removed after they have gone.
 pub(crate) struct Workers(pub(super) Vec<Worker>, Option<Job>);
 
 impl Workers {
-    /// Starts so many processes of this program on this machine, and one by each of the commands, which `sh` reads.
+    /// Starts `count` processes of this program on this machine, and one with each of the commands, which `sh` runs.
     pub(crate) async fn open(count: u32, commands: &[String]) -> Result<Self> {
         let program = std::env::current_exe().context("failed to find this program")?;
         let mut starts = Vec::new();
@@ -30,7 +30,7 @@ impl Workers {
         Ok(Self(greeted(starts, false).await?, None))
     }
 
-    /// Those of a Job, by the commands that pass on what they say.
+    /// The workers of a Job, reached by the commands that attach to its Pods.
     pub(crate) async fn in_cluster(job: Job, commands: Vec<(Command, String)>) -> Result<Self> {
         let starts = commands.into_iter().map(|(command, pod)| (command, Some(pod))).collect();
         Ok(Self(greeted(starts, true).await?, Some(job)))
@@ -46,11 +46,12 @@ impl Workers {
     }
 }
 
-/// Starts them all, then hears from each. Those that are attached to wait for an empty line first: what they say before that nobody would hear.
+/// Starts all, then waits for each hello. Attached workers wait for an empty line first, because earlier output would
+/// be lost.
 async fn greeted(starts: Vec<(Command, Option<String>)>, are_attached: bool) -> Result<Vec<Worker>> {
     let mut workers = Vec::new();
     for (number, (mut command, text)) in starts.into_iter().enumerate() {
-        // A group of its own: Ctrl-C on a terminal is ours to pass on.
+        // It has its own process group, because the coordinator passes on a Ctrl-C of the terminal.
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0).kill_on_drop(true);
         let child = command.spawn().with_context(|| format!("failed to start worker {number}"))?;
         let text = text.unwrap_or_else(|| format!("process {}", child.id().unwrap_or_default()));
@@ -65,7 +66,7 @@ async fn greeted(starts: Vec<(Command, Option<String>)>, are_attached: bool) -> 
     Ok(workers)
 }
 
-/// Hears the hello of a worker, which must speak the same version.
+/// Receives the hello of a worker, which must have the same protocol version.
 async fn greet(worker: &mut Worker) -> Result<()> {
     let (protocol, version) = match worker.hear(HELLO_LIMIT).await? {
         Word::Hello { protocol, version } => (protocol, version),

@@ -1,11 +1,13 @@
-//! Workers as one indexed Kubernetes Job: a Pod each, in a namespace of their own that goes with the measurement.
+//! Workers as one indexed Kubernetes Job: a Pod each, in a temporary namespace.
 //!
-//! Owns what is made in the cluster, and that it is gone afterwards. It speaks to the cluster through `kubectl`, so that whatever a kubeconfig
-//! needs (plugins, proxies) is there; what the workers say comes over their Pods' own stdin and stdout (`kubectl attach`), in the same protocol
-//! as from any other worker: start barrier, clocks and histograms are the coordinator's. The Pods have no rights at all: no token is mounted.
+//! Owns the objects in the cluster and their removal. It uses `kubectl`, so that everything a kubeconfig needs
+//! (plugins, proxies) works. The workers' messages travel over their Pods' own stdin and stdout (`kubectl attach`), in
+//! the protocol of all workers: the coordinator handles start barrier, clocks and histograms. The Pods have no rights
+//! at all: no token is mounted.
 //!
-//! Nothing outlives its coordinator for long: an attach that ends closes the worker's stdin, which ends it; the Job has a deadline of its own and
-//! is removed by the cluster once it is over. Of one that is killed an empty namespace stays, with the label [`LABEL`].
+//! Nothing outlives its coordinator for long. When an attach ends, the worker's stdin closes and the worker ends. The
+//! Job has a deadline, and the cluster removes it once it is over. If the coordinator is killed, an empty namespace
+//! stays, with the label [`LABEL`].
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::path::{Path, PathBuf};
@@ -17,45 +19,46 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
 
-/// On everything that is made.
+/// The label of all created objects.
 pub(crate) const LABEL: &str = "longhaul.dev/load";
-/// The container, and the Job.
+/// The name of the container and of the Job.
 const NAME: &str = "worker";
-/// The image that is made of this program, as nodes know it.
+/// The name on the nodes of the image made from this program.
 pub(crate) const OWN_IMAGE: &str = "localhost/longhaul-worker:loaded";
-/// Nobody in particular.
+/// An unprivileged user ID.
 const USER: u32 = 65532;
-/// Pods of an image that is on the node already run within seconds; one that is pulled takes longer.
+/// Time until all Pods run. With an image on the node it takes seconds; with an image to pull it takes longer.
 const RUNNING_LIMIT: Duration = Duration::from_mins(3);
 const ASK_EVERY: Duration = Duration::from_millis(300);
-/// One call of kubectl that has nothing to wait for.
+/// Time limit of a call of kubectl that has nothing to wait for.
 const CALL_LIMIT: Duration = Duration::from_secs(30);
-/// To ask for the removal of all of it, which nobody waits for.
+/// Time limit of the request to remove everything; the removal itself is not awaited.
 const REMOVE_LIMIT: Duration = Duration::from_secs(15);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// The cluster removes a Job that is over after so many seconds, if nobody did before.
+/// Seconds after which the cluster removes a finished Job that was not removed before.
 const KEPT_S: u32 = 60;
-/// A worker's plan, payloads and histograms at the highest rate, with room. Its processor is not limited: it would be late.
+/// Memory for a worker's plan, payloads and histograms at the highest rate, with reserve. Its processor time is not
+/// limited, because a limit would make it late.
 const MEMORY: &str = "512Mi";
 const CPU: &str = "100m";
 
-/// Where the workers run.
+/// The place of the workers.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
     pub(crate) kubectl: PathBuf,
     pub(crate) kubeconfig: PathBuf,
-    /// A namespace that exists and is left as it is; none: one of their own.
+    /// An existing namespace, which is left as it is. `None`: a temporary one.
     pub(crate) namespace: Option<String>,
-    /// The image whose entry point is `longhaul`.
+    /// An image whose entry point is `longhaul`.
     pub(crate) image: String,
     pub(crate) workers: u32,
-    /// The Job is ended by the cluster after so long.
+    /// Time after which the cluster ends the Job.
     pub(crate) deadline: Duration,
-    /// A label, key and value, that everything made there has to have.
+    /// A label, key and value, that all created objects must have.
     pub(crate) mark: Option<(String, String)>,
 }
 
-/// A Job whose Pods run. Dropping it removes all of it.
+/// A Job whose Pods run. Dropping it removes all of its objects.
 #[derive(Debug)]
 pub(crate) struct Job {
     place: Place,
@@ -64,9 +67,9 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    /// Makes it and waits until every Pod runs. What was made is removed when that fails.
+    /// Creates the Job and waits until every Pod runs. If that fails, it removes what it created.
     pub(crate) async fn start(place: Place) -> Result<(Self, Vec<(Command, String)>)> {
-        // A name that nobody has taken; it need not be a secret.
+        // The name must be unused and need not be secret.
         let id = format!("{:016x}", RandomState::new().hash_one(std::process::id()));
         let namespace = place.namespace.clone().unwrap_or_else(|| format!("longhaul-load-{id}"));
         let job = Self { place, namespace, name: format!("longhaul-{NAME}-{id}") };
@@ -78,7 +81,7 @@ impl Job {
         Ok((job, commands))
     }
 
-    /// All that is made, in order.
+    /// All objects to create, in order.
     fn objects(&self) -> Vec<Value> {
         let labels = json!({LABEL: self.name});
         let mut objects = Vec::new();
@@ -87,7 +90,7 @@ impl Job {
                 "name": self.namespace,
                 "labels": {LABEL: self.name, "pod-security.kubernetes.io/enforce": "restricted"},
             }}));
-            // Whatever goes wrong, it is never more than was asked for.
+            // The quota ensures that there are never more Pods than requested.
             objects.push(json!({"apiVersion": "v1", "kind": "ResourceQuota",
                 "metadata": {"name": NAME, "namespace": self.namespace, "labels": labels},
                 "spec": {"hard": {
@@ -100,7 +103,7 @@ impl Job {
             "metadata": {"name": self.name, "namespace": self.namespace, "labels": labels},
             "spec": {
                 "completions": self.place.workers, "parallelism": self.place.workers, "completionMode": "Indexed",
-                // A worker that is lost is told, never replaced: its share was not sent.
+                // A lost worker is reported and never replaced, because its share was not sent.
                 "backoffLimit": 0,
                 "activeDeadlineSeconds": self.place.deadline.as_secs().max(1),
                 "ttlSecondsAfterFinished": KEPT_S,
@@ -120,12 +123,12 @@ impl Job {
             "restartPolicy": "Never",
             "automountServiceAccountToken": false,
             "enableServiceLinks": false,
-            // Nodes of the harness itself are kept free of all but subjects and who loads them.
+            // The harness's own nodes are reserved for subjects and load generators.
             "tolerations": [{"key": kind::node::TAINT, "operator": "Exists"}],
             "terminationGracePeriodSeconds": 1,
             "securityContext": {"runAsNonRoot": true, "runAsUser": USER, "runAsGroup": USER,
                 "seccompProfile": {"type": "RuntimeDefault"}},
-            // On different machines where there are several.
+            // Pods go to different machines if there are several.
             "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "kubernetes.io/hostname",
                 "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": {"matchLabels": {LABEL: self.name}}}],
             "containers": [{
@@ -138,7 +141,7 @@ impl Job {
         })
     }
 
-    /// Waits until every Pod runs; their names by their index.
+    /// Waits until every Pod runs. Returns their names by index.
     async fn running(&self) -> Result<Vec<String>> {
         let selector = format!("{LABEL}={}", self.name);
         let began = Instant::now();
@@ -168,7 +171,8 @@ impl Job {
         }
     }
 
-    /// The command that passes on stdin and stdout of a Pod. It is no shell's, so that its end is the end of the pipe.
+    /// The command that connects stdin and stdout of a Pod. No shell is in between, so that its end is the end of the
+    /// pipe.
     fn attach(&self, pod: &str) -> Command {
         let mut command = Command::new(&self.place.kubectl);
         command.arg(format!("--kubeconfig={}", self.place.kubeconfig.display()));
@@ -216,7 +220,8 @@ impl Drop for Job {
     }
 }
 
-/// Waits for a command that is not to take longer; none: it was killed for it. In a destructor nothing else waits.
+/// Waits for a command up to the limit. `None`: it was killed at the limit. This blocks, because a destructor cannot
+/// await.
 fn ended(mut command: std::process::Command, limit: Duration) -> std::io::Result<Option<std::process::ExitStatus>> {
     let (mut child, began) = (command.spawn()?, Instant::now());
     loop {
@@ -232,14 +237,14 @@ fn ended(mut command: std::process::Command, limit: Duration) -> std::io::Result
     }
 }
 
-/// What a Pod does.
+/// The state of a Pod.
 #[derive(Debug, PartialEq, Eq)]
 enum State {
     /// Its index and name.
     Runs(u64, String),
-    /// Why it does not run yet.
+    /// The Pod does not run yet, for this reason.
     Waits(String),
-    /// Why it never will.
+    /// The Pod will never run, for this reason.
     Failed(String),
 }
 
@@ -281,14 +286,14 @@ fn state(pod: &Value) -> State {
     State::Waits(format!("{name} is not running{why}"))
 }
 
-/// A call of kubectl, bounded.
+/// A call of kubectl with a time limit.
 async fn call(mut command: Command, input: Option<String>) -> Result<String> {
     command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     let done = tokio::time::timeout(CALL_LIMIT, async {
         let mut child = command.spawn()?;
         if let (Some(mut stdin), Some(input)) = (child.stdin.take(), input) {
-            // One that does not read to its end says itself why.
+            // If it does not read all of its input, its own message says why.
             let _ = stdin.write_all(input.as_bytes()).await;
         }
         child.wait_with_output().await
@@ -300,7 +305,7 @@ async fn call(mut command: Command, input: Option<String>) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// The archive of an image of this program, called [`OWN_IMAGE`].
+/// The archive of an image of this program, named [`OWN_IMAGE`].
 pub(crate) async fn own_image() -> Result<Vec<u8>> {
     let program = std::env::current_exe().context("failed to find this program")?;
     let made =
@@ -308,7 +313,7 @@ pub(crate) async fn own_image() -> Result<Vec<u8>> {
     made.await?.context("failed to make an image of this program")
 }
 
-/// Makes the image of this program and loads it into a node of ours; its name there.
+/// Makes the image of this program and loads it into a node of ours. Returns its name there.
 pub(crate) async fn load_own_image(state: &Path, node: &str) -> Result<String> {
     let folder = tempfile::tempdir().context("failed to make a folder for the image")?;
     let archive = folder.path().join("longhaul.tar");
@@ -349,7 +354,7 @@ mod tests {
         }
     }
 
-    /// One Pod a worker, never a second, without rights, and no more of anything.
+    /// There is one Pod per worker, never a second, without rights and without other objects.
     #[test]
     fn what_is_made_is_small_and_ends_by_itself() {
         let job = std::mem::ManuallyDrop::new(job(None));

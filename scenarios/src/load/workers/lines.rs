@@ -9,10 +9,10 @@ use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, 
 
 use super::protocol::{LINE_BYTES_MAX, cut};
 
-/// A line that the other side does not take within this time will not be taken.
+/// Time limit of a write: the other side does not read.
 const WRITE_LIMIT: Duration = Duration::from_secs(20);
 
-/// What went wrong with a line; reads after who it was exchanged with.
+/// A problem with a line; the text follows the peer's name.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     #[error("cannot be read: {0}")]
@@ -29,7 +29,6 @@ pub(crate) enum Error {
     NotTaken,
 }
 
-/// The lines that come.
 pub(crate) struct Reading<R> {
     input: BufReader<R>,
     line: Vec<u8>,
@@ -40,7 +39,7 @@ impl<R: AsyncRead + Unpin> Reading<R> {
         Self { input: BufReader::new(input), line: Vec::new() }
     }
 
-    /// The next line, or `None` at the end. Not cancel safe: a line that was read in part is lost with the future.
+    /// The next line, or `None` at the end. Not cancel safe: a partly read line is lost with the future.
     pub(crate) async fn next<T: DeserializeOwned>(&mut self) -> Result<Option<T>, Error> {
         self.line.clear();
         let read = (&mut self.input).take(LINE_BYTES_MAX as u64 + 1).read_until(b'\n', &mut self.line).await;
@@ -58,7 +57,6 @@ impl<R: AsyncRead + Unpin> Reading<R> {
     }
 }
 
-/// Writes a line.
 pub(crate) async fn write<W: AsyncWrite + Unpin>(output: &mut W, value: &impl Serialize) -> Result<(), Error> {
     let mut line = serde_json::to_vec(value).map_err(Error::Unwritable)?;
     line.push(b'\n');

@@ -1,13 +1,14 @@
-//! Intervals of several workers become intervals of all of them. Pure.
+//! Merges the intervals of several workers. Pure.
 
 use std::collections::BTreeMap;
 
 use loadgen::admission::Interval;
 
-/// A worker may be so many intervals behind the first one. Beyond that it hangs, and the others' intervals would pile up.
+/// The most intervals that a worker may lag behind the first one. Beyond that it hangs, and the others' intervals would
+/// pile up.
 const BEHIND_MAX: u64 = 30;
 
-/// What a worker does wrong; reads after its name.
+/// A mistake of a worker; the text follows its name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Error {
     #[error("delivered interval {number} where {next} is next")]
@@ -16,19 +17,23 @@ pub(crate) enum Error {
     Ahead { intervals: u64, slow: usize },
     #[error("ended after {said} intervals but delivered {delivered}")]
     End { said: u64, delivered: u64 },
+    #[error("delivered more than the {most} intervals of the longest run, and does not end")]
+    Endless { most: u64 },
 }
 
 /// Intervals that some workers have delivered and others have not.
 #[derive(Debug)]
 pub(crate) struct Merge {
-    /// The number that each worker must deliver next.
+    /// The number of the interval that each worker must deliver next.
     next: Vec<u64>,
-    /// Workers that have ended deliver nothing more.
+    /// Whether each worker has ended and delivers nothing more.
     ended: Vec<bool>,
+    /// Intervals that the longest run of the plan has.
+    most: u64,
     open: BTreeMap<u64, Sum>,
 }
 
-/// The sum of those that were delivered.
+/// The sum of the delivered intervals.
 #[derive(Debug)]
 pub(crate) struct Sum {
     pub(crate) start_ms: u64,
@@ -37,8 +42,9 @@ pub(crate) struct Sum {
 }
 
 impl Merge {
-    pub(crate) fn new(workers: usize) -> Self {
-        Self { next: vec![0; workers], ended: vec![false; workers], open: BTreeMap::new() }
+    /// For so many workers, each of which delivers at most `most` intervals.
+    pub(crate) fn new(workers: usize, most: u64) -> Self {
+        Self { next: vec![0; workers], ended: vec![false; workers], most, open: BTreeMap::new() }
     }
 
     /// Adds an interval of a worker.
@@ -46,6 +52,9 @@ impl Merge {
         let next = &mut self.next[worker];
         if self.ended[worker] || number != *next {
             return Err(Error::Order { number, next: *next });
+        }
+        if number >= self.most {
+            return Err(Error::Endless { most: self.most });
         }
         *next += 1;
         let newest = *next;
@@ -63,7 +72,7 @@ impl Merge {
         }
     }
 
-    /// The worker has said that it delivered so many.
+    /// Ends a worker, which says that it delivered `intervals` intervals.
     pub(crate) fn end(&mut self, worker: usize, intervals: u64) -> Result<(), Error> {
         let delivered = self.next[worker];
         if delivered != intervals || self.ended[worker] {
@@ -73,19 +82,18 @@ impl Merge {
         Ok(())
     }
 
-    /// Whether every worker has ended.
     pub(crate) fn is_over(&self) -> bool {
         self.ended.iter().all(|&ended| ended)
     }
 
-    /// The next interval that is whole, in order.
+    /// The next complete interval, in order.
     pub(crate) fn pop(&mut self) -> Option<Sum> {
         let slowest = self.waiting().map(|(_, next)| next).min().unwrap_or(u64::MAX);
         let (&number, _) = self.open.first_key_value()?;
         if number < slowest { self.open.remove(&number) } else { None }
     }
 
-    /// What is left when a run breaks off: the others' share is still worth telling.
+    /// The incomplete rest of a run that broke off, for the report.
     pub(crate) fn rest(self) -> impl Iterator<Item = Sum> {
         self.open.into_values()
     }
@@ -112,7 +120,7 @@ mod tests {
 
     #[test]
     fn an_interval_is_whole_when_everybody_who_goes_on_has_delivered_it() {
-        let mut merge = Merge::new(3);
+        let mut merge = Merge::new(3, 1000);
         merge.add(0, 0, sum(1000, 1)).unwrap();
         merge.add(1, 0, sum(1010, 2)).unwrap();
         assert!(merge.pop().is_none());
@@ -129,11 +137,11 @@ mod tests {
         assert!(merge.is_over() && merge.pop().is_none());
     }
 
-    /// An interval of all begins with the first and ends with the last of its parts; what is left is told as well.
+    /// A merged interval begins with the first and ends with the last of its parts; the rest is included.
     #[test]
     fn an_interval_lasts_from_the_first_to_the_last() {
         let part = |start_ms, end_ms| Sum { start_ms, end_ms, interval: Interval::default() };
-        let mut merge = Merge::new(2);
+        let mut merge = Merge::new(2, 1000);
         merge.add(0, 0, part(5, 1000)).unwrap();
         merge.add(1, 0, part(3, 990)).unwrap();
         merge.add(0, 1, part(1000, 2000)).unwrap();
@@ -145,7 +153,7 @@ mod tests {
 
     #[test]
     fn who_has_ended_says_nothing_more_and_holds_nobody_up() {
-        let mut merge = Merge::new(2);
+        let mut merge = Merge::new(2, 1000);
         merge.add(1, 0, sum(1, 1)).unwrap();
         merge.end(1, 1).unwrap();
         assert_eq!(merge.add(1, 1, sum(1, 1)), Err(Error::Order { number: 1, next: 1 }));
@@ -157,9 +165,22 @@ mod tests {
         assert!(!merge.is_over());
     }
 
+    /// A worker that goes on when all others have ended is not followed for ever.
+    #[test]
+    fn a_worker_without_an_end_is_told() {
+        let mut merge = Merge::new(2, 90);
+        merge.end(1, 0).unwrap();
+        for number in 0..90 {
+            merge.add(0, number, sum(1, 1)).unwrap();
+            merge.pop().unwrap();
+        }
+        let endless = merge.add(0, 90, sum(1, 1)).unwrap_err().to_string();
+        assert_eq!(endless, "delivered more than the 90 intervals of the longest run, and does not end");
+    }
+
     #[test]
     fn gaps_repetitions_and_hanging_workers_are_told() {
-        let mut merge = Merge::new(2);
+        let mut merge = Merge::new(2, 1000);
         assert_eq!(merge.add(0, 1, sum(1, 1)).unwrap_err().to_string(), "delivered interval 1 where 0 is next");
         merge.add(0, 0, sum(1, 1)).unwrap();
         assert_eq!(merge.add(0, 0, sum(1, 1)), Err(Error::Order { number: 0, next: 1 }));

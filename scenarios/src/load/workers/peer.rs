@@ -1,8 +1,9 @@
-//! One worker as the coordinator knows it: what it is called, how it is talked to, how its clock is compared.
+//! A worker on the coordinator's side: its name, its streams, and the comparison of its clock.
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
+use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::{Child, ChildStdin, ChildStdout};
 
@@ -10,29 +11,28 @@ use super::clock::{Offset, UNCERTAINTY_MAX};
 use super::lines::{Reading, write};
 use super::protocol::{Order, Word, cut};
 
-/// A new process says hello at once; a busy machine may take long to start it.
+/// Time to start: a new process says hello at once, but a busy machine may take long to start it.
 pub(super) const HELLO_LIMIT: Duration = Duration::from_secs(30);
-/// A pong that takes longer is no measure of a clock.
+/// Time limit of a pong; a slower one says nothing about the clock.
 const PONG_LIMIT: Duration = Duration::from_secs(10);
-/// A process whose output ended is over at once.
+/// Time for a process to end after its output ended.
 const ENDING_LIMIT: Duration = Duration::from_secs(5);
 
-/// A worker.
 pub(super) struct Worker {
     pub(super) reader: Reader,
     pub(super) output: ChildStdin,
 }
 
-/// The half that listens.
+/// The receiving half of a worker.
 pub(super) struct Reader {
     pub(super) name: String,
     pub(super) input: Reading<ChildStdout>,
-    /// The process that was started; it is killed when this is dropped.
+    /// The started process, the leader of a group that is killed on drop: a command may start more than one process.
     child: Child,
 }
 
 impl Worker {
-    /// A process that was just started, with pipes.
+    /// Takes a process that was just started, with pipes.
     pub(super) fn new(name: String, mut child: Child) -> Result<Self> {
         let (Some(output), Some(input)) = (child.stdin.take(), child.stdout.take()) else {
             bail!("{name} has no pipes");
@@ -44,7 +44,7 @@ impl Worker {
         &self.reader.name
     }
 
-    /// The empty line that tells a worker in a Pod that somebody listens.
+    /// Sends the empty line that lets a worker in a Pod begin.
     pub(super) async fn begin(&mut self) -> Result<()> {
         let written = tokio::time::timeout(HELLO_LIMIT, self.output.write_all(b"\n")).await;
         let why = || format!("{} could not be attached to", self.name());
@@ -53,7 +53,7 @@ impl Worker {
 
     pub(super) async fn say(&mut self, order: &Order) -> Result<()> {
         if let Err(why) = write(&mut self.output, order).await {
-            // What it said last, or how it ended, explains more than that the pipe is closed.
+            // Its last message, or its end, explains more than a closed pipe.
             return match self.hear(HELLO_LIMIT).await {
                 Ok(word) => Err(self.unexpected(&word, "nothing")),
                 Err(error) => Err(error.context(format!("{} {why}", self.name()))),
@@ -72,14 +72,14 @@ impl Worker {
                 bail!("{} ended early{ending}", self.name())
             }
             Ok(Err(why)) => bail!("{} {why}", self.name()),
-            Err(_) => bail!("{} said nothing for {} s", self.name(), limit.as_secs()),
+            Err(_) => bail!("{} sent no message for {} s", self.name(), limit.as_secs()),
         }
     }
 
     pub(super) fn unexpected(&self, word: &Word, wanted: &str) -> anyhow::Error {
         let text = serde_json::to_string(word).unwrap_or_default();
         let text: String = cut(&text).chars().take(80).collect();
-        anyhow::anyhow!("{} said `{text}` where `{wanted}` is next", self.name())
+        anyhow::anyhow!("{} sent `{text}` instead of `{wanted}`", self.name())
     }
 
     /// Compares its clock with ours, which counts from `epoch`.
@@ -98,8 +98,8 @@ impl Worker {
         match offset.uncertainty() {
             Some(uncertainty) if uncertainty <= UNCERTAINTY_MAX => Ok(offset),
             uncertainty => bail!(
-                "the clock of {} is known to {} ms only, and {} ms are needed to begin together: the way to it is too slow, or \
-                 its machine too busy",
+                "the clock of {} is known only within {} ms, and a common start needs {} ms: the connection is too slow, or its machine \
+                 too busy",
                 self.name(),
                 uncertainty.unwrap_or_default().as_millis(),
                 UNCERTAINTY_MAX.as_millis()
@@ -107,7 +107,7 @@ impl Worker {
         }
     }
 
-    /// Orders it to begin when our clock shows this.
+    /// Orders it to begin at this time of our clock.
     pub(super) async fn start(&mut self, offset: Offset, ours: u64) -> Result<()> {
         let theirs = offset.theirs(ours);
         let at_clock_ns = theirs.with_context(|| format!("the clock of {} is no clock", self.name()))?;
@@ -115,9 +115,33 @@ impl Worker {
     }
 }
 
+impl Drop for Reader {
+    fn drop(&mut self) {
+        Self::kill_group(self.child.id());
+    }
+}
+
 impl Reader {
-    /// How the process ended, when it did.
+    /// Kills all that the command started: a shell that ignores its closed pipe would live on, and hold what it inherited.
+    fn kill_group(leader: Option<u32>) {
+        let group = leader.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
+        if let Some(group) = group {
+            // An empty group is the aim.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+
+    /// How the process ended, if it did.
     pub(super) async fn ending(&mut self) -> String {
+        let leader = self.child.id();
+        let ending = self.wait().await;
+        if self.child.id().is_none() {
+            Self::kill_group(leader);
+        }
+        ending
+    }
+
+    async fn wait(&mut self) -> String {
         match tokio::time::timeout(ENDING_LIMIT, self.child.wait()).await {
             Ok(Ok(status)) => format!(": {status}"),
             Ok(Err(_)) | Err(_) => String::new(),

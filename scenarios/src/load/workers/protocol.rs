@@ -1,5 +1,5 @@
-//! The worker protocol: what is said, as JSON lines, and how an interval travels. Pure; `docs/worker-protocol.md` is its
-//! description for others. A change that an older side would not understand gets another version.
+//! The worker protocol: its messages as JSON lines, and the encoding of intervals. Pure. `docs/worker-protocol.md`
+//! describes it for other implementations. A change that an older side would not understand needs a new version.
 
 use std::time::Duration;
 
@@ -9,31 +9,38 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{DeserializeError, Deserializer, Serializer as _, V2SerializeError, V2Serializer};
 use loadgen::admission::{Counts, Interval, Outcome, Phases, SLOWEST, Slow};
 use loadgen::{HIGHEST_US, LOWEST_US, SIGNIFICANT_DIGITS};
+use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
 use crate::load::{Job, hlog};
 
-/// The version of the protocol. Both sides must name the same.
+/// The version of the protocol. Both sides must name the same one.
 pub(crate) const PROTOCOL: &str = "longhaul-worker/4";
-/// The longest line. The largest are intervals: five histograms of at most 18,000 counters of a few bytes each, in base64.
+/// Longest line. The longest are intervals: five histograms of at most 18,000 counters of a few bytes each, in base64.
 pub(crate) const LINE_BYTES_MAX: usize = 4 << 20;
-/// Example texts in one interval.
+/// The most example texts in one interval.
 const EXAMPLES_MAX: usize = 8;
-/// Characters of a text from the other side that are believed or shown.
+/// Entries of a list or a map in one interval. A list of nothing would take ten times its line in memory.
+const ENTRIES_MAX: usize = 64;
+/// Bytes of a histogram's head in V2 format: cookie, length of the counters, offset, digits, lowest, highest, ratio.
+const HISTOGRAM_HEAD_BYTES: usize = 40;
+/// The first bytes of that format, not compressed.
+const V2_COOKIE: u32 = 0x1c84_9303 | 0x10;
+/// The most characters of a text from the other side that are used or shown.
 const TEXT_CHARS_MAX: usize = 600;
 
-/// What the coordinator says.
+/// A message of the coordinator.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) enum Order {
-    /// The work: the whole job, and which share of it. Another may follow when it is done.
+    /// The work: the whole job, and the worker's share. Another one may follow when it is done.
     Assign(Box<Assignment>),
     /// Answer with your clock.
     Ping { id: u64 },
     /// Send the first request when your clock shows this.
     #[serde(rename_all = "camelCase")]
     Start { at_clock_ns: u64 },
-    /// Send nothing new, give calls a moment, and end.
+    /// Send no new requests, give calls a moment, and end.
     Stop {},
 }
 
@@ -43,12 +50,12 @@ pub(crate) enum Order {
 pub(crate) struct Assignment {
     pub(crate) protocol: String,
     pub(crate) job: Job,
-    /// From 0.
+    /// Index from 0.
     pub(crate) worker: u32,
     pub(crate) workers: u32,
 }
 
-/// What a worker says.
+/// A message of a worker.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) enum Word {
@@ -59,32 +66,35 @@ pub(crate) enum Word {
     /// The answer to a ping: nanoseconds on the worker's own clock, which never goes back.
     #[serde(rename_all = "camelCase")]
     Pong { id: u64, clock_ns: u64 },
-    /// What was measured since the last interval.
+    /// The measurement since the last interval.
     Interval(Box<Row>),
-    /// Nothing follows. How many intervals there were.
+    /// The last message, with the number of intervals.
     End { intervals: u64 },
-    /// The work cannot be done, and why.
+    /// The work cannot be done, for this reason.
     Error { message: String },
 }
 
-/// An interval on its way.
+/// An encoded interval.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Row {
-    /// From 0, without gaps.
+    /// Index from 0, without gaps.
     pub(crate) number: u64,
     /// Milliseconds since the start.
     pub(crate) start_ms: u64,
     pub(crate) end_ms: u64,
     pub(crate) counts: Counts,
-    /// By tag, as in `.hlog` files: `HdrHistogram` V2, base64. Those without samples are left out.
+    /// Histograms by tag, as in `.hlog` files: `HdrHistogram` V2, base64. Those without samples are left out.
+    #[serde(deserialize_with = "few_named")]
     pub(crate) histograms: std::collections::BTreeMap<String, String>,
+    #[serde(deserialize_with = "few")]
     pub(crate) examples: Vec<String>,
     /// The longest calls, longest first.
+    #[serde(deserialize_with = "few")]
     pub(crate) slowest: Vec<SlowRow>,
 }
 
-/// A slow call on its way. All times in microseconds.
+/// An encoded slow call. All times are in microseconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct SlowRow {
@@ -112,7 +122,7 @@ impl SlowRow {
         }
     }
 
-    /// A phase is at most as long as a histogram's highest value: a sum of such cannot overflow.
+    /// A phase is at most as long as a histogram's highest value, so a sum of phases cannot overflow.
     fn slow(self) -> Slow {
         let time = |us: u64| Duration::from_micros(us.min(HIGHEST_US));
         let phases = Phases {
@@ -126,7 +136,7 @@ impl SlowRow {
     }
 }
 
-/// What is wrong with the row of an interval.
+/// A problem with an encoded interval.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BadRow {
     #[error("the histogram `{tag}` {why}")]
@@ -137,21 +147,27 @@ pub(crate) enum BadRow {
     UnknownHistogram(String),
     #[error("counts and histograms do not agree")]
     Counts,
+    #[error("it lasts from {start_ms} ms to {end_ms} ms, and the run does not")]
+    Times { start_ms: u64, end_ms: u64 },
 }
 
-/// What is wrong with a histogram; reads after its name.
+/// A problem with a histogram; the text follows its name.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BadHistogram {
     #[error("is no base64: {0}")]
     Base64(#[from] base64::DecodeError),
     #[error("is damaged: {0}")]
     Damaged(#[from] DeserializeError),
+    #[error("is no histogram in V2 format that is not compressed")]
+    Format,
+    #[error("says that {said} bytes follow its head, and {there} do")]
+    Length { said: usize, there: usize },
     #[error("has the bounds {0:?}, not ({LOWEST_US}, {HIGHEST_US}, {SIGNIFICANT_DIGITS})")]
     Bounds((u64, u64, u8)),
 }
 
 impl Row {
-    /// Packs an interval.
+    /// Encodes an interval.
     pub(crate) fn of(
         number: u64,
         (start_ms, end_ms): (u64, u64),
@@ -174,8 +190,13 @@ impl Row {
         })
     }
 
-    /// Unpacks it, and refuses what no worker of this version writes: adding it would spoil every number.
-    pub(crate) fn interval(mut self) -> Result<Interval, BadRow> {
+    /// Decodes it, and refuses values that no worker of this version writes: they would spoil every number. `longest_ms` is
+    /// the end of the longest run of the plan.
+    pub(crate) fn interval(mut self, longest_ms: u64) -> Result<Interval, BadRow> {
+        let Self { start_ms, end_ms, .. } = self;
+        if start_ms > end_ms || end_ms > longest_ms {
+            return Err(BadRow::Times { start_ms, end_ms });
+        }
         let mut interval = Interval { counts: self.counts, ..Interval::default() };
         for (tag, histogram) in hlog::tagged_mut(&mut interval) {
             if let Some(text) = self.histograms.remove(tag) {
@@ -199,12 +220,72 @@ impl Row {
 
 fn histogram_of(text: &str) -> Result<Histogram<u64>, BadHistogram> {
     let bytes = STANDARD.decode(text)?;
-    let histogram: Histogram<u64> = Deserializer::new().deserialize(&mut bytes.as_slice())?;
-    let bounds = (histogram.low(), histogram.high(), histogram.sigfig());
+    // The library makes room for what the head says before it has read more.
+    let there = bytes.len().checked_sub(HISTOGRAM_HEAD_BYTES).ok_or(BadHistogram::Format)?;
+    let word = |at: usize| u32::from_be_bytes(std::array::from_fn(|byte| bytes[at + byte]));
+    let long = |at: usize| u64::from_be_bytes(std::array::from_fn(|byte| bytes[at + byte]));
+    if word(0) != V2_COOKIE {
+        return Err(BadHistogram::Format);
+    }
+    let said = usize::try_from(word(4)).unwrap_or(usize::MAX);
+    if said != there {
+        return Err(BadHistogram::Length { said, there });
+    }
+    let bounds = (long(16), long(24), u8::try_from(word(12)).unwrap_or(u8::MAX));
     if bounds != (LOWEST_US, HIGHEST_US, SIGNIFICANT_DIGITS) {
         return Err(BadHistogram::Bounds(bounds));
     }
-    Ok(histogram)
+    Ok(Deserializer::new().deserialize(&mut bytes.as_slice())?)
+}
+
+/// A list with few entries.
+fn few<'de, D: serde::Deserializer<'de>, T: Deserialize<'de>>(input: D) -> Result<Vec<T>, D::Error> {
+    struct Few<T>(std::marker::PhantomData<T>);
+    impl<'de, T: Deserialize<'de>> Visitor<'de> for Few<T> {
+        type Value = Vec<T>;
+
+        fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            write!(out, "a list of at most {ENTRIES_MAX} entries")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut entries: A) -> Result<Vec<T>, A::Error> {
+            let mut list = Vec::new();
+            while let Some(entry) = entries.next_element()? {
+                if list.len() == ENTRIES_MAX {
+                    return Err(A::Error::invalid_length(ENTRIES_MAX + 1, &self));
+                }
+                list.push(entry);
+            }
+            Ok(list)
+        }
+    }
+    input.deserialize_seq(Few(std::marker::PhantomData))
+}
+
+/// A map with few entries.
+fn few_named<'de, D: serde::Deserializer<'de>>(
+    input: D,
+) -> Result<std::collections::BTreeMap<String, String>, D::Error> {
+    struct Few;
+    impl<'de> Visitor<'de> for Few {
+        type Value = std::collections::BTreeMap<String, String>;
+
+        fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            write!(out, "a map of at most {ENTRIES_MAX} entries")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Self::Value, A::Error> {
+            let mut map = Self::Value::new();
+            while let Some((key, value)) = entries.next_entry()? {
+                if map.len() == ENTRIES_MAX {
+                    return Err(A::Error::invalid_length(ENTRIES_MAX + 1, &self));
+                }
+                map.insert(key, value);
+            }
+            Ok(map)
+        }
+    }
+    input.deserialize_map(Few)
 }
 
 /// A text of the other side, bounded and without line feeds.
@@ -215,6 +296,9 @@ pub(crate) fn cut(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// When a run in these tests is over.
+    const LONGEST_MS: u64 = 60_000;
 
     fn sample() -> Interval {
         let counts =
@@ -237,7 +321,7 @@ mod tests {
         let line = serde_json::to_string(&Word::Interval(Box::new(row))).unwrap();
         let Word::Interval(row) = serde_json::from_str(&line).unwrap() else { panic!("{line}") };
         assert_eq!((row.number, row.start_ms, row.end_ms), (3, 3000, 4000));
-        let back = row.interval().unwrap();
+        let back = row.interval(4000).unwrap();
         assert_eq!(back.counts, sample().counts);
         assert_eq!(back.response_allowed, sample().response_allowed);
         assert_eq!(back.lateness, sample().lateness);
@@ -250,11 +334,11 @@ mod tests {
         let refused = |change: &dyn Fn(&mut Row)| {
             let mut row = row();
             change(&mut row);
-            row.interval().unwrap_err().to_string()
+            row.interval(LONGEST_MS).unwrap_err().to_string()
         };
         let put = |text: String| move |row: &mut Row| drop(row.histograms.insert("service".to_owned(), text.clone()));
         assert!(refused(&put("?".to_owned())).contains("`service` is no base64"));
-        assert!(refused(&put(STANDARD.encode("nonsense"))).contains("`service` is damaged"));
+        assert!(refused(&put(STANDARD.encode("nonsense"))).contains("`service` is no histogram in V2 format"));
         let mut bytes = Vec::new();
         let wide = Histogram::<u64>::new_with_bounds(1, 1 << 40, 3).unwrap();
         V2Serializer::new().serialize(&wide, &mut bytes).unwrap();
@@ -263,9 +347,35 @@ mod tests {
             refused(&|row| drop(row.histograms.insert("more".to_owned(), String::new())))
                 .contains("no histogram `more`")
         );
+        // The right head, and one byte that is no counter.
+        let mut good = Vec::new();
+        V2Serializer::new().serialize(&sample().service, &mut good).unwrap();
+        let changed = |change: &dyn Fn(&mut Vec<u8>)| {
+            let mut bytes = good.clone();
+            change(&mut bytes);
+            refused(&put(STANDARD.encode(bytes)))
+        };
+        let ends = changed(&|bytes| {
+            *bytes.last_mut().unwrap() = 0x80;
+        });
+        assert!(ends.contains("`service` is damaged"), "{ends}");
+        // Sixty bytes that would make the library take four gigabytes, and others that would make it unpack what has no end.
+        let huge = changed(&|bytes| bytes[4..8].fill(0xff));
+        assert!(huge.contains("says that 4294967295 bytes follow its head"), "{huge}");
+        let fine = changed(&|bytes| bytes[12..16].copy_from_slice(&5_u32.to_be_bytes()));
+        assert!(fine.contains("has the bounds (1, 120000000, 5)"), "{fine}");
+        let mut packed = Vec::new();
+        let mut packer = hdrhistogram::serialization::V2DeflateSerializer::new();
+        packer.serialize(&sample().service, &mut packed).unwrap();
+        packed.resize(100, 0);
+        assert!(refused(&put(STANDARD.encode(packed))).contains("is no histogram in V2 format"));
         assert!(refused(&|row| row.counts.sent = 11).contains("do not agree"));
+        for (start_ms, end_ms) in [(2000, 1000), (0, LONGEST_MS + 1), (u64::MAX, u64::MAX)] {
+            let times = refused(&|row| (row.start_ms, row.end_ms) = (start_ms, end_ms));
+            assert!(times.contains(&format!("from {start_ms} ms to {end_ms} ms")), "{times}");
+        }
         assert!(refused(&|row| row.counts.allowed = u64::MAX).contains("do not agree"));
-        // More answers than can be counted, in a histogram that says so.
+        // More answers than a counter can hold, in a valid histogram.
         let mut many = Histogram::<u64>::new_with_bounds(LOWEST_US, HIGHEST_US, SIGNIFICANT_DIGITS).unwrap();
         (1..=3).for_each(|us| many.record_n(us, i64::MAX.cast_unsigned()).unwrap());
         let mut bytes = Vec::new();
@@ -278,20 +388,38 @@ mod tests {
         assert!(refused(&all).contains("do not agree"));
     }
 
-    /// What would not fit is cut, so that neither a sum nor a screen overflows.
+    /// Lists and maps of nothing are small on the wire and large in memory.
+    #[test]
+    fn a_row_has_few_entries() {
+        let line = |key: &str, value: String| {
+            let mut row = serde_json::to_value(Row::of(0, (0, 1000), &sample()).unwrap()).unwrap();
+            row[key] = serde_json::from_str(&value).unwrap();
+            serde_json::json!({"interval": row}).to_string()
+        };
+        let error = |key: &str, value: String| serde_json::from_str::<Word>(&line(key, value)).unwrap_err().to_string();
+        let texts = |count: usize| format!("[{}]", vec![r#""""#; count].join(","));
+        assert!(serde_json::from_str::<Word>(&line("examples", texts(64))).is_ok());
+        assert!(error("examples", texts(65)).contains("at most 64 entries"));
+        let map: Vec<_> = (0..65).map(|number| format!(r#""{number}":"""#)).collect();
+        assert!(error("histograms", format!("{{{}}}", map.join(","))).contains("a map of at most 64 entries"));
+        let slow = serde_json::to_string(&Row::of(0, (0, 1), &sample()).unwrap().slowest[0]).unwrap();
+        assert!(error("slowest", format!("[{}]", vec![slow; 65].join(","))).contains("at most 64 entries"));
+    }
+
+    /// Too large values are cut, so that neither a sum nor a screen overflows.
     #[test]
     fn foreign_slow_calls_are_bounded() {
         let mut row = Row::of(0, (0, 1000), &sample()).unwrap();
         row.slowest[0].wait_us = u64::MAX;
         row.slowest[0].label = "\n".repeat(10_000);
         row.slowest = vec![row.slowest[0].clone(); 100];
-        let slowest = row.interval().unwrap().slowest;
+        let slowest = row.interval(LONGEST_MS).unwrap().slowest;
         assert_eq!(slowest.len(), SLOWEST);
         assert_eq!(slowest[0].phases.wait, Duration::from_micros(HIGHEST_US));
         assert_eq!(slowest[0].label, " ".repeat(TEXT_CHARS_MAX));
     }
 
-    /// The messages of version 4, byte for byte: another worker may have been written from the description.
+    /// The messages of version 4, byte for byte, because other workers may be written from the description.
     #[test]
     fn lines_are_those_of_the_description() {
         let text = |word: &Word| serde_json::to_string(word).unwrap();

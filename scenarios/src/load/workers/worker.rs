@@ -1,6 +1,6 @@
-//! `longhaul worker`: one generator among several. It does what the other side says and ends with it.
+//! `longhaul worker`: one generator among several. It follows the orders of its coordinator and ends with it.
 //!
-//! The end of its input ends it at once, so that no worker outlives a coordinator, however that died.
+//! The end of its input ends it at once, so that no worker outlives its coordinator, however that died.
 
 use std::time::{Duration, Instant};
 
@@ -14,22 +14,22 @@ use super::lines::{self, Reading, write};
 use super::protocol::{Assignment, Order, PROTOCOL, Row, Word};
 use crate::load::{descriptors, measure};
 
-/// Orders that wait: a ping and a stop at most.
+/// The most waiting orders: a ping and a stop.
 const ORDERS_MAX: usize = 8;
-/// A coordinator that says nothing for so long before the start has hung. It may wait for other workers, which may read a large
-/// file of a replay.
+/// Longest silence of a coordinator before the start. It may wait for other workers, which may read a large file of a
+/// replay.
 const ORDER_LIMIT: Duration = Duration::from_mins(30);
 
-/// Why a worker gives up. Its coordinator is told.
+/// The reason why a worker gives up; it is sent to the coordinator.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     #[error("the coordinator is gone")]
     Gone,
-    #[error("the coordinator said nothing for {} s", ORDER_LIMIT.as_secs())]
+    #[error("the coordinator sent no message for {} s", ORDER_LIMIT.as_secs())]
     Silent,
     #[error("the coordinator {0}")]
     Order(#[source] lines::Error),
-    /// It cannot be told anything.
+    /// The coordinator cannot be reached.
     #[error(transparent)]
     Line(#[from] lines::Error),
     #[error("the next order must be `assign`")]
@@ -42,7 +42,7 @@ pub(crate) enum Error {
     Protocol { protocol: String },
     #[error("there is no worker {worker} of {workers}")]
     Number { worker: u32, workers: u32 },
-    /// The machine does not allow it.
+    /// The machine does not allow the load.
     #[error("{0}")]
     Machine(anyhow::Error),
     #[error(transparent)]
@@ -53,7 +53,8 @@ pub(crate) enum Error {
     Row(#[from] V2SerializeError),
 }
 
-/// Says hello, then does one job after the other until the other side is gone. An error has been told to the other side, where that was possible.
+/// Says hello, then does one job after the other until the coordinator is gone. An error has been sent to the
+/// coordinator if that was possible.
 pub(crate) async fn work<R, W>(input: R, mut output: W) -> Result<(), Error>
 where
     R: AsyncRead + Unpin + Send + 'static,
@@ -66,7 +67,7 @@ where
     let _reader = AbortOnDropHandle::new(tokio::spawn(read(Reading::new(input), orders)));
     let result = jobs(epoch, &mut queue, &mut output).await;
     if let Err(why) = &result {
-        // The other side may be gone, and then it is why.
+        // The coordinator may be gone; that may be the cause of the error.
         let _ = write(&mut output, &Word::Error { message: why.to_string() }).await;
     }
     result
@@ -83,7 +84,7 @@ async fn jobs<W: AsyncWrite + Unpin>(
         obey(epoch, *assignment, orders, output).await?;
         order = loop {
             match tokio::time::timeout(ORDER_LIMIT, orders.recv()).await {
-                // It came when all was over already.
+                // The stop came when the job was already over.
                 Ok(Some(Ok(Order::Stop {}))) => {}
                 Ok(Some(Ok(order))) => break order,
                 Ok(Some(Err(why))) => return Err(Error::Order(why)),
@@ -95,7 +96,7 @@ async fn jobs<W: AsyncWrite + Unpin>(
     }
 }
 
-/// Passes orders on. The end of the input closes the queue.
+/// Forwards orders. The end of the input closes the queue.
 async fn read<R: AsyncRead + Unpin>(mut reading: Reading<R>, orders: mpsc::Sender<Result<Order, lines::Error>>) {
     loop {
         let order = reading.next::<Order>().await.transpose();
@@ -158,7 +159,7 @@ async fn obey<W: AsyncWrite + Unpin>(
             rest = &mut rest => break rest,
             order = orders.recv() => match order {
                 Some(Ok(order)) => answer(epoch, order, output).await?,
-                // Nobody is there to tell: the calls under way end with the process.
+                // The coordinator is gone, so calls under way end with the process.
                 Some(Err(_)) | None => return Err(Error::Gone),
             },
         }
@@ -197,7 +198,7 @@ async fn next(orders: &mut mpsc::Receiver<Result<Order, lines::Error>>) -> Resul
     }
 }
 
-/// Answers a ping; a stop that comes when all is over already changes nothing.
+/// Answers a ping; a stop after the end changes nothing.
 async fn answer<W: AsyncWrite + Unpin>(epoch: Instant, order: Order, output: &mut W) -> Result<(), Error> {
     match order {
         Order::Ping { id } => {
@@ -209,7 +210,7 @@ async fn answer<W: AsyncWrite + Unpin>(epoch: Instant, order: Order, output: &mu
     }
 }
 
-/// Numbers intervals.
+/// Numbered intervals.
 struct Rows {
     begin: Instant,
     number: u64,
@@ -217,7 +218,7 @@ struct Rows {
 }
 
 impl Rows {
-    /// The end of each second, and of the plan.
+    /// The end of the current second, or of the plan if that comes first.
     fn next_tick(&self, length: Duration) -> Instant {
         let ticks = u32::try_from(self.number + 1).unwrap_or(u32::MAX);
         let regular = self.begin + measure::EVERY * ticks;
@@ -234,7 +235,7 @@ impl Rows {
     }
 }
 
-/// The calls in flight that are this worker's of so many together; the remainder goes to the first workers.
+/// This worker's part of the calls in flight; the remainder goes to the first workers.
 fn part(together: u32, worker: u32, workers: u32) -> u32 {
     together / workers + u32::from(worker < together % workers)
 }

@@ -1,4 +1,4 @@
-//! What is gone on from, and what a run without an answer is called.
+//! Tests of resuming a table, and of the outcome of runs without an answer.
 
 use super::*;
 
@@ -45,7 +45,7 @@ fn what_was_measured_with_another_length_or_other_clocks_is_measured_again() {
     assert_eq!(cells(RowHead { silence_s: None, ..row(20_000) }), 0, "the client's own clocks");
 }
 
-/// A run that never began has hit nothing either, but that is not the client's doing.
+/// A run that never began has no hits either, but the client did not cause that.
 #[test]
 fn a_fault_that_was_not_hit_in_a_run_that_broke_off_says_nothing() {
     let record = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Both forms show every cell, and no text of a client or a file can become markup.
+//! Tests that both formats show every cell, and that no text of a client or a file becomes markup.
 
 use super::*;
 
@@ -63,7 +63,7 @@ fn the_page_shows_every_cell_and_nothing_of_outside_is_markup() {
     assert!(!page.contains("npm error"), "the log of an installation is no text for a cell");
 }
 
-/// A cell is chosen by its client and by each promise that it broke.
+/// A cell can be filtered by its client and by each promise that it broke.
 #[test]
 fn the_page_offers_what_there_is_to_choose() {
     let page = html(&table()).unwrap();
@@ -79,7 +79,7 @@ fn the_page_offers_what_there_is_to_choose() {
     assert!(!page.contains("<option>missed, blind</option>"));
 }
 
-/// The file that `--resume` goes on from says all that the table says.
+/// The file for `--resume` has all the facts of the table.
 #[test]
 fn a_table_survives_its_file() {
     let table = table();

@@ -1,6 +1,6 @@
-//! What was answered against what was told: each decision once, none twice, and no rehearsal.
+//! Compares answers with alerts: each decision is reported once, none twice, and no dry run.
 //!
-//! Pure: time is an argument. Bounded: what is decided is forgotten, and the oldest is decided early when there is too much.
+//! Pure: time is an argument. Bounded: decided reviews are forgotten, and at the limit the oldest is decided early.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -8,25 +8,25 @@ use std::time::{Duration, Instant};
 use loadgen::admission::{Answer, Tells};
 use reports::record::AlertsRow;
 
-/// An answer is told within this time, retries and a busy machine included.
+/// Time limit of an alert after its answer, retries and a busy machine included.
 const WITHIN: Duration = Duration::from_secs(10);
-/// An alert may come before its answer, which may take as long as the longest timeout of a webhook.
+/// Time limit of an answer after its alert: the longest timeout of a webhook.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(30);
-/// Reviews that are followed at one time: ten seconds of 20,000 a second.
+/// The most reviews that are followed at one time: ten seconds at 20,000 a second.
 const OPEN_MAX: usize = 200_000;
-/// Texts of one row.
+/// The most texts of one row.
 const EXAMPLES_MAX: usize = 5;
-/// A uid as Kubernetes writes it.
+/// Length of a Kubernetes uid.
 const UID_LEN: usize = 36;
 
 type Uid = [u8; UID_LEN];
 
-/// What is known of reviews that are not decided yet, and what was decided since it was taken.
+/// The state of open reviews, and the decisions since they were taken last.
 #[derive(Debug, Default)]
 pub(super) struct Account {
     open: BTreeMap<Uid, Open>,
     due: VecDeque<(Instant, Uid)>,
-    /// Alerts that wait for the answer they are about; they may do so for longer.
+    /// Alerts that came before their answer; they may wait longer.
     early: VecDeque<(Instant, Uid)>,
     row: AlertsRow,
 }
@@ -39,7 +39,7 @@ struct Open {
 }
 
 impl Account {
-    /// A review was answered.
+    /// Records the answer to a review.
     pub(super) fn answered(&mut self, answer: &Answer<'_>, now: Instant) {
         match answer.tells {
             Tells::Must => self.row.decided += 1,
@@ -52,7 +52,7 @@ impl Account {
         self.bound();
     }
 
-    /// An alert came. What names no review of the load is one too many.
+    /// Records an alert. One that names no review of the load is one too many.
     pub(super) fn received(&mut self, request: &[u8], admitted: bool, now: Instant) {
         self.row.told += 1;
         let Ok(uid) = Uid::try_from(request) else {
@@ -72,21 +72,21 @@ impl Account {
         self.bound();
     }
 
-    /// Decides what has had its time by `now`; without a time everything.
+    /// Decides reviews whose time is up at `now`; without a time it decides all.
     pub(super) fn settle(&mut self, now: Option<Instant>) {
         let is_due = |at: &Instant| now.is_none_or(|now| *at <= now);
         while let Some((_, uid)) = self.due.pop_front_if(|(at, _)| is_due(at)) {
             self.decide(&uid);
         }
         while let Some((_, uid)) = self.early.pop_front_if(|(at, _)| is_due(at)) {
-            // What was answered meanwhile has its own time.
+            // An early alert that was answered meanwhile has its own time limit.
             if now.is_none() || self.open.get(&uid).is_some_and(|open| open.answer.is_none()) {
                 self.decide(&uid);
             }
         }
     }
 
-    /// What was decided since the last call.
+    /// The decisions since the last call.
     pub(super) fn take(&mut self) -> AlertsRow {
         std::mem::take(&mut self.row)
     }
@@ -104,7 +104,7 @@ impl Account {
         let uid = String::from_utf8_lossy(uid);
         let Some((tells, allowed, label)) = answer else {
             self.row.twice += alerts;
-            self.example(|| format!("twice: an alert about {uid}, which was never answered, or told before"));
+            self.example(|| format!("twice: an alert about {uid}, which was never answered, or already had an alert"));
             return;
         };
         if tells == Tells::Never {
@@ -121,12 +121,12 @@ impl Account {
         };
         if tells == Tells::Must && right == 0 {
             self.row.lost += 1;
-            let as_what = if alerts > 0 { " as what it was" } else { "" };
-            self.example(|| format!("lost: {label} ({uid}) was not told{as_what}"));
+            let as_what = if alerts > 0 { " with the right outcome" } else { "" };
+            self.example(|| format!("lost: no alert about {label} ({uid}){as_what}"));
         }
         if alerts > 1 {
             self.row.twice += alerts - 1;
-            self.example(|| format!("twice: {label} ({uid}) was told {alerts} times"));
+            self.example(|| format!("twice: {label} ({uid}) had {alerts} alerts"));
         }
     }
 
@@ -149,12 +149,12 @@ mod tests {
         account.answered(&Answer { uid: &uid(number), label: "Pod CREATE a/b", allowed, tells }, now);
     }
 
-    /// Every way to be told wrongly is counted as what it is, and nothing before its time.
+    /// Each mistake is counted under its own name, and none before its time.
     #[test]
     fn each_decision_is_told_once() {
         let (mut account, now) = (Account::default(), Instant::now());
         let later = now + WITHIN;
-        // Told as what it is, before its answer or after it.
+        // An alert that matches is right before its answer and after it.
         account.received(&uid(0), true, now);
         answer(&mut account, 0, Some(true), Tells::Must, now);
         answer(&mut account, 1, Some(false), Tells::Must, now);

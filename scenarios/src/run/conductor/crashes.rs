@@ -1,6 +1,6 @@
-//! What becomes of a process of the subject that ended by itself: the run ends, or it is started again.
+//! Handles a process of the subject that ended by itself: the run ends, or the process is started again.
 //!
-//! Whoever is told of it is told here: record, ledger, observer, the subject's log and the user.
+//! Owns the reports to record, ledger, observer, the subject's log and the user.
 
 use std::time::Instant;
 
@@ -10,7 +10,7 @@ use super::{Conductor, Halt};
 use crate::run::crashes::told;
 
 impl Conductor<'_> {
-    /// Looks after the subject's processes.
+    /// Checks the subject's processes.
     pub(super) async fn processes(&mut self, now_ms: u64) -> Result<(), Halt> {
         let Some(stage) = self.stage.as_mut() else { return Ok(()) };
         while let Some(exit) = stage.subject.exited() {
@@ -38,7 +38,7 @@ impl Conductor<'_> {
         Ok(())
     }
 
-    /// The same of a subject in Pods, whose containers others start.
+    /// Checks a subject in Pods, whose containers a kubelet restarts.
     fn pods(&mut self, now_ms: u64) -> Result<(), Halt> {
         let Some(stage) = self.stage.as_mut() else { return Ok(()) };
         let Some(pods) = stage.subject.pods().cloned() else { return Ok(()) };
@@ -60,12 +60,12 @@ impl Conductor<'_> {
             stage.events.ledger().subject_ended(now_ms);
         }
         match pods.take_changed() {
-            // Whoever comes lists everything, and may tell again what the one before it told.
+            // A new process lists everything, and may report observations of the earlier one again.
             Some(pids) if self.clock.runs() => {
                 stage.events.ledger().subject_started(now_ms);
                 stage.observer.watch(pids);
             }
-            // They come one after the other until all are ready.
+            // They start one after the other until all are ready.
             Some(pids) => stage.observer.left(pids),
             None => {}
         }

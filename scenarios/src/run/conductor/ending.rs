@@ -1,4 +1,4 @@
-//! The end of a run: why it ended, stopping what runs, and closing the record.
+//! The end of a run: its reason, stopping everything, and closing the record.
 
 use std::time::Duration;
 
@@ -13,11 +13,11 @@ use crate::signals::Signals;
 impl Conductor<'_> {
     pub(super) fn completed(&mut self) -> EndReason {
         let struck = (0..self.scenario.faults.len()).any(|index| self.hit_count(index) > 0);
-        // What has no witness cannot be silent.
+        // A subject without a witness cannot be silent.
         let is_mute = self.scenario.subject.watches_nothing();
         let Ok(stage) = self.stage() else { return EndReason::Completed };
         let counts = stage.events.counts();
-        // A subject that was struck before there was anything to see may be blind: that is no fault of the witness.
+        // A subject that was hit before there was anything to see may be blind; that is no fault of the witness.
         let struck_first = stage.commits_before_fault == Some(0) && struck;
         if counts.commits == 0 || counts.observations > 0 || struck_first || is_mute {
             return EndReason::Completed;
@@ -25,7 +25,7 @@ impl Conductor<'_> {
         let malformed = stage.reported.tally.malformed();
         let example = stage.reported.tally.example().map(|example| format!("; the first unreadable line: {example}"));
         let detail = format!(
-            "{} commits were made and the subject proved none of them in {} s ({malformed} unreadable lines{}). {}",
+            "the subject proved none of {} commits in {} s ({malformed} unreadable lines{}). {}",
             counts.commits,
             self.clock.now_ms() / 1000,
             example.unwrap_or_default(),
@@ -65,7 +65,7 @@ impl Conductor<'_> {
         }
     }
 
-    /// Stops load and subject, whatever happened before. From here on a second signal ends the process at once.
+    /// Stops load and subject in all cases. From here on a second signal ends the process at once.
     pub(super) async fn leave(&mut self, stop_timeout: Duration) {
         let impatient = self.signals.take().map(Signals::abort_on_next);
         if let Some(stage) = self.stage.as_mut() {
@@ -86,23 +86,21 @@ impl Conductor<'_> {
         drop(impatient);
     }
 
-    /// Writes what is left and closes the record. A record that cannot be written any more is judged as it is.
+    /// Writes the rest and closes the record. A record that cannot be written any more is judged as it is.
     pub(in crate::run) fn close(&mut self, end: &End) {
         let rows = self.last_rows();
         let mut holes = self.told.take_holes(&self.clock);
-        // So many of each audit: the holes of one leave open what those of the other do not.
+        // The limit applies to each audit: a gap in one leaves other facts open than a gap in the other.
         self.holes.truncate(HOLES_MAX);
         holes.append(&mut self.holes);
-        // Even where rows were lost, as on a full disk, the end itself may still fit.
+        // Even if rows were lost, as on a full disk, the end itself may still fit.
         let end = match &rows {
             Ok(()) => End { holes, ..end.clone() },
             Err(error) => End { ended_ms: end.ended_ms, reason: harness_error(error), lost: None, holes },
         };
         let closed = self.writer.end(&end).map_err(anyhow::Error::from);
         if let Some(error) = rows.err().or(closed.err()) {
-            crate::out::err!(
-                "longhaul: the record could not be closed: {error:#}; it is judged as far as it was written"
-            );
+            crate::out::err!("longhaul: the record could not be closed: {error:#}; the written part is judged");
         }
         self.stage = None;
     }
@@ -111,7 +109,7 @@ impl Conductor<'_> {
         let now_ms = self.clock.now_ms();
         self.requests.write(&self.world.plane, &self.clock, &mut self.writer)?;
         if let Some(stage) = self.stage.as_mut() {
-            // A run that ended early left the subject no time to catch up: what it still owed is undecided.
+            // A run that ended early left the subject no time to catch up, so missing observations are undecided.
             stage.events.settle(self.drained, self.requests.newest(), &mut self.writer)?;
             if let Some(row) = stage.crashes.untold() {
                 self.writer.crash(&row)?;
@@ -120,7 +118,7 @@ impl Conductor<'_> {
                 self.writer.fault(&row)?;
             }
         }
-        // Deciding what is still open, and gathering what is known of it, takes its time and measures nobody.
+        // Deciding open commits and gathering their facts takes time; it belongs to no measurement.
         self.interval_until(now_ms, true).map_err(|halt| match halt {
             Halt::Broken(error) => error,
             Halt::Signal(_) | Halt::SubjectExited(_) | Halt::NeverAsked(_) | Halt::LoadLost(_) => {

@@ -1,4 +1,4 @@
-//! Faults and their canaries in a run: what begins and ends, what they hit, and what the record is told of it.
+//! Faults and their canaries in a run: their begin and end, their hits, and their rows in the record.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use crate::run::interval;
 use crate::run::manifest::{describe, fault_id};
 use crate::run::timeline::Action;
 
-/// Faults that begin so soon after each other share a row: rows are bounded, however many faults there are.
+/// Faults that begin within this time share a row: the number of rows is bounded for any number of faults.
 const ROW_LEAST: Duration = Duration::from_millis(500);
 
 impl Conductor<'_> {
-    /// Hits that happened and faults that are due; also before the times count, because the first list of a subject may be
-    /// what a fault waits for.
+    /// Processes hits and due faults. This runs before the times count as well, because a fault may wait for the first
+    /// list of a subject.
     pub(super) fn faults(&mut self) -> Result<(), Halt> {
         self.hits()?;
         while let Some(action) = self.due()? {
@@ -61,8 +61,8 @@ impl Conductor<'_> {
         }
     }
 
-    /// Closes the row in which a planned fault begins: what comes of it is not told with what was before. One that waits for a hit begins at
-    /// once.
+    /// Closes the row in which a planned fault begins, so that its effects are separate from the time before. A fault
+    /// that waits for a hit begins at once.
     fn cut(&mut self, index: usize) -> Result<(), Halt> {
         let planned = self.scenario.faults[index].when.is_none() && self.clock.runs();
         let from_ms = self.stage()?.interval_due_ms.saturating_sub(crate::clock::millis(interval::EVERY));
@@ -85,7 +85,7 @@ impl Conductor<'_> {
         Ok(self.writer.fault(&row)?)
     }
 
-    /// Tells the oracle of the load what a fault of the registry makes right.
+    /// Updates the oracle of the load: a fault of the registry changes the right answers.
     pub(super) fn tell_truth(&self, index: usize, begins: bool) {
         let fault = &self.scenario.faults[index];
         let Some(truth) = self.truth.as_ref().filter(|_| makes_sick(fault)) else { return };
@@ -93,7 +93,7 @@ impl Conductor<'_> {
         if begins { truth.sick(by, self.world.references(fault)) } else { truth.well(by) }
     }
 
-    /// Ends what is still active when load ends.
+    /// Ends the faults that are still active when load ends.
     pub(super) fn end_faults(&mut self) -> Result<(), Halt> {
         for action in self.stage()?.timeline.finish() {
             self.act(action)?;
@@ -104,6 +104,7 @@ impl Conductor<'_> {
         rows.extend(stage.moves.finish(now_ms));
         rows.extend(stage.validators.finish(now_ms, truth.as_ref())?);
         rows.extend(stage.redis.iter_mut().flat_map(|redis| redis.finish(now_ms)));
+        rows.extend(stage.load.attacks().map(|attacks| attacks.finish(now_ms)).unwrap_or_default());
         for row in rows {
             self.writer.fault(&row)?;
         }

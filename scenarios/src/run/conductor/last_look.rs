@@ -1,4 +1,5 @@
-//! The last look at the world, after the drain and before the subject is stopped.
+//! The last comparison of the subject's state with the control plane, after the drain and before the subject is
+//! stopped.
 
 use std::time::Instant;
 
@@ -8,8 +9,8 @@ use super::{Conductor, Halt};
 use crate::run::end_state::{self, Reader};
 
 impl Conductor<'_> {
-    /// Compares what the subject believes with what is there, again and again until they agree or the time is over, and writes the
-    /// last comparison into the record.
+    /// Compares the subject's state with the control plane's until they agree or the time is up, and writes the last
+    /// comparison into the record.
     pub(super) async fn last_look(&mut self) -> Result<(), Halt> {
         let health = self.stage()?.upkeep.health();
         let Some(reader) = Reader::of(self.scenario, health, self.world.api(), self.clock.clone()) else {

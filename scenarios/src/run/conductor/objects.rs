@@ -1,5 +1,5 @@
-//! What the control plane's objects tell of the subject: begun and ended here, counted in [`Siblings`],
-//! [`Quiet`] and [`hanging`].
+//! Begins and ends the observation of the control plane's objects, which [`Siblings`], [`Quiet`] and [`hanging`]
+//! evaluate.
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use crate::run::hanging;
 use crate::run::quiet::{Quiet, Window};
 use crate::run::siblings::Siblings;
 
-/// The watches of the quiet are open within this, or there are none.
+/// Time limit for opening the watches of the quiet phase.
 const QUIET_BEGINS_MAX: Duration = Duration::from_secs(5);
 
 impl Conductor<'_> {
-    /// Begins to count children, before there is one.
+    /// Begins to count children, before there are any.
     pub(super) async fn begin_siblings(&mut self) -> Result<(), Halt> {
         let (scenario, api, clock) = (self.scenario, self.world.api(), self.clock.clone());
         let siblings = self.beside(Box::pin(async move { Siblings::start(scenario, &api, clock).await })).await?;
@@ -24,7 +24,8 @@ impl Conductor<'_> {
         Ok(())
     }
 
-    /// The load has ended: begins to look at what the subject goes on writing, and lets drift what waits for that.
+    /// The load has ended: begins to observe further writes of the subject, and starts the drifts that wait for this
+    /// moment.
     pub(super) async fn begin_quiet(&mut self) -> Result<(), Halt> {
         let (now_ms, drain) = (self.clock.now_ms(), self.scenario.phases.drain.0);
         let stage = self.stage()?;
@@ -45,11 +46,12 @@ impl Conductor<'_> {
         Ok(())
     }
 
-    /// The drain, which began at `from_ms`, is over: reads what is left to read, and writes what was seen of objects into the record.
+    /// The drain, which began at `from_ms`, is over: reads the remaining facts and writes the facts about objects into
+    /// the record.
     pub(super) async fn last_objects(&mut self, from_ms: u64) -> Result<(), Halt> {
         let to_ms = self.clock.now_ms();
         let Self { stage, writer, .. } = self;
-        // Before anything else is read: meanwhile the subject goes on.
+        // This comes before other reads, because the subject goes on meanwhile.
         let queues = match stage.as_mut() {
             Some(stage) => stage.events.backlogs(from_ms, to_ms, writer)?,
             None => Vec::new(),
@@ -83,7 +85,7 @@ impl Conductor<'_> {
         Ok(())
     }
 
-    /// The run ended early: what was seen until then is seen. What only the drain shows was not.
+    /// The run ended early: earlier facts are kept. Facts that only the drain shows are missing.
     pub(super) async fn objects_so_far(&mut self) {
         let Some(stage) = self.stage.as_mut() else { return };
         let grace_ms = stage.events.deadline_ms();

@@ -1,6 +1,8 @@
-//! A subject that counts as ready and asks for nothing that is churned: the run is ended early, because it would show nothing.
+//! A subject that counts as ready and makes no request for a churned resource: the run ends early, because it would
+//! show nothing.
 //!
-//! Owns when that is said. A fault that has begun may be why a subject does not ask; then the run goes on, and its judges decide.
+//! Owns the moment of that decision. A fault that has begun may be the reason for missing requests; then the run goes
+//! on, and its judges decide.
 
 use std::time::{Duration, Instant};
 
@@ -10,16 +12,16 @@ use crate::run::ready::{Asked, Ready};
 use crate::run::told::Told;
 use crate::scenario::Scenario;
 
-/// After so long since its start it is said. A controller that waits for the lock of one that is gone gets it after 15 s.
+/// Time after the start. A controller that waits for the lock of a dead one gets it after 15 s.
 const AFTER: Duration = Duration::from_secs(20);
-/// At least so long after it counted as ready: what says itself that it is ready may look at objects right after that.
+/// Least time after it counted as ready: a program that reports readiness itself may list objects right after that.
 const AFTER_READY: Duration = Duration::from_secs(10);
-/// Time between two looks.
+/// Interval of the checks.
 const EVERY: Duration = Duration::from_millis(500);
-/// Resources that are named.
+/// The most resources that are named.
 const NAMED_MAX: usize = 8;
 
-/// Waits until the subject asks.
+/// Waits for the subject's first request.
 pub(super) struct Unasked {
     told: Told,
     started: Instant,
@@ -28,24 +30,25 @@ pub(super) struct Unasked {
 }
 
 impl Unasked {
-    /// From now on, where the subject was started at that time and is ready now; none where nothing is churned that it has to ask for.
+    /// Begins to wait, for a subject that was started at that time and is ready now. `None` if it need not ask for any
+    /// churned resource.
     pub(super) fn of(scenario: &Scenario, ready: &Ready, told: Told, started: Instant) -> Option<Self> {
-        // With `ready: {request: first}` the subject may ask for what is judged as late as it likes.
+        // With `ready: {request: first}` the subject may ask for judged resources at any time.
         let content = matches!(ready, Ready::FirstRequest { any: true, .. });
         let is_asked = !scenario.churn.is_empty() && !scenario.subject.watches_nothing() && told.judges_anything();
-        // A subject that was taken as it is after a while has not reported that it is ready.
+        // A subject that was accepted as ready after a time limit has not reported readiness.
         let after = if matches!(ready, Ready::FirstRequest { .. }) { Duration::ZERO } else { AFTER_READY };
         let now = Instant::now();
         (is_asked && !content).then(|| Self { told, started, due: (started + AFTER).max(now + after), next: now })
     }
 
-    /// What is to be said of a subject that has not asked by now; none before it is time. The second is whether it has asked.
+    /// Returns the message about a subject without requests, if it is time, and whether the subject has made requests.
     fn look(&mut self, plane: &Plane, now: Instant) -> (Option<String>, bool) {
         if now < self.next {
             return (None, false);
         }
         self.next = now + EVERY;
-        // What was not read of an audit log may be what is churned.
+        // Unread parts of an audit log may contain churned resources.
         if self.told.asked(plane) == Asked::Judged || !self.told.is_whole() {
             return (None, true);
         }
@@ -56,12 +59,12 @@ impl Unasked {
 }
 
 impl Conductor<'_> {
-    /// Ends the run where it is time to say that the subject asks for nothing that is churned.
+    /// Ends the run once it is time to report that the subject makes no request for a churned resource.
     pub(super) fn unasked(&mut self) -> Result<(), Halt> {
         let Some(unasked) = &mut self.unasked else { return Ok(()) };
         let (said, has_asked) = unasked.look(&self.world.plane, Instant::now());
         let Some(stage) = &self.stage else { return Ok(()) };
-        // What is proved was seen, by whatever way; and what a fault did is for the judges.
+        // An observation proves that the subject saw a version in some way. Effects of a fault are for the judges.
         if has_asked || stage.commits_before_fault.is_some() || stage.events.counts().observations > 0 {
             self.unasked = None;
             return Ok(());
@@ -70,7 +73,7 @@ impl Conductor<'_> {
     }
 }
 
-/// What it asked for, what is churned, and the remedy. Each kind that was asked for comes with the verbs.
+/// The requested resources, the churned resources, and the remedy. Each requested kind has its verbs.
 fn sentence(passed: Duration, churned: &[String], kinds: &[(String, Vec<String>)]) -> String {
     let is_followed = |verbs: &[String]| verbs.iter().any(|verb| verb == "list" || verb == "watch");
     let locks = |kind: &str| kind == "leases.coordination.k8s.io";
@@ -83,26 +86,27 @@ fn sentence(passed: Duration, churned: &[String], kinds: &[(String, Vec<String>)
         named.join(", ")
     };
     let asked = if kinds.is_empty() {
-        "It asked for no objects at all.".to_owned()
+        "It requested no objects at all.".to_owned()
     } else {
-        format!("It asked for {}.", named(kinds))
+        format!("It requested {}.", named(kinds))
     };
     let followed: Vec<&str> =
         kinds.iter().filter(|(_, verbs)| is_followed(verbs)).map(|(kind, _)| kind.as_str()).collect();
     let remedy = if !kinds.is_empty() && kinds.iter().all(|(kind, _)| locks(kind)) {
-        "It waits to become the leader: see whether it may write its Lease, and whether the Lease's namespace exists."
+        "It waits to become the leader: check that it may write its Lease, and that the Lease's namespace exists."
             .to_owned()
     } else if followed.is_empty() {
-        "Its output may say what it waits for: a flag that turns the controller on, a definition, a namespace."
-            .to_owned()
+        "Its output may show the reason: a flag that turns the controller on, a definition, a namespace.".to_owned()
     } else {
         format!(
-            "Churn what it follows (`churn: {{resource: …}}` with {}), or see which flag, definition or namespace makes it follow what is churned.",
+            "Churn the kinds that it follows (`churn: {{resource: …}}` with {}), or find the flag, definition or namespace that makes it \
+             follow the churned kind.",
             followed.iter().take(NAMED_MAX).copied().collect::<Vec<_>>().join(" or ")
         )
     };
     format!(
-        "the subject counts as ready, and within {} s it asked for nothing that is churned ({}). {asked} {remedy} If it asks later than that, write `ready: {{request: first}}` in `subject`.",
+        "the subject counts as ready, but within {} s it requested no churned objects ({}). {asked} {remedy} If it asks later than that, \
+         write `ready: {{request: first}}` in `subject`.",
         passed.as_secs(),
         churned.join(", ")
     )
@@ -125,16 +129,16 @@ mod tests {
         let other = said(&[("gadgets.example.com", &["list", "watch"]), ("leases.coordination.k8s.io", &["get"])]);
         assert!(
             other.starts_with(
-                "the subject counts as ready, and within 20 s it asked for nothing that is churned (widgets.example.com). It asked for \
-                 gadgets.example.com (list, watch), leases.coordination.k8s.io (get). Churn what it follows"
+                "the subject counts as ready, but within 20 s it requested no churned objects (widgets.example.com). It requested \
+                 gadgets.example.com (list, watch), leases.coordination.k8s.io (get). Churn the kinds that it follows"
             ),
             "{other}"
         );
         assert!(other.contains("`churn: {resource: …}` with gadgets.example.com"), "{other}");
         let standby = said(&[("leases.coordination.k8s.io", &["create", "get"])]);
-        assert!(standby.contains("It waits to become the leader: see whether it may write its Lease"), "{standby}");
+        assert!(standby.contains("It waits to become the leader: check that it may write its Lease"), "{standby}");
         let silent = said(&[]);
-        assert!(silent.contains("It asked for no objects at all. Its output may say what it waits for"), "{silent}");
+        assert!(silent.contains("It requested no objects at all. Its output may show the reason"), "{silent}");
         let many: Vec<String> = (0..20).map(|number| format!("kind{number}")).collect();
         let many: Vec<(&str, &[&str])> = many.iter().map(|kind| (kind.as_str(), &["get"][..])).collect();
         assert!(said(&many).contains("kind7 (get), 12 more."), "{}", said(&many));

@@ -1,6 +1,7 @@
-//! Looks at the Pods of a subject, and tells which processes there are, which containers ended, and what they write.
+//! Follows the Pods of a subject: their processes, ended containers, and output.
 //!
-//! Owns the looking, twice a second. What was killed by the run itself is no crash: [`crate::run::trouble`] says so beforehand.
+//! Owns the polling, twice a second. A kill by the run itself is no crash: [`crate::run::trouble`] announces it
+//! beforehand.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,15 +15,15 @@ use super::{Cluster, Rollout, logs};
 use crate::subject::{Crash, Log, Pods};
 
 const EVERY: Duration = Duration::from_millis(500);
-/// An API server that does not answer for so long, longer than any fault of it, leaves the run without an account of the subject.
+/// Longest silence of the API server, longer than any fault of it. After that the run has no account of the subject.
 const BLIND_AFTER: Duration = Duration::from_secs(210);
-/// Containers whose output is read at a time.
+/// The most containers whose output is read at a time.
 const LOGS_MAX: usize = 256;
 
-/// How often each container was started again, by the uid of its Pod and its name.
+/// Number of restarts of each container, by the uid of its Pod and its name.
 pub(super) type Restarts = BTreeMap<(String, String), u64>;
 
-/// What was before somebody began to look, and is nobody's crash now.
+/// Restarts before the observation began; they are no crashes of this run.
 pub(super) fn before(all: &[Pod]) -> Restarts {
     let of = |pod: &Pod| {
         let uid = pod.uid.clone();
@@ -31,7 +32,7 @@ pub(super) fn before(all: &[Pod]) -> Restarts {
     all.iter().flat_map(of).collect()
 }
 
-/// Looks until it is dropped.
+/// Polls until it is dropped.
 pub(super) async fn follow(cluster: Cluster, rollout: Arc<Rollout>, mut known: Restarts, pods: Pods, log: Log) {
     // Starts of containers whose output is read.
     let mut read = BTreeSet::new();
@@ -79,7 +80,7 @@ pub(super) async fn follow(cluster: Cluster, rollout: Arc<Rollout>, mut known: R
     }
 }
 
-/// Tells of their processes; whether there are any that this machine sees.
+/// Reports their processes. Returns whether any are visible on this machine.
 fn tell(rollout: &Rollout, all: &[Pod], pods: &Pods) -> bool {
     let mut pids: Vec<u32> = all.iter().flat_map(|pod| rollout.first_processes(pod)).collect();
     pids.sort_unstable();
@@ -88,7 +89,7 @@ fn tell(rollout: &Rollout, all: &[Pod], pods: &Pods) -> bool {
     are_here
 }
 
-/// A container was started again since it was looked at last.
+/// Reports a container that was restarted since the last look.
 fn ended(pod: &Pod, container: &Container, before: u64, pods: &Pods) {
     if container.restarts <= before {
         return;

@@ -1,4 +1,4 @@
-//! The output of containers, as `kubectl logs --follow` reads it.
+//! The output of containers, read as `kubectl logs --follow` does.
 
 use std::time::Duration;
 
@@ -13,9 +13,9 @@ use tokio_rustls::TlsConnector;
 
 use crate::subject::{Log, Pods};
 
-/// Until the answer begins.
+/// Time until the answer begins.
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
-/// What may be read and not yet written.
+/// The most bytes that are read and not yet written.
 const PIPE_BYTES: usize = 64 << 10;
 
 /// Reads the output of a container to its end into the log, each line with the container's name before it.
@@ -23,7 +23,7 @@ pub(super) async fn follow(api: Api, path: String, name: String, log: Log, pods:
     let (near, mut far) = tokio::io::duplex(PIPE_BYTES);
     let reads = log.reads(near, &name, &pods);
     let writes = async {
-        // What cannot be read is missing in a file for people, and nowhere else.
+        // A read error only leaves a gap in a file for users.
         let _ = stream(&api, &path, &mut far).await;
         drop(far);
     };

@@ -1,4 +1,4 @@
-//! Whether the Deployments of a subject are as they are to be, as `kubectl rollout status` asks it.
+//! The state of the rollout of a subject's Deployments, checked as `kubectl rollout status` does.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
@@ -14,59 +14,56 @@ use super::Cluster;
 use crate::scenario::{Manifest, PodsOf};
 
 const MERGE: &str = "application/merge-patch+json";
-/// For a connection to a Service on this machine.
+/// Time limit of a connection to a Service on this machine.
 const CONNECT_LIMIT: Duration = Duration::from_secs(2);
 
-/// All of them.
+/// The Deployments of a subject.
 pub(in crate::run) struct Rollout {
     cluster: Cluster,
     deployments: Vec<Named>,
-    /// What has to be open besides.
+    /// Addresses that have to accept connections as well.
     reached: Vec<SocketAddr>,
 }
 
-/// One Deployment.
 struct Named {
     path: String,
-    /// Its Pods: path and query of their list.
+    /// Path and query of the list of its Pods.
     pods: String,
     name: String,
     namespace: String,
-    /// What its Pods are selected by.
+    /// The selector of its Pods.
     labels: Value,
 }
 
-/// A Pod, as far as anybody here wants to know.
+/// The used fields of a Pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::run) struct Pod {
     pub(in crate::run) uid: String,
     pub(in crate::run) namespace: String,
     pub(in crate::run) name: String,
-    /// Where it is, once somebody has decided that.
+    /// The node, once the Pod is scheduled.
     pub(in crate::run) node: Option<String>,
     pub(in crate::run) is_ready: bool,
-    /// It is going.
+    /// Whether the Pod is terminating.
     pub(in crate::run) is_going: bool,
     /// Its address, once it has one.
     pub(in crate::run) address: Option<IpAddr>,
     pub(in crate::run) containers: Vec<Container>,
 }
 
-/// A container of a Pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::run) struct Container {
     pub(in crate::run) name: String,
-    /// How often it was started again.
+    /// Number of restarts.
     pub(in crate::run) restarts: u64,
     pub(in crate::run) runs: bool,
-    /// How it ended the last time.
+    /// The last end of the container.
     pub(in crate::run) ended: Option<Ended>,
 }
 
-/// The end of a container.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::run) struct Ended {
-    /// `OOMKilled, exit code 137`.
+    /// The reason and the exit code, such as `OOMKilled, exit code 137`.
     pub(in crate::run) status: String,
     pub(in crate::run) ran: Duration,
 }
@@ -92,10 +89,10 @@ impl Rollout {
         Self { cluster, deployments: deployments.iter().map(named).collect(), reached }
     }
 
-    /// Pods without a Deployment that anybody here asks for.
+    /// Pods without a known Deployment.
     pub(super) fn of_pods(cluster: Cluster, of: &PodsOf) -> Self {
         let PodsOf { namespace, selector } = of;
-        // Any sign of a selector may stand in a query, but for those that end its value.
+        // All characters of a selector are allowed in a query except those that end its value.
         let encoded =
             |c: char| if c.is_ascii_alphanumeric() || "-._~".contains(c) { c.to_string() } else { escaped(c) };
         let selector: String = selector.chars().map(encoded).collect();
@@ -109,7 +106,7 @@ impl Rollout {
         Self { cluster, deployments: vec![named], reached: Vec::new() }
     }
 
-    /// What is missing until all Pods are there and ready, and none is too many.
+    /// The missing conditions until all Pods exist and are ready, and none is superfluous.
     pub(in crate::run) async fn missing(&self) -> Option<String> {
         match self.look().await {
             Ok(missing) => missing,
@@ -140,7 +137,6 @@ impl Rollout {
         Ok(None)
     }
 
-    /// All Pods of all Deployments, by name.
     pub(in crate::run) async fn pods(&self) -> Result<Vec<Pod>> {
         let mut pods = Vec::new();
         for Named { pods: path, .. } in &self.deployments {
@@ -176,7 +172,8 @@ impl Rollout {
         Ok(())
     }
 
-    /// Asks for a Pod to be evicted, as `kubectl drain` does it; false where a budget of disruption forbids it for now.
+    /// Requests the eviction of a Pod, as `kubectl drain` does. Returns false if a disruption budget forbids it for
+    /// now.
     pub(in crate::run) async fn evict(&self, pod: &Pod) -> Result<bool> {
         let Pod { namespace, name, .. } = pod;
         let path = format!("/api/v1/namespaces/{namespace}/pods/{name}/eviction");
@@ -191,21 +188,21 @@ impl Rollout {
         Ok(true)
     }
 
-    /// Writes something on all Pods, at which their kubelet looks at them at once: Secrets in them are read again.
+    /// Annotates all Pods. Their kubelet then looks at them at once and reads the Secrets in them again.
     pub(in crate::run) async fn touch(&self) -> Result<()> {
         let now = jiff::Timestamp::now().to_string();
         let patch = json!({"metadata": {"annotations": {"longhaul.dev/touched": now}}}).to_string();
         for Pod { namespace, name, .. } in self.pods().await? {
             let path = format!("/api/v1/namespaces/{namespace}/pods/{name}");
             let (status, answer) = self.cluster.ask(Method::PATCH, &path, patch.clone(), MERGE).await?;
-            // One that went meanwhile reads nothing any more.
+            // A Pod that is gone need not read anything.
             let is_fine = status.is_success() || status == StatusCode::NOT_FOUND;
             anyhow::ensure!(is_fine, "{name} could not be annotated: {status}: {}", answer["message"]);
         }
         Ok(())
     }
 
-    /// How many Pods each Deployment is to have.
+    /// The wanted number of Pods of each Deployment.
     pub(in crate::run) async fn replicas(&self) -> Result<Vec<u64>> {
         let mut all = Vec::new();
         for Named { path, .. } in &self.deployments {
@@ -215,7 +212,7 @@ impl Rollout {
         Ok(all)
     }
 
-    /// Gives each Deployment another number of Pods, in the order of [`Self::replicas`].
+    /// Sets the number of Pods of each Deployment, in the order of [`Self::replicas`].
     pub(in crate::run) async fn scale(&self, replicas: &[u64]) -> Result<()> {
         for (Named { path, name, .. }, replicas) in self.deployments.iter().zip(replicas) {
             let patch = json!({"spec": {"replicas": replicas}}).to_string();
@@ -225,27 +222,25 @@ impl Rollout {
         Ok(())
     }
 
-    /// Limits what the containers of a Pod may have, but for those that are known.
+    /// Limits the resources of a Pod's containers, except for known ones.
     pub(in crate::run) fn press(&self, pod: &Pod, limits: Limits, known: &[String]) -> std::io::Result<Vec<Pressed>> {
         press(&self.first_processes(pod), limits, known)
     }
 
-    /// What selects the Pods of each Deployment, with its namespace and name.
+    /// The Pod selector of each Deployment, with its namespace and name.
     pub(in crate::run) fn selectors(&self) -> Vec<(String, String, Value)> {
         self.deployments.iter().map(|one| (one.namespace.clone(), one.name.clone(), one.labels.clone())).collect()
     }
 
-    /// Where its Services are reached.
+    /// The addresses of its Services.
     pub(in crate::run) fn reached(&self) -> &[SocketAddr] {
         &self.reached
     }
 
-    /// The cluster that it is in.
     pub(in crate::run) fn cluster(&self) -> &Cluster {
         &self.cluster
     }
 
-    /// The first processes of a Pod's containers.
     pub(in crate::run) fn first_processes(&self, pod: &Pod) -> Vec<u32> {
         self.cluster.pods.first_processes(&pod.uid)
     }
@@ -257,17 +252,17 @@ impl fmt::Debug for Rollout {
     }
 }
 
-/// A character as a query holds it (RFC 3986, section 2.1).
+/// A character in percent-encoding (RFC 3986, section 2.1).
 fn escaped(c: char) -> String {
     let mut text = String::new();
     for byte in c.to_string().bytes() {
-        // Writing into a text cannot fail.
+        // Writing to a string cannot fail.
         let _ = write!(text, "%{byte:02X}");
     }
     text
 }
 
-/// What a Deployment still lacks (Kubernetes documentation, "Deployment status").
+/// The missing condition of a Deployment (Kubernetes documentation, "Deployment status").
 fn missing(deployment: &Value) -> Option<String> {
     let number = |pointer: &str| deployment.pointer(pointer).and_then(Value::as_u64).unwrap_or(0);
     if number("/status/observedGeneration") < number("/metadata/generation") {
@@ -302,7 +297,7 @@ impl Pod {
         }
     }
 
-    /// How often its containers were started again.
+    /// Number of restarts of its containers.
     pub(in crate::run) fn restarts(&self) -> u64 {
         self.containers.iter().map(|container| container.restarts).sum()
     }

@@ -1,7 +1,9 @@
-//! What the kubelets of a subject's nodes say that its Pods use, where this machine does not see their processes.
+//! The resource usage of a subject's Pods, reported by their nodes' kubelets, if this machine does not see their
+//! processes.
 //!
-//! Owns the asking and the sum. A kubelet looks at containers every ten to fifteen seconds (cAdvisor's housekeeping), whatever it is asked: what
-//! it says twice is told once. It knows processor time and memory, and neither descriptors nor threads.
+//! Owns the requests and the sum. A kubelet measures containers every ten to fifteen seconds (cAdvisor's housekeeping),
+//! independent of requests; a repeated measurement is used once. It reports processor time and memory, but neither
+//! descriptors nor threads.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -13,21 +15,21 @@ use super::Cluster;
 use super::rollout::Pod;
 use crate::subject::{Log, Pods};
 
-/// How often they are asked. Each answer tells of all Pods of a node.
+/// Interval of the requests. Each answer covers all Pods of a node.
 const EVERY: Duration = Duration::from_secs(3);
 
-/// What was told so far.
+/// The reports so far.
 #[derive(Debug, Default)]
 pub(super) struct Stats {
     due: Option<Instant>,
-    /// When the kubelets looked at what was told last.
+    /// Times of the measurements in the last report.
     told: BTreeSet<String>,
-    /// That nobody tells was said already.
+    /// Whether the lack of reports was already printed.
     refused: bool,
 }
 
 impl Stats {
-    /// Asks the kubelets of these Pods, when it is time, and tells what is new.
+    /// Asks the kubelets of these Pods, if it is time, and reports new measurements.
     pub(super) async fn read(&mut self, cluster: &Cluster, all: &[Pod], pods: &Pods, log: &Log) {
         let now = Instant::now();
         if all.is_empty() || self.due.is_some_and(|due| now < due) {
@@ -44,12 +46,12 @@ impl Stats {
         for (node, uids) in wanted {
             match cluster.get(&format!("/api/v1/nodes/{node}/proxy/stats/summary")).await {
                 Ok(summary) => sum.add(&summary, &uids),
-                // What the other nodes tell would be less than it uses.
+                // A sum without this node would be too low.
                 Err(error) if !self.refused => {
                     (self.refused, whole) = (true, false);
                     log.note(&format!(
-                        "its Pods are on other machines, and the kubelet of {node} tells nothing of their memory; the harness needs `get` on \
-                         `nodes/proxy` for that: {error:#}"
+                        "its Pods are on other machines, and the kubelet of {node} does not report their memory; the harness needs `get` \
+                         on `nodes/proxy` for that: {error:#}"
                     ));
                 }
                 Err(_) => whole = false,
@@ -62,22 +64,22 @@ impl Stats {
     }
 }
 
-/// What containers use together.
+/// The sum over containers.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Used {
     process: Process,
-    /// When each was looked at, with its name.
+    /// Times of the measurements, with the containers' names.
     at: BTreeSet<String>,
 }
 
 impl Used {
-    /// Adds what a node says of these Pods (`stats.k8s.io` of the kubelet's API, v1alpha1).
+    /// Adds a node's figures for these Pods (`stats.k8s.io` of the kubelet's API, v1alpha1).
     fn add(&mut self, summary: &Value, uids: &BTreeSet<&str>) {
         let pods = summary["pods"].as_array().into_iter().flatten();
         for pod in pods.filter(|pod| pod["podRef"]["uid"].as_str().is_some_and(|uid| uids.contains(uid))) {
             for container in pod["containers"].as_array().into_iter().flatten() {
                 let memory = &container["memory"];
-                // A container that was just started has none yet.
+                // A container that was just started has no figures yet.
                 let (Some(set), Some(time)) = (memory["workingSetBytes"].as_u64(), memory["time"].as_str()) else {
                     continue;
                 };
@@ -100,7 +102,7 @@ mod tests {
 
     use super::*;
 
-    /// As kubelet 1.34 answers: Pods of others, and containers without numbers yet, do not count.
+    /// The answer is that of kubelet 1.34. Foreign Pods, and containers without figures yet, do not count.
     #[test]
     fn containers_of_its_pods_are_added_up() {
         let container = |name: &str, set: u64, rss: u64, cpu_ns: u64| {

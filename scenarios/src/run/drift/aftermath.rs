@@ -1,4 +1,4 @@
-//! What becomes of children that drifted, until somebody writes their parents: looked at again and again, because it may take a subject a while.
+//! The fate of drifted children until their parents are written. It is polled, because a subject may need a while.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use crate::run::end_state::children::{Known, holds, parent_of};
 use crate::run::end_state::list::{Item, list};
 use crate::scenario::Children;
 
-/// Between two looks. A look is two lists.
+/// Interval of looks. A look is two lists.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// A child that was deleted or edited.
@@ -21,11 +21,11 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 pub(super) struct Taken {
     /// The uid of its parent.
     pub parent: String,
-    /// Its own.
+    /// The uid of the child.
     pub child: String,
-    /// How many children the parent had before.
+    /// Number of children that the parent had before.
     pub had: u64,
-    /// When the parent is written next: what is restored later proves nothing.
+    /// Time of the parent's next write: a later restoration proves nothing.
     pub until_ms: u64,
 }
 
@@ -53,7 +53,7 @@ impl Aftermath {
         Self { keys, collection, edit, taken, resource, path, api, clock }
     }
 
-    /// Looks until each child is restored, its parent is written or gone, or nobody waits any longer.
+    /// Polls until each child is restored, its parent is written or gone, or the time is up.
     pub(super) async fn watch(mut self) -> Drifted {
         let mut drifted = Drifted::default();
         let deadline = Instant::now() + ALONE_FOR;
@@ -61,7 +61,7 @@ impl Aftermath {
             tokio::time::sleep(LOOK_EVERY).await;
             let parents = list(&self.api, &self.path, false).await;
             let children = list(&self.api, &self.collection, true).await;
-            // Who cannot look now looks again.
+            // After a failed look, the next one follows.
             let (Ok(parents), Ok(children)) = (parents, children) else { continue };
             let known = Known::of(&self.resource, &parents);
             let of = |child: &Item| parent_of(&self.keys, &known, child).map(str::to_owned);
@@ -73,13 +73,13 @@ impl Aftermath {
     }
 }
 
-/// What there is at a look.
+/// The state at a look.
 struct Now<'a> {
     parents: BTreeSet<&'a str>,
-    /// How many children each parent has that are not as they were edited.
+    /// Number of children of each parent without the edit.
     whole: BTreeMap<String, u64>,
     uids: BTreeSet<&'a str>,
-    /// Children that are as they were edited.
+    /// Children that still have the edit.
     edited: BTreeSet<&'a str>,
     edits: bool,
 }
@@ -107,13 +107,13 @@ impl<'a> Now<'a> {
         }
     }
 
-    /// Whether nothing is known yet of a child; else it is counted.
+    /// Whether the fate of a child is still open; otherwise it is counted.
     fn still_open(&self, taken: &Taken, now_ms: u64, drifted: &mut Drifted) -> bool {
         if !self.parents.contains(taken.parent.as_str()) {
             drifted.gone += 1;
             return false;
         }
-        // The look took a while: what it saw may be what came of a write in the middle of it.
+        // The look took a while, so its result may come from a write in the middle of it.
         if now_ms >= taken.until_ms {
             drifted.overtaken += 1;
             return false;
@@ -145,7 +145,7 @@ mod tests {
         Taken { parent: "p".to_owned(), child: "a".to_owned(), had: 2, until_ms: 1000 }
     }
 
-    /// What one look says of child `a` of `p`, which had two children.
+    /// The result of one look at child `a` of `p`, which had two children.
     fn look(children: &[Item], edit: Option<Value>, now_ms: u64) -> (bool, Drifted) {
         let edit = edit.map(|edit| edit.as_object().unwrap().clone());
         let mut drifted = Drifted::default();

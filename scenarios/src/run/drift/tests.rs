@@ -32,7 +32,7 @@ fn the_seed_chooses_and_the_order_of_the_list_does_not() {
     assert_eq!(one("/api/v1/configmaps", &items(1)[0].1), "/api/v1/namespaces/n/configmaps/o0");
 }
 
-/// Who is written again at once would be restored by whoever follows the parents alone.
+/// If a parent is written again at once, a subject that only follows parents restores its children as well.
 #[test]
 fn children_of_parents_that_are_written_soon_are_left_alone() {
     let next = |uid: &str| match uid {

@@ -1,4 +1,4 @@
-//! Children against their parents: how many there are, of which version, and whether somebody's edit is still in them. Pure.
+//! Compares children with their parents: their number, their version, and whether an edit is still in them. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,19 +10,19 @@ use crate::run::unowned::hints;
 use crate::scenario::{By, Children};
 use crate::witness::is_grandchild;
 
-/// What a child says of its parent.
+/// The relation of a child to its parent.
 #[derive(Debug, PartialEq, Eq)]
 enum Parent<'a> {
-    /// It has this one.
+    /// Its parent has this uid.
     Of(&'a str),
-    /// Its parent is not there.
+    /// Its parent does not exist.
     Gone,
-    /// It is nobody's.
+    /// The child has no parent.
     Nobodys,
 }
 
-/// Compares. Parents that are being deleted are left alone, with whatever they still have. Where there is no garbage collector (`is_collected`
-/// is false) a child that names an owner is left to it, as in a cluster.
+/// Compares. Parents that are being deleted are left out, with all their children. Without a garbage collector
+/// (`is_collected` is false) a child with an owner reference is left out, because only a collector would remove it.
 pub(super) fn compare(
     keys: &Children,
     resource: &str,
@@ -113,7 +113,7 @@ pub(super) fn compare(
     state
 }
 
-/// The uid of the parent of a child that has one, for who wants to do something to it.
+/// The uid of a child's parent, if it has one; for callers that change the child.
 pub(in crate::run) fn parent_of<'a>(keys: &Children, known: &Known<'a>, child: &Item) -> Option<&'a str> {
     match known.parent(&keys.by, child) {
         Parent::Of(uid) => Some(uid),
@@ -121,11 +121,11 @@ pub(in crate::run) fn parent_of<'a>(keys: &Children, known: &Known<'a>, child: &
     }
 }
 
-/// The parents by what children say of them.
+/// Parents, indexed by the ways in which children refer to them.
 pub(in crate::run) struct Known<'a> {
     uids: BTreeSet<&'a str>,
     names: BTreeMap<(&'a str, &'a str), &'a str>,
-    /// The group of the parents, as owner references name it: empty for the core group.
+    /// The group of the parents, as in owner references: empty for the core group.
     group: &'a str,
 }
 
@@ -142,7 +142,8 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// The parent of a child that nobody owns, by its name and its labels, where owners alone say whose it is.
+    /// The parent that a child without an owner resembles by its name and labels, in cases in which only owner
+    /// references count.
     fn resembling(&self, by: &By, child: &Item) -> Option<&'a str> {
         if *by != By::Owner || !owners(child).is_empty() {
             return None;
@@ -211,7 +212,7 @@ fn wanted(keys: &Children, parent: &Item) -> u64 {
     }
 }
 
-/// What a child should repeat and what it repeats, if that is not the same.
+/// The value that a child should repeat and the one that it has, if they differ.
 fn stale(keys: &Children, parent: &Item, child: &Item) -> Option<(String, String)> {
     let repeats = |pointer: &Option<String>, what: &str, now: String| {
         let pointer = pointer.as_ref()?;
@@ -268,7 +269,7 @@ mod tests {
         .unwrap()
     }
 
-    /// Everything as it should be, then each thing that can be wrong with it.
+    /// A correct state, then each possible problem alone.
     #[test]
     fn each_problem_is_found_alone() {
         let keys = keys(
@@ -295,7 +296,8 @@ mod tests {
         assert_eq!(wrong(&edited), ([0, 0, 0, 1, 0], at("n/p", "as the harness edited it")));
     }
 
-    /// kube-apiserver alone collects nothing: an operator that leaves its children to the garbage collector does right.
+    /// kube-apiserver alone collects nothing, so an operator that leaves its children to the garbage collector is
+    /// right.
     #[test]
     fn without_a_garbage_collector_nobody_takes_what_has_an_owner() {
         for (by, orphans) in [("owner", 1), ("{label: parent}", 1)] {
@@ -338,7 +340,8 @@ mod tests {
         }
     }
 
-    /// The Pods of a Deployment have the labels of its template: the Deployment is the subject's child, and they are not.
+    /// The Pods of a Deployment have the labels of its template. The Deployment is the subject's child; the Pods are
+    /// not.
     #[test]
     fn what_a_controller_makes_of_a_child_is_no_child() {
         let parents = [parent("p", "1", 1, 0)];
@@ -348,12 +351,12 @@ mod tests {
         let keys = keys("{resource: pods/v1, by: {label: parent}}");
         let state = compare(&keys, OF, &parents, &[child("own", "1", "1"), pod.clone()], true);
         assert_eq!((state.problems(), state.found), (0, 1));
-        // One that the subject controls by itself is.
+        // A Pod that the subject itself controls is its child.
         pod.object["metadata"]["ownerReferences"][0]["apiVersion"] = json!("longhaul.dev/v1alpha1");
         assert_eq!(compare(&keys, OF, &parents, &[child("own", "1", "1"), pod], true).surplus, 1);
     }
 
-    /// "Too few" alone sends its reader to look for children that are there.
+    /// A finding of "too few" alone would make the reader look for children that exist.
     #[test]
     fn a_child_without_an_owner_is_told_where_one_is_lacking() {
         let keys = keys("{resource: configmaps/v1, by: owner}");

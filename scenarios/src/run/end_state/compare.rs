@@ -1,4 +1,4 @@
-//! A fresh list against what the subject believes. Pure.
+//! Compares a fresh list with the subject's state. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,17 +6,17 @@ use reports::record::{Difference, DifferenceKind, Differences, EXAMPLES_MAX};
 
 use super::list::Item;
 
-/// One object that the subject believes in.
+/// One object in the subject's state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Believed {
     pub(super) namespace: String,
     pub(super) name: String,
     pub(super) uid: String,
-    /// None where only an older version is known, but not which.
+    /// `None` if the subject has an unknown older version.
     pub(super) revision: Option<String>,
 }
 
-/// How they differ: the counts, and the first few by namespace and name.
+/// The differences: the counts, and the first few by namespace and name.
 pub(super) fn compare(listed: &[Item], believed: &[Believed]) -> (Differences, Vec<Difference>) {
     let by_uid: BTreeMap<&str, &Item> = listed.iter().map(|item| (item.uid.as_str(), item)).collect();
     let by_name: BTreeMap<(&str, &str), &Item> =
@@ -71,7 +71,8 @@ fn difference(kind: DifferenceKind, believed: Option<&Believed>, listed: Option<
     }
 }
 
-/// What a subject proves that repeats generations in each object (witness `status`): `pointer` leads to the newest that it saw.
+/// The state of a subject that repeats generations in each object (witness `status`); `pointer` leads to the newest
+/// generation that it saw.
 pub(super) fn by_generation(listed: &[Item], pointer: &str) -> Vec<Believed> {
     let seen = |item: &Item| {
         let observed = facts::seek(&item.object, pointer).and_then(facts::number)?;
@@ -119,7 +120,7 @@ mod tests {
         assert_eq!(named, [("again", Replaced), ("gone", Gone), ("moved", Behind), ("new", Unknown)]);
     }
 
-    /// Who believes in the old object and in the new one of a name believes in one that is gone.
+    /// If the subject has both the old and the new object of a name, it has one that is gone.
     #[test]
     fn an_old_object_beside_the_new_one_is_gone() {
         let known = [believed("a", "1", "10"), believed("a", "2", "20")];
@@ -146,7 +147,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a subject forgets, makes up or is behind with, exactly that is told.
+        /// Each missing, invented or outdated object is reported, and no other.
         #[test]
         fn what_was_spoilt_is_what_differs(fates in proptest::collection::vec(0u8..4, 0..60)) {
             let (mut listed, mut known, mut planted) = (Vec::new(), Vec::new(), Differences::default());

@@ -1,4 +1,4 @@
-//! A fresh list of the control plane: what really is there, by its own API and from nobody's memory.
+//! A fresh list of the control plane's objects, read from its API and not from any cache.
 
 use std::fmt::Write as _;
 
@@ -9,16 +9,15 @@ use serde_json::Value;
 
 use crate::run::install;
 
-/// Objects on a page: whole ones of 64 KiB still fit into an answer.
+/// Objects per page: whole ones of 64 KiB still fit into an answer.
 const PAGE_OBJECTS: usize = 200;
-/// More than the largest population and its children; a server that goes on for ever is not followed.
+/// More than the largest population with its children; a server without an end is not followed.
 const OBJECTS_MAX: usize = 1 << 20;
-/// A list whose pages expire is begun anew so often.
+/// How often a list is begun again if its pages expire.
 const TRIES: u32 = 3;
-/// Only what is in `metadata`, which every server knows to give.
+/// Asks for `metadata` alone, which every server supports.
 const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 
-/// One object of a list.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(in crate::run) struct Item {
     pub(in crate::run) namespace: String,
@@ -26,12 +25,12 @@ pub(in crate::run) struct Item {
     pub(in crate::run) uid: String,
     pub(in crate::run) revision: String,
     pub(in crate::run) generation: i64,
-    /// All of it, or its metadata alone.
+    /// The whole object, or its metadata alone.
     pub(in crate::run) object: Value,
 }
 
 impl Item {
-    /// What there is to know of an object.
+    /// Reads the fields of an object.
     pub(in crate::run) fn of(object: Value) -> Option<Self> {
         let meta = object.get("metadata")?;
         let text = |key: &str| meta.get(key).and_then(Value::as_str).map(str::to_owned);
@@ -45,13 +44,13 @@ impl Item {
         })
     }
 
-    /// Namespace and name, as people write them.
+    /// Namespace and name for messages.
     pub(in crate::run) fn place(&self) -> String {
         if self.namespace.is_empty() { self.name.clone() } else { format!("{}/{}", self.namespace, self.name) }
     }
 }
 
-/// All objects at one version of the control plane, whole or their metadata, in the order of namespaces and names.
+/// All objects at one version of the control plane, whole or only their metadata, sorted by namespace and name.
 pub(in crate::run) async fn list(api: &Api, path: &str, whole: bool) -> Result<Vec<Item>> {
     for _ in 0..TRIES {
         if let Some(items) = pages(api, path, whole).await? {
@@ -61,7 +60,7 @@ pub(in crate::run) async fn list(api: &Api, path: &str, whole: bool) -> Result<V
     bail!("the pages of GET {path} expired {TRIES} times")
 }
 
-/// None if the version of the first page was compacted before the last one was read.
+/// `None` if the version of the first page was compacted before the last one was read.
 async fn pages(api: &Api, path: &str, whole: bool) -> Result<Option<Vec<Item>>> {
     let asked = install::Api::from(api);
     let mut items = Vec::new();
@@ -81,7 +80,7 @@ async fn pages(api: &Api, path: &str, whole: bool) -> Result<Option<Vec<Item>>> 
         if !list["kind"].as_str().is_some_and(|kind| kind.ends_with("List")) {
             bail!("GET {path} answers no list");
         }
-        // A server written in Go may say `null` for none.
+        // A server written in Go may send `null` for an empty list.
         let mut page = list.get_mut("items").map(Value::take);
         for object in page.as_mut().and_then(Value::as_array_mut).map(std::mem::take).unwrap_or_default() {
             items.push(Item::of(object).with_context(|| format!("GET {path} lists something without a name or uid"))?);
@@ -97,7 +96,7 @@ async fn pages(api: &Api, path: &str, whole: bool) -> Result<Option<Vec<Item>>> 
     }
 }
 
-/// A token is opaque, so it may hold anything.
+/// A token is opaque, so it may contain any character.
 fn escaped(token: &str) -> String {
     token.bytes().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "%{byte:02X}");

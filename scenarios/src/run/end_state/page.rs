@@ -1,4 +1,4 @@
-//! The subject's own page: what it believes in, as JSON lines, and its checksum where it has one.
+//! The subject's own page with its state: objects as JSON lines, and a checksum if it has one.
 
 use std::time::Duration;
 
@@ -10,24 +10,24 @@ use super::compare::Believed;
 use super::list::Item;
 use crate::fetch;
 
-/// A subject that has not answered by then does not answer; the largest population, with long names.
+/// Time limit of an answer, and its largest size: the largest population with long names.
 const LIMITS: fetch::Limits = fetch::Limits { answer: Duration::from_secs(10), bytes: 64 << 20 };
 
-/// Where a subject tells what it believes in.
+/// The paths of the page and its checksum.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Page {
-    /// One JSON object a line: `namespace`, `name`, `uid`, `resourceVersion`, and `resource` where it tells of several.
+    /// One JSON object per line: `namespace`, `name`, `uid`, `resourceVersion`, and `resource` if the page covers
+    /// several.
     pub(super) objects: String,
     /// A JSON object with `resource`, `objects` and `checksum`.
     pub(super) checksum: Option<String>,
 }
 
-/// What it told.
+/// The content of the page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Read {
-    /// The number of its objects, and their checksum.
+    /// The number of objects, and their checksum.
     Checksum(u64, String),
-    /// Each of them.
     Objects(Vec<Believed>),
 }
 
@@ -51,18 +51,17 @@ struct Line {
 }
 
 impl Page {
-    /// The checksum, if there is a page of it.
+    /// The checksum, if there is a page for it.
     pub(super) async fn checksum(&self, resource: &str) -> Result<Option<Read>, String> {
         let Some(url) = &self.checksum else { return Ok(None) };
         let sum: Sum = serde_json::from_slice(&get(url).await?)
             .map_err(|error| format!("GET {url} answers no page with a checksum: {error}"))?;
         if sum.resource != resource {
-            return Err(format!("GET {url} tells of {}, not of {resource}", sum.resource));
+            return Err(format!("GET {url} lists {}, not {resource}", sum.resource));
         }
         Ok(Some(Read::Checksum(sum.objects, sum.checksum)))
     }
 
-    /// Every object.
     pub(super) async fn objects(&self, resource: &str) -> Result<Read, String> {
         let text = get(&self.objects).await?;
         lines(&text, resource).map(Read::Objects).map_err(|error| format!("GET {}: {error}", self.objects))

@@ -1,7 +1,7 @@
-//! The newest writes of the subject, refused or not.
+//! The latest writes of the subject, refused or not.
 //!
-//! Owns a bounded memory of them. [`Efforts::add_to`] picks those of an anomaly's story: writes of the object itself, and of objects that are
-//! named after it, as controllers name what they make.
+//! Owns a bounded memory of them. [`Efforts::add_to`] picks those for an anomaly's story: writes of the object itself,
+//! and of objects whose name begins with its name, as for a controller's children.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,16 +10,16 @@ use reports::record::{RequestRow, Step, Verb};
 
 use super::About;
 
-/// Writes that are remembered: 4 MiB, and an hour of a subject that is limited to five requests a second.
+/// The most writes that are remembered: 4 MiB, and an hour of a subject that is limited to five requests a second.
 const WRITES_MAX: usize = 16_384;
-/// Steps of one story, each a row of writes that came to the same. The newest count.
+/// The most steps of one story, each a series of writes with the same result. The newest count.
 const STEPS_MAX: usize = 8;
 
-/// What the subject wrote lately.
+/// The subject's latest writes.
 #[derive(Debug, Default)]
 pub(crate) struct Efforts {
     newest: VecDeque<Effort>,
-    /// The last reason of a refusal: the same one comes again and again.
+    /// The last reason of a refusal, shared because the same one is often repeated.
     reason: Option<Arc<str>>,
 }
 
@@ -35,7 +35,7 @@ struct Effort {
 }
 
 impl Efforts {
-    /// Notes a request that was answered, or ended without an answer.
+    /// Records a request that was answered, or ended without an answer.
     pub(crate) fn note(&mut self, row: &RequestRow) {
         if !row.writes() || row.is_aside() || row.name.is_empty() {
             return;
@@ -56,7 +56,8 @@ impl Efforts {
         self.reason.insert(known.unwrap_or_else(|| text.into())).clone()
     }
 
-    /// Adds what the subject wrote for an object since the first of its versions that the steps tell of, the newest if it is much.
+    /// Adds the subject's writes for an object since the first of its versions in the steps, and only the newest if
+    /// there are many.
     pub(super) fn add_to(&self, steps: &mut Vec<Step>, about: &About<'_>) {
         let mut told: VecDeque<Step> = VecDeque::new();
         let first = steps.iter().filter(|step| matches!(step, Step::Committed { .. })).map(Step::t_ms).min();
@@ -75,14 +76,15 @@ impl Efforts {
 }
 
 impl Effort {
-    /// Whether it is of the object, or of one that is named after it. An object that is in no namespace may have others in any.
+    /// Whether it is of the object, or of one named after it. For an object without a namespace, these may be in any
+    /// namespace.
     fn concerns(&self, about: &About<'_>) -> bool {
         let near = self.namespace == about.namespace || about.namespace.is_empty() || self.namespace.is_empty();
         let after = self.name.strip_prefix(about.name).filter(|_| !about.name.is_empty());
         near && after.is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '.']))
     }
 
-    /// Counts it with the step before if it is the same again.
+    /// Adds it to the count of the step before if it is the same again.
     fn goes_on(&self, last: &mut Step) -> bool {
         let Step::Wrote { t_ms, verb, resource, object, status, times, message } = last else { return false };
         let same = *verb == self.verb && **resource == *self.resource && *object == self.object();
@@ -160,7 +162,7 @@ mod tests {
         assert_eq!(told(&efforts, "b", 0), []);
     }
 
-    /// However much is written, the memory and the story have their bounds.
+    /// For any number of writes, the memory and the story have their bounds.
     #[test]
     fn what_is_remembered_and_told_is_bounded() {
         let mut efforts = Efforts::default();

@@ -1,7 +1,7 @@
-//! The newest lists and watches of the subject.
+//! The latest lists and watches of the subject.
 //!
-//! Owns a bounded memory of them: watches that are open are never forgotten for others. Which of them belong to an anomaly's story says
-//! [`Follows::add_to`].
+//! Owns a bounded memory of them: open watches are never forgotten for others. [`Follows::add_to`] picks those for an
+//! anomaly's story.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,18 +9,18 @@ use reports::record::{EndedBy, RequestRow, Step, Verb};
 
 use super::About;
 
-/// Lists and watches that are over and remembered: 1 MiB.
+/// The most ended lists and watches that are remembered: 1 MiB.
 const OVER_MAX: usize = 4096;
-/// Watches that are open and remembered; no client has more.
+/// The most open watches that are remembered; no client has more.
 const OPEN_MAX: usize = 1024;
-/// Requests told of before the moment, and after it.
+/// The most requests of a story before the moment, and after it.
 const BEFORE: usize = 4;
 const AFTER: usize = 8;
 
-/// What the subject listed and watched lately.
+/// The subject's latest lists and watches.
 #[derive(Debug, Default)]
 pub(crate) struct Follows {
-    /// By their number, which rises with their time.
+    /// Open ones by their number, which rises with time.
     open: BTreeMap<u64, Follow>,
     over: BTreeMap<u64, Follow>,
 }
@@ -44,7 +44,7 @@ struct Follow {
 }
 
 impl Follows {
-    /// Notes a request that was answered or ended; what is no list or watch does not matter.
+    /// Records a request that was answered or ended; only lists and watches count.
     pub(crate) fn note(&mut self, row: &RequestRow) {
         if !row.follows() {
             return;
@@ -60,8 +60,9 @@ impl Follows {
         }
     }
 
-    /// Adds what the subject asked about an object's resource to the steps of its story, and says how many requests are left out: those
-    /// round the moment, what was open then, and the first ones that could have brought the version.
+    /// Adds the subject's requests for an object's resource to the steps of its story, and returns the number of
+    /// omitted ones. It picks those around the moment, those that were open then, and the first ones that could have
+    /// brought the version.
     pub(super) fn add_to(&self, steps: &mut Vec<Step>, about: &About<'_>) -> u64 {
         let all: BTreeMap<u64, &Follow> =
             self.over.iter().chain(&self.open).map(|(id, follow)| (*id, follow)).collect();
@@ -69,7 +70,7 @@ impl Follows {
         let middle = all.partition_point(|follow| follow.t_ms <= about.from_ms);
         let (before, after) = all.split_at(middle);
         let mut told: BTreeSet<usize> = (middle.saturating_sub(BEFORE)..middle + AFTER.min(after.len())).collect();
-        // What was open at the moment, and the watch that ended last before it.
+        // The requests that were open at the moment, and the watch that ended last before it.
         told.extend(before.iter().enumerate().filter(|(_, follow)| follow.open_at(about.from_ms)).map(|(at, _)| at));
         let ended = |(at, follow): (usize, &&Follow)| Some((follow.ended?.0, at)).filter(|_| follow.watch.is_some());
         told.extend(before.iter().enumerate().filter_map(ended).max().map(|(_, at)| at));
@@ -106,8 +107,8 @@ impl Follow {
         }
     }
 
-    /// Whether it could have brought the object, as far as resource and namespace say. Of what is not known to be of a resource it may
-    /// be anything.
+    /// Whether it could have brought the object, as far as resource and namespace show. A request of an unknown
+    /// resource could bring any object.
     fn concerns(&self, about: &About<'_>) -> bool {
         let resource = about.resource.is_empty() || self.resource == about.resource;
         let namespace = self.namespace.is_empty() || about.resource.is_empty() || self.namespace == about.namespace;
@@ -130,7 +131,7 @@ impl Follow {
         }
         let Self { watch, initial, error_code, .. } = *self;
         steps.push(Step::Watched { t_ms, watch, from: self.from.clone(), initial, status, error_code });
-        // The end of the run ends every watch, which is no news.
+        // The end of the run ends every watch, so that is no event.
         if let (Some((t_ms, by)), Some(watch)) = (self.ended.filter(|(t_ms, _)| *t_ms <= until_ms), watch) {
             steps.push(Step::WatchEnded { t_ms, watch, by, through: self.revision.max(self.bookmark) });
         }
@@ -157,7 +158,8 @@ mod tests {
         (steps.iter().map(Step::t_ms).collect(), left_out)
     }
 
-    /// A watch that has been open for ever is told, however many lists came in between, and so is the list that could have brought it.
+    /// A watch that has been open for long is shown for any number of later lists, and so is the list that could have
+    /// brought the version.
     #[test]
     fn what_was_open_and_what_could_have_brought_it_is_told() {
         let mut follows = Follows::default();

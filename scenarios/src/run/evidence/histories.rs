@@ -1,6 +1,6 @@
-//! The newest writes and reports of all objects.
+//! The latest writes and reports of all objects.
 //!
-//! Owns a bounded memory of them. What is older than its bound is forgotten, whichever object it was of.
+//! Owns a bounded memory of them, which forgets the oldest first, whatever object it belongs to.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -8,22 +8,23 @@ use std::sync::Arc;
 use facts::{Change, Observation, Revision, Uid};
 use reports::record::{CommitEvent, ReadOn, Step};
 
-/// Writes and reports that are remembered of all objects: 6 MiB, and ten minutes of 50 changes a second.
+/// The most writes and reports that are remembered, of all objects together: 6 MiB, and ten minutes of 50 changes a
+/// second.
 const MOMENTS_MAX: usize = 65_536;
-/// Reports that are remembered as a proof that the subject read on.
+/// The most reports that are remembered as a proof that the subject read on.
 const REPORTS_MAX: usize = 8192;
-/// Of one object so many moments before and after a version are told.
+/// The most moments of one object shown before and after a version.
 const AROUND: usize = 7;
 
-/// What happened to objects lately.
+/// The latest events of objects.
 #[derive(Debug, Default)]
 pub(super) struct Histories {
     by_uid: HashMap<Uid, VecDeque<Moment>>,
     /// One entry for each moment, oldest first.
     arrivals: VecDeque<Uid>,
-    /// What objects are, as far as a version of them was written lately.
+    /// The resources of objects, if a version of them was written lately.
     resources: HashMap<Uid, Arc<str>>,
-    /// The newest reports of what is known by its resource, oldest first.
+    /// The latest reports whose resource is known, oldest first.
     reports: VecDeque<Report>,
 }
 
@@ -77,7 +78,8 @@ impl Histories {
         self.by_uid.entry(uid.clone()).or_default().push_back(moment);
     }
 
-    /// The first report of a later version of the resource, with how many there were: later versions are sent later on a watch.
+    /// The first report of a later version of the resource, and the number of such reports: a watch sends later
+    /// versions later.
     pub(super) fn read_on(&self, resource: &str, revision: &str) -> Option<ReadOn> {
         let revision: u64 = revision.parse().ok()?;
         let later = self.reports.iter().filter(|report| report.revision > revision && *report.resource == *resource);
@@ -86,7 +88,7 @@ impl Histories {
         Some(ReadOn { t_ms, times: 1 + later.count() as u64 })
     }
 
-    /// When the story of a version begins: when it was written, or else first reported.
+    /// The begin of a version's story: its write, or else its first report.
     pub(super) fn begin_ms(&self, uid: &str, revision: &str) -> Option<u64> {
         let moments = self.by_uid.get(uid)?;
         let of = |is_report: bool| {
@@ -95,7 +97,7 @@ impl Histories {
         of(false).or_else(|| of(true)).map(|moment| moment.t_ms)
     }
 
-    /// The object's creation if it is known, and what happened to it round a version and at the end.
+    /// The object's creation if it is known, and its events around a version and at the end.
     pub(super) fn steps(&self, uid: &str, revision: &str, until_ms: u64) -> Vec<Step> {
         let Some(moments) = self.by_uid.get(uid) else { return Vec::new() };
         let moments: Vec<&Moment> = moments.iter().filter(|moment| moment.t_ms <= until_ms).collect();
@@ -144,7 +146,7 @@ mod tests {
         CommitEvent { t_ms, commit }
     }
 
-    /// What is remembered has a bound, of all objects together, and what is forgotten first is the oldest.
+    /// The memory has one bound for all objects together, and it forgets the oldest moments first.
     #[test]
     fn the_oldest_moments_are_forgotten() {
         let mut histories = Histories::default();

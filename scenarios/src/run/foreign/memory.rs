@@ -1,62 +1,59 @@
-//! What is remembered of objects and of what the subject read of them. Pure and bounded.
+//! The memory of objects and of the subject's reads of them. Pure and bounded.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use reports::record::{Carried, Read, RequestRow};
 
-/// Objects that are there and remembered, of about 150 bytes each.
+/// The most existing objects that are remembered, of about 150 bytes each.
 const LIVE_MAX: usize = 50_000;
-/// Objects that are gone and remembered: a resurrection comes within seconds, and no control plane deletes as many meanwhile.
+/// The most deleted objects that are remembered: a recreation comes within seconds, and no control plane deletes that
+/// many meanwhile.
 const GONE_MAX: usize = 10_000;
-/// Creations whose maker is not known yet: as many requests as the control plane keeps until they are taken.
+/// The most creations with an unknown creator: as many requests as the control plane keeps until they are taken.
 const MADE_MAX: usize = 16_384;
-/// Objects that the subject asked for by name.
+/// The most objects that the subject read by name.
 const GOT_MAX: usize = 4096;
-/// Collections that the subject lists.
+/// The most collections that the subject lists.
 const LISTED_MAX: usize = 256;
 
-/// Resource, namespace and name.
 pub(super) type Key = (Arc<str>, Arc<str>, Arc<str>);
 
-/// An object that is there.
 #[derive(Debug, Clone, Copy)]
 struct Live {
-    /// The version with which it was made.
+    /// The version of its creation.
     first: u64,
     revision: u64,
-    /// The version in which its deletion was asked for, and when that was.
+    /// The version in which its deletion was requested, and the time.
     leaving: Option<(u64, u64)>,
 }
 
-/// An object that is gone.
 #[derive(Debug, Clone)]
 pub(super) struct Gone {
     pub(super) at_us: u64,
     pub(super) is_foreign: bool,
     revision: u64,
-    /// Its first and its last version, where they are remembered.
+    /// Its first and its last version, if they are remembered.
     first: Option<u64>,
     last: Option<u64>,
     leaving: Option<(u64, u64)>,
 }
 
-/// All of it.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     live: HashMap<Key, Live>,
     gone: HashMap<Key, Gone>,
     went: VecDeque<Key>,
-    /// What the subject made and is there.
+    /// Existing objects that the subject created.
     own: HashSet<Key>,
-    /// What the subject deletes.
+    /// Objects that the subject deletes.
     taken: HashSet<Key>,
     /// The newest creations by revision.
     made: HashMap<u64, (Key, u64)>,
     making: VecDeque<u64>,
     got: HashMap<Key, Read>,
     asked: VecDeque<Key>,
-    /// By resource and namespace: when, and at which version.
+    /// Time and version of the last list, by resource and namespace.
     listed: HashMap<(Arc<str>, Arc<str>), (u64, u64)>,
 }
 
@@ -83,7 +80,8 @@ impl Memory {
         }
     }
 
-    /// An object is gone; whether others made it and the subject did not ask for that.
+    /// Records the deletion of an object. Returns whether it was foreign and the subject had not requested the
+    /// deletion.
     pub(super) fn deleted(&mut self, key: Key, revision: u64, at_us: u64) -> bool {
         let live = self.live.remove(&key);
         let (first, last) = (live.map(|live| live.first), live.map(|live| live.revision));
@@ -102,12 +100,13 @@ impl Memory {
         is_foreign
     }
 
-    /// The object that was made with this version, and when; once.
+    /// The object that was created with this version, and the time; returned once.
     pub(super) fn made(&mut self, revision: u64) -> Option<(Key, u64)> {
         self.made.remove(&revision)
     }
 
-    /// An object that was made at `made_us` is the subject's own. What is gone of that name: before, or since.
+    /// Marks an object created at `made_us` as the subject's own. Returns a deleted object of that name, deleted before
+    /// or since.
     pub(super) fn own(&mut self, key: &Key, made_us: u64) -> Option<Gone> {
         let is_full = self.is_full();
         let Some(gone) = self.gone.get_mut(key) else {
@@ -125,7 +124,8 @@ impl Memory {
         Some(before)
     }
 
-    /// A write of the subject had no answer that says what it made: what was made meanwhile in that collection may be its own.
+    /// A write of the subject had no answer with its result: objects created meanwhile in that collection may be its
+    /// own.
     pub(super) fn may_be_own(&mut self, resource: &str, namespace: &str, (from_us, to_us): (u64, u64)) {
         let of = |(key, at_us): &&(Key, u64)| {
             *key.0 == *resource && *key.1 == *namespace && (from_us..=to_us).contains(at_us)
@@ -136,12 +136,12 @@ impl Memory {
         }
     }
 
-    /// Whether there are more objects of the subject's own than are remembered: then nobody knows any more whose one is.
+    /// Whether the subject has more own objects than are remembered, so that ownership is unknown.
     pub(super) fn is_full(&self) -> bool {
         self.own.len() >= LIVE_MAX
     }
 
-    /// Whether a deletion that arrived at `at_us` takes away what others made and nobody else had asked to go.
+    /// Whether a deletion that arrived at `at_us` removes a foreign object whose deletion nothing else had requested.
     pub(super) fn takes(&self, key: &Key, at_us: u64) -> bool {
         if self.own.contains(key) || self.taken.contains(key) || self.is_full() {
             return false;
@@ -157,7 +157,7 @@ impl Memory {
         }
     }
 
-    /// The subject asked for it to go: that it is gone is nobody else's doing.
+    /// The subject requested the deletion, so its end is no foreign deletion.
     pub(super) fn taken(&mut self, key: &Key) {
         if self.live.contains_key(key) {
             self.taken.insert(key.clone());
@@ -170,7 +170,7 @@ impl Memory {
         self.gone.get(key).filter(|_| !self.live.contains_key(key))
     }
 
-    /// The subject asked for one object.
+    /// Records the subject's read of one object.
     pub(super) fn got(&mut self, key: Key, t_ms: u64, row: &RequestRow) {
         let read = Read::Got { t_ms, status: row.status, revision: row.last_revision };
         if self.got.insert(key.clone(), read).is_some() {
@@ -184,18 +184,18 @@ impl Memory {
         self.asked.push_back(key);
     }
 
-    /// The subject listed a collection.
+    /// Records the subject's list of a collection.
     pub(super) fn listed(&mut self, row: &RequestRow) {
         let Some(revision) = row.last_revision.filter(|_| row.succeeded()) else { return };
         let of = (Arc::from(&*row.resource), Arc::from(&*row.namespace));
-        // A list of some of it says nothing of what is not in it.
+        // A filtered list says nothing about objects that are not in it.
         let is_whole = row.labels.is_none() && row.fields.is_none();
         if is_whole && (self.listed.len() < LISTED_MAX || self.listed.contains_key(&of)) {
             self.listed.insert(of, (row.ended_ms.unwrap_or(row.t_ms), revision));
         }
     }
 
-    /// What was read of an object by requests.
+    /// The subject's reads of an object by requests.
     pub(super) fn read(&self, key: &Key, gone: Option<&Gone>) -> Vec<Read> {
         let listed = |namespace: Arc<str>| self.listed.get(&(key.0.clone(), namespace)).copied();
         let all = listed("".into());
@@ -203,7 +203,7 @@ impl Memory {
             Some(gone) => gone.first,
             None => self.live.get(key).map(|live| live.first).or_else(|| self.gone.get(key)?.first),
         };
-        // A list from before the object was made says nothing of it.
+        // A list from before the object's creation says nothing about it.
         let newest = all.max(listed(key.1.clone())).filter(|(_, listed)| first.is_none_or(|first| *listed >= first));
         let listed = newest.map(|(t_ms, revision)| {
             let there = gone.is_none_or(|gone| revision < gone.revision);
@@ -212,7 +212,7 @@ impl Memory {
         listed.into_iter().chain(self.got.get(key).copied()).collect()
     }
 
-    /// The versions of an object that a watch may have carried, rising.
+    /// The versions of an object that a watch may have carried, ascending.
     pub(super) fn versions(&self, key: &Key, gone: Option<&Gone>) -> Vec<(u64, Carried)> {
         if let Some(gone) = gone {
             let leaving = gone.leaving.map(|(revision, _)| (revision, Carried::Leaving));

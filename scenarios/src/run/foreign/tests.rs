@@ -5,7 +5,7 @@ use super::*;
 
 const OF: &str = "caches.example.com";
 
-/// Sent a moment after it was committed: versions are their own times here.
+/// A wire that sends versions a moment after their commit; here the versions are their own times.
 struct SentAtOnce;
 
 impl Wire for SentAtOnce {
@@ -19,7 +19,7 @@ impl Wire for SentAtOnce {
     }
 }
 
-/// A run of which version n is committed at n ms.
+/// A run in which version n is committed at n ms.
 struct Run(Foreign);
 
 impl Run {
@@ -74,7 +74,7 @@ impl Run {
         self.0.request(request, &SentAtOnce);
     }
 
-    /// The subject makes an object, and is told so.
+    /// The subject creates an object and gets the answer.
     fn makes(&mut self, name: &str, at: u64) {
         self.added(name, at);
         self.ask(Verb::Create, "", at, (201, Some(at)));
@@ -86,7 +86,7 @@ impl Run {
     }
 }
 
-/// Its finalizer is taken off by "create or update", and the object goes between two reads.
+/// "Create or update" removes its finalizer, and the object is deleted between two reads.
 #[test]
 fn an_object_that_others_deleted_and_that_comes_back_is_told_with_what_was_read() {
     let mut run = Run::new();
@@ -122,7 +122,7 @@ fn what_is_sent_after_the_request_was_not_read_before_it() {
     assert_eq!(read, [Read::Sent { t_ms: 20, revision: 20, what: Carried::Leaving }]);
 }
 
-/// Restored children, its own objects, and what others make again.
+/// Restored children, its own objects, and objects that others recreate.
 #[test]
 fn what_the_subject_had_made_or_deleted_itself_is_its_own() {
     let mut own = Run::new();
@@ -183,7 +183,7 @@ fn who_deletes_what_is_its_own_or_on_its_way_is_not_charged() {
     assert_eq!(run.counts(), (0, 0, 0));
 }
 
-/// A write that changes nothing is answered with the first version of an object, which is others' all the same.
+/// A write without a change is answered with the object's first version, which is still foreign.
 #[test]
 fn a_write_that_changes_nothing_makes_nothing() {
     let mut run = Run::new();
@@ -216,7 +216,7 @@ fn what_is_not_known_is_no_deed() {
     assert_eq!(found.unread.as_deref(), Some("the harness fell behind"));
 }
 
-/// A controller makes Pods for the subject's own workloads: that the subject did not send the creation says nothing.
+/// A controller creates Pods for the subject's own workloads: their creator says nothing about their ownership.
 #[test]
 fn what_played_controllers_make_is_not_judged() {
     let judged = |workloads: &str| {

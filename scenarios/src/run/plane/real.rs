@@ -1,7 +1,8 @@
-//! A control plane of real programs: etcd and kube-apiserver alone, a whole node, a cluster of kind, or the user's own.
+//! A control plane of real programs: etcd and kube-apiserver alone, a whole node, a kind cluster, or the user's own
+//! cluster.
 //!
-//! Owns which of them it is, and what is made ready in it. What a killed run leaves of it the keeper takes away, and `longhaul cluster
-//! status` finds.
+//! Owns the choice, and the preparation of the cluster. The keeper removes the remains of a killed run, and
+//! `longhaul cluster status` finds them.
 
 use std::path::{Path, PathBuf};
 
@@ -17,14 +18,13 @@ use crate::run::account::{Account, MASTERS};
 use crate::run::install::{self, Api};
 use crate::scenario::{ControlPlane, ControlPlaneKind};
 
-/// The folder with the programs, by the convention of envtest.
+/// The variable for the folder with the programs, by the convention of envtest.
 const ASSETS: &str = "KUBEBUILDER_ASSETS";
 
-/// One of them.
 pub(in crate::run) struct Real(Provider);
 
 impl Real {
-    /// Starts it, or settles in it, and installs the Package resource.
+    /// Starts it, or connects to it, and installs the Package resource.
     pub(super) async fn start(wanted: &ControlPlane, directory: &Path, account: &Account) -> Result<Self> {
         let directory = directory.join("control-plane");
         let user = |name: &str, groups: Vec<String>| local::User { name: name.to_owned(), groups };
@@ -44,7 +44,7 @@ impl Real {
             ControlPlaneKind::Node => {
                 let mut config = node::Config::new(assets(wanted.kind)?, &directory, keeper::first_process_of_node());
                 (config.users, config.state_directory) = (users.clone(), state_directory.clone());
-                // What load creates is stored and judged, and runs nowhere: only the subject's own Pods do.
+                // Pods of the load are stored and judged but never run; only the subject's own Pods run.
                 config.tainted = true;
                 Provider::Node(Box::new(Node::start(config).await.context("failed to start the node")?))
             }
@@ -57,8 +57,8 @@ impl Real {
             }
             ControlPlaneKind::Kubeconfig => {
                 let named = wanted.named.cluster.clone().context(
-                    "`--control-plane kubeconfig` touches only the cluster that is named: say `--i-know-this-cluster NAME`, the name of \
-                     the cluster or context in the kubeconfig",
+                    "`--control-plane kubeconfig` uses only a cluster that you name: write `--i-know-this-cluster NAME`, the name of the \
+                     cluster or context in the kubeconfig",
                 )?;
                 let cluster = guest::Cluster::Kubeconfig(wanted.named.kubeconfig.clone(), named);
                 let guest = Guest::start(guest(cluster)).await.context("failed to use the cluster")?;
@@ -79,17 +79,17 @@ impl Real {
         Ok(real)
     }
 
-    /// What it is, and what it can do.
+    /// Its kind and its abilities.
     pub(super) fn provider(&self) -> &Provider {
         &self.0
     }
 
-    /// Lets somebody in whose account is there by now.
+    /// Adds the credentials of an existing account.
     pub(super) async fn admit(&mut self, user: &str) -> Result<()> {
         self.0.admit(user).await.with_context(|| format!("failed to let {user} in"))
     }
 
-    /// A user's token; empty for somebody who is not known.
+    /// A user's token; empty for an unknown user.
     pub(super) fn token(&self, user: &str) -> &str {
         self.0.token(user).unwrap_or_default()
     }
@@ -103,7 +103,7 @@ impl Real {
         if let Err(error) = self.0.stop().await {
             let error = anyhow::Error::from(error);
             crate::out::err!(
-                "longhaul: something is left in the cluster, and `longhaul cluster down` takes it away: {error:#}"
+                "longhaul: objects are left in the cluster; `longhaul cluster down` removes them: {error:#}"
             );
         }
     }

@@ -1,7 +1,7 @@
-//! What was written in the quiet, object by object: how often, which fields, by whom. Pure.
+//! The writes in the quiet time, object by object: their number, their fields, their writers. Pure.
 //!
-//! What one write changes is what differs between two versions that were both shown, so the first write of an object after the load names no
-//! field. Memory: the last version of at most [`OBJECTS_MAX`] objects.
+//! A write's changes are the differences between two received versions, so the first write of an object after the load
+//! names no field. Memory: the last version of at most [`OBJECTS_MAX`] objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,15 +14,15 @@ use super::Window;
 use super::writers::{Writers, is_no_object};
 use crate::run::field_managers::{self, FieldManager};
 
-/// Objects that are followed: more than anybody needs to see the mistake.
+/// The most objects that are followed; fewer suffice to see the mistake.
 const OBJECTS_MAX: usize = 500;
-/// Fields of one object that are counted.
+/// The most fields of one object that are counted.
 const FIELDS_MAX: usize = 50;
-/// Fields that one write is said to change.
+/// The most changed fields of one write.
 const CHANGES_MAX: usize = 20;
-/// Where leader election keeps its lease in objects of older programs.
+/// The annotation in which leader election of older programs keeps its lease.
 const LEADER: &str = "control-plane.alpha.kubernetes.io/leader";
-/// What the control plane itself changes with every write.
+/// Fields that the control plane itself changes with every write.
 const OF_EVERY_WRITE: [&str; 4] =
     ["/metadata/resourceVersion", "/metadata/managedFields", "/metadata/uid", "/metadata/creationTimestamp"];
 
@@ -41,7 +41,6 @@ struct Seen {
     last: Value,
 }
 
-/// The count.
 #[derive(Debug)]
 pub(super) struct Rewrites {
     window: Window,
@@ -54,22 +53,22 @@ impl Rewrites {
         Self { window, objects: BTreeMap::new(), unread: None }
     }
 
-    /// Not everything was seen.
+    /// Records that some writes were not seen.
     pub(super) fn lost(&mut self, why: String) {
         self.unread.get_or_insert(why);
     }
 
-    /// A version that was shown at `t_ms`.
+    /// Records a version that was received at `t_ms`.
     pub(super) fn wrote(&mut self, t_ms: u64, entry: audit::Entry) {
         let audit::Entry { commit, progress, fields, source, .. } = entry;
         let object = fields.into_iter().next().unwrap_or_default();
-        // What a list shows was written at any time.
+        // A listed version was written at an unknown time.
         if source != Source::Watched || is_no_object(&commit.resource) || is_lease(&object) {
             return;
         }
         let named = (commit.resource.to_string(), commit.namespace.to_string(), commit.name.to_string());
         let key = match (commit.change, object["metadata"]["generateName"].as_str()) {
-            // What is made anew under another name each time is one thing that goes on.
+            // A child recreated under another name each time counts as one continuing write.
             (Change::Added, Some(prefix)) => (named.0, named.1, format!("{prefix}*")),
             (Change::Deleted, _) => return,
             _ => named,
@@ -94,7 +93,7 @@ impl Rewrites {
         seen.last = object;
     }
 
-    /// What was written, where it is told by whom.
+    /// The writes, with their clients if known.
     pub(super) fn finish(self, writers: Option<&Writers>) -> record::Quiet {
         let Window { from_ms, to_ms } = self.window;
         let mut rows: Vec<Rewritten> = Vec::new();
@@ -162,7 +161,7 @@ fn is_lease(object: &Value) -> bool {
     object["metadata"]["annotations"].get(LEADER).is_some()
 }
 
-/// Where two versions differ, as JSON pointers; where one has something that the other has not, the pointer of that.
+/// The differences of two versions, as JSON pointers. For a value in only one of them, the pointer of that value.
 fn differences(before: &Value, after: &Value, at: &str, found: &mut Vec<String>) {
     if before == after || found.len() >= CHANGES_MAX || OF_EVERY_WRITE.contains(&at) {
         return;

@@ -1,31 +1,31 @@
-//! Who wrote what, where the control plane tells who asked for what. Bounded: a subject that writes more objects than are remembered is known by
-//! the first ones.
+//! The writer of each object, if the control plane records requests. Bounded: if a subject writes more objects than the
+//! limit, only the first ones are known.
 
 use std::collections::BTreeMap;
 
 use reports::record::{RequestRow, Verb};
 
-/// Objects that are remembered, of about 150 bytes each.
+/// The most objects that are remembered, of about 150 bytes each.
 const OBJECTS_MAX: usize = 10_000;
-/// Resources that the subject writes besides what the scenario names.
+/// The most resources that the subject writes beside those of the scenario.
 const RESOURCES_MAX: usize = 8;
 
-/// Leases and events are written for their own sake, and reviews are questions.
+/// Leases and events are no state, and reviews are questions.
 const NO_OBJECTS: [&str; 5] =
     ["leases.coordination.k8s.io", "events", "events.events.k8s.io", "authorization.k8s.io", "authentication.k8s.io"];
 
-/// The writes of the subject.
 #[derive(Debug, Default)]
 pub(in crate::run) struct Writers {
-    /// The spelling of each resource that it wrote, `deployments.apps/v1`.
+    /// The spelling of each resource that it wrote, such as `deployments.apps/v1`.
     resources: BTreeMap<String, String>,
-    /// The `User-Agent` of what it wrote since [`Self::begin`], by resource, namespace and name; without a name what it made.
+    /// The `User-Agent` of its writes since [`Self::begin`], by resource, namespace and name; creations with a
+    /// generated name have no name.
     agents: BTreeMap<(String, String, String), String>,
     full: bool,
 }
 
 impl Writers {
-    /// Takes a request of the subject, with its path.
+    /// Records a request of the subject, with its path.
     pub(in crate::run) fn note(&mut self, row: &RequestRow, path: &str) {
         let writes = matches!(row.verb, Verb::Create | Verb::Update | Verb::Patch);
         if !writes || !row.succeeded() || is_no_object(&row.resource) {
@@ -44,25 +44,26 @@ impl Writers {
         self.agents.insert(key, row.user_agent.clone());
     }
 
-    /// What was written before is forgotten, but for the resources.
+    /// Forgets earlier writes, but keeps the resources.
     pub(in crate::run) fn begin(&mut self) {
         self.agents.clear();
         self.full = false;
     }
 
-    /// Adds what others noted meanwhile.
+    /// Adds the records of other processes.
     pub(in crate::run) fn extend(&mut self, more: Self) {
         self.resources.extend(more.resources);
         self.agents.extend(more.agents);
         self.full |= more.full;
     }
 
-    /// Whatever it wrote, as scenarios spell it.
+    /// All resources that it wrote, in the spelling of scenarios.
     pub(super) fn spelled(&self) -> impl Iterator<Item = String> {
         self.resources.values().cloned()
     }
 
-    /// The program that wrote an object, none where the subject did not. One that is not remembered is taken for its own.
+    /// The program that wrote an object; `None` if the subject did not. An object that is not remembered counts as the
+    /// subject's own.
     pub(super) fn of(&self, resource: &str, namespace: &str, name: &str) -> Option<&str> {
         let key = |name: &str| (resource.to_owned(), namespace.to_owned(), name.to_owned());
         let agent = self.agents.get(&key(name)).or_else(|| self.agents.get(&key("")));
@@ -70,12 +71,12 @@ impl Writers {
     }
 }
 
-/// Whether it is nothing that a user would call an object.
+/// Whether a resource has no objects in a user's sense.
 pub(super) fn is_no_object(resource: &str) -> bool {
     NO_OBJECTS.iter().any(|one| resource == *one || resource.ends_with(&format!(".{one}")))
 }
 
-/// `/apis/apps/v1/namespaces/n/deployments/a` is of `deployments.apps/v1`.
+/// The spelling of a path: `/apis/apps/v1/namespaces/n/deployments/a` is of `deployments.apps/v1`.
 fn spelled(path: &str) -> Option<String> {
     let words: Vec<&str> = path.split('/').skip(1).collect();
     let (group, version, rest) = match words[..] {

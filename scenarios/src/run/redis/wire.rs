@@ -1,37 +1,36 @@
-//! Commands and answers as Redis writes them (RESP2, <https://redis.io/docs/latest/develop/reference/protocol-spec/>), as far as a cache needs them.
+//! Commands and answers of Redis (RESP2, <https://redis.io/docs/latest/develop/reference/protocol-spec/>), as far as a
+//! cache needs them.
 //!
-//! No command has an end that is looked at: a run is shorter than what is kept for long, and what is kept for short says so itself.
+//! The expiry of a command is ignored: long expiries exceed the run, and values with short ones contain their own end.
 
 use std::io;
 
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
-/// Words of a command.
+/// The most arguments of a command.
 const WORDS_MAX: usize = 16;
-/// Bytes of a word.
+/// The most bytes of an argument.
 const WORD_BYTES_MAX: usize = 64 << 10;
-/// Bytes of a line: a mark and a number.
+/// The most bytes of a line: a mark and a number.
 const LINE_BYTES_MAX: u64 = 32;
 
-/// A command.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Asked {
     /// `GETRANGE name …`.
     Get(Vec<u8>),
     /// `SET name value …`.
     Set(Vec<u8>, Vec<u8>),
-    /// Another one.
+    /// Any other command.
     Other(String),
 }
 
-/// An answer.
 pub(super) enum Reply {
     Value(Vec<u8>),
     Done,
     Refused(String),
 }
 
-/// The next command; none at the end.
+/// The next command; `None` at the end.
 pub(super) async fn read(stream: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Option<Asked>> {
     let Some(count) = number(stream, b'*', WORDS_MAX).await? else { return Ok(None) };
     let mut words = Vec::with_capacity(count);
@@ -51,7 +50,7 @@ pub(super) async fn read(stream: &mut (impl AsyncBufRead + Unpin)) -> io::Result
     }))
 }
 
-/// A line with this mark and a number that is not larger than `most`; none at the end.
+/// Reads a line with this mark and a number up to `most`; `None` at the end.
 async fn number(stream: &mut (impl AsyncBufRead + Unpin), mark: u8, most: usize) -> io::Result<Option<usize>> {
     let mut line = Vec::new();
     (&mut *stream).take(LINE_BYTES_MAX).read_until(b'\n', &mut line).await?;
@@ -63,7 +62,6 @@ async fn number(stream: &mut (impl AsyncBufRead + Unpin), mark: u8, most: usize)
     number.filter(|number| *number <= most).map(Some).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
-/// Writes an answer.
 pub(super) async fn write(stream: &mut (impl AsyncWrite + Unpin), reply: &Reply) -> io::Result<()> {
     match reply {
         Reply::Done => stream.write_all(b"+OK\r\n").await?,

@@ -1,13 +1,16 @@
-//! The count of children, parent by parent. Pure: no sockets, no clock.
+//! Counts children, parent by parent. Pure: no sockets, no clock.
 //!
-//! Two watches have no order between them, and a subject may replace children one by one. So a child too many is charged in two ways:
+//! Two watches have no order between them, and a subject may replace children one by one. So a surplus child counts in
+//! two cases:
 //!
-//! - of children that were made since the parent's present version there are at once more than it wants (twice as many for a moment after a
-//!   change of it, when some may still have been made for the version before); or
-//! - there are more than it ever wanted, of whatever version, for longer than [`REPLACED_MS`] after one was made.
+//! - More children exist at once than the parent wants, all created since the parent's present version. For a moment
+//!   after a change of the parent, twice as many are allowed, because some may still have been created for the version
+//!   before.
+//! - More children of any version exist than the parent ever wanted, for longer than [`REPLACED_MS`] after one was
+//!   created.
 //!
-//! Both are looked at a moment after the child came, when the parent's own version has come as well. Memory: an entry for each live child and
-//! for each parent that is there. Children that nobody owns are in [`Orphans`].
+//! Both are checked a moment after the child came, when the parent's own version has come as well. Memory: an entry for
+//! each existing child and for each existing parent. Children without an owner are in [`Orphans`].
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -21,42 +24,41 @@ use super::parents::{self, APART_MS, Of, Parent, Parents};
 use crate::scenario::{By, Children};
 use crate::witness::is_grandchild;
 
-/// The least deadline of events: for so long a child may stand beside the one that replaces it.
+/// Time that a child may exist beside its replacement: the least deadline of events.
 const REPLACED_MS: u64 = 5000;
 
-/// One child that is there.
+/// One existing child.
 #[derive(Debug, Clone)]
 struct Child {
     name: String,
     made_ms: u64,
 }
 
-/// A child that made too many, to be looked at when it is due.
+/// A possible surplus child, to be checked at its time.
 #[derive(Debug)]
 struct Doubt {
     due_ms: u64,
     kind: usize,
     of: Of,
     child: Uid,
-    /// When the child came.
+    /// The time when the child came.
     at_ms: u64,
-    /// How many there were then, itself included: those made since the parent's present version, and all.
+    /// Number of children then, itself included: those created since the parent's present version, and all.
     fresh: u64,
     all: u64,
     names: Vec<String>,
-    /// When there were fewer again.
+    /// The time when there were fewer again.
     fewer_ms: Option<u64>,
-    /// Whether it is the second look, at all of them.
+    /// Whether this is the second check, of all children.
     again: bool,
 }
 
-/// A kind of children.
 struct Kind {
     keys: Children,
-    /// The live children of each parent.
+    /// The existing children of each parent.
     live: BTreeMap<Of, BTreeMap<Uid, Child>>,
     of: HashMap<Uid, Of>,
-    /// Those who had too many, with the place of their example.
+    /// Parents that had too many children, with the index of their example.
     excess: BTreeMap<Of, Option<usize>>,
     excess_total: u64,
     made: u64,
@@ -64,9 +66,8 @@ struct Kind {
     examples: Vec<TooMany>,
 }
 
-/// The count.
 pub(super) struct Census {
-    /// The parents' resource and its group, empty for the core group.
+    /// The parents' resource and its group; empty for the core group.
     resource: String,
     group: String,
     parents: Parents,
@@ -101,12 +102,13 @@ impl Census {
         }
     }
 
-    /// A watch was lost.
+    /// Records that a watch was lost.
     pub(super) fn lost(&mut self, why: String) {
         self.unread.get_or_insert(why);
     }
 
-    /// A change of a parent. Its fields: whether it is going, then the list of entries of each kind, then its finalizers.
+    /// Records a change of a parent. Its fields are the deletion mark, the list of entries of each kind, and the
+    /// finalizers.
     pub(super) fn parent(&mut self, t_ms: u64, entry: &audit::Entry) {
         let (uid, place) = (&entry.commit.uid, (entry.commit.namespace.clone(), entry.commit.name.clone()));
         if entry.commit.change == Change::Deleted {
@@ -128,7 +130,7 @@ impl Census {
         };
         let wanted: Vec<u64> = self.kinds.iter().enumerate().map(wants).collect();
         let known = self.parents.by_uid.entry(uid.clone()).or_default();
-        // Where objects have no generation each version may be another wish.
+        // If objects have no generation, each version may have another spec.
         let generation = entry.progress.generation;
         if generation == 0 || known.generation != generation {
             (known.since_ms, known.generation) = (t_ms, generation);
@@ -153,7 +155,7 @@ impl Census {
         }
     }
 
-    /// A change of a child. Its fields: whether it is going, its owners, its labels.
+    /// Records a change of a child. Its fields are the deletion mark, its owners, and its labels.
     pub(super) fn child(&mut self, kind: usize, t_ms: u64, entry: &audit::Entry) {
         let group = self.group.clone();
         let Some(kind_of) = self.kinds.get_mut(kind) else { return };
@@ -205,7 +207,7 @@ impl Census {
         self.doubts.push_back(doubt);
     }
 
-    /// A parent has children of a kind.
+    /// Records that a parent has children of a kind.
     fn has(&mut self, kind: usize, of: &Of) {
         let Some(parent) = self.parents.get_mut(of) else { return };
         parent.had.resize(self.kinds.len(), false);
@@ -214,7 +216,7 @@ impl Census {
         }
     }
 
-    /// Time passes: what is due is looked at.
+    /// Lets time pass and performs the checks that are due.
     pub(super) fn advance(&mut self, now_ms: u64) {
         while self.doubts.front().is_some_and(|doubt| doubt.due_ms <= now_ms) {
             let Some(doubt) = self.doubts.pop_front() else { break };
@@ -230,9 +232,9 @@ impl Census {
         self.orphans.advance(now_ms, &self.parents);
     }
 
-    /// The run is over. Children that outlived their parent by no more than `grace_ms` may still be taken.
+    /// Ends the run. Children that outlived their parent by at most `grace_ms` may still be collected.
     pub(super) fn finish(mut self, now_ms: u64, grace_ms: u64) -> Vec<record::Siblings> {
-        // Whatever both watches showed is there by now.
+        // By now the events of both watches are there.
         self.advance(now_ms);
         let rest: Vec<Doubt> = self.doubts.drain(..).collect();
         for doubt in rest {
@@ -259,7 +261,7 @@ impl Census {
     }
 
     fn look(&mut self, doubt: Doubt, now_ms: u64) {
-        // Of a parent that is gone, or going, whatever it has is on its way.
+        // The children of a parent that is deleted, or being deleted, are going as well.
         let Some(parent) = self.known(&doubt.of).filter(|parent| parent.going_ms.is_none()).cloned() else { return };
         let wanted = parent.wanted.get(doubt.kind).copied().unwrap_or_default();
         if doubt.again {
@@ -305,7 +307,7 @@ impl Census {
         kind.excess.insert(doubt.of.clone(), example);
     }
 
-    /// Notes when those who had too many have no more than they should.
+    /// Records when parents with too many children have the right number again.
     fn settle(&mut self, kind: usize, now_ms: u64) {
         let wanted = |of: &Of| self.known(of).and_then(|parent| parent.wanted.get(kind).copied());
         let right: Vec<usize> = self.kinds[kind]
@@ -328,7 +330,7 @@ impl Census {
 }
 
 impl Kind {
-    /// A child is gone, or another's: whose it was, and how many that one has left.
+    /// Removes a child that is deleted or has another parent. Returns its parent, and the number of children left.
     fn leave(&mut self, uid: &Uid) -> Option<(Of, u64)> {
         let of = self.of.remove(uid)?;
         let live = self.live.get_mut(&of)?;
@@ -345,7 +347,7 @@ fn is_set(field: Option<&Value>) -> bool {
     field.is_some_and(|at| !at.is_null())
 }
 
-/// Whose child it is, by what it says itself.
+/// The parent of a child, by the child's own data.
 fn parent_of(by: &By, group: &str, entry: &audit::Entry) -> Option<Of> {
     let owners = entry.fields.get(1).unwrap_or(&Value::Null);
     let named = |key: &str| entry.fields.get(2).and_then(|labels| labels[key].as_str());

@@ -1,8 +1,9 @@
-//! Children without an owner reference, and which of them outlive their parent. Pure: no sockets, no clock.
+//! Children without an owner reference, and those of them that outlive their parent. Pure: no sockets, no clock.
 //!
-//! The key of the scenario says whose child it is. Where that key is the missing owner reference, the name or a label says it ([`hints`]). An object
-//! without a parent is forgotten. The parent comes by another watch, so it is looked for once more a moment later. A deletion that orphans its
-//! children (`propagationPolicy: Orphan`) takes their owner away: those are no orphans of the subject. Memory: an entry for each child that is there.
+//! The scenario's key defines a child's parent. If that key is the missing owner reference, the name or a label is used
+//! ([`hints`]). An object without a parent is forgotten. The parent comes by another watch, so it is searched once more
+//! a moment later. A deletion that orphans its children (`propagationPolicy: Orphan`) removes their owner reference:
+//! those are no orphans of the subject. Memory: an entry for each existing child.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use super::super::unowned::hints;
 use super::parents::{APART_MS, Of, Parents};
 use crate::scenario::By;
 
-/// A child that nobody owns.
+/// A child without an owner reference.
 #[derive(Debug)]
 struct Child {
     kind: usize,
@@ -25,9 +26,9 @@ struct Child {
     labels: Value,
     /// Its parent, once that is known.
     of: Option<Parent>,
-    /// When its owner was taken away, if it had one.
+    /// The time when its owner reference was removed, if it had one.
     lost_ms: Option<u64>,
-    /// When the parent was gone.
+    /// The time when the parent was gone.
     since_ms: Option<u64>,
 }
 
@@ -38,18 +39,17 @@ struct Parent {
     known: String,
 }
 
-/// All of them.
 #[derive(Debug, Default)]
 pub(super) struct Orphans {
     children: HashMap<Uid, Child>,
     of: HashMap<Uid, Vec<Uid>>,
     /// Children that have an owner.
     owned: HashSet<Uid>,
-    /// Those whose parent is looked for once more.
+    /// Children whose parent is searched once more.
     later: VecDeque<(u64, Uid)>,
 }
 
-/// What was found of a kind of children.
+/// The orphans of a kind of children.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Found {
     pub(super) total: u64,
@@ -57,7 +57,7 @@ pub(super) struct Found {
 }
 
 impl Orphans {
-    /// A child is there without an owner reference. `by` is how the scenario says whose it is, `of` what it says by that.
+    /// Records a child without an owner reference. `by` is the scenario's key, `of` the parent by that key.
     pub(super) fn unowned(
         &mut self,
         kind: usize,
@@ -87,7 +87,7 @@ impl Orphans {
                     return;
                 }
             }
-            // By what the scenario says it is nobody's.
+            // By the scenario's key it has no parent.
             (Some(_), None) => {
                 self.children.remove(uid);
                 return;
@@ -98,13 +98,13 @@ impl Orphans {
         }
     }
 
-    /// A child has an owner.
+    /// Records that a child has an owner.
     pub(super) fn owned(&mut self, uid: &Uid) {
         self.forget(uid);
         self.owned.insert(uid.clone());
     }
 
-    /// A child is gone.
+    /// Records that a child is gone.
     pub(super) fn left(&mut self, uid: &Uid) {
         self.forget(uid);
         self.owned.remove(uid);
@@ -120,18 +120,18 @@ impl Orphans {
         }
     }
 
-    /// A parent is gone; `orphaning_ms` is when its deletion was asked for, if its children were to stay.
+    /// Records that a parent is gone; `orphaning_ms` is the time of the deletion request if its children were to stay.
     pub(super) fn parent_gone(&mut self, uid: &Uid, t_ms: u64, orphaning_ms: Option<u64>) {
         for child in self.of.remove(uid).unwrap_or_default() {
             let Some(child) = self.children.get_mut(&child) else { continue };
-            // The garbage collector takes the owner away while the parent is going.
+            // The garbage collector removes the owner reference while the parent is being deleted.
             let times = child.lost_ms.zip(orphaning_ms);
             let is_let_go = times.is_some_and(|(lost_ms, orphaning_ms)| lost_ms + APART_MS >= orphaning_ms);
             child.since_ms = (!is_let_go).then_some(t_ms);
         }
     }
 
-    /// Time passes: those whose parent is still not known are nobody's children.
+    /// Lets time pass: children whose parent is still unknown have none.
     pub(super) fn advance(&mut self, now_ms: u64, parents: &Parents) {
         while self.later.front().is_some_and(|(due_ms, _)| *due_ms <= now_ms) {
             let Some((_, uid)) = self.later.pop_front() else { break };
@@ -141,7 +141,7 @@ impl Orphans {
         }
     }
 
-    /// Those of each kind that outlived their parent by more than `grace_ms`.
+    /// The children of each kind that outlived their parent by more than `grace_ms`.
     pub(super) fn finish(self, kinds: usize, now_ms: u64, grace_ms: u64) -> Vec<Found> {
         let mut found: Vec<Found> = (0..kinds).map(|_| Found::default()).collect();
         for child in self.children.into_values() {
@@ -160,7 +160,7 @@ impl Orphans {
         found
     }
 
-    /// Whether a parent was found for it.
+    /// Whether its parent was found.
     fn look(&mut self, uid: &Uid, parents: &Parents) -> bool {
         let Some(child) = self.children.get(uid) else { return false };
         let (namespace, name) = (child.namespace.clone(), child.name.clone());

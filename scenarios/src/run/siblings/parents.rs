@@ -1,47 +1,47 @@
-//! The parents that are there, by uid and by name.
+//! The existing parents, by uid and by name.
 
 use std::collections::HashMap;
 
 use facts::Uid;
 
-/// How far two watches of one control plane are apart at most, on a busy machine.
+/// The most that two watches of one control plane differ, on a busy machine.
 pub(super) const APART_MS: u64 = 1000;
 
-/// How a parent is known.
+/// The key of a parent.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Of {
     Uid(Uid),
     Name(std::sync::Arc<str>, std::sync::Arc<str>),
 }
 
-/// The parents that are there.
 #[derive(Debug, Default)]
 pub(super) struct Parents {
     pub(super) by_uid: HashMap<Uid, Parent>,
     pub(super) names: HashMap<(std::sync::Arc<str>, std::sync::Arc<str>), Uid>,
 }
 
-/// What is known of a parent.
+/// The facts about a parent.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Parent {
     pub(super) place: String,
     pub(super) generation: i64,
-    /// How often what it wants was written, as far as its generation tells.
+    /// Number of spec changes, as far as its generation shows.
     pub(super) specified: u64,
-    /// When it was written last.
+    /// Time of its last write.
     pub(super) since_ms: u64,
-    /// The most that any of its versions wanted, by kind of children.
+    /// The most children that any of its versions wanted, by kind.
     pub(super) wanted: Vec<u64>,
     /// Whether it has had children, by kind.
     pub(super) had: Vec<bool>,
-    /// Since when it is going.
+    /// Time since which it is being deleted.
     pub(super) going_ms: Option<u64>,
-    /// Since when it is going and its children are to stay (`propagationPolicy: Orphan`), so that the garbage collector takes their owner away.
+    /// Time since which it is being deleted and its children are to stay (`propagationPolicy: Orphan`), so that the
+    /// garbage collector removes their owner reference.
     pub(super) orphaning_ms: Option<u64>,
 }
 
 impl Parents {
-    /// The uid and the place of one.
+    /// The uid and the place of a parent.
     pub(super) fn find(&self, of: &Of) -> Option<(Uid, String)> {
         let uid = self.uid(of)?;
         Some((uid.clone(), self.by_uid.get(uid)?.place.clone()))
@@ -71,7 +71,7 @@ impl Parents {
     }
 }
 
-/// Namespace and name, as people write them.
+/// Namespace and name for messages.
 pub(super) fn place(namespace: &str, name: &str) -> String {
     if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") }
 }

@@ -1,4 +1,5 @@
-//! How the subject of a run is started and reached: its commands and variables, by what it is known to be ready, where reviews are sent.
+//! The start and the addresses of a run's subject: its commands and variables, its readiness condition, and its review
+//! endpoint.
 //!
 //! Owns the wiring. It starts nothing itself.
 
@@ -8,12 +9,12 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 
-use crate::mounted::Mounted;
 use crate::run::alerts::{self, Receiver};
 use crate::run::attach::{Handed, Who};
 use crate::run::calls::Door;
 use crate::run::clocks::Clocks;
 use crate::run::deploy::{Deployed, Watched};
+use crate::run::mounted::Mounted;
 use crate::run::ports::free_port;
 use crate::run::ready::{Port, Ready};
 use crate::run::redis::{self, Redis};
@@ -22,44 +23,43 @@ use crate::run::{Options, registration};
 use crate::scenario::{self, Given, Ground, LockUse, Other, Readiness, Scenario, Scene, Start, Which, Wiring};
 use crate::subject::{self, Launch, Line};
 
-/// The variable that the planted service reads.
 const PLANT_VARIABLE: &str = "LONGHAUL_PLANTED_BUG";
-/// What is wrong where no certificate can be read.
+/// The error for a file without a certificate.
 const BAD_CA: &str = "`ca` of the subject holds no certificate as PEM";
-/// A bundle of all authorities that a machine trusts has a quarter of that.
+/// Largest file of certificates; a bundle of all authorities that a machine trusts has a quarter of that.
 const CA_BYTES_MAX: u64 = 1 << 20;
 
-/// How the subject is started, the first time and every other.
+/// The way to start the subject, the first time and every other time.
 pub(in crate::run) struct Again<'a> {
     pub(super) options: &'a Options,
     pub(super) variables: Vec<(&'static str, String)>,
-    /// Where the first one serves reviews.
+    /// The address at which the first process serves reviews.
     pub(in crate::run) first: Option<SocketAddr>,
-    /// Where it has its pages, if the harness knows.
+    /// The address of its pages, if the harness knows it.
     pub(in crate::run) health: Option<SocketAddr>,
-    /// Where it is to show its metrics, if the scenario leaves that to the harness.
+    /// The port for its metrics, if the scenario leaves the choice to the harness.
     pub(super) metrics: Option<u16>,
-    /// Where it offers its API over Deployments, if the scenario calls.
+    /// Its API over Deployments, if the scenario has calls.
     pub(super) door: Option<Door>,
-    /// Who is told of decisions, if the scenario has somebody.
+    /// The receiver of alerts, if the scenario has one.
     pub(super) receiver: Option<Arc<Receiver>>,
-    /// Where it keeps verdicts, if the scenario says so.
+    /// The cache in which it keeps verdicts, if the scenario has one.
     pub(super) redis: Option<SocketAddr>,
-    /// Where its validators are: those that follow a process find them where it did.
+    /// Its validators; later processes find them at the same addresses.
     pub(super) validators: Vec<Other>,
     /// Folders that its processes find where a kubelet mounts them.
     pub(super) mounted: Option<Mounted>,
 }
 
-/// Where reviews are sent.
+/// The target of reviews.
 pub(super) struct Reviews {
     pub(super) url: String,
-    /// What its certificate must be for; empty: the host of the URL.
+    /// The name that its certificate must have; empty: the host of the URL.
     pub(super) server_name: String,
     pub(super) ca_pem: String,
 }
 
-/// The SHA-256 of what makes up the subject, where that can be read.
+/// The SHA-256 of the subject's files, if they can be read.
 pub(super) async fn digest(options: &Options, start: &Start) -> Result<Option<String>> {
     let (programs, ground) = (start.programs(), ground(options));
     let files = options.source.scenario.subject.kind().build().to_vec();
@@ -71,10 +71,10 @@ pub(super) async fn digest(options: &Options, start: &Start) -> Result<Option<St
         scenario::files_digest(&ground, &files).map(Some)
     });
     let digest = digest.await.context("the subject's program could not be read to its end")?;
-    digest.map_err(|why| anyhow::anyhow!("{why}; mend `subject` of the scenario"))
+    digest.map_err(|why| anyhow::anyhow!("{why}; correct `subject` of the scenario"))
 }
 
-/// All programs with their arguments, as the manifest names them.
+/// All programs with their arguments, in the form of the manifest.
 pub(super) fn command_line(launches: &[Launch]) -> Vec<String> {
     let words = |launch: &Launch| {
         let name = launch.name.as_ref().map(|name| format!("{name}:"));
@@ -83,7 +83,7 @@ pub(super) fn command_line(launches: &[Launch]) -> Vec<String> {
     launches.iter().flat_map(words).collect()
 }
 
-/// Who is going to be started, or told of the run.
+/// The subject to start, or the running one to inform.
 pub(super) fn who(
     world: &World,
     again: &Again<'_>,
@@ -112,7 +112,7 @@ pub(super) fn who(
 }
 
 impl Again<'_> {
-    /// What to start next, how it is known to be ready, and where it serves reviews.
+    /// The next processes to start, their readiness condition, and their review endpoint.
     pub(in crate::run) fn launch(&self, world: &World) -> Result<(Start, Ready, Option<SocketAddr>)> {
         let (options, scenario) = (self.options, &self.options.source.scenario);
         let (webhook, kind) = (webhook(scenario, world.plane.machine())?, scenario.subject.kind());
@@ -139,7 +139,7 @@ impl Again<'_> {
                     }
                 }
             }
-            // Before there is a folder for the record.
+            // This is checked before there is a folder for the record.
             Start::Runs(_, Some(path)) => Handed::check(path)?,
             Start::Runs(_, None) | Start::Deployed(_) => {}
         }
@@ -150,7 +150,7 @@ impl Again<'_> {
         Ok((start, ready, webhook))
     }
 
-    /// The world as the service is told of it.
+    /// The world's addresses and files for the service's configuration.
     fn wiring(&self, world: &World, webhook: Option<SocketAddr>) -> Result<Wiring> {
         let files = world.certificate()?;
         let is_handed = self.options.source.scenario.registry.lock == Some(LockUse::Handed);
@@ -173,20 +173,20 @@ impl Again<'_> {
         })
     }
 
-    /// The section of its configuration that names its Redis.
+    /// The section of its configuration for its Redis.
     fn shared_cache(&self, world: &World) -> Result<Option<serde_json::Value>> {
         let Some(address) = self.redis else { return Ok(None) };
         Ok(Some(Redis::section(address, &world.write("shared-cache.key", redis::KEY)?)))
     }
 
-    /// The section of its configuration that names the receivers of alerts.
+    /// The section of its configuration for the receivers of alerts.
     fn alerts(&self, world: &World) -> Result<Option<serde_json::Value>> {
         let Some(receiver) = &self.receiver else { return Ok(None) };
         let template = world.write("alert.json", alerts::TEMPLATE)?;
         Ok(Some(receiver.section(&template)))
     }
 
-    /// What it is told by variables that also stand for their values in its words.
+    /// Values of its variables, which also replace placeholders in its arguments.
     fn given(&self, world: &World, webhook: Option<SocketAddr>) -> Result<Given> {
         let mut given = metrics_given(self.metrics);
         self.environment(world)?.into_iter().for_each(|(name, value)| given.give(name, value));
@@ -206,17 +206,18 @@ impl Again<'_> {
         Ok(given)
     }
 
-    /// Prepares what is to be deployed; none where the subject is something else.
+    /// Prepares the subject's deployment; `None` for another kind of subject.
     pub(super) async fn deploy(&self, world: &World, start: &mut Start) -> Result<Option<Deployed>> {
         let Start::Deployed(planned) = start else { return Ok(None) };
         let nodes = world.plane.nodes().context("`deployment` needs a control plane with nodes")?;
         let mut planned = planned.as_ref().clone();
         let service = || self.options.source.scenario.subject.own_service();
         planned.webhook = planned.webhook.take().or_else(service);
-        // What is a file on this machine is none in a Pod, which has an account of its own.
+        // Files of this machine do not exist in a Pod, which has an account of its own.
         let is_file = |name: &str| [scenario::KUBECONFIG, scenario::DOCKER_CONFIG].contains(&name);
         let mut variables: Vec<_> = self.environment(world)?.into_iter().filter(|(name, _)| !is_file(name)).collect();
-        // By which clients in Pods find the API server (Kubernetes documentation, "Accessing the Kubernetes API from a Pod").
+        // The variables by which clients in Pods find the API server (Kubernetes documentation, "Accessing the
+        // Kubernetes API from a Pod").
         if let Some(way) = world.way() {
             variables.push(("KUBERNETES_SERVICE_HOST".to_owned(), way.ip().to_string()));
             variables.push(("KUBERNETES_SERVICE_PORT".to_owned(), way.port().to_string()));
@@ -224,14 +225,14 @@ impl Again<'_> {
         Deployed::prepare(planned, nodes, world.api(), &variables).await.map(Some)
     }
 
-    /// Finds the Pods that it is, where they are there already.
+    /// Finds the subject's existing Pods.
     pub(super) async fn watch(&self, world: &World) -> Result<Option<Watched>> {
         let Some(of) = self.options.source.scenario.subject.kind().attached_pods() else { return Ok(None) };
         let nodes = world.plane.nodes().context("`attach: {pods: …}` needs a control plane with nodes")?;
         Watched::find(of, nodes, world.api()).await.map(Some)
     }
 
-    /// What every process of it is told by variables.
+    /// Variables for every process of the subject.
     fn environment(&self, world: &World) -> Result<Vec<(String, String)>> {
         let mut environment = Vec::new();
         let mut set = |name: &str, value: String| environment.push((name.to_owned(), value));
@@ -254,7 +255,7 @@ impl Again<'_> {
     }
 }
 
-/// Where the subject is to serve admission reviews, if it does and the run says where.
+/// The subject's address for admission reviews, if it serves them and the run chooses the address.
 fn webhook(scenario: &Scenario, machine: Ipv4Addr) -> Result<Option<SocketAddr>> {
     let subject = &scenario.subject;
     if !subject.serves() || subject.kind().url().is_some() {
@@ -265,14 +266,15 @@ fn webhook(scenario: &Scenario, machine: Ipv4Addr) -> Result<Option<SocketAddr>>
     Ok(Some(SocketAddr::from((machine, port))))
 }
 
-/// By what a subject is known to be ready that is not the service, and the line of its output that says so, if one does.
+/// The readiness condition of a subject other than the service, and the line of its output that shows readiness, if
+/// there is one.
 fn ready(options: &Options, world: &World, webhook: Option<SocketAddr>) -> Result<(Ready, Option<Arc<Line>>)> {
     let scenario = &options.source.scenario;
     let (subject, port) = (&scenario.subject, port(scenario, webhook)?);
     let ready = match (subject.kind().ready(), port.clone().filter(|_| subject.watches_nothing())) {
         (Some(Readiness::Url(url)), _) => Ready::page(&url).map_err(anyhow::Error::msg)?,
         (Some(Readiness::Log(text)), _) => {
-            // Each process has its own: what the one before it wrote says nothing of the next.
+            // Each process has its own: output of an earlier process says nothing about the next.
             let line = Arc::new(Line::with(&text));
             return Ok((Ready::Line(Arc::clone(&line)), Some(line)));
         }
@@ -286,7 +288,7 @@ fn ready(options: &Options, world: &World, webhook: Option<SocketAddr>) -> Resul
     Ok((ready, None))
 }
 
-/// The port at which it serves reviews.
+/// The endpoint at which it serves reviews.
 pub(super) fn port(scenario: &Scenario, webhook: Option<SocketAddr>) -> Result<Option<Port>> {
     match (webhook, scenario.subject.kind().url()) {
         (Some(address), _) => Ok(Some(Port::ours(address))),
@@ -295,7 +297,7 @@ pub(super) fn port(scenario: &Scenario, webhook: Option<SocketAddr>) -> Result<O
     }
 }
 
-/// The certificates of who signed that of its webhook.
+/// The authorities of its webhook's certificate.
 fn ca(options: &Options, world: &World) -> Result<String> {
     let Some(path) = options.source.scenario.subject.kind().ca() else {
         return Ok(world.authority.ca_pem().to_owned());
@@ -305,12 +307,12 @@ fn ca(options: &Options, world: &World) -> Result<String> {
     Ok(text.text)
 }
 
-/// The files of the scenario, which were looked at when it was read.
+/// The files of the scenario, which were checked when it was read.
 fn ground(options: &Options) -> Ground {
     Ground::looked_at(&options.source.directory)
 }
 
-/// Where reviews are sent, and who signed the certificate there.
+/// The target of reviews, and the authority of its certificate.
 pub(super) fn reviews(options: &Options, world: &World, address: Option<SocketAddr>) -> Result<Option<Reviews>> {
     let scenario = &options.source.scenario;
     Ok(match (address, scenario.subject.kind().url()) {
@@ -327,17 +329,17 @@ pub(super) fn reviews(options: &Options, world: &World, address: Option<SocketAd
     })
 }
 
-/// Puts values into the words and variables of a program, and gives it all of them as variables.
+/// Replaces the placeholders in a program's arguments and variables, and adds all values as variables.
 fn fill(launch: &mut Launch, given: &Given) {
     launch.environment.iter_mut().for_each(|(_, value)| *value = given.put(value));
     let mut all = given.clone();
     launch.environment.iter().for_each(|(name, value)| all.give(name, value));
     launch.arguments.iter_mut().for_each(|word| *word = all.put(word));
-    // The scenario has the last word: one of several processes may be told nothing of the witness.
+    // The scenario takes precedence: one of several processes may get no witness address.
     launch.environment.splice(0..0, given.variables());
 }
 
-/// A text with the port in the place of its variable.
+/// A text with the port in place of its variable.
 pub(super) fn with_port(text: &str, port: Option<u16>) -> String {
     metrics_given(port).put(text)
 }

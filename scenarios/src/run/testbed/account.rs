@@ -1,7 +1,8 @@
-//! What a subject saw of what was committed: how soon, to the microsecond, and by the rules of the ledger whether all of it.
+//! The versions that a subject saw: the lag of each, to the microsecond, and by the rules of the ledger the missing
+//! ones.
 //!
-//! For a comparison, not for a verdict: nothing of it goes into a run record. Each while of churn has a ledger of its own, because nothing
-//! of it is left when it ends.
+//! For a comparison, not for a verdict: nothing of it goes into a run record. Each period of churn has its own ledger,
+//! because no object outlives the period.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,43 +18,43 @@ use crate::run::claims::Claims;
 use crate::run::feed::{Entry, Feed};
 use crate::witness::{Counts, Reported, Statement};
 
-/// Commits that may wait for their observation; of a subject that is so far behind nothing more is measured.
+/// The most commits that wait for their observation; for a subject that lags so far, nothing more is measured.
 const WAITING_MAX: usize = 65_536;
-/// Lags that are kept of one while.
+/// The most lags that are kept of one period.
 const KEPT_MAX: usize = 65_536;
-/// Commits that are taken at a time.
+/// The most commits that are taken at a time.
 const BATCH_MAX: usize = 1024;
 
-/// Shared between the task that follows and whoever looks.
+/// Shared between the following task and its readers.
 pub(super) type Shared = Arc<Mutex<Account>>;
 
-/// A hole in the subject's stream that a list closed, as the control plane tells of it.
+/// A gap in the subject's stream that a list closed, as the control plane reports it.
 pub(super) struct Hole {
     pub(super) resource: String,
     pub(super) after: Order,
     pub(super) through: Order,
 }
 
-/// What was seen of one while.
+/// The observations of one period.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Seen {
-    /// By the ledger.
+    /// The counts of the ledger.
     pub(crate) counts: EventCounts,
-    /// From the commit to the observation, up to a bound, of what was committed while it was measured.
+    /// Times from commit to observation, up to a limit, for commits during the measurement.
     pub(crate) lags: Vec<Duration>,
-    /// Why nothing can be believed any more, if so.
+    /// The reason why the figures are not valid any more, if so.
     pub(crate) broken: Option<String>,
 }
 
-/// What waits, and what was seen.
+/// Waiting commits, and observations.
 pub(super) struct Account {
     config: ledger::Config,
     ledger: Ledger,
     claims: Claims,
     clock: Clock,
-    /// Whatever is committed is known at once.
+    /// Whether every commit is known at once.
     at_hand: bool,
-    /// From when on lags are measured; none while they are not.
+    /// Time since which lags are measured; `None` while they are not.
     measures: Option<Instant>,
     waiting: HashMap<(Uid, Revision), Instant>,
     seen: Seen,
@@ -66,7 +67,7 @@ impl Account {
         Arc::new(Mutex::new(Self { config, ledger, claims, clock, at_hand, measures: None, waiting, seen }))
     }
 
-    /// A while begins: what was before is forgotten. Whoever skipped a version will not tell of it any more.
+    /// Begins a period: earlier commits are forgotten. A subject that skipped a version will not report it any more.
     pub(super) fn begin(&mut self) {
         self.ledger = Ledger::new(self.config.clone());
         self.waiting.clear();
@@ -74,23 +75,23 @@ impl Account {
         self.seen = Seen { broken: self.seen.broken.take(), ..Seen::default() };
     }
 
-    /// Measures the lag of what is committed from now on, or of nothing more.
+    /// Begins or ends the measurement of the lag of later commits.
     pub(super) fn measure(&mut self, on: bool) {
         self.measures = on.then(Instant::now);
     }
 
-    /// Versions that wait for an observation, and observations that came; lets time pass for the ledger.
+    /// Lets time pass for the ledger. Returns the number of waiting versions and of observations.
     pub(super) fn look(&mut self) -> (u64, u64) {
         let now_ms = self.clock.now_ms();
         for observation in self.claims.look_again(false, now_ms, self.at_hand) {
             self.saw(&observation, Instant::now());
         }
-        // What is decided is in the counts; a gate names no single object.
+        // Decisions are in the counts; a gate names no single object.
         drop(self.ledger.advance(now_ms));
         (self.ledger.pending(), self.ledger.counts().observations)
     }
 
-    /// The while is over: what became of all that was committed in it.
+    /// Ends the period. Returns the fate of all its commits.
     pub(super) fn finish(&mut self, holes: Vec<Hole>) -> Seen {
         let now_ms = self.clock.now_ms();
         for observation in self.claims.look_again(true, now_ms, self.at_hand) {
@@ -156,7 +157,7 @@ impl Account {
     }
 }
 
-/// Follows commits and observations until it is dropped, or the harness falls behind: then nothing more is measured.
+/// Follows commits and observations until it is dropped. If the harness falls behind, nothing more is measured.
 pub(super) async fn follow(mut feed: Feed, mut reported: Reported, account: Shared) {
     loop {
         tokio::select! {
@@ -171,7 +172,7 @@ pub(super) async fn follow(mut feed: Feed, mut reported: Reported, account: Shar
             statement = reported.statements.recv() => {
                 let (Some(statement), now) = (statement, Instant::now()) else { break };
                 let mut account = account.lock();
-                // No observation is looked at before its commit.
+                // No observation is processed before its commit.
                 while let Ok(Some(batch)) = feed.ready(BATCH_MAX) {
                     account.committed(batch);
                 }
@@ -179,7 +180,7 @@ pub(super) async fn follow(mut feed: Feed, mut reported: Reported, account: Shar
             }
         }
     }
-    // Whoever posts must not wait for us.
+    // The witness's senders must not wait for the harness.
     while reported.statements.recv().await.is_some() {}
 }
 
@@ -206,7 +207,7 @@ mod tests {
         Statement::Saw(Observation { t_ms, uid: Uid::from("a"), revision: Revision::from(revision), change })
     }
 
-    /// Each commit is measured once, only while it is measured, and the ledger says what was missed.
+    /// Each commit is measured once, and only during the measurement; the ledger counts the missed ones.
     #[test]
     fn what_was_seen_and_what_was_not() {
         let clock = Clock::default();

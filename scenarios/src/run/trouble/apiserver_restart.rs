@@ -1,4 +1,4 @@
-//! `apiserver-restart`: a hit is another API server that says it is ready, after the one before has ended.
+//! `apiserver-restart`: a hit is a new API server that reports readiness after the old one has ended.
 
 use std::time::{Duration, Instant};
 
@@ -13,9 +13,10 @@ use super::{Deed, LOOK_EVERY, OVER_WITHIN};
 use crate::run::install::Api;
 
 const PROGRAM: &str = "kube-apiserver";
-/// One that was asked to end waits a minute for clients that hold a connection; a kubelet does not wait as long.
+/// Time for an API server to end. It would wait a minute for clients that hold a connection; a kubelet does not wait
+/// that long.
 const GRACE: Duration = Duration::from_secs(10);
-/// One that is coming up takes connections before it answers them.
+/// Time limit of an answer; a starting API server accepts connections before it answers them.
 const ANSWER_LIMIT: Duration = Duration::from_secs(3);
 
 pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
@@ -30,7 +31,7 @@ pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
 
 async fn restart(deed: &Deed<'_>, by: EndBy) -> Result<String> {
     let machinery = deed.machinery()?;
-    let api = deed.ground()?.api.as_ref().context("nobody asks the API server")?;
+    let api = deed.ground()?.api.as_ref().context("no client uses the API server")?;
     let before = machinery.processes(PROGRAM);
     anyhow::ensure!(!before.is_empty(), "no process of {PROGRAM} was found");
     let signal = if by == EndBy::Term { Signal::TERM } else { Signal::KILL };

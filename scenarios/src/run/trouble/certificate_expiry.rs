@@ -1,7 +1,8 @@
-//! `certificate-expiry`: a certificate that soon ends goes into the Secret, and the next one before it has ended. A hit is the end of the first.
+//! `certificate-expiry`: a certificate that expires soon goes into the Secret, and the next one follows before the
+//! expiry. A hit is the expiry of the first.
 //!
-//! How many connections to the Service were given which one is told with the hit: whoever goes on with the old one fails every call from
-//! then on, which is for the judge of calls to say.
+//! The hit states how many connections to the Service got a valid certificate. A subject that keeps the old one fails
+//! every call from then on, which the judge of calls reports.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use super::{Deed, Serving, Subject};
 use crate::run::deploy::Rollout;
 
 const MERGE: &str = "application/merge-patch+json";
-/// Connections that are asked for the certificate: each goes to another Pod, as kube-proxy has it.
+/// Number of test connections: each goes to another Pod, as kube-proxy distributes them.
 const CONNECTIONS: u32 = 24;
 const CONNECT_LIMIT: Duration = Duration::from_secs(3);
 
@@ -41,16 +42,16 @@ async fn expire(subject: &Subject, serving: &Serving, valid: Duration) -> Result
     put(&subject.rollout, serving, &ending).await?;
     tokio::time::sleep(valid * 2 / 3).await;
     put(&subject.rollout, serving, &serving.authority.server(&names)?).await?;
-    // A certificate ends with its second.
+    // A certificate expires at the end of its last second.
     tokio::time::sleep_until(ends + Duration::from_secs(2)).await;
     let believed = match subject.rollout.reached().first() {
         Some(service) => believed(*service, serving).await?,
         None => return Ok("it has ended".to_owned()),
     };
-    Ok(format!("it has ended; {believed} of {CONNECTIONS} connections to its Service are given one that is valid"))
+    Ok(format!("it has expired; {believed} of {CONNECTIONS} connections to its Service get a valid one"))
 }
 
-/// Into the Secret, and from there into the Pods.
+/// Writes the certificate into the Secret, from which the Pods read it.
 async fn put(rollout: &Rollout, serving: &Serving, pair: &mock_pki::Pair) -> Result<()> {
     let (namespace, name) = &serving.secret;
     let path = format!("/api/v1/namespaces/{namespace}/secrets/{name}");
@@ -60,7 +61,7 @@ async fn put(rollout: &Rollout, serving: &Serving, pair: &mock_pki::Pair) -> Res
     rollout.touch().await
 }
 
-/// How many connections end at a certificate that a client believes.
+/// Number of connections with a certificate that a client accepts.
 async fn believed(service: SocketAddr, serving: &Serving) -> Result<u32> {
     let tls = mock_pki::client_config(serving.authority.ca_pem(), None, &["http/1.1"])?;
     let name = serving.names.first().context("it is for no name")?;

@@ -1,4 +1,4 @@
-//! `etcd-slow`: etcd stands still for a part of each second, which is what a disk does to it that does not answer. A hit is each standstill.
+//! `etcd-slow`: etcd is stopped for a part of each second, like by a disk that does not answer. Each stop is a hit.
 
 use std::time::Duration;
 
@@ -19,14 +19,14 @@ pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
         let still = Still::of(&pids)?;
         let goes_on = deed.rest(stall).await;
         drop(still);
-        deed.hit(format!("etcd stood still for {} ms", stall.as_millis()));
+        deed.hit(format!("etcd was stopped for {} ms", stall.as_millis()));
         if !goes_on || !deed.rest(STALL_EVERY.0.saturating_sub(stall).max(Duration::from_millis(1))).await {
             return Ok(());
         }
     }
 }
 
-/// Processes that stand still. Whatever ends it, they go on.
+/// Stopped processes. Dropping this continues them in all cases.
 struct Still(Vec<Pid>);
 
 impl Still {
@@ -42,7 +42,7 @@ impl Still {
 impl Drop for Still {
     fn drop(&mut self) {
         for pid in &self.0 {
-            // One that ended meanwhile needs nothing.
+            // A process that ended meanwhile needs nothing.
             let _ = kill_process(*pid, Signal::CONT);
         }
     }

@@ -1,4 +1,5 @@
-//! `leader-loss`: the control plane that has the Lease of kube-controller-manager stands still. A hit is another one that has it then.
+//! `leader-loss`: the control plane with the Lease of kube-controller-manager is stopped. A hit is the takeover by
+//! another one.
 
 use std::time::Instant;
 
@@ -7,11 +8,11 @@ use kind::leaders::Leaders;
 
 use super::{Deed, LOOK_EVERY};
 
-/// As many outlive the loss of one.
+/// Number of control planes that survive the loss of one.
 const NEEDED: usize = 3;
 
 pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
-    let leaders = deed.ground()?.leaders.as_ref().context("nobody knows the control planes of this cluster")?;
+    let leaders = deed.ground()?.leaders.as_ref().context("the control planes of this cluster are not known")?;
     let all = leaders.all().await?;
     ensure!(
         all.len() >= NEEDED,
@@ -30,7 +31,7 @@ pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
     told
 }
 
-/// Until the fault ends. Says once who took over.
+/// Runs until the fault ends. Reports the takeover once.
 async fn take_over(deed: &Deed<'_>, leaders: &Leaders, leader: &str, seen_from: &str) -> Result<()> {
     let began = Instant::now();
     let mut is_told = false;
@@ -38,14 +39,14 @@ async fn take_over(deed: &Deed<'_>, leaders: &Leaders, leader: &str, seen_from: 
         if is_told {
             continue;
         }
-        // Who cannot be asked for a moment is asked again: etcd elects as well.
+        // If the API does not answer for a moment, it is asked again: etcd elects a leader as well.
         let asked = tokio::select! {
             () = deed.ended.cancelled() => return Ok(()),
             asked = leaders.leader(seen_from) => asked,
         };
         let Ok(Some(now)) = asked else { continue };
         if now != leader {
-            deed.hit(format!("{leader} stood still; {now} leads after {:.1} s", began.elapsed().as_secs_f64()));
+            deed.hit(format!("{leader} was stopped; {now} leads after {:.1} s", began.elapsed().as_secs_f64()));
             is_told = true;
         }
     }

@@ -1,7 +1,8 @@
-//! `network-policy`: Pods of the subject may reach everything but the registry. A hit is the policies of all Deployments, once they are written.
+//! `network-policy`: Pods of the subject may reach everything but the registry. A hit is the creation of the policies
+//! of all Deployments.
 //!
-//! The policy is an object of the cluster. Where the network of the cluster enforces none, as a bridge does not, packets to the registry
-//! vanish by rules of the node that say the same.
+//! The policy is an object of the cluster. If the cluster's network enforces no policies, as with a plain bridge,
+//! equivalent rules of the node drop packets to the registry.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -13,7 +14,7 @@ use serde_json::{Value, json};
 use super::{Deed, LOOK_EVERY, Subject};
 use crate::run::install::JSON;
 
-/// How our policies are called, before the name of a Deployment.
+/// Prefix of our policies, before the name of a Deployment.
 const PREFIX: &str = "longhaul-cut-";
 
 pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
@@ -21,7 +22,7 @@ pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
     let registry = ground.registry.context("there is no registry to be cut off from")?;
     let policies = policies(subject, registry);
     let mut lasted = cut(deed, subject, &policies, registry).await;
-    // Whatever became of it: nothing of it stays.
+    // In all cases nothing of it stays.
     if let Some(firewall) = &ground.firewall {
         lasted = lasted.and(firewall.open().await.map_err(Into::into));
     }
@@ -40,12 +41,12 @@ async fn cut(deed: &Deed<'_>, subject: &Subject, policies: &[(String, Value)], r
     last(deed, subject, registry).await
 }
 
-/// While it lasts: Pods that come are cut off as well.
+/// While it lasts, new Pods are cut off as well.
 async fn last(deed: &Deed<'_>, subject: &Subject, registry: SocketAddr) -> Result<()> {
     let mut cut = BTreeSet::new();
     let mut is_told = false;
     loop {
-        // While an API server is away no Pod comes, and those that are there stay cut off.
+        // While an API server is away no Pod starts, and existing ones stay cut off.
         let Ok(here) = subject.here().await else {
             if deed.rest(LOOK_EVERY).await {
                 continue;
@@ -67,7 +68,8 @@ async fn last(deed: &Deed<'_>, subject: &Subject, registry: SocketAddr) -> Resul
     }
 }
 
-/// A policy for each Deployment, and where it is made: egress to everything but that address, and to its other ports.
+/// A policy for each Deployment, and its path: egress to everything but that address, and to that address's other
+/// ports.
 fn policies(subject: &Subject, registry: SocketAddr) -> Vec<(String, Value)> {
     let block = format!("{}/32", registry.ip());
     let port = registry.port();
@@ -96,7 +98,7 @@ fn policies(subject: &Subject, registry: SocketAddr) -> Vec<(String, Value)> {
 
 async fn delete(subject: &Subject, path: &str) -> Result<()> {
     let (status, answer) = subject.rollout.cluster().ask(Method::DELETE, path, String::new(), JSON).await?;
-    // One that could not be made is not there.
+    // A policy that could not be created does not exist.
     let is_gone = status.is_success() || status == hyper::StatusCode::NOT_FOUND;
     anyhow::ensure!(is_gone, "{path} could not be deleted: {status}: {}", answer["message"]);
     Ok(())

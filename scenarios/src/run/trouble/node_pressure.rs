@@ -1,6 +1,6 @@
-//! `node-pressure`: containers have less while it lasts, those that are started meanwhile as well. A hit is each that was given less.
+//! `node-pressure`: containers have fewer resources while it lasts, new ones as well. Each limited container is a hit.
 //!
-//! What the kernel then does to a process is a fact of its own: a container that ended stands in `crashes.jsonl` with the kubelet's reason.
+//! The kernel's reaction is a separate fact: an ended container stands in `crashes.jsonl` with the kubelet's reason.
 
 use anyhow::{Context as _, Result};
 use kind::node::{Limits, Pressed};
@@ -11,10 +11,10 @@ use super::{Deed, LOOK_EVERY};
 pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
     let (subject, keys) = (deed.subject()?, deed.fault.keys::<NodePressureKeys>());
     let limits = Limits { memory: keys.memory.map(|memory| memory.0), cpu: keys.processor() };
-    // Whatever ends it, containers have again what they had.
+    // In all cases, containers get their earlier limits back.
     let mut pressed: Vec<Pressed> = Vec::new();
     loop {
-        // While an API server is away nothing new is found, and nothing else is lost.
+        // While an API server is away no new container is found, and nothing else is lost.
         for pod in subject.here().await.unwrap_or_default() {
             let known: Vec<String> = pressed.iter().map(|one| one.container.clone()).collect();
             let more = subject.rollout.press(&pod, limits, &known);

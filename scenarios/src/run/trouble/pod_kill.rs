@@ -1,4 +1,4 @@
-//! `pod-kill`: a hit is a Pod that is gone, or whose containers were started again, once all are ready.
+//! `pod-kill`: a hit is a Pod that is gone, or whose containers were restarted, once all Pods are ready.
 
 use std::time::Instant;
 
@@ -19,7 +19,7 @@ pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Kills one Pod, each time another one. Returns what was done.
+/// Kills one Pod, each time another one. Returns a description.
 async fn kill(subject: &Subject, by: KillBy, number: u64) -> Result<String> {
     let began = Instant::now();
     let all = subject.here().await?;
@@ -64,7 +64,7 @@ fn signal(subject: &Subject, pod: &Pod) -> Result<()> {
     Ok(())
 }
 
-/// A budget of disruption may forbid it until another Pod is ready.
+/// Evicts a Pod. A disruption budget may forbid it until another Pod is ready.
 async fn evict(subject: &Subject, pod: &Pod) -> Result<()> {
     let deadline = Instant::now() + OVER_WITHIN;
     while !subject.rollout.evict(pod).await? {

@@ -1,4 +1,4 @@
-//! `rolling-restart`: a hit is a rollout after which every Pod of before is gone or going, and all new ones are ready.
+//! `rolling-restart`: a hit is a rollout after which every old Pod is gone or terminating, and all new ones are ready.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -17,7 +17,7 @@ pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Replaces every Pod. Returns what was done.
+/// Replaces every Pod. Returns a description.
 async fn restart(subject: &Subject) -> Result<String> {
     let began = Instant::now();
     let before: BTreeSet<String> = subject.here().await?.into_iter().map(|pod| pod.uid).collect();

@@ -1,4 +1,5 @@
-//! `scale`: the Deployments have other numbers of Pods while it lasts. Two hits: when they have them, and when they have their own again.
+//! `scale`: the Deployments have other numbers of Pods while it lasts. It has two hits: one when they have these, and
+//! one when they have their own again.
 
 use std::time::{Duration, Instant};
 
@@ -19,19 +20,19 @@ pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
     let held = hold(deed, subject, to, before.len()).await;
     subject.pods.died();
     let began = Instant::now();
-    // Whatever became of it: they have their own numbers again.
+    // In all cases they get their own numbers back.
     subject.rollout.scale(&before).await?;
     let is_told = held?;
     subject.wait("scaling back", |_| true).await?;
     let all: u64 = before.iter().sum();
-    // What never had them has nothing to come back from.
+    // If they never had the other numbers, there is no way back to report.
     if is_told {
         deed.hit(format!("all {all} Pods were ready again {:.1} s later", began.elapsed().as_secs_f64()));
     }
     Ok(())
 }
 
-/// Gives each of so many Deployments other numbers until the fault ends. Whether they came to have them.
+/// Sets the number of Pods of the given number of Deployments until the fault ends. Returns whether they reached it.
 async fn hold(deed: &Deed<'_>, subject: &Subject, to: u64, deployments: usize) -> Result<bool> {
     let began = Instant::now();
     subject.rollout.scale(&vec![to; deployments]).await?;

@@ -1,7 +1,8 @@
-//! Who may look at a run that goes on.
+//! Access to the view of a running run.
 //!
-//! Any page in a browser can ask what listens on this machine, and with a name of its own that leads here it can read the answer. Owns by which
-//! names the run is asked (those that no stranger can give it), and the token in the address of its page.
+//! Any web page in a browser can send requests to listeners on this machine. With a host name of its own that resolves
+//! to this machine, it can also read the answer. This module owns the accepted host names (those that no stranger can
+//! choose), and the token in the address of the page.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -10,23 +11,23 @@ use hyper::Request;
 use hyper::header::HOST;
 use hyper::http::uri::Authority;
 
-/// Bytes of a token.
+/// Number of bytes in a token.
 const TOKEN_BYTES: usize = 16;
 
-/// What a request is measured by.
+/// The rules for requests.
 pub(super) struct Visitors {
     token: String,
 }
 
 impl Visitors {
-    /// With a fresh token.
+    /// Rules with a fresh token.
     pub(super) fn new() -> Result<Self> {
         let mut bytes = [0; TOKEN_BYTES];
         aws_lc_rs::rand::fill(&mut bytes).map_err(|_| anyhow::anyhow!("the system gives no random numbers"))?;
         Ok(Self { token: hex::encode(bytes) })
     }
 
-    /// What stands in the address of the page.
+    /// The token in the address of the page.
     pub(super) fn token(&self) -> &str {
         &self.token
     }
@@ -39,7 +40,7 @@ impl Visitors {
     }
 }
 
-/// Whether the server at this address was asked by a name of its own.
+/// Whether the request names the server at this address by an accepted host name.
 pub(super) fn is_asked_by_its_name<B>(request: &Request<B>, bound: SocketAddr) -> bool {
     let told = request.headers().get_all(HOST).iter().map(|host| host.to_str().ok().and_then(|host| host.parse().ok()));
     let told: Vec<Option<Authority>> = told.chain(request.uri().authority().cloned().map(Some)).collect();
@@ -47,7 +48,8 @@ pub(super) fn is_asked_by_its_name<B>(request: &Request<B>, bound: SocketAddr) -
     !told.is_empty() && told.iter().all(ours)
 }
 
-/// An address is nobody's name: who opens a page by it has come to this machine. Of the names only those that are not looked up elsewhere.
+/// Whether a host name is safe. An IP address is: a browser that opens a page by it has really come to this machine. Of
+/// the names only those are that are not resolved elsewhere.
 fn is_ours(host: &str, bound: IpAddr) -> bool {
     let host = host.strip_suffix('.').unwrap_or(host);
     if host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok() || host.eq_ignore_ascii_case("localhost") {

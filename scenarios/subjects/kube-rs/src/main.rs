@@ -1,12 +1,12 @@
 //! kube-rs as a subject: `kube-rs-subject watcher|streaming|controller`.
 //!
 //! `watcher` and `streaming` drive `kube::runtime::watcher` with its default back-off, the second one with streaming
-//! lists; `controller` runs `Controller`, further resources as owned ones. Everything else is the default, but for the watch
-//! timeout where `LONGHAUL_SILENCE_S` names one. Which
-//! objects exist is kept as the documentation of `watcher::Event` says and as kube's own store does it: by name, and
-//! replaced as a whole after each initial list.
+//! lists. `controller` runs `Controller`, with further resources as owned ones. All other settings are defaults, except
+//! for the watch timeout if `LONGHAUL_SILENCE_S` is set. The set of existing objects is kept as the documentation of
+//! `watcher::Event` prescribes, and as kube's own store does it: by name, and replaced as a whole after each initial
+//! list.
 //!
-//! This program must not repair anything: what the library does not tell is not reported.
+//! This program must not repair anything: events that the library does not deliver are not reported.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -22,10 +22,10 @@ use witness::Witness;
 
 mod witness;
 
-/// How often the controller's store is looked at: a reconciler is not called for what is gone.
+/// Interval of looks at the controller's store: a reconciler is not called for deleted objects.
 const GLANCE: Duration = Duration::from_millis(200);
 
-/// What the library says exists: namespace and name, with uid and version.
+/// The existing objects according to the library: namespace and name, with uid and version.
 type Known = BTreeMap<(String, String), (String, String)>;
 
 #[tokio::main(flavor = "current_thread")]
@@ -54,7 +54,7 @@ async fn main() -> Result<()> {
     watch(api(&client, judged), config, witness).await
 }
 
-/// `plural.group/version`, or `plural/version` of the core group. The kind plays no part in list and watch.
+/// Parses `plural.group/version`, or `plural/version` of the core group. List and watch do not use the kind.
 fn resource(text: &str) -> Result<ApiResource> {
     let (name, version) = text.split_once('/').with_context(|| format!("`{text}` is not plural.group/version"))?;
     let (plural, group) = name.split_once('.').unwrap_or((name, ""));
@@ -138,7 +138,7 @@ fn entry(metadata: &ObjectMeta) -> ((String, String), (String, String)) {
     (key, (text(&metadata.uid), text(&metadata.resource_version)))
 }
 
-/// The handler of a version: it reports when its work is done, and nothing else is handled meanwhile.
+/// The handler of a version. It reports when its work is done, and handles nothing else meanwhile.
 async fn applied(known: &mut Known, metadata: &ObjectMeta, witness: &Witness) -> Result<()> {
     let (key, value) = entry(metadata);
     let before = known.insert(key, value.clone());
@@ -148,7 +148,8 @@ async fn applied(known: &mut Known, metadata: &ObjectMeta, witness: &Witness) ->
     witness.report(value, if before.is_some() { "modified" } else { "added" }).await
 }
 
-/// Names that are not held any more are gone. What is held and not known yet is told when the library hands it out.
+/// Objects that are not in the store any more are deleted. Stored objects that are not known yet are reported when the
+/// library delivers them.
 async fn replaced(known: &mut Known, held: Known, witness: &Witness) -> Result<()> {
     let gone: Vec<_> = known.keys().filter(|key| !held.contains_key(*key)).cloned().collect();
     for key in gone {

@@ -1,4 +1,5 @@
-//! Tells the witness what the library told: one post a line, in order. Handlers take their time where a row asks for it.
+//! Reports the library's events to the witness: one post per line, in order. Handlers take extra time if a row asks for
+//! it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,18 +12,17 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 
-/// The connection to `LONGHAUL_WITNESS_URL`.
 pub struct Witness {
     client: Client<HttpConnector, Full<Bytes>>,
     url: Uri,
-    /// What a row wants a handler to take with every other modification of an object, the first one included.
+    /// Extra time of a handler for every other modification of an object, the first one included.
     slow: Duration,
-    /// Modifications of each object so far, where that matters; such a row has a few objects.
+    /// Modifications of each object so far, counted only for rows with extra time; such a row has a few objects.
     modified: tokio::sync::Mutex<BTreeMap<String, u64>>,
 }
 
 impl Witness {
-    /// From the environment that a run gives to its subject.
+    /// Reads the environment that a run gives to its subject.
     pub fn from_environment() -> Result<Self> {
         let url = std::env::var("LONGHAUL_WITNESS_URL").context("LONGHAUL_WITNESS_URL is not set")?;
         let client = Client::builder(TokioExecutor::new()).build_http();
@@ -32,7 +32,7 @@ impl Witness {
         Ok(Self { client, url, slow, modified: tokio::sync::Mutex::default() })
     }
 
-    /// The work that a handler does with a modification of this object.
+    /// Waits as long as a handler works on a modification of this object.
     pub async fn works(&self, uid: &str) {
         if self.slow.is_zero() {
             return;
@@ -47,7 +47,7 @@ impl Witness {
         }
     }
 
-    /// Reports one version. Who cannot report must not go on as if nothing were wrong.
+    /// Reports one version. If that fails, the program must not go on as if nothing were wrong.
     pub async fn report(&self, (uid, version): (String, String), change: &str) -> Result<()> {
         let line = serde_json::json!({"uid": uid, "resourceVersion": version, "change": change}).to_string();
         let request = Request::post(self.url.clone()).body(Full::new(Bytes::from(line)))?;

@@ -1,4 +1,4 @@
-//! The command line and the environment: which mistakes, which clocks, what to watch and where to report.
+//! The command line and the environment: the mistakes, the clocks, the watched resources, and the witness.
 //!
 //! Owns their names, defaults and checks. It must not act on them.
 
@@ -10,49 +10,49 @@ use units::Span;
 
 use crate::mistakes::Mistake;
 
-/// The resource that the harness writes when nobody says otherwise.
+/// Default resource of the harness.
 const DEFAULT_WATCH: &str = "packages.longhaul.dev/v1alpha1";
 
 /// A correct watch client whose mistakes are switches.
 #[derive(Debug, Clone, Parser)]
 #[command(name = "planted-client", args_override_self = true)]
 pub struct Args {
-    /// A mistake to make; may be given more than once.
+    /// A mistake to make. May be given several times.
     #[arg(long = "mistake", value_enum)]
     pub mistakes: Vec<Mistake>,
-    /// Prints name, rows of the corpus and one sentence for each mistake.
+    /// Print name, rows of the corpus and one sentence for each mistake.
     #[arg(long)]
     pub list_mistakes: bool,
-    /// Which HTTP to offer.
+    /// The versions of HTTP to offer.
     #[arg(long, value_enum, default_value = "auto")]
     pub http: Http,
     /// The treatment of each version before it is reported.
     #[arg(long, value_enum, default_value = "none")]
     pub handler: Handling,
-    /// How long the handler takes with each version.
+    /// Time that the handler takes for each version.
     #[arg(long, default_value = "0s")]
     pub handler_delay: Span,
-    /// Asks for the initial events on the watch instead of listing.
+    /// Ask for the initial events on the watch instead of listing.
     #[arg(long)]
     pub streaming_lists: bool,
-    /// How many watches of each kind; only the last one reports.
+    /// Watches of each kind; only the last one reports.
     #[arg(long, default_value_t = 1)]
     pub copies: usize,
-    /// How often everything is listed again.
+    /// Time between two lists of everything.
     #[arg(long, default_value = "15s")]
     pub relist: Span,
-    /// How long a watch may be silent. Bookmarks must come more often.
+    /// The longest silence of a watch. Bookmarks must come more often.
     #[arg(long, default_value = "4s")]
     pub silence: Span,
-    /// How long consistent lists must be older than what was seen before they are believed.
+    /// Time for which consistent lists must be older than the known state before the client accepts them.
     #[arg(long, default_value = "6s")]
     pub rewind_patience: Span,
-    /// Says on stderr what is asked and why.
+    /// Print each request and its reason to stderr.
     #[arg(long)]
     pub verbose: bool,
 }
 
-/// Which HTTP to offer.
+/// The versions of HTTP to offer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Http {
     /// HTTP/1.1 only.
@@ -70,42 +70,40 @@ pub enum Http {
 pub enum Handling {
     /// Nothing.
     None,
-    /// `status.observedGeneration` is written.
+    /// Write `status.observedGeneration`.
     Status,
-    /// An annotation is written, once an object.
+    /// Write an annotation, once per object.
     Annotation,
-    /// A `ConfigMap` with its name is kept beside it: read, then created or replaced, and deleted with it.
+    /// Keep a `ConfigMap` of the same name beside the object: read, then create or replace it, and delete it with the object.
     Copy,
 }
 
-/// Arguments of the environment.
+/// Settings from the environment.
 #[derive(Debug, Clone)]
 pub struct Environment {
-    /// The path of the kubeconfig file.
     pub kubeconfig: String,
-    /// Where to report.
+    /// The URL of the witness.
     pub witness: String,
-    /// The resources to watch.
     pub scopes: Vec<Scope>,
 }
 
 /// One kind of objects, in one namespace or in all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scope {
-    /// `packages.longhaul.dev`, as the witness wants it.
+    /// The resource in the witness's form, such as `packages.longhaul.dev`.
     pub resource: String,
-    /// `/apis/longhaul.dev/v1alpha1`.
+    /// The base path, such as `/apis/longhaul.dev/v1alpha1`.
     base: String,
     plural: String,
     namespace: String,
 }
 
-/// The clocks. They are short, so that a run of half a minute shows what a client does about its own.
+/// The clocks. They are short, so that a run of half a minute shows the client's reaction to them.
 #[derive(Debug, Clone, Copy)]
 pub struct Clocks {
-    /// How long a watch may be silent.
+    /// Longest silence of a watch.
     pub silence: Duration,
-    /// How often everything is listed again.
+    /// Interval of complete lists.
     pub relist: Duration,
     /// See [`Args::rewind_patience`].
     pub rewind_patience: Duration,
@@ -125,7 +123,7 @@ impl Environment {
 }
 
 impl Scope {
-    /// From `plural.group/version` or `plural/version`.
+    /// Parses `plural.group/version` or `plural/version`.
     pub fn parse(wanted: &str, namespace: &str) -> anyhow::Result<Self> {
         let malformed = || format!("`{wanted}` in LONGHAUL_WATCH: write `configmaps/v1` or `plural.group/version`");
         let (resource, version) = wanted.split_once('/').with_context(malformed)?;
@@ -138,7 +136,7 @@ impl Scope {
         Ok(Self { resource: resource.to_owned(), base, plural, namespace })
     }
 
-    /// Where the objects of the scope are listed and watched.
+    /// The path for listing and watching the objects of the scope.
     pub fn path(&self) -> String {
         match self.namespace.as_str() {
             "" => format!("{}/{}", self.base, self.plural),
@@ -146,7 +144,6 @@ impl Scope {
         }
     }
 
-    /// Where one object is.
     pub fn object_path(&self, namespace: &str, name: &str) -> String {
         match namespace {
             "" => format!("{}/{}/{name}", self.base, self.plural),
@@ -156,7 +153,6 @@ impl Scope {
 }
 
 impl Args {
-    /// The clocks.
     pub fn clocks(&self) -> Clocks {
         let (silence, relist) = (self.silence.0, self.relist.0);
         Clocks { silence, relist, rewind_patience: self.rewind_patience.0 }

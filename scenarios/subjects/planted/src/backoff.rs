@@ -1,4 +1,4 @@
-//! How long to wait before the next try.
+//! The pause before the next try.
 //!
 //! Owns the numbers; pure. It must not sleep.
 
@@ -6,10 +6,10 @@ use std::time::Duration;
 
 const FIRST: Duration = Duration::from_millis(200);
 const LONGEST: Duration = Duration::from_secs(2);
-/// A fifth at the most is taken off, so that many clients do not come back at once.
+/// The largest share that is subtracted, so that many clients do not come back at once.
 const JITTER: f64 = 0.2;
 
-/// The pause after so many failures in a row; `random` is between 0 and 1.
+/// The pause after `failures` failures in a row; `random` is between 0 and 1.
 pub fn pause(failures: u32, random: f64) -> Duration {
     if failures == 0 {
         return Duration::ZERO;

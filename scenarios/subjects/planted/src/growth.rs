@@ -1,6 +1,7 @@
-//! Growth without end when a mistake says so: names, labels, threads, watches.
+//! Unbounded growth for some mistakes: names, labels, threads, watches.
 //!
-//! Owns what is kept. A correct client keeps none of it. Each kind is slow enough for its machine to survive the run.
+//! Owns the kept items. A correct client keeps none of them. Each kind grows slowly enough for the machine to survive
+//! the run.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -15,20 +16,20 @@ use crate::object::Object;
 use crate::watch::{Message, Start, Stream};
 use crate::wire::Wire;
 
-/// Bytes that are kept for one name, and for one label. Real clients keep a hundredth of it or less; this much shows within half a
-/// minute what takes them days.
+/// Bytes that are kept per name and per label. Real clients keep a hundredth of it or less; with this much, half a
+/// minute shows an effect that takes them days.
 const NAME_BYTES: usize = 512 << 10;
 const LABEL_BYTES: usize = 16 << 20;
-/// Threads of one pool, and of all: the machine is not what is tested.
+/// Threads of one pool, and of all: the machine itself is not under test.
 const POOL_THREADS: usize = 16;
 const THREADS_MAX: usize = 2_000;
-/// Doubling stops here.
+/// Limit of doubled watches.
 const DOUBLES_MAX: usize = 256;
-/// So do watches of single objects.
+/// Limit of watches on single objects.
 const FOLLOWED_MAX: usize = 1_000;
 const RESUMED_AFTER: Duration = Duration::from_secs(1);
 
-/// The kept things; clones share them.
+/// The kept items; clones share them.
 #[derive(Clone, Default)]
 pub struct Growth(Arc<Mutex<Kept>>);
 
@@ -43,7 +44,7 @@ struct Kept {
 }
 
 impl Growth {
-    /// An object was seen. Ones, not zeros: untouched pages would not be resident.
+    /// Keeps something for a seen object. The bytes are ones, because untouched zero pages would not be resident.
     pub fn seen(&self, object: &Object, mistakes: &Mistakes) {
         if mistakes.made(Mistake::MapPerName) {
             let key = (object.namespace.clone(), object.name.clone());
@@ -51,7 +52,7 @@ impl Growth {
         }
     }
 
-    /// A watch for each object, which nobody closes when the object is gone.
+    /// Opens a watch for the object, which is never closed when the object is gone.
     pub fn follow(&self, object: &Object, wire: &Wire, path: &str, mistakes: &Mistakes) {
         if !mistakes.made(Mistake::WatchPerObject) {
             return;
@@ -65,7 +66,7 @@ impl Growth {
         let path = format!("{path}?fieldSelector=metadata.name%3D{name}&timeoutSeconds=3600");
         let mut task = JoinSet::new();
         task.spawn(async move {
-            // Resumed when the server ends it, for ever.
+            // When the server ends it, it is resumed, for ever.
             loop {
                 if let Ok(mut stream) = Stream::open(&wire, &path, &start, false, &mistakes).await {
                     while matches!(stream.next().await, Message::Event(_) | Message::Bytes) {}
@@ -76,14 +77,14 @@ impl Growth {
         kept.followed.insert(object.uid.clone(), task);
     }
 
-    /// A list was made.
+    /// Keeps something for a list.
     pub fn listed(&self, mistakes: &Mistakes) {
         if mistakes.made(Mistake::LabelPerRelist) {
             self.0.lock().labels.push(vec![1; LABEL_BYTES]);
         }
     }
 
-    /// A watch was opened.
+    /// Keeps something for an opened watch.
     pub fn watched(&self, mistakes: &Mistakes) {
         if !mistakes.made(Mistake::ThreadsPerWatch) {
             return;
@@ -97,7 +98,7 @@ impl Growth {
         }
     }
 
-    /// A watch is over: its end is handled twice, so there is one more watch for each that ends.
+    /// Handles the end of a watch twice, so that each end makes one more watch.
     pub fn double(&self, wire: &Wire, path: &str, start: &Start, mistakes: &Mistakes) {
         if !mistakes.made(Mistake::DoubleReconnect) {
             return;
@@ -112,7 +113,8 @@ impl Growth {
 }
 
 impl Growth {
-    /// A watch is over, and both of its ends are taken for one: so there is one more informer, which tells what it hears as well.
+    /// Handles the end of a stream and its close as two ends, so that there is one more informer, which reports its
+    /// events as well.
     pub fn twin(&self, mistakes: &Mistakes, twin: impl FnOnce() -> Pin<Box<dyn Future<Output = ()> + Send>>) {
         if !mistakes.made(Mistake::BothEndsReconnect) {
             return;
@@ -124,7 +126,7 @@ impl Growth {
     }
 }
 
-/// Reads a watch to its end, whatever it says, and is replaced by two.
+/// Reads a watch to its end, ignoring its content, and then starts two.
 fn follow(
     growth: Growth,
     wire: Wire,

@@ -1,7 +1,7 @@
-//! The handling of each change: a write, perhaps, and a report once that succeeded.
+//! The handling of each change: optionally a write, and a report once that succeeded.
 //!
-//! Owns the queues. The changes of one object go through one queue in order; a version that waits is replaced by the next one,
-//! and a queue that is full makes its watch wait. It must not know how a change was noticed.
+//! Owns the queues. The changes of one object go through one queue in order. The next version replaces a waiting one,
+//! and a full queue makes its watch wait. It must not know how a change was noticed.
 
 mod copy;
 
@@ -25,55 +25,51 @@ use crate::store::Change;
 use crate::wire::{Answer, Ask, Trouble, Wire};
 use crate::witness;
 
-/// Queues of one kind: a slow handler holds up an eighth of the objects at the most.
+/// Queues of one kind: a slow handler delays at most an eighth of the objects.
 const QUEUES: usize = 8;
 const QUEUE_LENGTH: usize = 64;
-/// `handlers-overtake`: how long every second handler of an object takes when nothing is said.
+/// `handlers-overtake`: default time of every second handler of an object.
 const OVERTAKEN: Duration = Duration::from_millis(1500);
-/// An answer to a write is an object.
+/// Largest answer to a write, which is an object.
 const ANSWER_BYTES_MAX: usize = 4 << 20;
 const ANSWER_PATIENCE: Duration = Duration::from_secs(4);
 
-/// One change of one object.
 #[derive(Debug, Clone)]
 pub struct Observation {
-    /// The kind of change.
     pub change: Change,
-    /// To what.
+    /// The changed object.
     pub object: Object,
-    /// The line that said so, for the mistake that keeps it.
+    /// The line of the change, for the mistake that keeps it.
     #[expect(dead_code, reason = "kept, never read: that is the mistake")]
     pub raw: Option<Bytes>,
 }
 
-/// Everything that handlers need.
+/// The inputs of all handlers.
 pub struct Handler {
-    /// The resource of the objects.
     pub scope: Scope,
     /// The treatment of each version.
     pub handling: Handling,
-    /// How long that takes.
+    /// Extra time of a handler.
     pub delay: Duration,
-    /// Where writes go.
+    /// The connections for writes.
     pub wire: Wire,
-    /// Where reports go.
+    /// The queue of reports.
     pub lines: witness::Lines,
-    /// How many kinds were listed, and how many there are.
+    /// Number of listed kinds, and of all kinds.
     pub synced: (watch::Receiver<usize>, usize),
-    /// Answers to writes that the cache is to take for what it knows; filled by a mistake only.
+    /// Answers to writes that the cache accepts as known; only a mistake fills it.
     pub answers: Answers,
-    /// The mistakes.
     pub mistakes: Mistakes,
 }
 
-/// Objects as writes were answered, until the cache takes them.
+/// Objects in answers to writes, until the cache takes them.
 pub type Answers = Arc<Mutex<Vec<Object>>>;
 
-/// The entrance of the queues.
+/// The input side of the queues.
 pub struct Queues {
     handler: Arc<Handler>,
     all: Vec<Arc<Queue>>,
-    /// Handlers that nobody waits for, and how many an object had.
+    /// Handlers that are not awaited, and their number per object.
     loose: JoinSet<()>,
     counts: BTreeMap<Arc<str>, u64>,
     _workers: JoinSet<()>,
@@ -84,17 +80,15 @@ struct Queue {
     waiting: Mutex<VecDeque<Observation>>,
     arrived: Notify,
     taken: Notify,
-    /// Any number may wait, each version by itself: a mistake.
+    /// Whether any number may wait, each version separately: a mistake.
     unbounded: bool,
 }
 
 impl Queues {
-    /// The answers to writes since the last call.
     pub fn answered(&self) -> Vec<Object> {
         std::mem::take(&mut self.handler.answers.lock())
     }
 
-    /// Starts the workers.
     pub fn start(handler: Handler) -> Self {
         let handler = Arc::new(handler);
         let mut workers = JoinSet::new();
@@ -103,20 +97,20 @@ impl Queues {
         Self { handler, all, loose, counts, _workers: workers }
     }
 
-    /// Another entrance of the same queues.
+    /// Another input side of the same queues.
     pub fn twin(&self) -> Self {
         let (handler, all) = (self.handler.clone(), self.all.clone());
         let (loose, counts, workers) = (JoinSet::new(), BTreeMap::new(), JoinSet::new());
         Self { handler, all, loose, counts, _workers: workers }
     }
 
-    /// Hands a change over, and waits while its queue is full.
+    /// Adds a change, and waits while its queue is full.
     pub async fn push(&mut self, observation: Observation) {
         if self.handler.mistakes.made(Mistake::HandlersOvertake) {
             return self.let_loose(observation);
         }
         let mut hasher = DefaultHasher::new();
-        // By name: the end of one object comes before the beginning of its namesake.
+        // The queue follows from the name: the end of one object comes before the beginning of its namesake.
         (&observation.object.namespace, &observation.object.name).hash(&mut hasher);
         let place = usize::try_from(hasher.finish() % QUEUES as u64).unwrap_or(0);
         self.all[place].push(observation).await;
@@ -157,7 +151,6 @@ impl Queue {
         queue
     }
 
-    /// Waits while the queue is full.
     async fn push(&self, observation: Observation) {
         let mut observation = observation;
         while let Some(refused) = self.put(observation) {
@@ -167,7 +160,7 @@ impl Queue {
         self.arrived.notify_one();
     }
 
-    /// Returns what found no place.
+    /// Adds a change. Returns it if the queue is full.
     fn put(&self, observation: Observation) -> Option<Observation> {
         let mut waiting = self.waiting.lock();
         if self.unbounded {
@@ -177,7 +170,7 @@ impl Queue {
         let full = waiting.len() >= QUEUE_LENGTH;
         let before = waiting.iter_mut().rev().find(|before| before.object.uid == observation.object.uid);
         match before {
-            // Whoever handles an object wants its present state; the versions in between are of no use to it.
+            // A handler needs the present state of an object; versions in between are of no use to it.
             Some(before) if before.change != Change::Deleted && observation.change == Change::Modified => {
                 before.object = observation.object;
             }
@@ -204,7 +197,7 @@ impl Handler {
         self.report(&observation).await;
     }
 
-    /// Writes until that is done; false when it was given up.
+    /// Writes until it succeeds; returns false if it was given up.
     async fn write_until_done(&self, observation: &Observation) -> bool {
         let mut failures = 0;
         loop {
@@ -212,7 +205,7 @@ impl Handler {
                 Ok(()) => return true,
                 Err(trouble) => trouble,
             };
-            // Gone, or another one has its name: its deletion is on the way.
+            // The object is gone, or another one has its name: its deletion will follow.
             if matches!(trouble.code(), Some(404 | 409 | 422)) {
                 return true;
             }
@@ -225,7 +218,7 @@ impl Handler {
         }
     }
 
-    /// The write about a version; nothing if that was done, or else the write would cause the next one.
+    /// The write for a version; `None` if it was done already, because the write would otherwise cause the next one.
     fn write(&self, observation: &Observation) -> Option<Ask> {
         let Observation { change, object, .. } = observation;
         if *change == Change::Deleted {
@@ -267,12 +260,12 @@ impl Handler {
             "resource": self.scope.resource, "namespace": &*object.namespace, "name": &*object.name,
             "uid": &*object.uid, "resourceVersion": object.revision.as_str(), "change": change.as_str(),
         });
-        // The witness' task lives as long as the process.
+        // The witness's task lives as long as the process.
         let _ = self.lines.send(line.to_string()).await;
     }
 }
 
-/// The body of an answer; a refusal is an error. Read to its end, so that the connection can be used again.
+/// The body of an answer; a refusal is an error. It is read to its end, so that the connection can be reused.
 async fn finished(mut answer: Answer) -> Result<Bytes, Trouble> {
     if answer.status >= 300 {
         return Err(answer.refusal().await);

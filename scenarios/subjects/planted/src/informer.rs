@@ -1,8 +1,8 @@
 //! One kind of objects: list, watch, list again, for ever.
 //!
-//! Owns the loop and what it remembers between its steps: the revision to go on from, the newest revision ever seen, the
-//! cache. `informer/policy.rs` decides what follows, `informer/relist.rs` lists, `informer/watching.rs` watches. It must not
-//! write or report; that is the handler's.
+//! Owns the loop and its state between the steps: the revision to continue from, the newest revision ever seen, the
+//! cache. `informer/policy.rs` decides the next step, `informer/relist.rs` lists, `informer/watching.rs` watches. It
+//! must not write or report; the handler does.
 
 mod policy;
 mod relist;
@@ -28,36 +28,32 @@ use crate::watch::Start;
 use crate::wire::Wire;
 use policy::{End, Policy, Step};
 
-/// The parts of an informer.
 pub struct Parts {
-    /// Where its objects are listed and watched.
+    /// The path for listing and watching its objects.
     pub path: String,
-    /// The way there.
+    /// The connections to the API server.
     pub wire: Wire,
-    /// Its clocks.
     pub clocks: Clocks,
-    /// Its mistakes.
     pub mistakes: Mistakes,
     /// Whether it asks for initial events instead of listing.
     pub streaming: bool,
-    /// The queues of changes; none for a copy.
+    /// The queues of changes; `None` for a copy.
     pub queues: Option<Queues>,
-    /// The things that grow.
     pub growth: Growth,
-    /// Where a back-off is shared, if it is.
+    /// The back-off that all kinds share, if they do.
     pub shared_backoff: SharedBackoff,
-    /// Counts the kinds that were listed.
+    /// Number of listed kinds.
     pub synced: watch::Sender<usize>,
-    /// Counts the kinds whose first watch was asked for.
+    /// Number of kinds whose first watch was requested.
     pub asked: watch::Sender<usize>,
-    /// How many others ask for their first watch before this one does.
+    /// Number of kinds that request their first watch before this one.
     pub after: usize,
-    /// Says on stderr what happens.
+    /// Whether it prints events on stderr.
     pub verbose: bool,
 }
 
 impl Parts {
-    /// The same, with another entrance to the same queues.
+    /// The same parts, with another input side of the same queues.
     fn twin(&self) -> Self {
         Self {
             path: self.path.clone(),
@@ -76,36 +72,35 @@ impl Parts {
     }
 }
 
-/// One kind of objects.
 #[expect(clippy::struct_excessive_bools, reason = "independent facts, each asked in one place")]
 pub struct Informer {
     parts: Parts,
     store: Store,
     policy: Policy,
-    /// Where the next watch begins.
+    /// The revision of the next watch.
     position: Option<Revision>,
     /// The newest revision that was ever seen.
     seen: Option<Revision>,
-    /// The revision up to which everything was in a list already.
+    /// The revision up to which a list covered everything.
     covered: Option<Revision>,
-    /// Since when consistent lists are older than `seen`.
+    /// Time since which consistent lists are older than `seen`.
     older_since: Option<Instant>,
-    /// The last list was too old: the next one says what it may not be older than.
+    /// Whether the last list was too old, so that the next one states a lower bound.
     ask_not_older: bool,
     relist_at: Instant,
     listed_once: bool,
     watched_once: bool,
     asked_once: bool,
-    /// An object was seen, ever.
+    /// Whether any object was ever seen.
     object_seen: bool,
-    /// The silence limit is off for the open watch.
+    /// Whether the silence limit is off for the open watch.
     deaf: bool,
     /// The initial events of the open watch, until they are complete.
     initial: Option<watching::Initial>,
 }
 
 impl Informer {
-    /// Knows nothing yet.
+    /// An informer without any knowledge.
     pub fn new(parts: Parts) -> Self {
         let store = Store::new(parts.mistakes.clone());
         let policy = Policy::new(parts.mistakes.clone(), parts.clocks.relist);
@@ -129,7 +124,7 @@ impl Informer {
         }
     }
 
-    /// Lists and watches until the process ends. Boxed, because one may start another.
+    /// Lists and watches until the process ends. Boxed, because an informer may start another one.
     pub fn run(self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         Box::pin(self.go_on())
     }
@@ -149,7 +144,7 @@ impl Informer {
                     self.parts.growth.twin(&self.parts.mistakes, || self.twin().run());
                     end
                 }
-                // It has given up, and nobody is told: the process goes on.
+                // It has given up without a message: the process goes on.
                 Step::Stop => std::future::pending().await,
             };
             let decision = self.policy.after(step, &end, rand::random());
@@ -158,14 +153,14 @@ impl Informer {
             if decision.pause > Duration::ZERO {
                 sleep(decision.pause).await;
             } else {
-                // A mistake may go round without ever waiting; the others must have their turn.
+                // A mistake may loop without ever waiting; the others must have their turn.
                 tokio::task::yield_now().await;
             }
             step = decision.next;
         }
     }
 
-    /// Another one that goes on from here, with the same handler and a cache of its own.
+    /// Another informer that continues from here, with the same handler and its own cache.
     fn twin(&self) -> Self {
         let parts = self.parts.twin();
         let mut policy = Policy::new(parts.mistakes.clone(), parts.clocks.relist);
@@ -174,7 +169,7 @@ impl Informer {
         Self { store: self.store.clone(), policy, position, seen, covered, listed_once: true, ..Self::new(parts) }
     }
 
-    /// Waits for those that ask for their first watch before this one.
+    /// Waits for the kinds that request their first watch before this one.
     async fn take_turn(&mut self) {
         if !std::mem::replace(&mut self.asked_once, true) {
             let _ = self.parts.asked.subscribe().wait_for(|asked| *asked >= self.parts.after).await;
@@ -195,7 +190,7 @@ impl Informer {
         }
     }
 
-    /// The revision that was reached.
+    /// Records the revision that was reached.
     fn advance(&mut self, revision: &Revision) {
         let newest = |before: Option<Revision>| match before {
             Some(before) => before.newest(revision.clone()),
@@ -205,7 +200,7 @@ impl Informer {
         self.seen = Some(newest(self.seen.take()));
     }
 
-    /// Tells the handler.
+    /// Passes changes to the handler.
     async fn tell(&mut self, changes: Vec<(Change, Object)>, raw: Option<bytes::Bytes>) {
         for (change, object) in changes {
             self.object_seen = true;
@@ -217,7 +212,7 @@ impl Informer {
         }
     }
 
-    /// The first list, or the first initial events, are complete.
+    /// Records that the first list, or the first set of initial events, is complete.
     fn synced(&mut self) {
         if !self.listed_once {
             self.listed_once = true;

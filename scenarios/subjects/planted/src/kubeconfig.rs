@@ -1,4 +1,4 @@
-//! The kubeconfig file: where the API server is, whom to trust, and which token to show.
+//! The kubeconfig file: the API server's address, its authority, and the client's token.
 //!
 //! Owns reading the current context and reading a token file again. It must not open a connection.
 
@@ -13,16 +13,12 @@ use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject as _;
 use serde_json::Value;
 
-/// The content of a kubeconfig.
 #[derive(Debug)]
 pub struct Kubeconfig {
     /// A name or an address, without brackets.
     pub host: String,
-    /// The TCP port.
     pub port: u16,
-    /// The trusted authorities.
     pub roots: Arc<rustls::RootCertStore>,
-    /// The credential to show.
     pub credential: Credential,
 }
 
@@ -34,7 +30,6 @@ pub struct Credential {
 }
 
 impl Kubeconfig {
-    /// Reads the current context of a file.
     pub fn read(path: &str) -> anyhow::Result<Self> {
         let text = std::fs::read_to_string(path).with_context(|| format!("failed to read {path}"))?;
         let folder = Path::new(path).parent().unwrap_or(Path::new("."));
@@ -75,7 +70,7 @@ impl Kubeconfig {
 }
 
 impl Credential {
-    /// The token to show now.
+    /// The bearer token at this time.
     pub fn token(&self) -> Arc<str> {
         self.token.lock().clone()
     }

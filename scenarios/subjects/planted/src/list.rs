@@ -1,6 +1,6 @@
 //! A whole list: page after page of one snapshot.
 //!
-//! Owns page tokens, their expiry and the bounds of a list. It must not know what is known already.
+//! Owns page tokens, their expiry and the bounds of a list. It must not use the cache.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -15,32 +15,33 @@ use crate::wire::{Ask, Trouble, Wire};
 
 /// The page size of client-go and kube-rs.
 const PAGE_ITEMS: usize = 500;
-/// A server that ignores `limit` sends everything at once.
+/// Largest answer; a server that ignores `limit` sends everything at once.
 const PAGE_BYTES_MAX: usize = 256 << 20;
-/// More objects than any cluster keeps of one kind.
+/// The most objects of a list; no cluster keeps more of one kind.
 const ITEMS_MAX: usize = 1_000_000;
-/// Between two parts of a page.
+/// Longest pause between two parts of a page.
 const PATIENCE: Duration = Duration::from_secs(4);
-/// A token that expired means that the list took too long; it is begun again so often.
+/// Number of restarts of a list. An expired token means that the list took too long.
 const RESTARTS: usize = 3;
-/// `page-ceiling`, as a client library of the corpus has it.
+/// The limit of `page-ceiling`, as in a client library of the corpus.
 const CEILING: usize = 10;
-/// `keeps-old-continue` asks for the same page so often before it gives up.
+/// Number of times that `keeps-old-continue` asks for the same page before it gives up.
 const SAME_PAGE: usize = 3;
 const SAME_PAGE_PAUSE: Duration = Duration::from_millis(100);
-/// `list-held-twice`: more often than twice, so that a few thousand objects show what takes others a hundred thousand.
+/// Copies in `list-held-twice`: more than two, so that a few thousand objects show an effect that takes others a
+/// hundred thousand.
 const COPIES: usize = 8;
 
-/// Everything there was at one revision.
+/// All objects at one revision.
 #[derive(Debug)]
 pub struct Listing {
-    /// Of the snapshot.
+    /// The revision of the snapshot.
     pub revision: Revision,
     /// The objects, in the server's order.
     pub items: Vec<Object>,
-    /// Whether these are all. Only a mistake makes it false.
+    /// Whether the list is complete. Only a mistake makes it false.
     pub complete: bool,
-    /// The list again, as it came: `list-held-twice`.
+    /// Further copies of the list for `list-held-twice`.
     _held: Vec<Value>,
 }
 
@@ -61,7 +62,7 @@ pub async fn list(
     }
 }
 
-/// One try; an error says too whether it was a later page that failed.
+/// One try. The error includes whether a later page failed.
 async fn attempt(
     wire: &Wire,
     path: &str,
@@ -79,7 +80,7 @@ async fn attempt(
         };
         let ask = Ask::get(format!("{path}?limit={PAGE_ITEMS}{place}"));
         let body = match fetch(wire, &ask, mistakes).await {
-            // The client whose bug this is took a refused old token for the end of the list.
+            // The client with this bug took a refused old token for the end of the list.
             Err(_) if same > 0 => break false,
             other => other.map_err(|trouble| (trouble, later))?,
         };
@@ -122,13 +123,13 @@ async fn fetch(wire: &Wire, ask: &Ask, mistakes: &Mistakes) -> Result<bytes::Byt
     answer.collect(PAGE_BYTES_MAX, patience).await
 }
 
-/// A page token as a part of a query. It is opaque, so everything that could mean something is escaped.
+/// A page token for a query. It is opaque, so all special characters are escaped.
 fn escaped(token: &str) -> String {
     let mut escaped = String::with_capacity(token.len());
     for byte in token.bytes() {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => escaped.push(char::from(byte)),
-            // Writing to a text cannot fail.
+            // Writing to a string cannot fail.
             _ => drop(write!(escaped, "%{byte:02X}")),
         }
     }

@@ -1,8 +1,8 @@
 //! A correct list/watch client whose mistakes are switches: `planted-client [--mistake NAME]…`.
 //!
-//! It exists to prove that a run finds a mistake and finds nothing else: without a switch it must pass what any client
-//! can pass. `KUBECONFIG`, `LONGHAUL_WITNESS_URL`, `LONGHAUL_WATCH` and `LONGHAUL_NAMESPACE` say where and what. It must
-//! not know more of the harness than those four.
+//! This program exists to prove that a run finds a mistake and finds nothing else: without a switch it must pass every
+//! test that any client can pass. `KUBECONFIG`, `LONGHAUL_WITNESS_URL`, `LONGHAUL_WATCH` and `LONGHAUL_NAMESPACE` set
+//! the server, the witness and the resources. It must not depend on the harness beyond those four.
 
 mod args;
 mod backoff;
@@ -65,7 +65,7 @@ async fn main() -> anyhow::Result<()> {
                 mistakes: mistakes.clone(),
                 streaming: args.streaming_lists,
                 asked: asked.clone(),
-                // The last one of many is the one that a limit hits, however the answers to their lists overtake each other.
+                // The last one of many is the one that a limit hits, in any order of the answers to their lists.
                 after: if copy == 0 { kinds - environment.scopes.len() } else { 0 },
                 queues: (copy == 0).then(|| Queues::start(handler())),
                 growth: growth::Growth::default(),
@@ -77,7 +77,7 @@ async fn main() -> anyhow::Result<()> {
         }
     }
     drop(lines);
-    // None of them ends by itself; one that panics takes the process along.
+    // None of them ends by itself; one that panics ends the process.
     while let Some(ended) = tasks.join_next().await {
         ended?;
     }

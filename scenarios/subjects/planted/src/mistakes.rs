@@ -1,20 +1,20 @@
 //! The mistakes that can be switched on, one for each bug of the corpus that a client can be blamed for.
 //!
-//! Owns their names, one sentence each, and which row each one repeats. It must not say how: each mistake is made where
-//! the real client made it, behind [`Mistakes::made`].
+//! Owns their names, one sentence each, and the rows that each repeats. It must not contain their code: each mistake is
+//! made where the real client made it, behind [`Mistakes::made`].
 //!
 //! [`ROWS`] is the table "row of the corpus, matching mistakes". A mistake of a client that never listed a second time
-//! switches the periodic list off too ([`Mistake::never_relisted`]); or else that list would heal what the mistake
-//! broke. The notes say what else a row needs:
+//! switches the periodic list off too ([`Mistake::never_relisted`]); otherwise that list would repair the damage. The
+//! notes list further needs of a row:
 //!
 //! | row | note |
 //! |---|---|
-//! | 2 | the same mistake as row 1: that it came back is the row |
+//! | 2 | the same mistake as row 1: the row is that it came back |
 //! | 12 | row 4 on HTTP/2: run with `--http 2` |
 //! | 20, 25 | a client that gave up is *blind*: its process goes on |
 //! | 26 | needs `--handler status` and a refused write |
 //! | 40, 54 | a slow handler: `--handler-delay 2s`; `handlers-overtake` has 1.5 s by itself |
-//! | 45, 58 | no client can avoid it; the mistake is the one that makes it permanent |
+//! | 45, 58 | no client can avoid it; this mistake makes it permanent |
 //! | 49, 50 | `--copies 70`, `--copies 12 --http 2`: the last copy is the one that reports |
 //! | 59 to 61 | need `--streaming-lists` |
 //! | 65 | needs `--handler status` |
@@ -28,7 +28,7 @@ use clap::ValueEnum;
 /// One mistake; its name on the command line is the variant's in kebab-case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Mistake {
-    // The connection is dead and nobody says so.
+    // The connection is dead without a sign of it.
     /// A watch may stay silent for ever.
     NoReadTimeout,
     /// The silence limit runs only once a first event or a first list item was seen.
@@ -65,7 +65,7 @@ pub enum Mistake {
     StatusAsObject,
     /// Watches again at once after a clean end, however empty the answer was.
     HotLoopOnEmpty,
-    /// A clean end ends the watching, and nobody is told.
+    /// Stops watching after a clean end, without a message.
     GivesUpSilentlyAtEnd,
     /// Gives up after 5 errors in a row; the process goes on.
     GivesUpAfterNErrors,
@@ -74,13 +74,13 @@ pub enum Mistake {
     GivesUpOn5xx,
     /// A flag "reconnect pending" stays set when a connection attempt fails, and forbids all further ones.
     PendingFlagStuck,
-    /// Closes the watch for a list, and has none until the next periodic list when that one fails.
+    /// Closes the watch for a list. If that list fails, there is no watch until the next periodic list.
     ListFailureKillsWatch,
     /// Remembers a version before its handler succeeded, so that a failed handler is never run again.
     CacheBeforeCallback,
 
     // Wrong resourceVersion kept or sent.
-    /// Watches from the revision of the last item of the list instead of the list's own.
+    /// Watches from the revision of the last listed item instead of the list's own revision.
     ResumesFromLastListedItem,
     /// Watches without a resourceVersion after a list.
     WatchesWithoutRv,
@@ -88,7 +88,7 @@ pub enum Mistake {
     ResumesOneFurther,
     /// Never believes that a store went back to an older state.
     IgnoresRewind,
-    /// A list that is refused as "too large resource version" is asked for again with the same revision.
+    /// Repeats a list that was refused as "too large resource version" with the same revision.
     NoTooLargeFallback,
 
     // Relist, pagination and cache bookkeeping.
@@ -96,32 +96,32 @@ pub enum Mistake {
     NeverRelists,
     /// Lists after each break instead of resuming, and takes only the revision from that list.
     RelistWithoutDiff,
-    /// The periodic list runs beside the watch, and whatever it lacks is taken for deleted.
+    /// Lists periodically beside the watch, and takes every object that the list lacks as deleted.
     RelistBesideWatch,
-    /// Believes a list that is older than what it has seen already.
+    /// Accepts a list that is older than its cache.
     AcceptsOlderList,
     /// Reads the first page of a list only.
     FirstPageOnly,
     /// Follows at most 10 page tokens.
     PageCeiling,
-    /// Keeps the last page token when the last page has none, and never gets to what vanished.
+    /// Keeps the last page token after the last page, and never handles vanished objects.
     KeepsOldContinue,
     /// Waits for a first object before it watches, when the first list is empty.
     WaitsForFirstItem,
     /// Keeps objects by name: another object under a name is an update.
     ReplacesByName,
 
-    /// Takes an event for old news when its revision is not newer than that of the last one, whichever object that one was of.
+    /// Skips an event if its revision is not newer than that of the last event, even if that was of another object.
     SkipsWhatIsNotNewer,
-    /// Takes every event for news, also what is older than what it knows.
+    /// Accepts every event, also one that is older than its cache.
     BelievesEveryEvent,
-    /// Puts the answer to its own write into its cache, so that nothing of it is news when the watch tells it.
+    /// Puts the answer to its own write into its cache, and skips the watch event for that write as known.
     CachesItsOwnWrites,
 
     // Pacing, sharing, authentication, scope.
-    /// One back-off for all kinds, and it pauses the healthy ones.
+    /// Uses one back-off for all kinds, which also pauses the healthy ones.
     SharedBackoff,
-    /// Aborts every watch after 2 s and waits longer and longer while nothing happens.
+    /// Aborts every watch after 2 s, and waits longer each time while no event comes.
     AbortsHealthyStreams,
     /// At most 64 requests at a time; further ones wait for ever.
     QueuesWatches,
@@ -134,7 +134,7 @@ pub enum Mistake {
     /// A 403 ends the watching of that kind.
     #[value(name = "stops-on-403")]
     StopsOn403,
-    /// Every event has a handler of its own that nobody waits for.
+    /// Starts a handler for each event and waits for none.
     HandlersOvertake,
 
     // Bytes.
@@ -150,7 +150,7 @@ pub enum Mistake {
     IgnoresDeleteBeforeInitialEnd,
     /// Every reconnect asks for the initial events again, and delivers them again.
     AsksInitialEventsAgain,
-    /// Delivers nothing before the closing bookmark, however long that takes.
+    /// Delivers no event before the closing bookmark, however long that takes.
     WaitsForInitialEnd,
 
     // Growth.
@@ -160,15 +160,15 @@ pub enum Mistake {
     WatchNotClosed,
     /// Each disconnect opens two watches.
     DoubleReconnect,
-    /// The end of a stream and its close both open the next watch, and all of them are told.
+    /// The end of a stream and its close both open the next watch, and every watch reports its events.
     BothEndsReconnect,
-    /// Keeps something for each name it ever saw.
+    /// Keeps an entry for each name it ever saw.
     MapPerName,
-    /// Keeps something for each list it ever made.
+    /// Keeps an entry for each list it ever made.
     LabelPerRelist,
     /// Any number of events wait for a slow handler.
     UnboundedQueue,
-    /// Holds a list as it came and as it was read, all of it.
+    /// Holds every list twice: as bytes and as objects.
     ListHeldTwice,
     /// Each watch starts a pool of 16 threads that never ends.
     ThreadsPerWatch,
@@ -178,8 +178,8 @@ pub enum Mistake {
 
 use Mistake as M;
 
-/// Row of the corpus (`missed-events.md`, tables 2.3 and 3) to the mistakes that repeat it, the best one first. Rows 62 to 65, M15 and M16
-/// are not of the corpus but of the library of bugs alone.
+/// Rows of the corpus (`missed-events.md`, tables 2.3 and 3) with the mistakes that repeat them, the best one first.
+/// Rows 62 to 65, M15 and M16 are only in the library of bugs and not in the corpus.
 pub const ROWS: &[(&str, &[Mistake])] = &[
     ("1", &[M::NoReadTimeout]),
     ("2", &[M::NoReadTimeout]),
@@ -257,12 +257,12 @@ pub const ROWS: &[(&str, &[Mistake])] = &[
     ("M16", &[M::WatchPerObject]),
 ];
 
-/// The mistakes that are switched on; none for the correct client.
+/// The mistakes that are switched on; empty for the correct client.
 #[derive(Debug, Clone, Default)]
 pub struct Mistakes(Arc<BTreeSet<Mistake>>);
 
 impl Mistakes {
-    /// The chosen mistakes and what belongs to them.
+    /// The chosen mistakes and those that they imply.
     pub fn new(chosen: &[Mistake]) -> Self {
         let mut all: BTreeSet<Mistake> = chosen.iter().copied().collect();
         if chosen.iter().any(|mistake| mistake.never_relisted()) {
@@ -271,21 +271,19 @@ impl Mistakes {
         Self(Arc::new(all))
     }
 
-    /// Whether this mistake is to be made.
     pub fn made(&self, mistake: Mistake) -> bool {
         self.0.contains(&mistake)
     }
 
-    /// Whether any of these is to be made.
     pub fn any(&self, mistakes: &[Mistake]) -> bool {
         mistakes.iter().any(|mistake| self.made(*mistake))
     }
 }
 
 impl Mistake {
-    /// Whether the client that made it listed at the start and after a 410 only.
+    /// Whether the real client with this mistake listed only at the start and after a 410.
     pub fn never_relisted(self) -> bool {
-        // Those whose mistake is about lists, or about growth with each list, keep listing.
+        // Mistakes about lists, or about growth with each list, keep listing.
         !matches!(
             self,
             M::ListFailureKillsWatch
@@ -310,7 +308,7 @@ impl Mistake {
         )
     }
 
-    /// Its name on the command line.
+    /// The name on the command line.
     pub fn name(self) -> String {
         self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
     }
@@ -321,7 +319,7 @@ impl Mistake {
         value.as_ref().and_then(|value| value.get_help()).map(ToString::to_string).unwrap_or_default()
     }
 
-    /// The rows it repeats.
+    /// The rows that it repeats.
     fn rows(self) -> Vec<&'static str> {
         ROWS.iter().filter(|(_, mistakes)| mistakes.contains(&self)).map(|(row, _)| *row).collect()
     }

@@ -1,4 +1,4 @@
-//! Objects, events and lists as this client reads them: the few fields that decide.
+//! Objects, events and lists in this client's form: the few needed fields.
 //!
 //! Owns their shape in JSON. It must not keep anything.
 
@@ -11,21 +11,21 @@ use serde_json::Value;
 
 use crate::revision::Revision;
 
-/// Where the handler leaves its mark on objects that have no `status`.
+/// The annotation of the handler on objects without a `status`.
 pub const MARK: &str = "planted.longhaul.dev/handled";
-/// On the bookmark that ends the initial events (KEP-3157).
+/// The annotation of the bookmark that ends the initial events (KEP-3157).
 const INITIAL_END: &str = "k8s.io/initial-events-end";
 
 /// One version of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Object {
-    /// Which object it is, for ever.
+    /// The permanent identity of the object.
     pub uid: Arc<str>,
-    /// Empty for objects of the whole cluster.
+    /// Empty for cluster-wide objects.
     pub namespace: Arc<str>,
-    /// Which object it is as long as it lives.
+    /// The identity of the object while it exists.
     pub name: Arc<str>,
-    /// Which version.
+    /// The resourceVersion.
     pub revision: Revision,
     /// `metadata.generation`.
     pub generation: Option<i64>,
@@ -35,17 +35,13 @@ pub struct Object {
     pub marked: bool,
 }
 
-/// Kinds of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Kind {
-    /// New in this watch.
     Added,
-    /// Changed.
     Modified,
-    /// Gone.
     Deleted,
-    /// Nothing older is to come.
+    /// A revision without a change: nothing older will follow.
     Bookmark,
     /// A `Status`.
     Error,
@@ -54,13 +50,12 @@ pub enum Kind {
 /// One line of a watch.
 #[derive(Debug, Clone)]
 pub struct Event {
-    /// The kind of event.
     pub kind: Kind,
-    /// To which object; none for bookmarks and errors.
+    /// The object; `None` for bookmarks and errors.
     pub object: Option<Object>,
-    /// The revision that the watch has reached with it; none for errors.
+    /// The revision that the watch has reached with it; `None` for errors.
     pub revision: Option<Revision>,
-    /// The bookmark that ends the initial events.
+    /// Whether it is the bookmark that ends the initial events.
     pub initial_end: bool,
     /// The `Status` of an error.
     pub status: Value,
@@ -71,11 +66,10 @@ pub struct Event {
 /// One page of a list.
 #[derive(Debug)]
 pub struct Page {
-    /// The objects.
     pub items: Vec<Object>,
-    /// Of the whole list.
+    /// The revision of the whole list.
     pub revision: Option<Revision>,
-    /// Where the next page is; none on the last one.
+    /// The token of the next page; `None` on the last one.
     pub next: Option<String>,
 }
 
@@ -125,7 +119,7 @@ struct RawMeta {
 }
 
 impl Event {
-    /// From a line.
+    /// Parses a line of a watch.
     pub fn parse(line: &[u8]) -> Result<Self, String> {
         let raw: RawEvent = serde_json::from_slice(line).map_err(|error| error.to_string())?;
         if raw.kind == Kind::Error {
@@ -151,7 +145,7 @@ impl Event {
 }
 
 impl Page {
-    /// From the body of an answer.
+    /// Parses the body of an answer.
     pub fn parse(body: &[u8]) -> Result<Self, String> {
         let raw: RawPage = serde_json::from_slice(body).map_err(|error| error.to_string())?;
         let items = raw.items.unwrap_or_default().into_iter().map(Object::from_raw).collect::<Result<_, _>>()?;
@@ -161,7 +155,7 @@ impl Page {
 }
 
 impl Object {
-    /// From the body of an answer; none when it is something else.
+    /// Parses the body of an answer; `None` if it is something else.
     pub fn parse(body: &[u8]) -> Option<Self> {
         Self::from_raw(serde_json::from_slice(body).ok()?).ok()
     }

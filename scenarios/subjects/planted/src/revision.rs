@@ -6,12 +6,11 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
-/// One resource version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Revision(Arc<str>);
 
 impl Revision {
-    /// From the text of a `resourceVersion`; none for an empty one.
+    /// The revision in a `resourceVersion`; `None` for an empty one.
     pub fn new(text: &str) -> Option<Self> {
         (!text.is_empty()).then(|| Self(text.into()))
     }
@@ -21,22 +20,21 @@ impl Revision {
         Self("0".into())
     }
 
-    /// Whether it is surely older than another; false where the two cannot be compared.
+    /// Whether it is surely older than another; false if the two cannot be compared.
     pub fn older_than(&self, other: &Self) -> bool {
         matches!((self.number(), other.number()), (Some(a), Some(b)) if a.cmp(&b) == Ordering::Less)
     }
 
-    /// The newer one of two; the second where they cannot be compared.
+    /// The newer one of two; the second if they cannot be compared.
     pub fn newest(self, other: Self) -> Self {
         if other.older_than(&self) { self } else { other }
     }
 
-    /// The one behind it, where revisions are numbers: only a mistake counts so.
+    /// The next revision as a number; only a mistake counts revisions.
     pub fn following(&self) -> Self {
         self.number().map_or_else(|| self.clone(), |number| Self((number + 1).to_string().into()))
     }
 
-    /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -1,7 +1,7 @@
-//! The view of this client, and how a list or an event changes it.
+//! The state that this client knows, and its change by a list or an event.
 //!
-//! Owns the cache by uid, the names, and the memory of the newest deletions; pure. A version is never replaced by an older
-//! one, and another object under a known name is a deletion and an addition. It must not report anything itself.
+//! Owns the cache by uid, the names, and the memory of the newest deletions; pure. A version is never replaced by an
+//! older one, and another object under a known name is a deletion and an addition. It must not report anything itself.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -11,13 +11,11 @@ use crate::mistakes::{Mistake, Mistakes};
 use crate::object::Object;
 use crate::revision::Revision;
 
-/// So many deletions are remembered, so that an event that comes late or twice does not bring back what is gone.
+/// The most deletions that are remembered, so that a late or repeated event does not bring back a deleted object.
 const BURIED_MAX: usize = 10_000;
 
-/// The change of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// The object was not known.
     Added,
     /// The object was known in another version.
     Modified,
@@ -25,16 +23,15 @@ pub enum Change {
     Deleted,
 }
 
-/// How a list is believed.
+/// The rule for versions in a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trust {
-    /// The version is not older than what is known.
+    /// Versions that are not older than the known ones.
     Newer,
-    /// Whatever it says, older or not.
+    /// All versions, even older ones.
     Blind,
 }
 
-/// The believed objects.
 #[derive(Debug, Clone)]
 pub struct Store {
     by_uid: BTreeMap<Arc<str>, Object>,
@@ -45,7 +42,7 @@ pub struct Store {
 }
 
 impl Change {
-    /// As the witness spells it.
+    /// The word for the witness.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Added => "added",
@@ -56,18 +53,17 @@ impl Change {
 }
 
 impl Store {
-    /// Knows nothing.
     pub fn new(mistakes: Mistakes) -> Self {
         let (by_uid, by_name, buried, burials) = Default::default();
         Self { by_uid, by_name, buried, burials, mistakes }
     }
 
-    /// A version was seen, in an event.
+    /// Applies a version in an event.
     pub fn upsert(&mut self, object: Object, changes: &mut Vec<(Change, Object)>) {
         self.put(object, Trust::Newer, changes);
     }
 
-    /// A deletion was seen, in an event. That of an unknown object is news too, unless it is old news.
+    /// Applies a deletion in an event. A deletion of an unknown object is reported too, unless it is old.
     pub fn delete(&mut self, object: Object, changes: &mut Vec<(Change, Object)>) {
         let key = (object.namespace.clone(), object.name.clone());
         if self.mistakes.made(Mistake::ReplacesByName) {
@@ -91,7 +87,8 @@ impl Store {
         changes.push((Change::Deleted, object));
     }
 
-    /// A whole list: what it lacks is gone. A deletion that only a list shows has the last version that was known.
+    /// Applies a whole list: objects that it lacks are gone. A deletion that only a list shows has the last known
+    /// version.
     pub fn replace(&mut self, listing: &Listing, trust: Trust, changes: &mut Vec<(Change, Object)>) {
         if trust == Trust::Blind {
             self.buried.clear();
@@ -111,7 +108,7 @@ impl Store {
         }
     }
 
-    /// Whatever is not there is gone.
+    /// Deletes all objects that do not exist any more.
     pub fn retain(&mut self, there: impl Fn(&Object) -> bool, changes: &mut Vec<(Change, Object)>) {
         let gone: Vec<Object> = self.by_uid.values().filter(|known| !there(known)).cloned().collect();
         for object in gone {
@@ -125,14 +122,14 @@ impl Store {
         }
     }
 
-    /// Takes versions for known without a word: a mistake.
+    /// Marks versions as known without a report: a mistake.
     pub fn know(&mut self, objects: Vec<Object>) {
         for object in objects {
             self.put(object, Trust::Newer, &mut Vec::new());
         }
     }
 
-    /// Forgets everything without a word: a mistake's beginning.
+    /// Forgets everything without a report: the beginning of a mistake.
     pub fn forget(&mut self) {
         *self = Self::new(self.mistakes.clone());
     }
@@ -186,7 +183,7 @@ impl Store {
     }
 
     fn bury(&mut self, object: &Object) {
-        // The clients that made this mistake had no such memory: what came again was new to them.
+        // Real clients with this mistake had no such memory: repeated events were new to them.
         if self.mistakes.any(&[Mistake::ResumesFromLastListedItem, Mistake::AcceptsOlderList]) {
             return;
         }

@@ -1,6 +1,6 @@
-//! One open watch: from the bytes of an answer to events.
+//! One open watch: turns the bytes of an answer into events.
 //!
-//! Owns the query of a watch and the reading of its lines. It must not know what is known already, nor decide what follows.
+//! Owns the query of a watch and the reading of its lines. It must not use the cache, nor decide what follows.
 
 use std::collections::VecDeque;
 
@@ -11,43 +11,38 @@ use crate::object::Event;
 use crate::revision::Revision;
 use crate::wire::{Answer, Ask, Lines, Trouble, Wire};
 
-/// The server ends each watch after so long; a clean end, after which it is resumed.
+/// The time after which the server ends each watch; after this clean end it is resumed.
 const SERVER_TIMEOUT_S: u64 = 20;
 
-/// Where a watch begins.
+/// The start of a watch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Start {
     /// After this revision.
     After(Revision),
-    /// Without a revision: with what there is at some revision, and not a word of what vanished. A mistake.
+    /// Without a revision: events for the objects at some revision, and none for deleted ones. A mistake.
     Anywhere,
-    /// With what there is now, and a bookmark that says when that was all.
+    /// Events for the present objects, and a bookmark after the last of them.
     Initial,
 }
 
-/// A message of a watch.
 #[derive(Debug)]
 pub enum Message {
-    /// An event.
     Event(Event),
-    /// A part of one: the other side is there.
+    /// A part of an event: the other side is alive.
     Bytes,
-    /// A clean end.
     End,
-    /// An end that was not clean.
     Broke(Trouble),
     /// A line that is no event.
     Unreadable(String),
 }
 
-/// An open watch.
 pub struct Stream {
     answer: Answer,
     lines: Lines,
     mistakes: Mistakes,
 }
 
-/// Messages that wait their turn.
+/// Messages that wait to be handled.
 pub type Backlog = VecDeque<Message>;
 
 impl Stream {
@@ -64,7 +59,7 @@ impl Stream {
             Start::Anywhere => String::new(),
             Start::Initial => "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan".to_owned(),
         };
-        // A watch of one object says its own.
+        // A watch of one object sets its own timeout.
         let timeout = if path.contains("timeoutSeconds=") {
             String::new()
         } else {
@@ -79,7 +74,7 @@ impl Stream {
         Ok(Self { answer, lines: Lines::default(), mistakes: mistakes.clone() })
     }
 
-    /// The next message. May be dropped and called again without losing anything.
+    /// The next message. Cancel safe.
     pub async fn next(&mut self) -> Message {
         loop {
             if let Some(line) = self.lines.take() {
@@ -113,7 +108,7 @@ impl Stream {
         }
     }
 
-    /// The next watch must not use this connection.
+    /// Closes the watch; the next one must not use this connection.
     pub fn abandon(mut self) {
         self.answer.retire();
     }
@@ -129,7 +124,7 @@ impl Stream {
     }
 }
 
-/// `decodes-per-chunk`: the exception that nobody caught.
+/// `decodes-per-chunk`: the uncaught exception.
 fn decode_or_die(chunk: &[u8]) {
     if let Err(error) = std::str::from_utf8(chunk) {
         eprintln!("planted-client: a chunk is not UTF-8: {error}");

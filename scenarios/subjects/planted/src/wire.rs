@@ -1,7 +1,7 @@
-//! Requests to the API server: which connection carries them, how long they may take, and what comes back.
+//! Requests to the API server: the choice of a connection, the deadlines, and the answers.
 //!
-//! Owns the few connections: idle HTTP/1.1 ones are used again, HTTP/2 ones are shared up to the server's limit on
-//! streams, and whatever is given up is closed. It must not know lists or watches.
+//! Owns the few connections: idle HTTP/1.1 ones are reused, HTTP/2 ones are shared up to the server's limit on streams,
+//! and abandoned ones are closed. It must not know lists or watches.
 
 mod answer;
 mod connection;
@@ -29,20 +29,19 @@ use crate::mistakes::{Mistake, Mistakes};
 use answer::{Body, Leaked, Lease};
 use connection::{Connection, Two, connect};
 
-/// From the request to the head of its answer.
+/// Time limit from the request to the head of its answer.
 const HEAD_DEADLINE: Duration = Duration::from_secs(4);
-/// A list and a write at a time is what one kind needs.
+/// The most idle connections: one kind needs a list and a write at a time.
 const IDLE_MAX: usize = 4;
-/// The watches that `queues-watches` allows at a time, as a client library of the corpus did.
+/// The most watches that `queues-watches` allows at a time, as in a client library of the corpus.
 const QUEUE_PLACES: usize = 64;
-/// A connection can turn out to be over when it is used; this often another one is tried.
+/// The most tries on another connection if a reused one turns out to be closed.
 const STALE_TRIES: usize = 4;
 
-/// The way to the API server; clones share it.
+/// The connections to the API server; clones share them.
 #[derive(Clone)]
 pub struct Wire(Arc<Shared>);
 
-/// One request.
 #[derive(Debug, Clone)]
 pub struct Ask {
     method: Method,
@@ -56,7 +55,7 @@ pub(crate) struct Shared {
     tls: TlsConnector,
     pub(crate) mistakes: Mistakes,
     pool: Mutex<Pool>,
-    /// One at a time looks for a new HTTP/2 connection, so that the others find it.
+    /// Allows one task at a time to open a new HTTP/2 connection, so that the others find it.
     connecting: Semaphore,
     places: Arc<Semaphore>,
 }
@@ -70,23 +69,20 @@ struct Pool {
 }
 
 impl Ask {
-    /// A GET.
     pub fn get(path: String) -> Self {
         Self { method: Method::GET, path, body: None, patient: false }
     }
 
-    /// A JSON merge patch.
     pub fn merge_patch(path: String, body: String) -> Self {
         let body = Some(("application/merge-patch+json", Bytes::from(body)));
         Self { method: Method::PATCH, path, body, patient: false }
     }
 
-    /// A DELETE.
     pub fn delete(path: String) -> Self {
         Self { method: Method::DELETE, path, body: None, patient: false }
     }
 
-    /// A whole object: a POST that makes it, or a PUT in place of the one that is there.
+    /// A whole object: a POST that creates it, or a PUT that replaces the existing one.
     pub fn object(path: String, body: &serde_json::Value, replaces: bool) -> Self {
         let method = if replaces { Method::PUT } else { Method::POST };
         let body = Some(("application/json", Bytes::from(body.to_string())));
@@ -101,7 +97,7 @@ impl Ask {
 }
 
 impl Wire {
-    /// A way that is not yet open.
+    /// Connections to a server, none of them open yet.
     pub fn new(config: Kubeconfig, http: Http, mistakes: Mistakes) -> anyhow::Result<Self> {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let tls = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
@@ -121,7 +117,7 @@ impl Wire {
         })))
     }
 
-    /// Sends a request and waits for the head of its answer, whatever its status.
+    /// Sends a request and waits for the head of its answer, with any status.
     pub async fn send(&self, ask: &Ask) -> Result<Answer, Trouble> {
         let place = self.place().await;
         let mut last = Trouble::NoAnswer;
@@ -135,7 +131,7 @@ impl Wire {
                     }
                     return Ok(answer);
                 }
-                // The server closed an idle connection while the request was under way to it.
+                // The server closed an idle connection while the request was under way.
                 Err(trouble @ Trouble::Broke(_)) if reused => last = trouble,
                 Err(trouble) => return Err(trouble),
             }
@@ -225,7 +221,7 @@ impl Wire {
 }
 
 impl Shared {
-    /// A connection that is open already and has room.
+    /// An open connection with room.
     fn free(&self) -> Option<Lease> {
         if self.mistakes.made(Mistake::ConnectionPerReconnect) {
             return None;
@@ -244,7 +240,7 @@ impl Shared {
         None
     }
 
-    /// An HTTP/1.1 connection whose last answer was read to its end.
+    /// Takes back an HTTP/1.1 connection whose last answer was read to its end.
     pub(crate) fn idle(&self, one: connection::One) {
         let mut pool = self.pool.lock();
         if pool.ones.len() < IDLE_MAX && one.is_open() {
@@ -252,13 +248,13 @@ impl Shared {
         }
     }
 
-    /// Keeps what a correct client closes.
+    /// Keeps a connection that a correct client closes.
     pub(crate) fn leak(&self, leaked: Leaked) {
         self.pool.lock().leaked.push(leaked);
     }
 }
 
-/// Waits no longer than the deadline, if there is one.
+/// Waits until the deadline, if there is one.
 pub async fn within<T>(
     deadline: Option<Duration>,
     work: impl Future<Output = Result<T, Trouble>>,

@@ -1,7 +1,7 @@
 //! The channel to the witness: JSON lines over one HTTP connection, in order.
 //!
-//! Owns batching and the tries again. Who cannot report must not go on as if nothing were wrong: after the last try the
-//! process ends.
+//! Owns batching and retries. If a report fails, the client must not go on as if nothing were wrong: after the last try
+//! the process ends.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-/// A witness that is slower than the watches makes them wait.
+/// The most waiting lines; a slow witness makes the watches wait.
 const LINES_MAX: usize = 4096;
 const BATCH_LINES: usize = 512;
 const TRIES: u32 = 20;
@@ -24,7 +24,7 @@ const TRY_PAUSE: Duration = Duration::from_millis(300);
 const ANSWER_DEADLINE: Duration = Duration::from_secs(10);
 const ANSWER_BYTES_MAX: usize = 64 << 10;
 
-/// Where handlers leave their lines.
+/// The input of the reports.
 pub type Lines = mpsc::Sender<String>;
 
 struct Witness {
@@ -34,7 +34,7 @@ struct Witness {
     connection: JoinSet<()>,
 }
 
-/// Reports until nobody can send lines any more. The task lives in `tasks`.
+/// Reports until all senders are gone. The task lives in `tasks`.
 pub fn start(url: &str, tasks: &mut JoinSet<()>) -> anyhow::Result<Lines> {
     let uri: http::Uri = url.parse().with_context(|| format!("{url} is not a URL"))?;
     let authority = uri.authority().filter(|_| uri.scheme_str() == Some("http"));
@@ -60,7 +60,7 @@ impl Witness {
             match timeout(ANSWER_DEADLINE, self.post(body.clone())).await {
                 Ok(Ok(status)) if status.is_success() => return,
                 Ok(Ok(status)) if status.is_client_error() => {
-                    // A line that the witness does not understand is the mistake's own; the others were taken.
+                    // A line that the witness refuses belongs to the mistake itself; the others were accepted.
                     eprintln!("planted-client: the witness answered {status}");
                     return;
                 }
@@ -81,7 +81,7 @@ impl Witness {
             let (sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
             self.connection.shutdown().await;
             self.connection.spawn(async move {
-                // What goes wrong here is told to the one who waits for an answer.
+                // An error here reaches the waiter for an answer.
                 let _ = connection.await;
             });
             self.sender = Some(sender);

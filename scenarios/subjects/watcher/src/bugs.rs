@@ -1,32 +1,30 @@
-//! Planted bugs, to prove that a run finds them. Never part of what is copied.
+//! Planted bugs, to prove that a run finds them. They are not part of the example to copy.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What `leak-per-object` keeps for every uid, in bytes.
+/// Bytes that `leak-per-object` keeps for every uid.
 const LEAK_BYTES: usize = 512 << 10;
 
-/// How often `late-renewal` writes into its Lease of nine seconds.
+/// Interval of writes in `late-renewal`, for a Lease of nine seconds.
 const LATE: Duration = Duration::from_secs(8);
 
-/// What is planted.
 pub enum Bug {
-    /// Nothing.
     None,
     /// Deletions go unnoticed.
     MissedDelete,
-    /// 410 does not lead to a list.
+    /// A 410 does not lead to a list.
     Ignore410,
-    /// A Lease is free when the time in it is long ago by the own wall clock.
+    /// A Lease counts as free if the time in it is long ago by the local wall clock.
     WallClockLease,
-    /// A Lease is written into just before it ends.
+    /// A Lease is renewed just before it ends.
     LateRenewal,
     /// Memory grows with every object ever seen.
     LeakPerObject(BTreeMap<String, Vec<u8>>),
 }
 
 impl Bug {
-    /// From `LONGHAUL_PLANTED_BUG`; an unknown name ends the program.
+    /// Reads `LONGHAUL_PLANTED_BUG`; an unknown name ends the program.
     pub fn from_environment() -> Self {
         match std::env::var("LONGHAUL_PLANTED_BUG").as_deref() {
             Err(_) => Self::None,
@@ -49,22 +47,22 @@ impl Bug {
         matches!(self, Self::MissedDelete)
     }
 
-    /// Whether 410 does not lead to a list.
+    /// Whether a 410 does not lead to a list.
     pub const fn ignores_gone(&self) -> bool {
         matches!(self, Self::Ignore410)
     }
 
-    /// How often a Lease is written into, if that is too seldom.
+    /// Interval of writes to a Lease, if it is too long.
     pub fn lease_renewal() -> Option<Duration> {
         matches!(Self::from_environment(), Self::LateRenewal).then_some(LATE)
     }
 
-    /// Whether another one's time in a Lease is believed.
+    /// Whether the time of another holder in a Lease is trusted.
     pub fn trusts_the_wall_clock() -> bool {
         matches!(Self::from_environment(), Self::WallClockLease)
     }
 
-    /// An object was seen. Ones, not zeros: untouched pages would not be resident.
+    /// Keeps something for a seen object. The bytes are ones, because untouched zero pages would not be resident.
     pub fn sees(&mut self, uid: &str) {
         if let Self::LeakPerObject(kept) = self
             && !kept.contains_key(uid)

@@ -1,7 +1,8 @@
-//! A Lease by which one of several watchers reports, as client-go's leader election decides it.
+//! A Lease that selects the one of several watchers that reports, with the rules of client-go's leader election.
 //!
-//! Whoever holds it writes into it again and again; the others take it when it has not changed for its duration, by their own monotonic
-//! clocks. What another one wrote as its time is compared with nothing: two machines' wall clocks need not agree.
+//! The holder writes into it again and again. The others take it when it has not changed for its duration, by their own
+//! monotonic clocks. The time that another holder wrote is never compared: the wall clocks of two machines need not
+//! agree.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -14,36 +15,36 @@ use tokio::time::sleep;
 use crate::bugs::Bug;
 use crate::net::{Api, text};
 
-/// It is free when nobody wrote into it for so long.
+/// The Lease is free after this time without a write.
 const DURATION: Duration = Duration::from_secs(9);
-/// Whoever holds it does not count on it for longer than this after its last write.
+/// The holder relies on it for this time after its last write, and no longer.
 const COUNTED_ON: Duration = Duration::from_secs(7);
-/// Between two looks, and two writes.
+/// Interval of looks and writes.
 const EVERY: Duration = Duration::from_millis(1500);
 
-/// A Lease, and whether it is ours.
+/// A Lease, and whether this process holds it.
 pub struct Lease {
     name: String,
     path: String,
-    /// Until when it is counted on.
+    /// The time until which this process relies on it.
     until: Arc<Mutex<Option<Instant>>>,
-    /// What was seen of another holder, and since when that has not changed.
+    /// The state of another holder, and the time since which it has not changed.
     seen: Option<(Value, Instant)>,
 }
 
-/// Whether a Lease is ours, for whoever asks.
+/// A shared view of whether this process holds the Lease.
 #[derive(Clone)]
 pub struct Leads(Arc<Mutex<Option<Instant>>>);
 
 impl Leads {
-    /// Whether it is ours now.
+    /// Whether this process holds it now.
     pub fn leads(&self) -> bool {
         self.0.lock().is_some_and(|until| Instant::now() < until)
     }
 }
 
 impl Lease {
-    /// The one of the variable, as `namespace/name`, for this process; none if nobody wants one.
+    /// The Lease in the variable, as `namespace/name`, for this process; `None` if the variable is not set.
     pub fn from_environment() -> anyhow::Result<Option<Self>> {
         let Ok(wanted) = std::env::var("LONGHAUL_LEASE") else { return Ok(None) };
         let (namespace, name) = wanted.split_once('/').context("write LONGHAUL_LEASE as namespace/name")?;
@@ -52,12 +53,12 @@ impl Lease {
         Ok(Some(Self { name: name.to_owned(), path, until, seen: None }))
     }
 
-    /// For whoever asks.
+    /// A shared view of whether this process holds it.
     pub fn leads(&self) -> Leads {
         Leads(Arc::clone(&self.until))
     }
 
-    /// Holds it or waits for it, as long as the process lives.
+    /// Holds the Lease or waits for it, as long as the process lives.
     pub async fn keep(mut self, mut api: Api) {
         let every = Bug::lease_renewal().unwrap_or(EVERY);
         loop {
@@ -69,7 +70,7 @@ impl Lease {
         }
     }
 
-    /// Looks once, and writes if it is ours or free.
+    /// Looks once, and writes if the Lease is held by this process or free.
     pub async fn look(&mut self, api: &mut Api) -> anyhow::Result<()> {
         let began = Instant::now();
         let one = format!("{}/{}", self.path, self.name);
@@ -89,13 +90,13 @@ impl Lease {
             "holderIdentity": me, "leaseDurationSeconds": DURATION.as_secs(), "renewTime": micro_time(SystemTime::now()),
         });
         let (status, _) = api.ask(method, &path, Some(lease)).await?;
-        // Somebody else was faster.
+        // Another watcher was faster.
         *self.until.lock() =
             matches!(status, 200 | 201).then(|| began + Bug::lease_renewal().map_or(COUNTED_ON, |_| DURATION));
         Ok(())
     }
 
-    /// Whether what another one holds has not changed for its duration.
+    /// Whether another holder's state has not changed for its duration.
     fn is_free(&mut self, spec: &Value, now: Instant) -> bool {
         if Bug::trusts_the_wall_clock() {
             let written = text(spec, "renewTime").and_then(|time| time.parse::<jiff::Timestamp>().ok());
@@ -113,7 +114,7 @@ impl Lease {
     }
 }
 
-/// As Kubernetes writes a `MicroTime`.
+/// A time in the format of Kubernetes' `MicroTime`.
 fn micro_time(time: SystemTime) -> String {
     jiff::Timestamp::try_from(time).map_or_else(|_| String::new(), |time| format!("{time:.6}"))
 }

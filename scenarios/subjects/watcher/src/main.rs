@@ -1,4 +1,4 @@
-//! An example subject, made to be copied: `watcher.rs` and `net.rs` are all of it, and `lease.rs` where one of several reports.
+//! An example subject to copy: `watcher.rs` and `net.rs` are all of it, and `lease.rs` if one of several reports.
 
 #[path = "no_bugs.rs"]
 mod bugs;

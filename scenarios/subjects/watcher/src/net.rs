@@ -1,7 +1,7 @@
 //! The two connections of the example: to the API server and to the witness.
 //!
-//! Owns TLS, deadlines and retries of a report. Plain hyper, one connection a request to the API server: a watch that
-//! is given up takes its connection along, so the next one cannot end on the same dead path.
+//! Owns TLS, deadlines and retries of a report. It uses plain hyper, with one connection per request to the API server.
+//! An abandoned watch closes its connection, so the next one cannot end on the same dead path.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,16 +23,15 @@ use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsConnector;
 
-/// From connecting to the head of the answer, and for the body of a list.
+/// Time limit from connecting to the head of the answer, and for the body of a list.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(10);
 const LIST_BYTES_MAX: usize = 64 << 20;
-/// A server that asks to stay away for longer is asked again after this.
+/// The longest `Retry-After` that is followed.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(30);
-/// A witness that is away for longer will not come back.
+/// Number of tries; a witness that is away for longer will not come back.
 const REPORT_TRIES: u32 = 10;
 const REPORT_PAUSE: Duration = Duration::from_millis(300);
 
-/// The API server.
 pub struct Api {
     host: String,
     port: u16,
@@ -41,7 +40,7 @@ pub struct Api {
     retry_after: Duration,
 }
 
-/// The bearer token. One in a file may be replaced at any time, so the file is read for every request.
+/// The bearer token. A token in a file may be replaced at any time, so the file is read for every request.
 enum Token {
     Fixed(String),
     File(PathBuf),
@@ -49,14 +48,13 @@ enum Token {
 
 /// An answer whose connection lives as long as it does.
 pub struct Stream {
-    /// What arrives.
     pub body: Incoming,
     connection: AbortHandle,
 }
 
-/// Where changes are reported.
+/// The receiver of reports.
 pub struct Witness {
-    /// None if nobody wants to know.
+    /// Host and path; `None` if there are no reports.
     at: Option<(String, String)>,
 }
 
@@ -80,7 +78,7 @@ impl Api {
         let server = cluster["server"].as_str().context("no server")?;
         let authority: hyper::http::uri::Authority =
             server.strip_prefix("https://").context("the server is not https")?.trim_end_matches('/').parse()?;
-        // A port that is none must not become the default one, where somebody else may listen.
+        // An invalid port must not become the default one, where another program may listen.
         let port = match authority.port() {
             Some(port) => port.as_u16(),
             None if authority.as_str().len() == authority.host().len() => 443,
@@ -106,12 +104,12 @@ impl Api {
         })
     }
 
-    /// How long the last answer asked us to stay away.
+    /// The `Retry-After` of the last answer.
     pub const fn retry_after(&self) -> Duration {
         self.retry_after
     }
 
-    /// A whole answer.
+    /// Reads a whole answer.
     pub async fn get_json(&mut self, path: &str) -> anyhow::Result<Value> {
         let mut stream = self.open(path).await?.context("the list is gone: its page token is too old")?;
         let body = Limited::new(&mut stream.body, LIST_BYTES_MAX).collect();
@@ -120,7 +118,7 @@ impl Api {
         serde_json::from_slice(&body.to_bytes()).context("the list is not JSON")
     }
 
-    /// Status and body of any request.
+    /// Sends any request. Returns status and body.
     pub async fn ask(&mut self, method: &str, path: &str, body: Option<Value>) -> anyhow::Result<(u16, Value)> {
         let body = body.map(|body| body.to_string()).unwrap_or_default();
         let (response, connection) = self.exchange(method, path, body).await?;
@@ -154,7 +152,7 @@ impl Api {
         timeout(ANSWER_DEADLINE, opening).await.context("no answer in time")?
     }
 
-    /// An open answer; none for 410.
+    /// Opens an answer; `None` for 410.
     pub async fn open(&mut self, path: &str) -> anyhow::Result<Option<Stream>> {
         self.retry_after = Duration::ZERO;
         let (response, connection) = self.exchange("GET", path, String::new()).await?;
@@ -183,7 +181,7 @@ impl Token {
 }
 
 impl Witness {
-    /// From `http://host:port/path`; an empty one is told nothing.
+    /// Parses `http://host:port/path`; an empty URL means no reports.
     pub fn new(url: &str) -> anyhow::Result<Self> {
         if url.is_empty() {
             return Ok(Self { at: None });
@@ -227,7 +225,7 @@ impl Witness {
     }
 }
 
-/// The resource's name and where its objects of all namespaces are.
+/// The resource's name, and the path of its objects in all namespaces.
 pub fn resource_and_path(wanted: &str) -> anyhow::Result<(String, String)> {
     let (resource, version) = wanted.split_once('/').context("write the resource as `pods/v1` or `plural.group/v1`")?;
     let path = match resource.split_once('.') {
@@ -237,7 +235,7 @@ pub fn resource_and_path(wanted: &str) -> anyhow::Result<(String, String)> {
     Ok((resource.to_owned(), path))
 }
 
-/// A field of an object that is a text.
+/// A string field of an object.
 pub fn text(value: &Value, key: &str) -> Option<String> {
     value[key].as_str().map(str::to_owned)
 }
@@ -247,7 +245,7 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
-    // Ends with its connection; whoever holds the handle ends it earlier.
+    // The task ends with its connection, or when the handle is dropped.
     let connection = tokio::spawn(connection).abort_handle();
     Ok((sender.send_request(request).await?, connection))
 }

@@ -2,11 +2,11 @@
 
 #![expect(clippy::unused_self, reason = "the same functions as `bugs`, which has something to ask")]
 
-/// What is planted: nothing.
+/// The planted bug: there is none.
 pub struct Bug;
 
 impl Bug {
-    /// Refuses a bug that is not compiled in, rather than run a clean program under its name.
+    /// Refuses a bug that is not compiled in, instead of running a clean program under its name.
     pub fn from_environment() -> Self {
         if std::env::var_os("LONGHAUL_PLANTED_BUG").is_some() {
             eprintln!("LONGHAUL_PLANTED_BUG is set, and this program has no bugs: `example-watcher-planted` has them");
@@ -20,21 +20,20 @@ impl Bug {
         false
     }
 
-    /// Whether 410 does not lead to a list.
+    /// Whether a 410 does not lead to a list.
     pub const fn ignores_gone(&self) -> bool {
         false
     }
 
-    /// How often a Lease is written into, if that is too seldom.
+    /// Interval of writes to a Lease, if it is too long.
     pub const fn lease_renewal() -> Option<std::time::Duration> {
         None
     }
 
-    /// Whether another one's time in a Lease is believed.
+    /// Whether the time of another holder in a Lease is trusted.
     pub const fn trusts_the_wall_clock() -> bool {
         false
     }
 
-    /// An object was seen.
     pub const fn sees(&mut self, _uid: &str) {}
 }

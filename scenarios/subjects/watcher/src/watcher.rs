@@ -1,9 +1,9 @@
-//! An example subject: watches one resource and tells the witness every change it saw. Made to be copied.
+//! An example subject to copy: watches one resource and reports every change that it saw to the witness.
 //!
-//! List, then watch from the list's version; after 410 list again and report the difference; never wait for ever.
-//! `KUBECONFIG` says where the API server is, `LONGHAUL_WITNESS_URL` where to report (nowhere if it is empty), `LONGHAUL_WATCH` what to
-//! watch (of several resources the first), and `LONGHAUL_LEASE` by which Lease one of several reports, if they are several. It must not know
-//! more of the harness than those.
+//! The program lists, then watches from the list's version; after 410 it lists again and reports the difference; it
+//! never waits for ever. `KUBECONFIG` names the API server, `LONGHAUL_WITNESS_URL` the receiver of reports (none if it
+//! is empty), `LONGHAUL_WATCH` the watched resource (the first one of several). If several watchers run,
+//! `LONGHAUL_LEASE` names the Lease that selects the reporting one. It must not depend on the harness beyond those.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -18,27 +18,27 @@ use crate::lease::{Leads, Lease};
 use crate::net::{self, Api, Witness, text};
 
 const DEFAULT_RESOURCE: &str = "packages.longhaul.dev/v1alpha1";
-/// The server ends each watch after so long, so a stream that says nothing for longer is dead, however open it looks.
+/// The time after which the server ends each watch, so that a stream with a longer silence is dead, although it looks
+/// open.
 const WATCH_ENDS_AFTER_S: u64 = 15;
 const SILENCE_MAX: Duration = Duration::from_secs(20);
-/// After trouble: the first pause, and the longest one it doubles to. Retry-After can make it longer.
+/// The first pause after trouble, and the longest one that it doubles to. Retry-After can make it longer.
 const PAUSE_MIN: Duration = Duration::from_millis(200);
 const PAUSE_MAX: Duration = Duration::from_secs(10);
-/// Objects are at most 1.5 MiB; a line that is longer than this is no event.
+/// Longest line. Objects are at most 1.5 MiB, so a longer line is no event.
 const LINE_BYTES_MAX: usize = 4 << 20;
 
-/// What is known of one object; the key is its uid, because a name can be used again.
+/// The known state of one object; the key is its uid, because a name can be reused.
 struct Known {
     namespace: String,
     name: String,
     version: String,
 }
 
-/// Why a watch ended.
 enum End {
-    /// Go on from the last version.
+    /// Continue from the last version.
     Resume,
-    /// The version is too old: only a list can say what happened.
+    /// The version is too old: only a list shows the present state.
     Gone,
 }
 
@@ -46,15 +46,15 @@ struct Watcher {
     api: Api,
     witness: Witness,
     bug: Bug,
-    /// `packages.longhaul.dev`, as the witness wants it.
+    /// The resource in the witness's form, such as `packages.longhaul.dev`.
     resource: String,
     path: String,
     known: BTreeMap<String, Known>,
     /// The version to watch from.
     version: String,
-    /// Lines that the witness has not got yet.
+    /// Lines that the witness has not received yet.
     lines: Vec<String>,
-    /// Whether it is this one that reports, of several.
+    /// Whether this process is the reporting one of several.
     leads: Option<Leads>,
     led: bool,
 }
@@ -87,7 +87,7 @@ impl Watcher {
         loop {
             let (before, began) = (self.version.clone(), Instant::now());
             let outcome = if must_list { self.list().await.map(|()| End::Resume) } else { self.watch().await };
-            // Outside the error handling below: who cannot report must not go on as if nothing were wrong.
+            // Outside the error handling below: if a report fails, the program must not go on as if nothing were wrong.
             self.tell().await?;
             let progressed = self.version != before || began.elapsed() > PAUSE_MIN * 5;
             pause = if progressed { PAUSE_MIN } else { (pause * 2).min(PAUSE_MAX) };
@@ -104,8 +104,8 @@ impl Watcher {
         }
     }
 
-    /// Lists everything and reports what differs from what is known. Without a resourceVersion in the request the
-    /// answer is never older than what was seen before.
+    /// Lists everything and reports the differences from the known state. Without a resourceVersion in the request the
+    /// answer is never older than earlier ones.
     async fn list(&mut self) -> anyhow::Result<()> {
         let (mut items, mut next, mut version) = (Vec::new(), String::new(), String::new());
         loop {
@@ -130,7 +130,7 @@ impl Watcher {
         Ok(())
     }
 
-    /// Watches until the stream ends, whoever ends it.
+    /// Watches until the stream ends, by either side.
     async fn watch(&mut self) -> anyhow::Result<End> {
         let query = format!("watch=1&allowWatchBookmarks=true&timeoutSeconds={WATCH_ENDS_AFTER_S}");
         let path = format!("{}?{query}&resourceVersion={}", self.path, self.version);
@@ -153,7 +153,8 @@ impl Watcher {
         }
     }
 
-    /// Tells the witness, if it is this one that reports. Who begins to report tells all that there is, as it cannot know what was told.
+    /// Reports to the witness, if this process is the reporting one. When it begins to report, it reports everything,
+    /// because it cannot know the earlier reports.
     async fn tell(&mut self) -> anyhow::Result<()> {
         if let Some(leads) = self.leads.as_ref().map(Leads::leads) {
             let begins = leads && !std::mem::replace(&mut self.led, leads);
@@ -203,7 +204,7 @@ impl Watcher {
         Ok(())
     }
 
-    /// A deletion that only a list showed has no version of its own; the last known one stands for it.
+    /// Records a deletion. If only a list showed it, it has no version of its own, and the last known one is used.
     fn deleted(&mut self, uid: &str, version: Option<String>) {
         let Some(mut known) = self.known.remove(uid) else { return };
         if self.bug.misses_deletes() {

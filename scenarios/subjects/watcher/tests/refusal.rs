@@ -1,4 +1,5 @@
-//! A clean program must not run under the name of a bug. What it sees is judged as every subject's is (`scenarios/tests/e2e`).
+//! A clean program must not run under the name of a bug. Its observations are judged like those of every subject
+//! (`scenarios/tests/e2e`).
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! Creations that store nothing, and applies of what is not there.
+//! Creations that store nothing, and applies of missing objects.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ pub fn all() -> Vec<Sequence> {
     ]
 }
 
-/// Only those that are refused: the answers are a matter of who may do what, which the servers do not share.
+/// Only refused reviews: accepted ones depend on rights, which differ between the servers.
 fn reviews() -> Vec<Step> {
     let (access, who) = ("/apis/authorization.k8s.io/v1", "/apis/authentication.k8s.io/v1");
     let (any, own) = (format!("{access}/subjectaccessreviews"), format!("{access}/selfsubjectaccessreviews"));

@@ -1,4 +1,4 @@
-//! Definitions of custom resources, and objects of kinds that were not there before.
+//! Definitions of custom resources, and objects of newly defined kinds.
 
 use serde_json::{Value, json};
 

@@ -90,7 +90,7 @@ fn wrong() -> Vec<Step> {
             steps.push(Step::post(kind.path(), kind.broken("a", 17 + flaw * 18)));
         }
     }
-    // Each API takes the fields of its own only.
+    // Each API accepts only its own fields.
     steps.push(Step::post(Kind::Event.path(), Kind::NewerEvent.object("a", 0)));
     let mut misplaced = Kind::Event.object("a", 0);
     misplaced["apiVersion"] = json!("events.k8s.io/v1");

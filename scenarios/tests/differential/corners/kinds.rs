@@ -1,4 +1,4 @@
-//! Objects of every built-in kind: what a server fills in, how it shows them, what it refuses.
+//! Objects of every built-in kind: defaults, presentation, and refusals of a server.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ pub fn all() -> Vec<Sequence> {
     kinds.into_iter().flatten().map(|(path, kind, bodies)| sequence(path, kind, bodies)).collect()
 }
 
-/// `(collection, kind, bodies)`; a `+` stands before those of namespaced kinds.
+/// `(collection, kind, bodies)`; a `+` marks namespaced kinds.
 type Case = (&'static str, &'static str, Vec<Value>);
 
 fn sequence(path: &str, kind: &str, bodies: Vec<Value>) -> Sequence {
@@ -42,7 +42,7 @@ fn pods(labels: &Value) -> Value {
     json!({"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i:1"}]}})
 }
 
-/// A template with everything that has defaults of its own.
+/// A template with every part that has defaults of its own.
 fn rich(labels: &Value) -> Value {
     let container = json!({
         "name": "c", "image": "i", "ports": [{"containerPort": 80}],

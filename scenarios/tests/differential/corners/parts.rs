@@ -1,4 +1,4 @@
-//! What only a subresource writes, and what a new object keeps of its status.
+//! Fields that only a subresource writes, and the status of a new object.
 
 use serde_json::{Value, json};
 

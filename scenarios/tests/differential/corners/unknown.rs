@@ -1,11 +1,11 @@
-//! Fields that no type has, at every depth of objects of every kind.
+//! Unknown fields, at every depth of objects of every kind.
 
 use serde_json::{Value, json};
 
 use crate::generator::Kind;
 use crate::sequence::{Sequence, Step};
 
-/// Maps from text: what stands in them is no field.
+/// Maps with text keys, whose keys are no fields.
 const MAPS: &[&str] =
     &["annotations", "binaryData", "data", "labels", "limits", "matchLabels", "nodeSelector", "requests", "stringData"];
 
@@ -33,7 +33,7 @@ fn steps(kind: Kind) -> Vec<Step> {
     ]
 }
 
-/// Puts a field that nobody knows into every object.
+/// Adds an unknown field to every object.
 fn stray(value: &mut Value) {
     match value {
         Value::Object(map) => {

@@ -1,11 +1,11 @@
-//! Watches: what bookmarks look like, and objects that come into a selection and leave it.
+//! Watches: bookmarks, and objects that enter and leave a selection.
 
 use serde_json::json;
 
 use crate::generator::Kind;
 use crate::sequence::{Sequence, Step};
 
-/// KEP-3157.
+/// The parameter of streaming lists (KEP-3157).
 const INITIAL: &str = "sendInitialEvents=true";
 
 pub fn all() -> Vec<Sequence> {

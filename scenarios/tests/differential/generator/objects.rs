@@ -1,10 +1,10 @@
-//! The objects that sequences write: one small body per kind, and what can be changed or wrong in it.
+//! The objects of sequences: one small body per kind, with its changes and mistakes.
 //!
-//! Owns bodies only. `variant` picks among a few values, so that writes of one sequence meet each other.
+//! Owns bodies only. `variant` selects one of a few values, so that writes of one sequence affect each other.
 
 use serde_json::{Value, json};
 
-/// A kind of object that the sequences know.
+/// A kind of object in the sequences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     ConfigMap,
@@ -14,11 +14,11 @@ pub enum Kind {
     Deployment,
     NetworkPolicy,
     Lease,
-    /// `v1`.
+    /// The API `v1`.
     Event,
-    /// `events.k8s.io/v1`: the same objects in another form.
+    /// The API `events.k8s.io/v1`: the same objects in another form.
     NewerEvent,
-    /// Of the definition that both servers have from the start.
+    /// The kind of the definition that both servers have from the start.
     Widget,
 }
 
@@ -74,7 +74,6 @@ impl Kind {
         format!("{root}/{}/namespaces/{namespace}/{}", self.api_version(), self.plural())
     }
 
-    /// A valid object.
     pub fn object(self, name: &str, variant: u8) -> Value {
         let mut object = json!({
             "apiVersion": self.api_version(), "kind": self.name(),
@@ -92,7 +91,7 @@ impl Kind {
         object
     }
 
-    /// What differs between kinds.
+    /// The part that differs between kinds.
     pub fn content(self, variant: u8) -> Value {
         let number = variant % 3;
         match self {
@@ -113,7 +112,7 @@ impl Kind {
             },
             Self::Pod => {
                 let mut spec = pod_spec(variant);
-                // As a scheduler writes it; such a pod does not go at once.
+                // A scheduler's field; such a pod is not deleted at once.
                 if variant % 7 == 3 {
                     spec["nodeName"] = json!("n1");
                 }
@@ -145,7 +144,7 @@ impl Kind {
         }
     }
 
-    /// The same kind of object with one thing wrong.
+    /// The same kind of object with one mistake.
     pub fn broken(self, name: &str, flaw: u8) -> Value {
         let mut object = self.object(name, 0);
         let meta = &mut object["metadata"];
@@ -248,7 +247,7 @@ fn pod_spec(variant: u8) -> Value {
 fn deployment(variant: u8) -> Value {
     let mut pod = pod_spec(variant);
     if let Some(pod) = pod.as_object_mut() {
-        // Templates must restart always.
+        // Templates need the restart policy "Always".
         pod.remove("restartPolicy");
     }
     let mut spec = json!({

@@ -1,4 +1,4 @@
-//! Chance from a seed, the same everywhere.
+//! Random numbers from a seed, the same everywhere.
 
 /// A sequence of numbers (`SplitMix64`).
 pub struct Dice(u64);
@@ -21,7 +21,7 @@ impl Dice {
         usize::try_from(self.next() % end as u64).unwrap()
     }
 
-    /// Whether something happens that happens so many times of a hundred.
+    /// True with this probability, in percent.
     pub fn percent(&mut self, of_hundred: usize) -> bool {
         self.below(100) < of_hundred
     }

@@ -1,6 +1,6 @@
-//! Draws objects that make pods: any field of their types, mostly with values that fit each other.
+//! Draws objects that create pods: any field of their types, mostly with consistent values.
 //!
-//! Owns which fields are drawn how often, what must be one of several, and what is spoiled.
+//! Owns the frequencies of fields, the exclusive choices, and the spoiled values.
 
 use serde_json::{Map, Value, json};
 
@@ -8,7 +8,7 @@ use super::dice::Dice;
 use super::schema::{Holds, Types};
 use super::words;
 
-/// What makes pods: `(path of the collection, API version, kind, where the template is)`.
+/// The kinds that create pods: `(path of the collection, API version, kind, path of the template)`.
 pub const KINDS: [(&str, &str, &str, &str); 9] = [
     ("/api/v1/namespaces/{ns}/pods", "v1", "Pod", ""),
     ("/api/v1/namespaces/{ns}/podtemplates", "v1", "PodTemplate", "/template"),
@@ -21,7 +21,7 @@ pub const KINDS: [(&str, &str, &str, &str); 9] = [
     ("/apis/batch/v1/namespaces/{ns}/cronjobs", "batch/v1", "CronJob", "/spec/jobTemplate/spec/template"),
 ];
 
-/// Types of which one field is set beside these.
+/// Types with one field out of several beside these.
 const ONE_OF: [(&str, &[&str]); 8] = [
     ("Volume", &["name"]),
     ("EnvFromSource", &["prefix"]),
@@ -38,11 +38,10 @@ const OFF: [&str; 4] = ["clusterTrustBundle", "fileKeyRef", "image", "podCertifi
 const FILLED: [&str; 6] = ["accessModes", "command", "containers", "monitors", "nodeSelectorTerms", "sources"];
 const HANDLERS: [&str; 4] = ["exec", "grpc", "httpGet", "tcpSocket"];
 const DEPTH_MAX: usize = 12;
-/// Of a hundred, how many objects are to be right, and how many of all are spoiled.
+/// Percentage of objects that are meant to be right, and percentage of all objects that are spoiled.
 const CAREFUL: usize = 75;
 const SPOILED: usize = 45;
 
-/// One drawn object.
 pub struct Drawn {
     pub path: &'static str,
     pub object: Value,
@@ -80,11 +79,11 @@ pub fn draw(types: &Types, seed: u64) -> Drawn {
     Drawn { path, object }
 }
 
-/// Takes out what is not compared.
+/// Removes values that are not compared.
 ///
 /// - The real server has no answer to a job with a success policy and without completions: its handler breaks off.
-/// - A list or a map that is there and empty is one that is absent in the mock. A real server tells them apart in three places: it refuses `claims`
-///   of a whole pod, `overhead`, and what containers that look into a pod may not have.
+/// - In the mock, an empty list or map is the same as an absent one. A real server distinguishes them in three places:
+///   it refuses `claims` of a whole pod, `overhead`, and some fields of ephemeral containers.
 pub fn unbroken(object: &mut Value) {
     without_empty(object);
     for at in ["/spec", "/spec/jobTemplate/spec"] {
@@ -114,7 +113,7 @@ fn without_empty(value: &mut Value) {
 struct Drawing<'a> {
     types: &'a Types,
     dice: &'a mut Dice,
-    /// What is drawn is to be right.
+    /// Whether the object is meant to be right.
     careful: bool,
 }
 
@@ -198,7 +197,7 @@ impl Drawing<'_> {
     }
 }
 
-/// Takes out of a value of a type what its other fields do not go with.
+/// Removes fields that conflict with others of a value.
 fn mend(name: &str, value: &mut Value, dice: &mut Dice) {
     let Some(fields) = value.as_object_mut() else { return };
     let mut drop = |keys: &[&str], chance: usize| {
@@ -243,7 +242,7 @@ fn mend(name: &str, value: &mut Value, dice: &mut Dice) {
         "SeccompProfile" | "AppArmorProfile" if fields.get("type") == Some(&json!("Localhost")) => {
             fields.insert("localhostProfile".to_owned(), json!("profile"));
         }
-        // Which values go with an operator.
+        // The values that fit an operator.
         "LabelSelectorRequirement" | "NodeSelectorRequirement" => {
             let values = match fields.get("operator").and_then(Value::as_str) {
                 Some("Exists" | "DoesNotExist") => json!([]),
@@ -271,7 +270,7 @@ fn mend(name: &str, value: &mut Value, dice: &mut Dice) {
     }
 }
 
-/// Makes what was drawn alone fit together, mostly.
+/// Makes separately drawn values consistent, mostly.
 fn fit(object: &mut Value, kind: &str, at: &str, dice: &mut Dice) {
     let Some(template) = object.pointer_mut(at) else { return };
     if kind != "Pod" && dice.percent(97) {
@@ -330,7 +329,7 @@ fn fit_pod(spec: &mut Value, dice: &mut Dice) {
             fit_claim(&mut claim["spec"]);
         }
     }
-    // Mounts name the first four.
+    // Mounts refer to the first four.
     while volumes.len() < 4 && dice.percent(98) {
         volumes.push(json!({"name": format!("v{}", volumes.len()), "emptyDir": {}}));
     }
@@ -374,7 +373,7 @@ fn fit_container(container: &mut Value, list: &str, dice: &mut Dice) {
     fields.retain(|_, value| !value.is_null());
 }
 
-/// Makes one thing wrong, or at least unusual.
+/// Makes one value wrong, or at least unusual.
 fn spoil(object: &mut Value, dice: &mut Dice) {
     let mut places = Vec::new();
     list_places(object, String::new(), &mut places);

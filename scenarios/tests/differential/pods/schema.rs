@@ -1,6 +1,6 @@
-//! The types of pods and of what makes pods, as the real server publishes them.
+//! The types of pods and of kinds that create pods, as the real server publishes them.
 //!
-//! Owns reading `/openapi/v3`: which fields a type has, and of which type they are.
+//! Owns reading `/openapi/v3`: the fields of a type, and their types.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ use crate::sequence::{Sequence, Step};
 
 const DOCUMENTS: [&str; 3] = ["/openapi/v3/api/v1", "/openapi/v3/apis/apps/v1", "/openapi/v3/apis/batch/v1"];
 
-/// The types by their names: `PodSpec`.
+/// The types by name, such as `PodSpec`.
 pub struct Types(BTreeMap<String, Value>);
 
-/// What a field holds.
+/// The type of a field.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Holds {
     /// An object of this type.
@@ -29,12 +29,11 @@ pub enum Holds {
     /// A number or a text.
     Either,
     Time,
-    /// Anything.
     Json,
 }
 
 impl Types {
-    /// Asks a server.
+    /// Reads the types from a server.
     pub async fn of(endpoint: &Endpoint) -> anyhow::Result<Self> {
         let steps = DOCUMENTS.iter().map(|path| Step::get(*path)).collect();
         let sequence = Sequence { name: "the types".to_owned(), steps };
@@ -48,7 +47,7 @@ impl Types {
         Ok(Self(types))
     }
 
-    /// The fields of a type, in order of their names; and whether each must be there.
+    /// The fields of a type, sorted by name, and whether each is required.
     pub fn fields(&self, name: &str) -> Vec<(String, Holds, bool)> {
         let schema = self.0.get(name).unwrap_or(&Value::Null);
         let required = |field: &str| schema["required"].as_array().into_iter().flatten().any(|one| one == field);
@@ -61,7 +60,7 @@ impl Types {
     }
 }
 
-/// `io.k8s.api.core.v1.PodSpec` is a `PodSpec`.
+/// The short name of a type: `PodSpec` for `io.k8s.api.core.v1.PodSpec`.
 fn short(name: &str) -> &str {
     name.rsplit('.').next().unwrap_or(name)
 }

@@ -1,10 +1,10 @@
-//! Values that fields usually have, so that many drawn objects are right.
+//! Usual values of fields, so that many drawn objects are right.
 //!
-//! Owns the words, by type and field; what no row names gets a plain word.
+//! Owns the values, by type and field; a field without a row gets a plain word.
 
 use super::dice::Dice;
 
-/// `(type or *, field, texts)`: the first that fits.
+/// `(type or *, field, texts)`: the first matching row counts.
 const TEXTS: &[(&str, &str, &[&str])] = &[
     ("PodSpec", "hostname", &["a", "b-1"]),
     ("PodSpec", "subdomain", &["a", "b-1"]),
@@ -143,7 +143,7 @@ fn row<'a, T>(rows: &'a [(&str, &str, &'a [T])], of: &str, field: &str) -> Optio
 pub fn text(dice: &mut Dice, of: &str, field: &str) -> String {
     match row(TEXTS, of, field) {
         Some(values) => dice.of(values).to_owned(),
-        // A label is a name everywhere.
+        // A label is a valid name everywhere.
         None => dice.of(&NAMES[..if field == "name" { 3 } else { 4 }]).to_owned(),
     }
 }
@@ -159,7 +159,6 @@ pub fn amount(dice: &mut Dice) -> &'static str {
     dice.of(&AMOUNTS)
 }
 
-/// The keys of a map.
 pub fn key(dice: &mut Dice, field: &str) -> &'static str {
     match field {
         "limits" | "requests" | "overhead" => {
@@ -180,7 +179,7 @@ pub fn key(dice: &mut Dice, field: &str) -> &'static str {
     }
 }
 
-/// Texts that hardly any field takes.
+/// Texts that hardly any field accepts.
 pub fn odd(dice: &mut Dice) -> String {
     match dice.below(9) {
         0 => String::new(),

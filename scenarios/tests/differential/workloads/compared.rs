@@ -1,22 +1,23 @@
 //! Makes the objects of both servers comparable, and compares them.
 //!
-//! Owns what is chance (uids, revisions, times, addresses, random names, hashes of templates) and what is meant to differ.
+//! Owns the random values (uids, revisions, times, addresses, random names, hashes of templates), and the intended
+//! differences.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-/// What the mock does otherwise, as a part of a JSON pointer.
+/// Intended differences of the mock, as parts of a JSON pointer.
 const MEANT: [&str; 3] = [
     // The mock does not protect claims and volumes in use: `mocks/DIFFERENCES.md`.
     "/metadata/finalizers",
-    // Other addresses, and other revisions.
+    // Addresses and revisions differ.
     "/spec/clusterIP",
     "/spec/claimRef/resourceVersion",
 ];
-/// When the newest change of Pods was that led to the write, if it is known: a matter of chance.
+/// The time of the newest change of Pods that led to the write, if known: it is random.
 const TRIGGER: &str = "endpoints.kubernetes.io/last-change-trigger-time";
-/// The service of the API server itself, which each makes for itself.
+/// The service of the API server itself, which each server creates itself.
 const OWN: &str = "kubernetes";
 
 /// Both sides, list by list, in an order that does not depend on chance.
@@ -51,11 +52,11 @@ fn side(lists: &[Value]) -> Vec<Value> {
     all.collect()
 }
 
-/// What is called by chance, and what it is called instead; longest first, so that no name hides in another one.
+/// Random names and their replacements; longest first, so that no name is part of a later one.
 fn names(lists: &[Value]) -> Vec<(String, String)> {
     let mut names: BTreeMap<String, String> = BTreeMap::new();
     for item in lists.iter().flat_map(items) {
-        // The hash of a template is known by the number and the place of what it was made for.
+        // The hash of a template is replaced by its owner and a number.
         let label = |key: &str| item["metadata"]["labels"][key].as_str().unwrap_or_default().to_owned();
         let owner = text(item, "/metadata/ownerReferences/0/name").to_owned();
         let number = match item.get("revision").and_then(Value::as_i64) {
@@ -88,7 +89,7 @@ fn plain(value: &Value, names: &[(String, String)], at: &str) -> Value {
         Value::String(text) => Value::from(word(text, names)),
         Value::Array(list) => {
             let mut list: Vec<Value> = list.iter().map(|value| plain(value, names, at)).collect();
-            // Conditions, endpoints and their like have no order that means something.
+            // Conditions, endpoints and similar lists have no meaningful order.
             if list.iter().all(Value::is_object) && !at.ends_with("/containers") {
                 list.sort_by_key(ToString::to_string);
             }
@@ -125,17 +126,17 @@ fn word(text: &str, names: &[(String, String)]) -> String {
     names.iter().fold(text.to_owned(), |text, (name, instead)| text.replace(name, instead))
 }
 
-/// Drops what is chance, and what the test itself writes on the real side.
+/// Removes random values, and values that the test itself writes on the real side.
 fn drop_volatile(item: &mut Value) {
     let generation = item["metadata"]["generation"].clone();
-    // How many steps a roll takes is chance; that the status is that of the newest is not.
+    // The number of steps of a rollout is random; that the status belongs to the newest one is not.
     let steps = item["spec"].get("replicas").is_some() && item["metadata"]["labels"].get("pod-template-hash").is_some();
     let is_slice = item.get("addressType").is_some();
     if steps && item["status"]["observedGeneration"] == generation {
         item["status"]["observedGeneration"] = Value::from("that of the object");
     }
     if item["spec"].get("containers").is_some() {
-        // The kubelet's part.
+        // This is the kubelet's part.
         item["status"] = Value::Null;
     }
     let Some(meta) = item.get_mut("metadata").and_then(Value::as_object_mut) else { return };
@@ -153,7 +154,7 @@ fn drop_volatile(item: &mut Value) {
     }
 }
 
-/// Where both differ and are not meant to.
+/// The unintended differences.
 pub fn differences(real: &Value, mock: &Value, at: &str, found: &mut Vec<String>) {
     if real == mock || MEANT.iter().any(|meant| at.contains(meant)) {
         return;

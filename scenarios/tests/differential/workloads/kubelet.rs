@@ -1,4 +1,4 @@
-//! The scheduler's, the kubelet's and the provisioner's part on a real API server: enough for controllers to come to rest.
+//! Plays scheduler, kubelet and provisioner on a real API server: enough for controllers to come to rest.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use super::{Api, READY_AFTER};
 const NODE: &str = "node-1";
 const ROUND: Duration = Duration::from_millis(50);
 
-/// Until it is aborted.
+/// Runs until it is aborted.
 pub async fn run(mut api: Api) {
     let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE}});
     api.post("/api/v1/nodes", &node).await;

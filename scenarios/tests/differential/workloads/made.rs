@@ -1,8 +1,8 @@
-//! What is made on both servers, and what is done to it then.
+//! The objects created on both servers, and their later changes.
 
 use serde_json::{Value, json};
 
-/// Kind, name, the app whose Pods it has, and its specification without selector and template.
+/// Kind, name, the app whose Pods it has, and its spec without selector and template.
 const OBJECTS: &str = "
 - {kind: Service, name: web, app: web, spec: {}}
 - {kind: Service, name: db, app: db, spec: {clusterIP: None}}
@@ -24,7 +24,7 @@ const OBJECTS: &str = "
 - {kind: Job, name: waits, app: work, spec: {suspend: true}}
 ";
 
-/// What is done, step by step: kind, name, and a patch of its specification; `image` is that of the template.
+/// The changes, step by step: kind, name, and a patch of its spec; `image` is that of the template.
 const STEPS: &str = "
 - step: another template
   patches:

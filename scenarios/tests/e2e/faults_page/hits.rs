@@ -1,19 +1,19 @@
-//! How often the faults of an example are hit.
+//! The expected hits of the faults in an example.
 //!
-//! The page says it in a comment before an example, a number for each fault: `<!-- hits: 1, 2 to 4, 3+, - -->`. `-` stands for what the
-//! fault's own keys say, and so does a missing comment: what it counts, the requests that it chooses by number, the one moment that it has.
-//! A fault that its keys leave open needs a number.
+//! The page states them in a comment before an example, a number for each fault: `<!-- hits: 1, 2 to 4, 3+, - -->`.
+//! `-`, or a missing comment, means that the fault's own keys decide: its count, its chosen requests, or its single
+//! moment. A fault whose keys leave it open needs a number.
 
 use std::fmt;
 
 use mock_faults::{Family, Fault, Name};
 use serde_json::Value;
 
-/// How often one fault is hit.
+/// The expected hits of one fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hits {
     pub least: u64,
-    /// None where it is told only that there is no end.
+    /// The highest number; `None` if there is no limit.
     pub most: Option<u64>,
 }
 
@@ -41,7 +41,7 @@ impl fmt::Display for Hits {
     }
 }
 
-/// What is meant of each fault, by the comment before its example if there is one.
+/// The expected hits of each fault, from the comment before its example if there is one.
 pub fn meant(comment: Option<&str>, faults: &[Value]) -> Result<Vec<Hits>, String> {
     let words: Vec<&str> = comment.map_or(vec!["-"; faults.len()], |text| text.split(", ").collect());
     if words.len() != faults.len() {
@@ -56,12 +56,12 @@ pub fn meant(comment: Option<&str>, faults: &[Value]) -> Result<Vec<Hits>, Strin
     words.iter().zip(faults).map(one).collect()
 }
 
-/// The most effects that the keys of a fault allow, if they say it.
+/// The most hits that the keys of a fault allow, if they define it.
 fn by_keys(fault: &Value) -> Option<u64> {
     let parsed: Fault = serde_json::from_value(fault.clone()).expect("a fault of the page is one");
     let counted = parsed.count_most();
     let chosen = match &fault["nth"] {
-        // A watch that is chosen may have several events.
+        // A chosen watch may have several events.
         _ if parsed.name.row().family != Family::Requests => None,
         Value::Number(_) => Some(1),
         Value::Array(numbers) => Some(numbers.len() as u64),
@@ -70,7 +70,7 @@ fn by_keys(fault: &Value) -> Option<u64> {
         }
         _ => None,
     };
-    // The client has one watch open of what is struck. A 410 is told to each who resumes, as often as they ask.
+    // The client has one watch open that can be hit. A 410 goes to each resuming watch, as often as it asks.
     let goes_on = ["for", "nth", "every", "afterEvents"].iter().any(|key| fault.get(*key).is_some());
     let timed = fault.get("at").is_some() || fault.get("when").is_some();
     let ends = matches!(parsed.name, Name::WatchReset | Name::WatchEnd | Name::WatchEof | Name::ErrorEvent);
@@ -91,7 +91,7 @@ fn hits_are_what_the_page_says_or_what_the_keys_allow() {
     for wrong in ["1, 2", "0, 1, 1, 1", "1, a few, 1, 1", "1, 1, -, 1"] {
         assert!(meant(Some(wrong), &four).is_err(), "{wrong}");
     }
-    // One effect is the default of these; of a moment the watch that is open is struck; of a number of them each.
+    // By default these have one hit. A momentary fault hits the open watch; with a number it hits each.
     for (text, most) in [
         ("[{name: event-dropped, at: 1s}]", 1),
         ("[{name: watch-end, at: 1s}]", 1),

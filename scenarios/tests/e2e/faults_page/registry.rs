@@ -1,4 +1,4 @@
-//! Faults of the registry as `longhaul mock registry` plays them, and a client that pulls until each one was hit often enough.
+//! Faults of the registry in `longhaul mock registry`, with a client that pulls until each one has enough hits.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,14 +14,14 @@ use serde_json::Value;
 use super::hits::Hits;
 use crate::support::{Ended, longhaul};
 
-/// How long the faults may take to be hit.
+/// Time limit for the hits.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Pulls after that, which a fault that has been hit often enough must leave alone.
+/// Pulls after that, which must not be hit by a fault that has enough hits.
 const MORE_PULLS: usize = 3;
-/// A registry that hangs is not waited for.
+/// Time limit of a read, because a registry may hang.
 const READS_FOR: Duration = Duration::from_millis(400);
 
-/// What is not as the page says; empty when every fault was hit as often as is meant.
+/// The differences from the page; empty if every fault had the expected hits.
 pub fn play(faults: &[Value], meant: &[Hits]) -> String {
     let parsed: Vec<Fault> = faults.iter().map(|fault| serde_json::from_value(fault.clone()).unwrap()).collect();
     if let Err((index, error)) = check_all(&parsed) {
@@ -36,7 +36,7 @@ pub fn play(faults: &[Value], meant: &[Hits]) -> String {
     let address: SocketAddr = lines.next().unwrap().rsplit('/').next().unwrap().parse().unwrap();
     let image = lines.next().unwrap();
     let (repository, tag) = image.split(' ').next().unwrap().split_once('/').unwrap().1.split_once(':').unwrap();
-    // By name: no list of the page has two of one name.
+    // By name, because no list of the page has two faults with one name.
     let hits = Mutex::new(BTreeMap::<String, u64>::new());
     let of = |fault: &Fault| hits.lock().get(fault.name.as_str()).copied().unwrap_or(0);
     let waits = || parsed.iter().zip(meant).any(|(fault, meant)| of(fault) < meant.least);
@@ -65,7 +65,7 @@ pub fn play(faults: &[Value], meant: &[Hits]) -> String {
     wrong
 }
 
-/// As a client that pulls an image and looks for its signatures.
+/// Pulls an image and looks for its signatures, as a client does.
 fn pull(address: SocketAddr, repository: &str, tag: &str) {
     let manifest = format!("/v2/{repository}/manifests/{tag}");
     ask(address, "HEAD", &manifest);
@@ -77,7 +77,7 @@ fn pull(address: SocketAddr, repository: &str, tag: &str) {
     ask(address, "GET", &format!("/v2/{repository}/referrers/{digest}"));
 }
 
-/// Whatever came until the end, or until patience was over.
+/// The answer up to its end, or up to the time limit.
 fn ask(address: SocketAddr, method: &str, path: &str) -> String {
     let exchange = || -> std::io::Result<String> {
         let mut stream = TcpStream::connect(address)?;
@@ -86,7 +86,7 @@ fn ask(address: SocketAddr, method: &str, path: &str) -> String {
             format!("{method} {path} HTTP/1.1\r\nHost: {address}\r\nUser-Agent: docs\r\nConnection: close\r\n\r\n");
         stream.write_all(request.as_bytes())?;
         let mut answer = Vec::new();
-        // What came before an error counts as well.
+        // Data before an error counts as well.
         let _ = stream.read_to_end(&mut answer);
         Ok(String::from_utf8_lossy(&answer).into_owned())
     };

@@ -16,7 +16,7 @@ use tokio_rustls::TlsConnector;
 /// Longer than any answer takes.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A client of the API server with one connection, made anew when it broke.
+/// A client of the API server with one connection, which is reopened when it broke.
 pub struct Api {
     address: SocketAddr,
     tls: Arc<rustls::ClientConfig>,
@@ -53,7 +53,7 @@ impl Api {
             };
             match tokio::time::timeout(PATIENCE, sent).await.expect("an answer in time") {
                 Ok((status, bytes)) => return (status, serde_json::from_slice(&bytes).unwrap_or(Value::Null)),
-                // An idle connection that the server has closed meanwhile.
+                // The server has closed this idle connection meanwhile.
                 Err(error) if attempt == 0 => drop((error, held.take())),
                 Err(error) => panic!("{path}: {error}"),
             }
@@ -89,7 +89,7 @@ impl Api {
         answer
     }
 
-    /// Merges into an object or a subresource; `false` when it is not there.
+    /// Merges into an object or a subresource; `false` if it does not exist.
     pub async fn merge(&self, path: &str, patch: &Value) -> bool {
         self.call(Method::PATCH, path, Some(patch)).await.0 < 300
     }
@@ -106,7 +106,7 @@ pub async fn ask(
     ask_with(address, method, path, range.as_slice()).await
 }
 
-/// The same with any headers.
+/// One request to the seed with any headers.
 pub async fn ask_with(
     address: SocketAddr,
     method: &str,

@@ -1,7 +1,8 @@
-//! Plays the kubelet of one node: mounts `ConfigMaps` as a kubelet does, starts the seed as a process, tells the API server how it is.
+//! Simulates the kubelet of one node: mounts `ConfigMaps` as a kubelet does, starts the seed as a process, and reports
+//! its status to the API server.
 //!
-//! Mounts are written as kubelet's atomic writer does (`pkg/volume/util/atomic_writer.go`): files in a folder with a time for a name, a
-//! link `..data` to it, and for each key a link through that one.
+//! Mounts are written like those of kubelet's atomic writer (`pkg/volume/util/atomic_writer.go`): files in a folder
+//! with a time for a name, a link `..data` to it, and for each key a link through that one.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -20,28 +21,27 @@ use tokio::process::{Child, Command};
 
 use super::api::{Api, ask};
 
-/// How often it looks for Pods.
+/// Interval of looks for Pods.
 const LOOK: Duration = Duration::from_millis(50);
-/// The node's name.
 pub const NODE: &str = "node";
-/// The image that is on it.
+/// The image that is on the node.
 pub const IMAGE: &str = "registry.example/base:1";
 
 /// The files of one volume.
 pub type Files = BTreeMap<String, Vec<u8>>;
-/// Changes what is mounted.
+/// Changes the mounted files.
 pub type Tamper = dyn Fn(&mut Files) + Send + Sync;
 
-/// What the tests see of it.
+/// The state that tests can read.
 #[derive(Default)]
 pub struct Seen {
-    /// Where the seed serves, while it does.
+    /// The seed's address, while it serves.
     pub address: Option<SocketAddr>,
-    /// The seed's peak, as the kernel counts it (`VmHWM`), of the last one that served.
+    /// The peak of the last seed that served, as the kernel counts it (`VmHWM`).
     pub peak_rss_kib: Option<u64>,
-    /// Exit code and last words of the last seed that ended.
+    /// Exit code and last output of the last seed that ended.
     pub ended: Option<(i32, String)>,
-    /// How many seeds were started.
+    /// Number of started seeds.
     pub started: u32,
 }
 
@@ -65,7 +65,7 @@ struct Running {
 }
 
 impl Kubelet {
-    /// Registers the node with a Pod that runs there, and looks after it from now on.
+    /// Registers the node with a Pod that runs there, and handles its Pods from now on.
     pub async fn start(
         api: Arc<Api>,
         folder: PathBuf,
@@ -136,7 +136,7 @@ impl Work {
         }
     }
 
-    /// Mounts and starts; `None` when a mount failed, which is tried again at the next look.
+    /// Mounts and starts; `None` if a mount failed, which is tried again at the next look.
     async fn begin(&mut self, pod: &Value) -> Option<Running> {
         self.count += 1;
         let folder = self.folder.join(format!("pod-{}", self.count));
@@ -177,7 +177,7 @@ impl Work {
     async fn run(&mut self, pod: &Value, folder: PathBuf) -> Running {
         let container = &pod["spec"]["containers"][0];
         let arguments: Vec<String> = container["command"].as_array().unwrap().iter().map(text).collect();
-        // What is a path in the container lies below the folder here, and several tests cannot have one port.
+        // A path in the container lies below this folder, and several tests cannot share one port.
         let placed = |argument: &String| match argument.as_str() {
             path if path.starts_with("/longhaul/") => folder.join(&path[1..]).to_string_lossy().into_owned(),
             address if address.starts_with("[::]:") => "127.0.0.1:0".to_owned(),
@@ -230,7 +230,7 @@ impl Work {
         }
     }
 
-    /// Ends the seed as a kubelet does: a signal, its grace period, and then the Pod goes.
+    /// Ends the seed as a kubelet does: a signal, its grace period, and then the deletion of the Pod.
     async fn end(&self, pod: &Value, one: Option<Running>) {
         if let Some(mut one) = one {
             if let Some(id) =

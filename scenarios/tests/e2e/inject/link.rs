@@ -1,4 +1,5 @@
-//! A payload with a link in it: what no injector writes and a stranger might. The seed alone, without a cluster.
+//! A payload with a link in it: no injector writes that, and a stranger might. It uses the seed alone, without a
+//! cluster.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -25,7 +26,7 @@ fn header(name: &str, bytes: usize, kind: u8, target: &str) -> Vec<u8> {
     block
 }
 
-/// Writes a payload whose only blob is a link to `target`; answers the arguments for the seed.
+/// Writes a payload whose only blob is a link to `target`. Returns the arguments for the seed.
 fn payload(folder: &Path, target: &Path) -> Vec<String> {
     let catalog = "longhaul-catalog 1\nrepository a\n";
     let mut archive = header("catalog", catalog.len(), b'0', "");
@@ -59,7 +60,7 @@ fn payload(folder: &Path, target: &Path) -> Vec<String> {
     .to_vec()
 }
 
-/// Whether something outside the folder can be reached through what was unpacked: the judge.
+/// The judge: whether the unpacked files lead to anything outside the folder.
 fn leads_out(folder: &Path) -> bool {
     let blob = folder.join("out/verified/blobs/sha256").join("a".repeat(64));
     std::fs::read(blob).is_ok_and(|bytes| bytes == b"secret")

@@ -1,5 +1,5 @@
-//! A real node: a kubelet mounts the chunks, a container runtime pulls from the seed by digest, and a Pod runs from what was pulled, in a
-//! namespace whose Pods a webhook has to let in.
+//! A real node: a kubelet mounts the chunks, a container runtime pulls from the seed by digest, and a Pod runs from the
+//! pulled image, in a namespace whose Pods a webhook has to allow.
 
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -17,16 +17,15 @@ use crate::support::longhaul;
 
 /// Random bytes of the image.
 const LAYER_BYTES: usize = 210_000_000;
-/// The largest chunks: a kubelet asks for each one, five times a second at most, and that is what most of the time goes to.
+/// The largest chunks: a kubelet requests each one, five times a second at most, and most of the time goes to that.
 const CHUNK_BYTES: &str = "1048576";
-/// Longest wait for a Pod.
 const PATIENCE: Duration = Duration::from_mins(2);
-/// What the image runs: it reads all of its layer and prints the digest.
+/// The program of the image: it reads all of its layer and prints the digest.
 const PROGRAM: &str = "/usr/bin/sha256sum";
-/// The namespace that the webhook is asked about.
+/// The namespace whose Pods the webhook reviews.
 const WATCHED: &str = "watched";
 
-/// The node, and the webhook beside it; they end with this.
+/// The node, and the webhook beside it; they end on drop.
 struct Node<'a> {
     machine: &'a Machine,
     folder: tempfile::TempDir,
@@ -63,7 +62,7 @@ impl<'a> Node<'a> {
         self.path("state/longhaul/clusters/node/kubeconfig")
     }
 
-    /// The machine as the node reaches it: the first address of the block whose second is the API server's.
+    /// The machine's address for the node: the first address of the block whose second is the API server's.
     fn near(&self) -> Ipv4Addr {
         let text = std::fs::read_to_string(self.kubeconfig()).unwrap();
         let server = text.lines().find_map(|line| line.trim().strip_prefix("server: ")?.split("://").nth(1)).unwrap();
@@ -72,7 +71,7 @@ impl<'a> Node<'a> {
         Ipv4Addr::new(a, b, c, 1)
     }
 
-    /// An archive of an image with `LAYER_BYTES` that cannot be compressed; answers what its program prints.
+    /// An archive of an image with `LAYER_BYTES` of incompressible data. Returns the output of its program.
     fn pack(name: &str, to: &Path) -> String {
         let bytes = noise(LAYER_BYTES, "node");
         let digest = hex::encode(Sha256::digest(&bytes));
@@ -105,8 +104,8 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// The service as a webhook on this machine, asked about Pods of namespaces with its label: nobody else answers, and what it does not
-    /// answer is refused.
+    /// Runs the service as a webhook on this machine, for Pods of namespaces with its label. It is the only webhook,
+    /// and requests without its answer are refused.
     fn watch_over(&mut self, service: &Path) {
         let near = self.near();
         let authority = mock_pki::Authority::generate("test").unwrap();
@@ -123,7 +122,7 @@ impl<'a> Node<'a> {
         let file = self.path("service.yaml");
         std::fs::write(&file, config.to_string()).unwrap();
         let mut command = Command::new(service);
-        command.args(["run", "--role", "manager", "--config"]).arg(file).stdin(Stdio::null()).stdout(Stdio::null());
+        command.args(["run", "--role", "admission", "--config"]).arg(file).stdin(Stdio::null()).stdout(Stdio::null());
         self.webhook = Some(command.stderr(Stdio::null()).spawn().unwrap());
         let until = Instant::now() + Duration::from_secs(30);
         while std::net::TcpStream::connect(listen).is_err() {
@@ -164,7 +163,7 @@ fn pod(name: &str, image: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"restartPolicy": "Never", "containers": [container]}})
 }
 
-/// The peak of the seed that runs in a Pod: only one node runs at a time, and what runs in it is below its group.
+/// The peak of the seed that runs in a Pod: only one node runs at a time, and its processes are below its group.
 fn seed_peak_kib() -> Option<u64> {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -189,7 +188,7 @@ fn nightly_inject_node() {
     node.watch_over(&programs.service);
     let archive = node.path("app.tar");
     let printed = Node::pack("docker.io/team/app:1", &archive);
-    // Something must run there already: its image lends the seed a file system.
+    // A Pod must run there already: its image lends the seed a file system.
     node.kubectl(&["create", "-f", "-"], &pod("base", "localhost/longhaul-pause:1"));
     node.phase("default", "base", "Running");
     let (image, seed) = (format!("docker-archive:{}", archive.display()), programs.seed.to_string_lossy().into_owned());
@@ -202,7 +201,7 @@ fn nightly_inject_node() {
     assert!(peak.is_some_and(|peak| peak <= SEED_PEAK_KIB_MAX), "the seed needed {peak:?} KiB");
     println!("the seed's peak: {peak:?} KiB");
 
-    // `serves: 127.0.0.1:PORT/team/app@sha256:… (team/app:1)`
+    // The line has the form `serves: 127.0.0.1:PORT/team/app@sha256:… (team/app:1)`.
     let reference = said.lines().find_map(|line| line.strip_prefix("serves: ")?.split(' ').next()).unwrap();
     let begun = Instant::now();
     node.kubectl(&["create", "-n", WATCHED, "-f", "-"], &pod("app", reference));

@@ -1,4 +1,5 @@
-//! The seed beside the mock registry: the pulls of that one's own suite, asked of both, and real clients that copy images out.
+//! The seed beside the mock registry: the pulls of the registry's own suite against both, and real clients that copy
+//! images out.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -11,7 +12,8 @@ use tokio::process::Command;
 use super::api::ask_with;
 use super::world::{NAME, Programs, Setup, World};
 
-/// What clients read of an answer. The mock registry allows caching as `distribution` does; the seed goes away, so it says nothing of it.
+/// Headers that clients read. The mock registry allows caching as `distribution` does; the seed is temporary, so it
+/// sends no such header.
 const HEADERS: [&str; 7] = [
     "content-type",
     "content-length",
@@ -24,25 +26,25 @@ const HEADERS: [&str; 7] = [
 /// Longer than any copy of these tests takes.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// An answer as far as clients read it.
+/// The parts of an answer that clients read.
 async fn told(address: SocketAddr, method: &str, path: &str, headers: &[(&str, &str)]) -> Vec<String> {
     let answer = ask_with(address, method, path, headers).await.unwrap();
     let is_error = answer.status().is_client_error();
     let json: Value = serde_json::from_slice(answer.body()).unwrap_or_default();
     let mut told = vec![format!("status {}", answer.status().as_u16())];
     if is_error {
-        // The words are each registry's own, and so is how long they are.
+        // The messages are each registry's own, and so are their lengths.
         told.push(format!("code {}", json["errors"][0]["code"]));
     } else if path.contains("/referrers/") {
-        // Lists that each registry writes itself.
+        // Each registry writes these lists itself.
         told.push(format!("lists {}", json["manifests"]));
     } else if path.ends_with("/tags/list") {
         told.push(format!("lists {json}"));
     } else if !path.ends_with("/v2/") {
         told.push(format!("body {:?}", hex::encode(sha(answer.body()))));
     }
-    // Bodies that each registry writes itself have their own length. A 304 may name the length that the content has. The seed sends parts of
-    // manifests as well, and tells the digest of what a range is not within.
+    // Bodies that each registry writes itself have different lengths. A 304 may have the length of the content. The
+    // seed also sends parts of manifests, and states the digest for an invalid range.
     let own = is_error || path.ends_with("/tags/list") || path.contains("/referrers/") || path == "/v2/";
     let is_left_out = |name: &str| match name {
         "content-length" => own || answer.status() == 304,
@@ -62,7 +64,8 @@ fn sha(bytes: &[u8]) -> impl AsRef<[u8]> {
     <sha2::Sha256 as sha2::Digest>::digest(bytes)
 }
 
-/// Every request that pulls, of images of both kinds, whole and in part, and what cannot be pulled: the answers are the same.
+/// Every request that pulls, for images of both kinds, whole and in part, and for missing content: the answers are the
+/// same.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "slow"]
 async fn the_seed_answers_pulls_as_the_mock_registry_does() {
@@ -147,7 +150,7 @@ async fn the_seed_answers_pulls_as_the_mock_registry_does() {
     registry.shutdown().await;
 }
 
-/// Runs a program to its end; what it printed, or `None` when it is not installed.
+/// Runs a program to its end. Returns its output, or `None` if it is not installed.
 pub async fn tool(name: &str, arguments: &[&str]) -> Option<String> {
     let mut command = Command::new(name);
     match tokio::time::timeout(PATIENCE, command.args(arguments).kill_on_drop(true).output()).await.expect("it ends") {
@@ -163,7 +166,7 @@ pub async fn tool(name: &str, arguments: &[&str]) -> Option<String> {
     }
 }
 
-/// The digest of the only image in a layout, and that all its blobs are what they are called.
+/// The digest of the only image in a layout; it checks that every blob has the digest of its name.
 fn digest_in(layout: &Path) -> String {
     for blob in std::fs::read_dir(layout.join("blobs/sha256")).unwrap() {
         let blob = blob.unwrap();
@@ -174,7 +177,7 @@ fn digest_in(layout: &Path) -> String {
     index["manifests"][0]["digest"].as_str().unwrap().to_owned()
 }
 
-/// skopeo and crane take out what was put in.
+/// skopeo and crane copy the unchanged images out.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "slow"]
 async fn skopeo_and_crane_pull_what_was_put_in() {

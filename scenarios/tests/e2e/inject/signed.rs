@@ -1,4 +1,4 @@
-//! Signatures travel with their images, and `--verify` sends nothing that the policy would not let run by what travels.
+//! Signatures travel with their images, and `--verify` sends no image that the policy would refuse with them.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,10 +10,10 @@ use tokio::process::Command;
 use super::pulls::tool;
 use super::world::{Programs, Setup, World};
 
-/// So many that every way to be signed is among them.
+/// Enough images that every kind of signature is among them.
 const POPULATION: Population = Population { count: 48, seed: 5, signed: true };
 
-/// A registry with signed images, and whose signatures count.
+/// A registry with signed images, and the trusted keys.
 struct Signed {
     registry: Server,
     images: Vec<Image>,
@@ -31,12 +31,13 @@ impl Signed {
         Self { registry, images, keys }
     }
 
-    /// The reference of an image that is signed so.
+    /// The reference of an image with this kind of signature.
     fn of(&self, signing: Signing) -> &str {
         &self.images.iter().find(|image| image.signing == Some(signing)).unwrap().reference
     }
 
-    /// A configuration that wants images signed by the release key, those in the folder `keyless` by their holder, wherever they are.
+    /// A configuration that requires signatures by the release key, and for the folder `keyless` by the certified
+    /// signer, at any registry.
     fn configuration(&self, host: &str) -> String {
         let path = self.keys.join(format!("{}.yaml", host.replace(':', "-")));
         let holder = json!({"name": "release", "keyless": {"issuer": HOLDER.issuer, "subject": HOLDER.subject}});
@@ -56,7 +57,8 @@ impl Signed {
     }
 }
 
-/// Both forms, with keys and without: sent only because they are verified, and verified again by whoever asks the seed.
+/// Both forms, with keys and without: they are sent only because they are verified, and a client of the seed can verify
+/// them again.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "slow"]
 async fn signatures_travel_and_hold_at_the_other_end() {
@@ -88,7 +90,7 @@ async fn signatures_travel_and_hold_at_the_other_end() {
         let (code, said) = world.run(verify).await;
         assert!(code == 0 && said.contains("\nverified\n"), "{image}: {said}");
     }
-    // The form that cosign 2 and 3 both look for; neither says which one it is.
+    // Both cosign 2 and 3 look for this form; neither states which one it is.
     let key = signed.keys.join("release.pub").to_string_lossy().into_owned();
     let there = format!("{host}/{}", good[0].split_once('/').unwrap().1);
     let flags = ["verify", "--key", &key, "--insecure-ignore-tlog=true", "--allow-insecure-registry", &there];
@@ -97,7 +99,8 @@ async fn signatures_travel_and_hold_at_the_other_end() {
     signed.registry.shutdown().await;
 }
 
-/// One bad image among good ones: its class is said, and nothing is sent. Who takes one image of an index leaves the index's signature.
+/// One bad image among good ones: its class is reported, and nothing is sent. Sending one image of an index leaves out
+/// the index's signature.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "slow"]
 async fn what_is_not_verified_is_not_sent() {
@@ -121,7 +124,7 @@ async fn what_is_not_verified_is_not_sent() {
         let image = format!("docker://{}", signed.of(signing));
         let arguments = ["--config", &config, "--verify", "--seed", &seed, "--image", &good, "--image", &image];
         let (code, said) = world.run(world.command("apply", &arguments)).await;
-        assert!(code == 1 && said.contains("not verified, so nothing is sent"), "{signing:?}: {code}: {said}");
+        assert!(code == 1 && said.contains("not verified, so no image is sent"), "{signing:?}: {code}: {said}");
         assert!(said.contains(&format!(": {class}: ")), "{signing:?} is {class}: {said}");
         assert_eq!(said.matches("verified: ").count(), 1, "the other one is: {said}");
     }
@@ -135,7 +138,7 @@ async fn what_is_not_verified_is_not_sent() {
     let one = [&of_index[..], &["--platform", "linux/amd64"]].concat();
     let (code, said) = world.run(world.command("plan", &one)).await;
     assert!(code == 1 && said.contains("--platform leaves out an index and what signs it"), "{code}: {said}");
-    // Without --verify they are the user's to send, and without --config nobody can say.
+    // Without --verify the user may send them, and without --config they cannot be judged.
     let image = format!("docker://{}", signed.of(Signing::Unsigned));
     let plan = ["--offline", "--seed", &seed, "--image", &image];
     let (code, said) = world.run(world.command("plan", &[&plan[..], &["--config", &config]].concat())).await;

@@ -1,4 +1,4 @@
-//! The service beside an injection: it watches Packages in the API server that the chunks go through.
+//! The service beside an injection: it watches Packages in the API server that receives the chunks.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -18,9 +18,8 @@ use super::world::{WATCHER, World, peak_rss_kib};
 
 /// Time between two writes of Packages.
 const PACE: Duration = Duration::from_millis(25);
-/// Packages that exist at one time.
+/// Number of Packages at one time.
 const PACKAGES: usize = 8;
-/// Where they are.
 pub const PATH: &str = "/apis/longhaul.dev/v1alpha1/namespaces/default/packages";
 
 /// A service that watches; it ends when dropped.
@@ -30,7 +29,7 @@ pub struct Watcher {
     health: SocketAddr,
 }
 
-/// Writes under way, and the record of all that became of them.
+/// Writes under way, and the record of their results.
 pub struct Churn {
     stop: oneshot::Sender<()>,
     writing: JoinHandle<()>,
@@ -49,7 +48,7 @@ impl Watcher {
         std::fs::write(folder.join("service.yaml"), settings.to_string()).unwrap();
         let log = folder.join("watcher.log");
         let mut command = Command::new(&world.programs.service);
-        command.args(["run", "--role", "watch", "--config"]).arg(folder.join("service.yaml"));
+        command.args(["run", "--role", "packages", "--config"]).arg(folder.join("service.yaml"));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(std::fs::File::create(&log).unwrap());
         let watcher = Self { child: command.kill_on_drop(true).spawn().unwrap(), log, health };
         super::eventually("the service has listed", || watcher.said().contains("watch.listed")).await;
@@ -60,7 +59,7 @@ impl Watcher {
         std::fs::read_to_string(&self.log).unwrap()
     }
 
-    /// Every version of a Package that it was told of.
+    /// Every version of a Package that it received.
     pub fn seen(&self) -> BTreeSet<String> {
         let said = self.said();
         let lines = said.lines().filter(|line| line.contains("watch.changed"));
@@ -69,17 +68,16 @@ impl Watcher {
         lines.filter_map(revision).collect()
     }
 
-    /// Forgets the peak that it had so far.
     pub fn forget_peak(&self) {
         std::fs::write(format!("/proc/{}/clear_refs", self.child.id().unwrap()), "5").unwrap();
     }
 
-    /// Its peak since then.
+    /// Its peak since the reset.
     pub fn peak_kib(&self) -> u64 {
         peak_rss_kib(self.child.id().unwrap()).unwrap()
     }
 
-    /// A counter of its metrics, all labels together but what comes about by itself.
+    /// A counter of its metrics, summed over all labels except those of its own routine work.
     pub async fn metric(&self, name: &str) -> u64 {
         let answer = ask(self.health, "GET", "/metrics", None).await.unwrap();
         let text = String::from_utf8_lossy(answer.body()).into_owned();
@@ -92,7 +90,7 @@ impl Watcher {
 }
 
 impl Churn {
-    /// Creates, changes and deletes Packages until it is told to end.
+    /// Creates, changes and deletes Packages until it is stopped.
     pub fn start(api: Arc<Api>) -> Self {
         let (stop, mut stopped) = oneshot::channel();
         let writing = tokio::spawn(async move {
@@ -125,7 +123,7 @@ impl Churn {
     }
 }
 
-/// Follows the commits of Packages; the task ends with the name that is waited for.
+/// Follows the commits of Packages; the task ends with the object `last`.
 pub fn commits(world: &World, last: &'static str) -> JoinHandle<BTreeSet<String>> {
     let mut tail = world.server.tail();
     tokio::spawn(async move {

@@ -1,4 +1,4 @@
-//! A cluster of one node in the mock API server, an image to bring there, and the judges of what came of it.
+//! A cluster of one node in the mock API server, an image to inject, and the judges of the result.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -20,14 +20,15 @@ use crate::support::program;
 const PATIENCE: Duration = Duration::from_mins(2);
 /// The user whose requests faults may hit.
 pub const INJECTOR: &str = "injector";
-/// The user of a service that watches beside.
+/// The user of a service that watches at the same time.
 pub const WATCHER: &str = "watcher";
-/// The name under which the image is put in.
+/// The name under which the image is injected.
 pub const NAME: &str = "team/app:1";
-/// What the static seed may need, whatever it assembles.
+/// The allowed peak of the static seed, for any payload.
 pub const SEED_PEAK_KIB_MAX: u64 = 6 * 1000 * 1000 / 1024;
 
-/// The programs; `None` (and a message) when they are not built. The seed is the one that is shipped: no other fits into a `ConfigMap`.
+/// The programs; `None` (and a message) if they are not built. The seed is the shipped one: no other fits into a
+/// `ConfigMap`.
 pub struct Programs {
     pub service: PathBuf,
     pub seed: PathBuf,
@@ -44,7 +45,7 @@ impl Programs {
     }
 }
 
-/// The static seed, which `cargo xtask test` builds where Rust's library for it is installed.
+/// The static seed, which `cargo xtask test` builds if Rust's library for it is installed.
 fn seed(name: &str) -> Option<PathBuf> {
     let target = format!("{}-unknown-linux-musl", std::env::consts::ARCH);
     let built = program("longhaul-seed")?.parent()?.parent()?.join(&target).join("seed").join(name);
@@ -68,20 +69,19 @@ pub struct World {
 /// An image in an OCI layout.
 pub struct Image {
     pub layout: PathBuf,
-    /// Every blob.
     pub blobs: BTreeMap<String, Vec<u8>>,
     /// The index's digest.
     pub digest: String,
 }
 
-/// How a world is to be.
+/// The settings of a world.
 pub struct Setup {
     pub programs: Programs,
     /// Bytes of the image's large layer.
     pub layer_bytes: usize,
     pub chunk_bytes: u32,
     pub tamper: Arc<Tamper>,
-    /// What the seed finds in its environment.
+    /// Variables for the seed.
     pub environment: Vec<(String, String)>,
 }
 
@@ -127,7 +127,7 @@ impl World {
         self.command("apply", &[&arguments[..], more].concat())
     }
 
-    /// Runs a command to its end: exit code and everything that it said.
+    /// Runs a command to its end. Returns exit code and output.
     pub async fn run(&self, mut command: Command) -> (i32, String) {
         let output = tokio::time::timeout(PATIENCE, command.output()).await.expect("it ends in time").unwrap();
         let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
@@ -152,13 +152,13 @@ impl World {
         self.command("clean", &[])
     }
 
-    /// The chunks that are in the cluster, by name.
+    /// The names of the chunks in the cluster.
     pub async fn chunks(&self) -> Vec<String> {
         let list = "/api/v1/namespaces/default/configmaps?labelSelector=longhaul.dev/part%3Dpayload";
         self.api.items(list).await.iter().map(|item| item["metadata"]["name"].as_str().unwrap().to_owned()).collect()
     }
 
-    /// Starts an apply, waits until so many chunks were written, and kills it.
+    /// Starts an apply, waits until this many chunks were written, and kills it.
     pub async fn killed_after(&self, chunks: usize) {
         let mut tail = self.server.tail();
         let mut child: Child = self.apply(&["--parallel", "1"]).spawn().unwrap();
@@ -173,7 +173,7 @@ impl World {
         child.kill().await.unwrap();
     }
 
-    /// How many chunks the injector has sent since the last call.
+    /// Number of chunks that the injector has sent since the last call.
     pub fn sent(&self) -> usize {
         let (facts, lost) = self.server.take_requests(INJECTOR);
         assert_eq!(lost, 0);
@@ -182,9 +182,10 @@ impl World {
         facts.iter().filter(is_chunk).count()
     }
 
-    // ---- judges: what is wrong, or nothing -----------------------------------------------------------------------------
+    // ---- judges: each returns the mistakes, or nothing
+    // ------------------------------------------------------------------
 
-    /// Everything that was put in is served, with its bytes, types and digests; nothing else is.
+    /// All injected content is served, with its bytes, types and digests, and no other content is.
     pub async fn served(&self) -> Vec<String> {
         let Some(address) = self.kubelet.seen.lock().address else { return vec!["nothing is served".to_owned()] };
         self.image.served_at(address).await
@@ -202,7 +203,7 @@ impl World {
         left
     }
 
-    /// The seed stayed below its ceiling.
+    /// The seed stayed below its limit.
     pub fn memory(&self) -> Vec<String> {
         let peak = self.kubelet.seen.lock().peak_rss_kib;
         match peak {
@@ -213,7 +214,7 @@ impl World {
 }
 
 impl Image {
-    /// Writes an image for two platforms with a large layer that cannot be compressed and a small one that they share.
+    /// Writes an image for two platforms with a large incompressible layer and a small one that they share.
     fn write(layout: &Path, layer_bytes: usize) -> Self {
         let folder = layout.join("blobs/sha256");
         std::fs::create_dir_all(&folder).unwrap();
@@ -249,7 +250,7 @@ impl Image {
         Self { layout: layout.to_owned(), blobs, digest }
     }
 
-    /// What is different from what was put in.
+    /// The differences from the injected content.
     pub async fn served_at(&self, address: SocketAddr) -> Vec<String> {
         let mut wrong = Vec::new();
         for (digest, bytes) in &self.blobs {
@@ -284,7 +285,7 @@ impl Image {
     }
 }
 
-/// Bytes that cannot be compressed, others for each `seed`.
+/// Incompressible bytes that depend on `seed`.
 pub fn noise(bytes: usize, seed: &str) -> Vec<u8> {
     let mut random = seed.bytes().fold(1_u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte))) | 1;
     let step = |_| {

@@ -1,7 +1,8 @@
 //! The library of documented bugs against the watch of Deployments: the same faults, and no count is missed.
 //!
-//! Each scenario of the library is played with its faults on `deployments`, while Deployments are scaled past the service. A list tells
-//! all of them, so a change that is missed shows as a count that grows older than the time in which a good client has healed.
+//! Each scenario of the library is played with its faults on `deployments`, while Deployments are scaled by other
+//! clients. A list reads all of them. So a missed change shows as a count that gets older than the time in which a good
+//! client recovers.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,15 +14,15 @@ use crate::plays::{Seen, play_all, stalled};
 use crate::support::{findings, program, soak};
 
 const LIBRARY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/library/bugs");
-/// Faults that say nothing of a watch of Deployments: a restored store brings counts back, which are no mistake of an answer, nothing is
-/// patched here, and the watch begins with a list, not with initial events.
+/// Faults that do not concern a watch of Deployments: a restored store brings counts back, which are no mistake of an
+/// answer; nothing is patched here; and the watch begins with a list, not with initial events.
 const OTHER: [&str; 4] = ["rewind", "patch", "initial-end-held", "initial-end-missing"];
-/// How many Deployments there are.
+/// Number of Deployments.
 const DEPLOYMENTS: u64 = 40;
-/// Fewer would mean that the library is not read any more.
+/// With fewer, the library would not be read any more.
 const BUGS_LEAST: usize = 50;
 
-/// A scenario of the library for Deployments; none where its faults are of something else.
+/// A scenario of the library for Deployments; `None` if its faults are of another resource.
 fn for_deployments(path: &Path) -> Option<Value> {
     let mut scenario: Value = serde_saphyr::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     if scenario["repro"]["httpVersions"].as_array().is_some_and(|versions| !versions.contains(&1.into())) {
@@ -33,26 +34,26 @@ fn for_deployments(path: &Path) -> Option<Value> {
         if OTHER.iter().any(|other| fault["name"] == *other || fault["on"] == *other) {
             return None;
         }
-        // No Deployment goes, and all of them fit on a page.
+        // No Deployment is deleted, and all of them fit on a page.
         if fault["change"] == "deleted" || fault["items"].as_u64().is_some_and(|items| items >= DEPLOYMENTS) {
             return None;
         }
         match fault["resource"].as_str() {
             Some("packages") => fault["resource"] = "deployments".into(),
             Some(_) => return None,
-            // Of the network, or of everything.
+            // It is a fault of the network, or of everything.
             None => {}
         }
     }
     let span = |value: &Value| value.as_str().map_or(Duration::ZERO, |text| text.parse::<Span>().unwrap().0);
-    // As long as the library gives a good client, beside the time in which it cannot know.
+    // The time that the library gives a good client, plus the time in which the client cannot know.
     let blind = scenario["faults"].as_array().unwrap().iter().map(|fault| span(&fault["for"])).max();
     let oldest = span(&scenario["budgets"]["events"]["deadline"]) + blind.unwrap_or_default();
-    // Long enough that what is missed at the end of the story grows older than it may.
+    // Long enough that a change missed at the end of the story gets older than allowed.
     let steady = span(&scenario["phases"]["steady"]) + oldest + Duration::from_secs(2);
     scenario["phases"]["steady"] = Span(steady).to_string().into();
     scenario["phases"]["drain"] = Span(Duration::from_secs(2)).to_string().into();
-    // Many run at a time: how soon an answer comes, and whether, is no question here.
+    // Many run at a time, so the speed of an answer, and even its arrival, is not judged here.
     let mix = json!({"get": 16, "list": 2, "other": 2});
     scenario["api"] = json!({"rate": "20/s", "deployments": DEPLOYMENTS, "timeout": "1m", "mix": mix});
     scenario["budgets"] = json!({"api": {"staleness": Span(oldest).to_string()}});
@@ -101,7 +102,7 @@ fn nightly_no_count_is_missed_under_any_fault_of_the_library() {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
-/// What the test above stands on: a watch that goes on from a refused version is seen there.
+/// The basis of the test above: a watch that resumes from a refused version is noticed there.
 #[test]
 #[ignore = "slow"]
 fn a_missed_count_would_be_seen() {

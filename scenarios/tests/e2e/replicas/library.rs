@@ -1,4 +1,4 @@
-//! The soaks of the API, as their user plays them: the clean ones pass, and each plant is found by its own judge.
+//! The soaks of the API, as their user plays them: the clean ones pass, and each planted bug is found by its own judge.
 
 use crate::support::{Soak, program, soak};
 
@@ -12,7 +12,7 @@ fn plant(bug: &str) -> Option<Soak> {
     Some(soak(&["calibrate-replicas", "--plant", bug, "--service", service.to_str().unwrap()]))
 }
 
-/// What it is caught by, and the sentence that says so.
+/// The budget that catches it, and the sentence of the finding.
 fn caught(bug: &str, budget: &str, sentence: &str) {
     let Some(soak) = plant(bug) else { return };
     soak.fails_by(&[budget]);
@@ -48,7 +48,7 @@ fn a_write_that_was_said_to_be_stored_and_was_not_is_lost() {
     caught("lost-update", "api.lost", "which was never committed");
 }
 
-/// Reads go on from what is known, and grow older; afterwards they are young again.
+/// Reads continue with the known counts, which get older; afterwards they are fresh again.
 #[test]
 #[ignore = "slow"]
 fn nightly_counts_are_told_while_the_api_server_is_away() {

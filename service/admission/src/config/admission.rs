@@ -6,28 +6,26 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::own::{OwnCertificates, RawOwn};
 use super::registration::{RawRegistration, Registration};
 use super::{Checker, Error, Section, YamlError, yaml};
 use service_core::config::quantity::{Size, written};
+use service_own_certificates::{OwnCertificates, RawOwn};
 
 /// etcd limits an object to 1.5 MiB; a review carries two of them, escaped, and some overhead.
 const MAX_BODY_BYTES: u64 = 8 << 20;
-/// Above this a single review could hold more memory than the whole service should need.
+/// A larger review could by itself hold more memory than the whole service should need.
 const MAX_BODY_BYTES_MOST: u64 = 64 << 20;
-/// More than a webhook should ever hold.
+/// Far more than a webhook needs.
 const MAX_HELD_BYTES_MOST: u64 = 4 << 30;
 /// Forty times the 25 idle connections that one kube-apiserver keeps for a webhook.
 const MAX_CONNECTIONS: usize = 1024;
-/// Left to others by a peer that takes all that it may have: one kube-apiserver's idle connections.
+/// Connections that one peer must leave to others: the idle connections of one kube-apiserver.
 const CONNECTIONS_FOR_OTHERS: usize = 25;
 /// kube-apiserver allows itself 200 mutating requests in flight by default; twice that serves two of them.
 const MAX_IN_FLIGHT: usize = 400;
 
-/// The webhook listener.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Admission {
-    /// Address to listen on.
     pub listen: SocketAddr,
     /// PEM file of the certificate chain; empty with `own`.
     pub certificate: PathBuf,
@@ -35,21 +33,21 @@ pub struct Admission {
     pub key: PathBuf,
     /// Certificates that the replicas make themselves, instead of those two files.
     pub own: Option<OwnCertificates>,
-    /// Whether the webhook looks at how it is registered.
+    /// Whether the webhook checks its own registration.
     pub registration: Option<Registration>,
-    /// PEM file of the authorities of client certificates; with it every caller must have one.
+    /// PEM file of the authorities of client certificates; with it every caller needs one.
     pub client_ca: Option<PathBuf>,
-    /// Names of which a client certificate must have one; empty accepts all.
+    /// Accepted names in client certificates; empty accepts all.
     pub client_names: Vec<String>,
     /// Largest accepted review, bytes.
     pub max_body_bytes: usize,
-    /// Memory that everything from outside may hold together, bytes; `None`: half of what this process may use.
+    /// Memory that all outsiders may hold together, in bytes; `None`: half of the memory that this process may use.
     pub max_held_bytes: Option<usize>,
     /// Reviews in work at one time; more are shed with 429.
     pub max_in_flight: usize,
     /// Of these, reviews of one peer: one network address, or one name in a client certificate.
     pub max_in_flight_per_peer: usize,
-    /// Open connections; for more, idle ones are closed.
+    /// Open connections; beyond this number, idle ones are closed.
     pub max_connections: usize,
     /// Of these, connections of one network address.
     pub max_connections_per_peer: usize,
@@ -94,7 +92,7 @@ impl Section for Admission {
         raw.admission.map(|raw| Checker(*check).admission(raw)).transpose()
     }
 
-    /// Defaults that follow other keys, and the sections that are not there by default.
+    /// Shows defaults that follow other keys, and the sections that are absent by default.
     fn show(&self, shown: &mut Map<String, Value>) {
         let Some(Value::Object(section)) = shown.get_mut("admission") else { return };
         section.insert("maxInFlightPerPeer".into(), json!(self.max_in_flight_per_peer));
@@ -130,7 +128,7 @@ impl Checker<'_> {
         let max_held_bytes = raw.max_held_bytes.map(held).transpose()?;
         let in_flight = raw.max_in_flight.unwrap_or(MAX_IN_FLIGHT);
         let in_flight = self.within("admission.maxInFlight", in_flight as u64, 1, 100_000)?;
-        // A quarter is always left to others, so that nobody can shut everybody else out.
+        // A quarter is always left to others, so that no peer can shut out all others.
         let per_peer = raw.max_in_flight_per_peer.unwrap_or(in_flight - in_flight / 4);
         let per_peer = self.within("admission.maxInFlightPerPeer", per_peer as u64, 1, in_flight as u64)?;
         let connections = raw.max_connections.unwrap_or(MAX_CONNECTIONS);
@@ -141,7 +139,7 @@ impl Checker<'_> {
         if !raw.client_names.is_empty() && raw.client_ca.is_none() {
             return Err(self.value("admission.clientCA", "is needed beside clientNames"));
         }
-        let own = raw.own_certificates.map(|raw| self.own_certificates(raw)).transpose()?;
+        let own = raw.own_certificates.map(|raw| OwnCertificates::check(raw, self)).transpose()?;
         let (certificate, key) = match (raw.certificate, raw.key, &own) {
             (Some(certificate), Some(key), None) => (self.folder.join(certificate), self.folder.join(key)),
             (None, None, Some(_)) => (PathBuf::new(), PathBuf::new()),
@@ -173,3 +171,6 @@ impl Checker<'_> {
         })
     }
 }
+
+#[cfg(all(test, feature = "own-certificates"))]
+mod tests;

@@ -1,7 +1,7 @@
 //! Policies as Kubernetes objects: `kind: ImagePolicy`, in files, or in the data of a `ConfigMap`.
 //!
-//! Owns their spelling and how they become rules and validators. A mounted `ConfigMap` is a folder; each of its files may hold
-//! several documents.
+//! This module owns their spelling and their conversion to rules and validators. A mounted `ConfigMap` is a folder;
+//! each of its files may hold several documents.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -15,9 +15,8 @@ use super::policy::{Defaults, Mode, OnFailure, RawRule, RawWith, Recheck, Rule};
 use super::validators::{RawHost, RawKind, RawTrustRoot, RawValidator, Validator};
 use super::{Checker, Error};
 
-/// The group and version of the documents.
 const API_VERSION: &str = "longhaul.dev/v1alpha1";
-/// Largest file: what a `ConfigMap` can hold.
+/// Largest file: the size limit of a `ConfigMap`.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Most files of one folder.
 const FILES_MAX: usize = 100;
@@ -26,7 +25,7 @@ const DOCUMENTS_MAX: usize = 100;
 /// Most images of one document.
 const IMAGES_MAX: usize = 50;
 
-/// A document and where it was found.
+/// A document and its origin.
 #[derive(Debug)]
 pub(super) struct RawDocument {
     pub source: PathBuf,
@@ -56,7 +55,7 @@ struct RawSpec {
     on_failure: OnFailure,
     /// A validator of the configuration; excludes authorities.
     validator: Option<String>,
-    /// The roots whose signatures count; the same keys as a trust root.
+    /// The roots whose signatures are accepted, with the same keys as a trust root.
     #[serde(default)]
     authorities: Vec<RawTrustRoot>,
     trusted_root_file: Option<PathBuf>,
@@ -66,7 +65,6 @@ struct RawSpec {
 }
 
 impl Checker<'_> {
-    /// Reads every document of `paths`.
     #[expect(clippy::unused_self, reason = "it reads for this configuration, as the other parts are checked for it")]
     pub(super) fn documents(&self, paths: &[PathBuf]) -> Result<Vec<RawDocument>, Error> {
         let mut documents = Vec::new();
@@ -89,7 +87,7 @@ impl Checker<'_> {
     ) -> Result<Vec<Rule>, Error> {
         let RawDocument { source, policy: RawImagePolicy { metadata: Metadata { name }, spec } } = document;
         let name = format!("ImagePolicy {name}");
-        // Its files lie beside it, and its errors are in it.
+        // Its files lie next to it, and its errors name it.
         let folder = source.parent().unwrap_or(self.folder);
         let checker = Checker(service_core::config::Checker { path: &source, folder });
         checker.within(&format!("{name}: spec.images"), spec.images.len() as u64, 1, IMAGES_MAX as u64)?;
@@ -106,7 +104,7 @@ impl Checker<'_> {
             }
             let with = with.get_or_insert_default();
             if with.trust_root.is_none() && spec.authorities.iter().all(|root| root.name != "default") {
-                // One authority is enough, unless the document says otherwise.
+                // One authority is enough, unless the document demands more.
                 with.trust_root = Some("*".to_owned());
                 with.threshold = with.threshold.or((with.required.is_empty()).then_some(1));
             }
@@ -138,7 +136,7 @@ impl Checker<'_> {
     }
 }
 
-/// Keeps the policies of one document of `file`.
+/// Adds the policies of one document of `file`.
 fn take(document: Value, file: &Path, documents: &mut Vec<RawDocument>) -> Result<(), Error> {
     let text = |key: &str| document.get(key).and_then(Value::as_str).unwrap_or_default();
     match (text("apiVersion"), text("kind")) {
@@ -175,7 +173,7 @@ fn take(document: Value, file: &Path, documents: &mut Vec<RawDocument>) -> Resul
     }
 }
 
-/// The file itself, or the files of a folder by name. What Kubernetes hides in a mounted folder begins with a dot.
+/// The file itself, or the files of a folder by name. Kubernetes' hidden entries of a mounted folder begin with a dot.
 fn files(path: &Path) -> Result<Vec<PathBuf>, Error> {
     let read = |source| Error::Read { path: path.into(), source };
     let metadata = std::fs::metadata(path).map_err(read)?;

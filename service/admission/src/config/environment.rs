@@ -1,4 +1,4 @@
-//! Settings of Connaisseur that it takes from the environment, here with a prefix: they overrule the file.
+//! Environment variables that overrule the policy in the file: those of Connaisseur, with a prefix.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use service_core::config::{Environment, Error};
 
 use super::policy::{RawPolicy, Recheck, Resources};
 
-/// Lays what `environment` says over what is written of the policy.
+/// Puts the settings of `environment` over the written policy.
 pub(super) fn overrule(policy: &mut RawPolicy, environment: &Environment<'_>) -> Result<(), Error> {
     if let Some(on) = environment.flag("AUTOMATIC_CHILD_APPROVAL")? {
         policy.automatic_child_approval = on;

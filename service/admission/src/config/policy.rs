@@ -1,7 +1,7 @@
-//! The section `policy`: which rule an image is under, and what a failure of each class does.
+//! The section `policy`: the rule of an image, and the action on a failure of each class.
 //!
-//! Owns the spelling of modes, actions and patterns, and refuses rules of which one could never count. What the built-in actions
-//! are and how a review uses all this is in `admission`.
+//! This module owns the spelling of modes, actions and patterns, and refuses rules that can never apply. The built-in
+//! actions, and the use in a review, are in `admission`.
 
 mod bootstrap;
 mod namespaces;
@@ -29,44 +29,38 @@ pub(super) use with::RawWith;
 pub use with::demanded;
 pub use with::{Attestation, Roots, With};
 
-/// Most rules: each is matched against each image and compared with each other one, and more than this nobody keeps in mind.
+/// Most rules: each is matched against each image and compared with every other rule, and people lose track of more.
 const RULES_MAX: usize = 200;
-/// How long an image stays verified: its digest, the rule and the trust are part of what is remembered.
+/// How long an image stays verified: the cache key contains its digest, the rule and the trust.
 const VERIFIED_TTL: Duration = Duration::from_hours(1);
 /// About 8,000 verdicts at some 500 bytes each.
 const VERDICTS_BYTES: u64 = 4 << 20;
 
-/// The treatment of images.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Policy {
-    /// The actions on failures where the image's rule does not say.
+    /// The actions on failures, unless the image's rule has its own.
     pub on_failure: OnFailure,
     /// The rules in the order of the file, then those of documents.
     pub rules: Vec<Rule>,
     /// How many of the rules are the file's own.
     pub own_rules: usize,
-    /// The treatment of an image that no rule matches.
     pub no_match: NoMatch,
-    /// Whether nothing is refused and nothing changed, whatever the rules say.
+    /// Whether nothing is refused or changed, whatever the rules say.
     pub detection: bool,
-    /// The objects whose images are judged.
     pub resources: Resources,
-    /// Whether what an owner has already is let in with its child.
+    /// Whether a child object may keep the images that its owner already has.
     pub child_approval: bool,
-    /// Namespaces in which nothing is looked at.
+    /// Namespaces whose objects are not examined.
     pub namespaces: Namespaces,
-    /// Images that start although nobody can say who signed them.
+    /// Images that start without verified signatures.
     pub bootstrap: Option<Bootstrap>,
-    /// The memory of verdicts.
     pub verdicts: Verdicts,
 }
 
-/// The memory of verdicts.
+/// Settings of the memory of verdicts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdicts {
-    /// How long an image stays verified.
     pub ttl: Duration,
-    /// Largest size, bytes.
     pub max_bytes: usize,
 }
 
@@ -76,7 +70,6 @@ impl Default for Verdicts {
     }
 }
 
-/// The treatment of an image that no rule matches.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NoMatch {
@@ -87,7 +80,6 @@ pub enum NoMatch {
     Allow,
     /// The image is left alone, with a warning.
     Warn,
-    /// The image is refused.
     Deny,
 }
 
@@ -95,32 +87,30 @@ pub enum NoMatch {
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Resources {
-    /// Images of every object.
     #[default]
     All,
-    /// Images of Pods: those of other objects are reported.
+    /// Images of Pods; those of other objects are only reported.
     PodsOnly,
 }
 
-/// The treatment of an image.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
     /// The image gets its digest.
     #[default]
     Resolve,
-    /// Nothing.
+    /// The image is not examined.
     Skip,
     /// Its signatures are verified.
     Verify,
-    /// Its signatures are verified, and it gets the digest that they are of.
+    /// Its signatures are verified, and it gets the digest that they sign.
     VerifyAndPin,
-    /// The image is looked at and nothing is changed or refused: what would have been done becomes a warning.
+    /// The image is examined and nothing is changed or refused: the change or refusal becomes a warning.
     Detect,
 }
 
 impl Mode {
-    /// As it is written.
+    /// The name in the configuration.
     pub fn name(self) -> &'static str {
         match self {
             Self::Resolve => "resolve",
@@ -132,48 +122,45 @@ impl Mode {
     }
 }
 
-/// When an image of a stored object is looked at.
+/// When an image of a stored object is judged again.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Recheck {
     /// When it differs from the stored one.
     #[default]
     Changed,
-    /// At every update.
     Always,
 }
 
-/// The action on a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Action {
-    /// The object is refused.
     Deny,
     /// The image stays as it is, with a warning.
     Allow,
-    /// The review is answered HTTP 500, so that the webhook's `failurePolicy` decides.
+    /// The review is answered with HTTP 500, so that the webhook's `failurePolicy` decides.
     Error,
 }
 
-/// Actions by class of failure; a class that is not named is decided further up.
+/// Actions by class of failure; for absent classes the next level decides.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct OnFailure {
-    /// The registry says that tag or repository does not exist.
+    /// The registry reports that tag or repository does not exist.
     pub not_found: Option<Action>,
-    /// The registry refuses us.
+    /// The registry refuses our credentials.
     pub auth: Option<Action>,
-    /// Cannot tell: timeout, overload, broken connection.
+    /// The result is unknown: timeout, overload, broken connection.
     pub unavailable: Option<Action>,
     /// The reference or our own configuration cannot work.
     pub misconfigured: Option<Action>,
     /// A defect of this program.
     pub internal: Option<Action>,
-    /// No signature that could count.
+    /// The image has no signature that could count.
     pub unsigned: Option<Action>,
-    /// A signature that does not verify, or too few of them.
+    /// A signature is not valid, or there are too few.
     pub invalid: Option<Action>,
-    /// A signature of something else than this image.
+    /// A signature is of another image.
     pub mismatch: Option<Action>,
 }
 
@@ -187,7 +174,7 @@ pub(super) struct RawPolicy {
     pub resources: Resources,
     pub automatic_child_approval: bool,
     pub recheck: Recheck,
-    /// Whatever file and rules say: the environment alone says this.
+    /// Overrules file and rules; only the environment can set it.
     #[serde(skip)]
     pub recheck_of_all: Option<Recheck>,
     pub namespaces: RawNamespaces,
@@ -197,11 +184,11 @@ pub(super) struct RawPolicy {
     pub documents: Vec<PathBuf>,
 }
 
-/// Values of rules that do not say them themselves.
+/// Defaults for rules.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Defaults {
     pub recheck: Recheck,
-    /// What counts before what a rule says itself.
+    /// Overrules the rule's own value.
     pub recheck_of_all: Option<Recheck>,
     pub matcher: Matcher,
 }
@@ -214,14 +201,13 @@ pub(super) struct RawCache {
 }
 
 impl RawPolicy {
-    /// Values of its rules and documents that do not say them themselves.
+    /// Defaults for the rules and documents.
     pub(super) fn defaults(&self) -> Defaults {
         Defaults { recheck: self.recheck, recheck_of_all: self.recheck_of_all, matcher: self.matcher }
     }
 }
 
 impl Checker<'_> {
-    /// Checks the rules of the section itself.
     pub(super) fn rules(
         &self,
         raw: Vec<RawRule>,
@@ -232,7 +218,7 @@ impl Checker<'_> {
         named.map(|(name, raw)| self.rule(name, raw, defaults, validators)).collect()
     }
 
-    /// Checks the section. Its own rules are the first `own_rules` of `rules`; the others are those of documents.
+    /// Checks the section. Its own rules are the first `own_rules` of `rules`; the others come from documents.
     pub(super) fn policy(&self, raw: RawPolicy, rules: Vec<Rule>, own_rules: usize) -> Result<Policy, Error> {
         self.within("policy.rules", rules.len() as u64, 0, RULES_MAX as u64)?;
         for (index, rule) in rules.iter().enumerate() {
@@ -263,7 +249,7 @@ impl Checker<'_> {
         })
     }
 
-    /// Refuses two rules of which one could never count, or neither for some image.
+    /// Refuses two rules if one of them can never apply, or if neither takes precedence for some image.
     fn both_count(&self, rule: &Rule, other: &Rule) -> Result<(), Error> {
         let (key, theirs) = (format!("{}.pattern", rule.name), other.pattern.as_str());
         if other.pattern.equals(&rule.pattern) {

@@ -1,4 +1,4 @@
-//! The section `admission.registration`: the webhook looks at how it is registered, and whether it is called.
+//! The section `admission.registration`: the webhook checks its own registration, and whether it is called.
 
 use std::time::Duration;
 
@@ -7,27 +7,27 @@ use serde::Deserialize;
 use super::{Checker, Error};
 use service_core::config::quantity::Span;
 
-/// The webhook configuration of the manifests.
+/// The webhook configuration in the manifests.
 const WEBHOOK: &str = "longhaul-webhook";
-/// The Lease of the manifests in which replicas tell each other that they were called.
+/// The Lease of the manifests in which the replicas share the time of their last call.
 const LEASE: &str = "longhaul-webhook-calls";
-/// Longer than a rollout, shorter than it takes until many objects are unpinned.
+/// Longer than a rollout, shorter than the time until many objects are unpinned.
 const QUIET: Duration = Duration::from_mins(5);
-/// One small request a minute when the webhook is called.
+/// Costs one small request a minute while the webhook is called.
 const INTERVAL: Duration = Duration::from_mins(1);
 
-/// How the webhook looks after its own registration.
+/// Settings of the check of the webhook's own registration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Registration {
     /// `MutatingWebhookConfiguration`s that should call this service.
     pub webhooks: Vec<String>,
-    /// The namespace of the Lease; without it that of the pod.
+    /// The namespace of the Lease; if absent, the pod's.
     pub namespace: Option<String>,
-    /// The Lease in which replicas tell each other that they were called.
+    /// The Lease in which the replicas share the time of their last call.
     pub lease: String,
-    /// Age of a Pod that nobody asked about when that is reported.
+    /// Age of a Pod created without a review at which it is reported.
     pub quiet: Duration,
-    /// How often it is looked at.
+    /// Interval of the check.
     pub interval: Duration,
 }
 

@@ -1,7 +1,7 @@
-//! The section `validators`: judges of images, and what they trust.
+//! The section `validators`: the validators of images, and their trust.
 //!
-//! Owns the spelling of validators and of their trust roots, which is Connaisseur's. Keys and certificates are texts here:
-//! whether they are any is for whoever uses them, and so are the files that they are in.
+//! This module owns the spelling of validators and of their trust roots, which is Connaisseur's. Keys and certificates
+//! are plain texts or file names here; their users read and check them.
 
 mod remote;
 mod trust_root;
@@ -19,44 +19,38 @@ pub use trust_root::{Constraint, Root, TrustRoot};
 
 /// The validator of rules that name none.
 pub const DEFAULT: &str = "default";
-/// Most validators: each is compiled and kept, and more than this nobody keeps in mind.
+/// Most validators: each is compiled and kept, and people lose track of more.
 const VALIDATORS_MAX: usize = 100;
 /// Most trust roots of one validator: a signature is compared with each.
 const ROOTS_MAX: usize = 64;
 
-/// Somebody who says whether an image may run.
+/// A configured validator, which decides whether an image may run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Validator {
     /// Its name in rules.
     pub name: String,
-    /// The kind of validator.
     pub kind: Kind,
 }
 
-/// Kinds of validators.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
-    /// Says the same of every image.
-    Static {
-        /// Whether images may run.
-        approve: bool,
-    },
+    /// Gives the same answer for every image.
+    Static { approve: bool },
     /// Verifies signatures as cosign makes them.
     Cosign(Cosign),
-    /// Another process of this service is asked, or whoever speaks its contract.
+    /// Asks another process of this service, or any other server of its contract.
     Remote(Remote),
-    /// A provider of Gatekeeper's external data is asked.
+    /// Asks a provider of Gatekeeper's external data.
     ExternalData(Provider),
 }
 
-/// The trust of a cosign validator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cosign {
-    /// The roots whose signatures count; never empty, names are unique.
+    /// The accepted roots; never empty, names are unique.
     pub roots: Vec<TrustRoot>,
     /// A sigstore `trusted_root.json`: authorities, logs and timestamp authorities.
     pub trusted_root: Option<PathBuf>,
-    /// The log's public key.
+    /// The public key of the transparency log.
     pub rekor_pubkey: Option<Text>,
     /// The authority of signers' certificates.
     pub fulcio_cert: Option<Text>,
@@ -69,9 +63,7 @@ pub struct Cosign {
 /// A PEM text, or the file that has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Text {
-    /// In the configuration.
     Inline(String),
-    /// In a file.
     File(PathBuf),
 }
 
@@ -115,12 +107,11 @@ pub(super) struct RawHost {
 }
 
 impl Cosign {
-    /// The root of that name.
     pub fn root(&self, name: &str) -> Option<&TrustRoot> {
         self.roots.iter().find(|root| root.name == name)
     }
 
-    /// Every file that its trust is in.
+    /// Every file with a part of its trust.
     pub fn files(&self) -> impl Iterator<Item = &PathBuf> {
         let texts = [&self.rekor_pubkey, &self.fulcio_cert, &self.ct_log_pubkey, &self.timestamp_cert];
         let texts = texts.into_iter().flatten().chain(self.roots.iter().flat_map(TrustRoot::texts));
@@ -232,7 +223,7 @@ impl Checker<'_> {
     }
 }
 
-/// Every file that `validators` read, so that somebody can see when one changes.
+/// Every file that `validators` read, so that callers notice changes.
 pub fn files(validators: &[Validator]) -> Vec<PathBuf> {
     let cosign = validators.iter().filter_map(|validator| match &validator.kind {
         Kind::Cosign(cosign) => Some(cosign),

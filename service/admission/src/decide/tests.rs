@@ -1,4 +1,4 @@
-//! Tests of the decision: which action wins, who is named, and what is said beside it.
+//! Tests of the decision: which action wins, which images are named, and which notes are added.
 
 use super::*;
 

@@ -1,14 +1,13 @@
-//! Where quotes, backslashes and brackets are in a block of text, as bits: the first byte is the lowest bit.
+//! The places of quotes, backslashes and brackets in a block of text, as bits: the first byte is the lowest bit.
 //!
-//! The ways to tell which brackets are outside of strings are those of Langdale and Lemire, "Parsing gigabytes of JSON per second"
+//! The way to find the brackets outside strings is that of Langdale and Lemire, "Parsing gigabytes of JSON per second"
 //! (VLDB 2019), section 3.1.
 
 use super::piece::{PIECE, Piece};
 
-/// Bytes of a block.
 const BLOCK: usize = 64;
 
-/// The bytes of a block that give JSON its structure.
+/// The bytes of a block that form the structure of JSON.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Structure {
     quote: u64,
@@ -17,7 +16,7 @@ struct Structure {
     close: u64,
 }
 
-/// Length of the object or array that `text` begins with; `None` when it does not end.
+/// Length of the object or array at the start of `text`; `None` if it does not end.
 pub(super) fn container(text: &[u8]) -> Option<usize> {
     let (mut depth, mut escape_carry, mut inside_carry) = (0_usize, 0, 0);
     let (mut at, mut rest) = (0, text);
@@ -36,7 +35,7 @@ pub(super) fn container(text: &[u8]) -> Option<usize> {
             quote &= !escaped(structure.backslash, &mut escape_carry);
         }
         let inside = prefix_xor(quote) ^ inside_carry;
-        // All ones when the block ends inside of a string.
+        // All ones if the block ends inside a string.
         inside_carry = 0_u64.wrapping_sub(inside >> 63);
         let (open, close) = (structure.open & !inside, structure.close & !inside);
         let closes = close.count_ones() as usize;
@@ -51,7 +50,7 @@ pub(super) fn container(text: &[u8]) -> Option<usize> {
     None
 }
 
-/// The first closing bracket after which nothing is open, when `depth` is open before.
+/// The first closing bracket after which nothing is open, with `depth` brackets open before.
 fn end(depth: usize, open: u64, mut close: u64) -> Option<usize> {
     let mut closed = 0;
     while close != 0 {
@@ -66,7 +65,7 @@ fn end(depth: usize, open: u64, mut close: u64) -> Option<usize> {
     None
 }
 
-/// The bytes behind an odd number of backslashes in a row; `carry` is 1 when the next block begins with such a byte.
+/// The bytes after an odd number of backslashes in a row; `carry` is 1 if the next block begins with such a byte.
 fn escaped(backslash: u64, carry: &mut u64) -> u64 {
     const EVEN: u64 = 0x5555_5555_5555_5555;
     let backslash = backslash & !*carry;
@@ -78,7 +77,7 @@ fn escaped(backslash: u64, carry: &mut u64) -> u64 {
     (EVEN ^ (sums << 1)) & follows
 }
 
-/// Each bit becomes whether there is an odd number of ones up to it.
+/// Sets each bit if there is an odd number of ones up to it.
 fn prefix_xor(mut bits: u64) -> u64 {
     for shift in [1, 2, 4, 8, 16, 32] {
         bits ^= bits << shift;
@@ -86,13 +85,13 @@ fn prefix_xor(mut bits: u64) -> u64 {
     bits
 }
 
-/// Where the first quote, backslash or control character of `text` is.
+/// The first quote, backslash or control character of `text`.
 #[inline]
 pub(super) fn special(text: &[u8]) -> Option<usize> {
     first(text, is_special)
 }
 
-/// Shows `each` place of a quote, backslash or control character of `text`.
+/// Calls `each` with the place of every quote, backslash or control character of `text`.
 pub(super) fn specials(text: &[u8], mut each: impl FnMut(usize)) {
     for (index, bytes) in text.chunks(PIECE).enumerate() {
         let mut piece = [b' '; PIECE];
@@ -110,7 +109,7 @@ fn is_special(piece: Piece) -> u32 {
     piece.equal(b'"') | piece.equal(b'\\') | piece.up_to(b' ' - 1)
 }
 
-/// Where the first quote or backslash of `text` is.
+/// The first quote or backslash of `text`.
 #[inline]
 pub(super) fn quote_or_backslash(text: &[u8]) -> Option<usize> {
     first(text, |piece| piece.equal(b'"') | piece.equal(b'\\'))
@@ -155,7 +154,6 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Found are those bytes that one by one are it.
         #[test]
         fn each_byte_is_found(bytes in any::<[u8; BLOCK]>(), chosen in prop::sample::select(b"\"\\{}[]\x1f ".to_vec())) {
             let mut bytes = bytes;
@@ -176,7 +174,7 @@ mod tests {
             prop_assert_eq!(special(&bytes[..50]), first((wanted | slow(&|byte| byte < b' ')) & ((1 << 50) - 1)));
         }
 
-        /// It ends where a reader, byte by byte, says.
+        /// The end is the one that a byte-by-byte reader finds.
         #[test]
         fn it_ends_where_a_reader_says(text in r#"[{\[][\\"{}\[\]a]{0,300}"#) {
             let (mut depth, mut inside, mut escaped, mut expected) = (0_usize, false, false, None);
@@ -199,7 +197,7 @@ mod tests {
             prop_assert_eq!(container(text.as_bytes()), expected);
         }
 
-        /// Bytes behind a backslash that is not itself escaped, over a border of blocks.
+        /// Bytes after a backslash that is not itself escaped, across a border of blocks.
         #[test]
         fn escapes_are_those_of_a_reader(backslashes in any::<[u64; 3]>(), sparse in any::<[u64; 3]>()) {
             let (mut carry, mut pending) = (0, false);

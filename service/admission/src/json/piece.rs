@@ -1,7 +1,8 @@
-//! Sixteen bytes at a time: which of them are a byte, or at most one, as bits; the first byte is the lowest bit.
+//! Comparison of sixteen bytes at a time: the bytes equal to a byte, or at most one, as bits; the first byte is the
+//! lowest bit.
 //!
-//! SSE2 belongs to every x86-64 processor; elsewhere it is arithmetic on two words. A library for all widths and processors (`wide`, which stands
-//! on the same `safe_arch`) took six seconds of each build for what stands here.
+//! SSE2 belongs to every x86-64 processor; other processors use arithmetic on two words. A library for all widths and
+//! processors (`wide`, which also uses `safe_arch`) added six seconds to each build.
 
 /// Bytes of a piece; most strings of an object end in their first one.
 pub(super) const PIECE: usize = 16;
@@ -17,7 +18,6 @@ mod sse2 {
 
     use super::PIECE;
 
-    /// Sixteen bytes.
     #[derive(Clone, Copy)]
     pub(in super::super) struct Piece(m128i);
 
@@ -33,13 +33,12 @@ mod sse2 {
             Self(bitor_m128i(self.0, splat(byte)))
         }
 
-        /// Which are `byte`.
         #[inline]
         pub fn equal(self, byte: u8) -> u32 {
             move_mask_i8_m128i(cmp_eq_mask_i8_m128i(self.0, splat(byte))).cast_unsigned()
         }
 
-        /// Which are at most `byte`.
+        /// The bytes that are at most `byte`.
         #[inline]
         pub fn up_to(self, byte: u8) -> u32 {
             move_mask_i8_m128i(cmp_eq_mask_i8_m128i(min_u8_m128i(self.0, splat(byte)), self.0)).cast_unsigned()
@@ -60,7 +59,6 @@ mod words {
     const ONES: u64 = u64::from_le_bytes([1; 8]);
     const HIGH: u64 = ONES << 7;
 
-    /// Sixteen bytes.
     #[derive(Clone, Copy)]
     pub(in super::super) struct Piece([u64; 2]);
 
@@ -76,24 +74,23 @@ mod words {
             Self(self.0.map(|word| word | (ONES * u64::from(byte))))
         }
 
-        /// Which are `byte`.
         #[inline]
         pub fn equal(self, byte: u8) -> u32 {
-            // The high bit of each byte of which any bit differs.
+            // The high bit of each byte that differs in any bit.
             self.bits(|word| {
                 let differs = word ^ (ONES * u64::from(byte));
                 !(((differs & !HIGH) + !HIGH) | differs)
             })
         }
 
-        /// Which are at most `byte`, which is below 128.
+        /// The bytes that are at most `byte`, which is below 128.
         #[inline]
         pub fn up_to(self, byte: u8) -> u32 {
-            // Seven bits and what lacks to 128 carry into the high bit where they are more.
+            // Seven bits plus the difference to 128 carry into the high bit if they are larger.
             self.bits(|word| !(((word & !HIGH) + ONES * u64::from(127 - byte)) | word))
         }
 
-        /// The high bit of each byte, side by side.
+        /// The high bit of each byte, packed together.
         #[inline]
         fn bits(self, each: impl Fn(u64) -> u64) -> u32 {
             const SIDE_BY_SIDE: u64 = 0x0102_0408_1020_4080;
@@ -110,7 +107,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Both ways find what one finds byte by byte.
+        /// Both implementations agree with a byte-by-byte search.
         #[test]
         fn both_ways_find_each_byte(mut bytes in any::<[u8; PIECE]>(), byte in 0_u8..128, places in any::<u16>()) {
             for at in (0..PIECE).filter(|at| places >> at & 1 == 1) {

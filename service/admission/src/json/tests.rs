@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{Cursor, Error};
 
-/// Reads everything through the cursor.
+/// Reads any value through the cursor.
 fn read(cursor: &mut Cursor<'_>) -> Result<Value, Error> {
     match cursor.peek() {
         Some(b'{') => {
@@ -70,7 +70,7 @@ fn what_is_not_closed_does_not_end() {
 }
 
 proptest! {
-    /// What `serde_json` writes, closely or with space, is read as the same, and skipped to its end.
+    /// A value written by `serde_json`, densely or with spaces, is read as the same value, and skipped to its end.
     #[test]
     fn what_is_read_is_what_was_written(value in json_value()) {
         for text in [value.to_string(), serde_json::to_string_pretty(&value).unwrap()] {
@@ -91,7 +91,7 @@ proptest! {
         }
     }
 
-    /// Of any text: what is JSON is skipped whole, and nothing that is cut off is.
+    /// Any JSON is skipped whole, and truncated JSON is not.
     #[test]
     fn cut_off_text_does_not_end(value in json_value(), at in any::<prop::sample::Index>()) {
         let text = Value::from(vec![value]).to_string();

@@ -1,4 +1,4 @@
-//! Owners of objects, read from the API server: the seam between `admission`, which knows no API server, and `kube`.
+//! The source of owners at the API server: the link between `admission`, which knows no API server, and `kube`.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::OwnerSource;
 use service_core::kube::Client;
 
-/// Largest object that is read: what etcd holds of one.
+/// Largest object that is read, above etcd's limit.
 const OBJECT_BYTES_MAX: usize = 2 << 20;
 
 /// Reads objects with the rights of this process.
@@ -20,7 +20,11 @@ impl OwnerSource for FromCluster {
     fn read(self: Arc<Self>, path: String, deadline: Instant) -> BoxFuture<'static, Option<Bytes>> {
         async move {
             let object = self.0.read_at_most(&path, OBJECT_BYTES_MAX, deadline).await;
-            object.inspect_err(|error| tracing::debug!(name: service_core::logs::names::OWNER_NOT_READ, path, %error, "an owner was not read")).ok()
+            object
+                .inspect_err(
+                    |error| tracing::debug!(name: crate::events::OWNER_NOT_READ, path, %error, "an owner was not read"),
+                )
+                .ok()
         }
         .boxed()
     }

@@ -1,4 +1,5 @@
-//! Alerts of decisions: none of a dry run, none of what was not examined, and one of what is let in, by the webhook that may change it.
+//! Alerts of decisions: none for a dry run or an exempt object; for an admitted object, only from the webhook that may
+//! change it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use crate::review::{Ask, Decision, Notes};
 use crate::text::printable;
 use crate::walk;
 
-/// Images that are told apart, by digest; further ones are counted as if each were another.
+/// Most images that are distinguished by digest; each further one counts as distinct.
 const TOLD_APART_MAX: usize = 500;
 
 impl Pipeline {
@@ -24,7 +25,7 @@ impl Pipeline {
         self
     }
 
-    /// The decision, when every receiver without which nothing is decided has the alert; else a denial that says so.
+    /// The decision, if every required receiver has the alert; otherwise a denial that names the reason.
     pub async fn alerted(&self, hook: Hook, ask: &Ask<'_>, decision: Decision, deadline: Instant) -> Decision {
         let Some(alerts) = &self.alerts else { return decision };
         let Some(alert) = alert(hook, ask, &decision) else { return decision };
@@ -32,13 +33,13 @@ impl Pipeline {
             (Err(why), Decision::Allow { .. }) => {
                 self.recorded(ask, Decision::Deny { message: why, notes: Notes::default() })
             }
-            // What is refused either way is refused for its first reason.
+            // A refusal keeps its first reason.
             (_, decision) => decision,
         }
     }
 }
 
-/// The alert of a decision; none when nobody is to know.
+/// The alert of a decision; `None` if there is nothing to report.
 fn alert(hook: Hook, ask: &Ask<'_>, decision: &Decision) -> Option<Alert> {
     let (admitted, message) = match decision {
         Decision::Allow { notes, .. } if notes.annotations.contains_key("exempt") => return None,
@@ -70,7 +71,7 @@ fn alert(hook: Hook, ask: &Ask<'_>, decision: &Decision) -> Option<Alert> {
     Some(alert.cut())
 }
 
-/// The first images of the object, each once, and how many there are beside them.
+/// The first images of the object, each once, and the number of further ones.
 fn images(ask: &Ask<'_>) -> (Vec<String>, usize) {
     let mut named: Vec<String> = Vec::new();
     let (mut seen, mut more) = (BTreeSet::<[u8; 32]>::new(), 0);
@@ -93,7 +94,7 @@ fn images(ask: &Ask<'_>) -> (Vec<String>, usize) {
             take(&site.image);
         }
     } else if let Some(object) = ask.object {
-        // What cannot be examined was refused; then there is no image to name.
+        // An object that cannot be examined was refused; there is no image to name.
         let _ = walk::walk(object, &mut |seen| {
             take(seen.image);
             Ok(())

@@ -1,4 +1,4 @@
-//! The part of a review that is about signatures: whom an image inherits its approval from, what is known of it, and who is asked.
+//! The signature part of a review: inherited approvals, known verdicts, and questions to validators.
 
 use std::sync::Arc;
 
@@ -14,23 +14,21 @@ use crate::validator::{Approvals, Question, Validator, Validators};
 use service_registry::Brought;
 use service_registry::verdicts::{Class, Failure};
 
-/// Why an image that a rule wants verified cannot be.
+/// The message for a rule that demands verification without a validator.
 const NO_VALIDATOR: &str = "the rule asks for signatures and nobody here can verify any";
-/// Why an image was not asked about.
+/// The metric's reason for an image of an owner.
 const CHILD: &str = "child";
 
 /// The parts that verify signatures.
 pub struct Validation {
-    /// Validators by rule.
     pub validators: Validators,
-    /// Their verdicts.
     pub approvals: Arc<Approvals>,
-    /// The owners of objects, when those are looked at.
+    /// The owners of objects, if child approval is on.
     pub owners: Option<Arc<Owners>>,
 }
 
 impl Pipeline {
-    /// Images that would have to be verified and that the owner of the object has already.
+    /// Images that need verification and that the owner of the object already has.
     pub(super) async fn inherited<'s>(&self, ask: &Ask<'_>, sites: &'s [Site], deadline: Instant) -> Vec<&'s str> {
         let owners = self.validation.as_ref().and_then(|validation| validation.owners.as_ref());
         let Some(owners) = owners.filter(|_| self.policy().approves_children()) else { return Vec::new() };
@@ -54,7 +52,7 @@ impl Pipeline {
         images
     }
 
-    /// Images that would have to be verified and that start without, because the configuration lists their digests.
+    /// Images that need verification and start without, because the configuration lists their digests.
     pub(super) fn bootstrapped<'s>(&self, ask: &Ask<'_>, sites: &'s [Site]) -> Vec<&'s str> {
         let mut images: Vec<&str> = Vec::new();
         for image in sites.iter().map(|site| site.image.as_str()) {
@@ -68,7 +66,7 @@ impl Pipeline {
         images
     }
 
-    /// The known answer about the signatures of an image, without asking anybody.
+    /// The cached verdict about an image, without a question to a validator.
     pub(super) fn verdict(
         &self,
         target: &Target,
@@ -98,7 +96,7 @@ impl Pipeline {
         Some(result)
     }
 
-    /// The digest of an image and who signed it, or why that cannot be said.
+    /// The digest of an image and its signers, or the reason for a failure.
     pub(super) async fn verified(
         &self,
         target: &Target,

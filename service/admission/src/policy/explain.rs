@@ -1,6 +1,6 @@
 //! The explanation of a policy for one image, for people.
 //!
-//! Pure. It uses the very functions that a review uses, so that it cannot say something else.
+//! Pure. It uses the same functions as a review, so that both always agree.
 
 use std::fmt::{self, Write as _};
 
@@ -10,13 +10,13 @@ use crate::text::printable;
 use service_registry::verdicts::Class;
 use service_registry::{Image, ReferenceError};
 
-/// Bytes of the image that are shown.
+/// Most bytes of the image that are shown.
 const IMAGE_BYTES_MAX: usize = 600;
 
 /// The treatment of one image, and why. Displays as a few lines of text.
 #[derive(Debug)]
 pub struct Explanation {
-    /// The image as it was asked about.
+    /// The image as the caller wrote it.
     pub written: String,
     /// Its parts, or why it is no reference.
     pub image: Result<Image, ReferenceError>,
@@ -29,30 +29,24 @@ pub struct Explanation {
     no_match: NoMatch,
     /// Its pattern or prefix.
     pub pattern: String,
-    /// Why it is this one.
     pub why: String,
-    /// The other rules that match, with their patterns; they are less specific.
+    /// The other matching rules with their patterns; they are less specific.
     pub others: Vec<(String, String)>,
-    /// The key that says that nothing in the namespace is looked at.
+    /// The key that exempts the namespace.
     pub exempt: Option<&'static str>,
-    /// The validator and the demands, in words; empty when none is asked.
+    /// The validator and the demands, in words; empty if there is none.
     pub validator: String,
-    /// The treatment of such images.
     pub mode: Mode,
-    /// When they are looked at.
     pub recheck: Recheck,
-    /// The actions on failures, by class; empty where nothing can fail.
+    /// The actions on failures, by class; empty if nothing can fail.
     pub on_failure: Vec<OnClass>,
 }
 
-/// The action on failures of one class.
 #[derive(Debug, PartialEq, Eq)]
 pub struct OnClass {
-    /// The class.
     pub class: Class,
-    /// The action.
     pub action: Action,
-    /// The configuration key that says so, or `built in`.
+    /// The configuration key of the action, or `built in`.
     pub origin: String,
 }
 
@@ -150,7 +144,7 @@ fn validator(policy: &Policy, rule: RuleName) -> String {
 }
 
 impl Explanation {
-    /// One sentence that says what happens.
+    /// One sentence about the result.
     pub fn outcome(&self) -> &'static str {
         let pinned = self.image.as_ref().is_ok_and(|image| image.digest.is_some());
         let verified = self.approval.is_none() && !self.validator.is_empty();

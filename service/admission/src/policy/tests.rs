@@ -1,4 +1,4 @@
-//! Tests of the policy: which rule counts, what it does, and how it is explained.
+//! Tests of the policy: the rule of an image, its effect, and its explanation.
 
 use std::path::Path;
 
@@ -119,7 +119,7 @@ policy:
     - {pattern: "ghcr.io/*"}
 "#;
 
-/// A static validator is answered at once, before anything is looked up; what no rule matches is as `noMatch` says.
+/// A static validator answers at once, before any lookup; for images without a rule `noMatch` decides.
 #[test]
 fn static_rules_and_no_match_are_decided_by_the_policy_alone() {
     let policy = policy(VALIDATED);
@@ -167,7 +167,8 @@ fn the_explanation_tells_validators_and_namespaces() {
     );
 }
 
-/// Whoever can make a registry fail must not choose what runs unsigned; a registry that was asked and did not answer is as the rule says.
+/// An attacker that makes a registry fail must not choose unsigned images; for a registry that was asked and did not
+/// answer, the rule decides.
 #[cfg(feature = "verify")]
 #[test]
 fn an_open_breaker_lets_nothing_in_where_signatures_are_wanted() {
@@ -213,7 +214,7 @@ fn an_image_under_a_rule_of_signatures_is_verified_whether_it_has_a_digest_or_no
     );
 }
 
-/// Each of these was let in without a look, or missed its rule, by another name of a host.
+/// Each of these was admitted without a check, or missed its rule, by another name of a host.
 #[test]
 fn no_alias_of_a_host_leads_around_a_rule() {
     let policy = policy(
@@ -243,7 +244,8 @@ policy:
     }
 }
 
-/// Whatever is let in, what our own limits kept from being looked at is not: whoever can reach a limit would choose what runs.
+/// Whatever a rule admits, an image left unexamined because of our own limits is refused: an attacker that can reach a
+/// limit would choose the images that run.
 #[test]
 fn limits_of_ours_always_deny() {
     let all = "{not-found: allow, auth: allow, unavailable: allow, misconfigured: allow, internal: allow, unsigned: allow, \
@@ -262,7 +264,7 @@ fn limits_of_ours_always_deny() {
     }
 }
 
-/// An owner that may have been let in unseen says nothing of its images.
+/// An owner that may have been admitted without a check does not approve its images.
 #[test]
 fn owners_approve_only_where_nothing_is_let_in() {
     let inherited = |of_policy: &str, of_rule: &str| {

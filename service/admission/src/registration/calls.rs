@@ -1,30 +1,30 @@
-//! When this process was called last.
+//! The time of the last call to this process.
 //!
-//! Lock-free: it is written for every review. Whole seconds: it is compared with times of objects, which have no parts of seconds.
+//! Lock-free, because every review writes it. Whole seconds, because it is compared with times of objects, which have
+//! no fractions.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The last call, seconds since 1970. A process that has just begun counts as called: it cannot know of what was before.
+/// The last call, in seconds since 1970. A process that has just started counts as called: it cannot know about earlier
+/// calls.
 #[derive(Debug)]
 pub struct Calls(AtomicU64);
 
 impl Calls {
-    /// Called now.
     pub fn new() -> Self {
         Self(AtomicU64::new(now_s()))
     }
 
-    /// Called now.
     pub fn note(&self) {
         let now = now_s();
-        // Most reviews come within a second of another one: what does not change is not written, and no line of a cache wanders.
+        // Most reviews come within a second of another one: an unchanged time is not written, so that no cache line
+        // moves.
         if self.0.load(Ordering::Relaxed) != now {
             self.0.store(now, Ordering::Relaxed);
         }
     }
 
-    /// When it was.
     pub(super) fn last_s(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! Judgement of a registration: what is wrong with it, and which Pods prove that nobody asked. Pure.
+//! The judgement of a registration: its errors, and the Pods that prove a missing review. Pure.
 
 use std::time::SystemTime;
 
@@ -9,18 +9,15 @@ use serde::Deserialize;
 use service_core::kube::Webhooks;
 use service_core::wire::verifies;
 
-/// The paths that answer a mutating webhook.
+/// The paths of a mutating webhook.
 const PATHS: [&str; 2] = ["/mutate", "/v1/mutate"];
 
-/// A page of objects' metadata.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Page {
-    /// The objects.
+pub struct PodPage {
     pub items: Vec<Item>,
 }
 
-/// One object.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Item {
@@ -35,7 +32,7 @@ struct Meta {
     creation_timestamp: String,
 }
 
-/// A Pod that nobody asked about.
+/// A Pod created without a review.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unasked {
     /// Namespace and name.
@@ -45,13 +42,13 @@ pub struct Unasked {
 }
 
 impl Item {
-    /// Its name.
     pub fn name(&self) -> &str {
         &self.metadata.name
     }
 }
 
-/// Why the API server cannot call us through the configuration `name`; `chain` is what we show, and empty while there is nothing.
+/// Why the API server cannot call us through the configuration `name`; `chain` is our certificate chain, empty while
+/// there is none.
 pub fn registered(
     name: &str,
     found: Option<&Webhooks>,
@@ -64,7 +61,7 @@ pub fn registered(
         return Some(format!("{at} has no webhooks: no review is sent; apply it again"));
     }
     for webhook in &found.webhooks {
-        // One that is called by URL has a way and a name that only its author knows.
+        // An entry with a URL has an address and a name that only its author knows.
         let Some((namespace, service)) = webhook.service() else { continue };
         let entry = format!("{at} ({})", webhook.name);
         if !PATHS.contains(&webhook.path()) {
@@ -85,9 +82,9 @@ pub fn registered(
     None
 }
 
-/// The first of `page` that was created after `after_s` and until `until_s`, both seconds since 1970: after the last call and some time,
-/// so that a call that another replica has not noted yet accuses nobody.
-pub fn unasked(page: &Page, after_s: u64, until_s: u64) -> Option<Unasked> {
+/// The first Pod of `page` created after `after_s` and until `until_s`, both in seconds since 1970. The caller passes
+/// the last call plus some time, so that a call not yet recorded by another replica raises no alarm.
+pub fn unasked(page: &PodPage, after_s: u64, until_s: u64) -> Option<Unasked> {
     page.items.iter().find_map(|item| {
         let created = item.metadata.creation_timestamp.parse::<Timestamp>().ok()?.as_second();
         let created_s = u64::try_from(created).ok().filter(|created| (after_s..=until_s).contains(created))?;
@@ -133,11 +130,11 @@ mod tests {
             {"metadata": {"namespace": "n", "name": "old", "creationTimestamp": "2026-01-01T00:00:00Z"}},
             {"metadata": {"namespace": "n", "name": "odd"}},
             {"metadata": {"namespace": "n", "name": "new", "creationTimestamp": "2026-01-01T01:00:00Z"}}]});
-        let page: Page = serde_json::from_value(page).unwrap();
+        let page: PodPage = serde_json::from_value(page).unwrap();
         let begun = 1_767_225_600;
         let found = unasked(&page, begun + 1, begun + 3600).unwrap();
         assert_eq!((&*found.pod, found.created_s), ("n/new", begun + 3600));
         assert_eq!(unasked(&page, begun + 1, begun + 3599), None, "too young: its review may not have been noted");
-        assert_eq!(unasked(&Page::default(), 0, u64::MAX), None);
+        assert_eq!(unasked(&PodPage::default(), 0, u64::MAX), None);
     }
 }

@@ -1,7 +1,8 @@
-//! Looks at the registration, at its turns.
+//! The monitor of the registration, which checks it at intervals.
 //!
-//! Owns requests and their bounds: one small read a turn while the webhook is called. Only when no replica was called for longer than
-//! `quiet`, namespaces and Pods are asked for, metadata alone, page by page, until one Pod proves it.
+//! This module owns the requests and their limits: one small read per turn while the webhook is called. Only if no
+//! replica was called for longer than `quiet`, it lists metadata of namespaces and Pods, page by page, until one Pod
+//! proves a missing review.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -16,27 +17,27 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
 use super::calls::{Calls, now_s};
-use super::judge::{Page, Unasked, registered, unasked};
+use super::judge::{PodPage, Unasked, registered, unasked};
 use super::state::State;
 use crate::config;
 use service_core::edge::{Probe, ServerTls};
 use service_core::kube::{self, Client, Webhooks, Write};
 use service_watch::{Items, PageError};
 
-/// A request that takes longer is asked at the next turn.
+/// A request that takes longer is repeated at the next turn.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Looks of one turn are spread by this part of it, so that replicas do not ask together.
+/// The checks of a turn are spread over this part of it, so that replicas do not send requests together.
 const TURNS: u32 = 4;
-/// Namespaces whose Pods are asked for in one look; further ones at later looks.
+/// Namespaces whose Pods are listed in one check; further ones in later checks.
 const NAMESPACES_A_LOOK: usize = 16;
-/// Namespaces that are known of.
+/// Most namespaces that are considered.
 const NAMESPACES_MAX: usize = 500;
-/// Pods of one namespace that are looked at.
+/// Most Pods of one namespace that are considered.
 const PODS_MAX: usize = 250;
-/// An object's metadata has some KiB.
+/// Limit for the Lease; its metadata has some KiB.
 const LEASE_BYTES_MAX: usize = 256 << 10;
 
-/// Why a look came to nothing.
+/// Why a check failed.
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error("{what}: {source}")]
@@ -47,21 +48,18 @@ enum Error {
     Page { what: String, source: PageError },
 }
 
-/// Everything that the monitor needs.
 pub struct Parts<'a> {
-    /// The section.
     pub settings: &'a config::Registration,
-    /// Where the Lease is; without it replicas cannot share their calls, and only the registration itself is looked at.
+    /// The namespace of the Lease; without it the replicas cannot share their calls, and only the registration itself
+    /// is checked.
     pub namespace: Option<String>,
-    /// The API server.
     pub client: Arc<Client>,
-    /// The certificate that is shown.
+    /// The server's certificate.
     pub tls: Arc<ServerTls>,
-    /// When this process was called.
+    /// The time of the last call to this process.
     pub calls: Arc<Calls>,
 }
 
-/// The running monitor.
 pub struct Monitor {
     state: Arc<State>,
     tasks: JoinSet<()>,
@@ -74,11 +72,11 @@ struct Look {
     tls: Arc<ServerTls>,
     calls: Arc<Calls>,
     state: Arc<State>,
-    /// The last call that is noted in the Lease.
+    /// The last call recorded in the Lease.
     noted_s: u64,
-    /// The first namespace of the next look.
+    /// The first namespace of the next check.
     begin_at: usize,
-    /// A Pod that nobody asked about stays a proof until somebody asks, gone or not.
+    /// A Pod created without a review stays a proof until the next call, deleted or not.
     proof: Option<Unasked>,
     /// Since when a configuration is wrong.
     wrong_since_s: Option<u64>,
@@ -97,7 +95,6 @@ struct Spec {
 }
 
 impl Monitor {
-    /// Begins to look.
     pub fn start(parts: Parts<'_>, registry: &mut Registry) -> Self {
         let state = Arc::new(State::register(registry));
         let look = Look {
@@ -117,12 +114,11 @@ impl Monitor {
         Self { state, tasks }
     }
 
-    /// The check of health.
     pub fn probe(&self) -> Arc<dyn Probe> {
         Arc::clone(&self.state) as _
     }
 
-    /// Waits until the look ends, which it never should; answers why.
+    /// Waits until the monitor ends, which should never happen; returns the reason.
     pub async fn broken(&mut self) -> String {
         match self.tasks.join_next().await {
             Some(Err(error)) => error.to_string(),
@@ -136,11 +132,12 @@ impl Look {
         let pause = self.settings.interval / TURNS;
         loop {
             for turn in 0..TURNS {
-                // First of all: what has just been applied is not complete yet, and certificates are not made.
+                // The pause comes first: right after an installation the configuration is incomplete and certificates
+                // are not made yet.
                 sleep(pause).await;
-                // The others learn it soon, and not of every review.
+                // The other replicas learn of a call soon, but not of every review.
                 let noted = self.note_call().await;
-                // That something is mended is seen sooner than that it breaks.
+                // A repair is noticed sooner than a new fault.
                 let is_due = turn == 0 || self.wrong_since_s.is_some() || self.proof.is_some();
                 let looked = if is_due { self.look().await } else { Ok(()) };
                 if let Err(error) = noted.and(looked) {
@@ -150,15 +147,15 @@ impl Look {
         }
     }
 
-    /// Notes in the Lease that this replica was called, for the others.
+    /// Records in the Lease that this replica was called, for the others.
     async fn note_call(&mut self) -> Result<(), Error> {
         let (Some(path), last_s) = (self.lease_path(), self.calls.last_s()) else { return Ok(()) };
-        // Never the same again: another one may have noted a later call meanwhile.
+        // Never the same time again: another replica may have recorded a later call meanwhile.
         if last_s < self.noted_s.saturating_add(self.settings.interval.as_secs().max(1)) {
             return Ok(());
         }
         let time = Timestamp::from_second(i64::try_from(last_s).unwrap_or(i64::MAX)).unwrap_or_default();
-        // Whole seconds; six digits all the same, as the field has them.
+        // Whole seconds, with six digits because the field has them.
         let body = json!({"spec": {"renewTime": format!("{time:.6}")}});
         let written = self.client.write_before(Write::Merge, &path, &body, Instant::now() + TIMEOUT).await;
         written.map_err(self.failed("leases"))?;
@@ -192,13 +189,13 @@ impl Look {
             note = self.find_proof(selector, last_s, now).await?;
         }
         let old = self.proof.as_ref().filter(|proof| now >= proof.created_s.saturating_add(quiet_s));
-        // The text names the Pod, not how long ago it was: what stays is said once.
-        let why = old.map(|proof| (said(proof, last_s), proof.created_s));
+        // The text names the Pod, not its age, so that a lasting state is logged once.
+        let why = old.map(|proof| (description(proof, last_s), proof.created_s));
         self.state.judge(why, note);
         Ok(())
     }
 
-    /// Looks for a Pod that nobody asked about; answers what a person should know.
+    /// Looks for a Pod created without a review; returns the note for a person.
     async fn find_proof(&mut self, selector: &str, last_s: u64, now: u64) -> Result<Option<String>, Error> {
         if self.proof.is_some() {
             return Ok(None);
@@ -207,7 +204,7 @@ impl Look {
         if namespaces.is_empty() {
             return Ok(Some(format!("no namespace is selected by {selector}: no review is sent")));
         }
-        // Twice the time in which other replicas note a call.
+        // Twice the time in which other replicas record a call.
         let grace_s = self.settings.interval.as_secs().max(1) * 2;
         let begin = self.begin_at % namespaces.len();
         let turn = namespaces.iter().cycle().skip(begin).take(NAMESPACES_A_LOOK.min(namespaces.len()));
@@ -229,10 +226,10 @@ impl Look {
         Ok(page.items.iter().map(|item| item.name().to_owned()).collect())
     }
 
-    /// A page of metadata. It is read item by item: anybody may write a quarter of a megabyte of annotations into each object of it.
-    async fn page(&self, path: &str) -> Result<Page, Error> {
+    /// A page of metadata, read item by item: each object may have a quarter of a megabyte of annotations.
+    async fn page(&self, path: &str) -> Result<PodPage, Error> {
         let what = path.split('?').next().unwrap_or_default().to_owned();
-        let (mut items, mut page, mut wrong) = (Items::default(), Page::default(), None);
+        let (mut items, mut page, mut wrong) = (Items::default(), PodPage::default(), None);
         let mut take = |piece: &[u8]| {
             let read = items.push(piece, |item| {
                 page.items.push(serde_json::from_slice(item)?);
@@ -288,7 +285,7 @@ impl Look {
     }
 }
 
-fn said(proof: &Unasked, last_s: u64) -> String {
+fn description(proof: &Unasked, last_s: u64) -> String {
     let last = Timestamp::from_second(i64::try_from(last_s).unwrap_or(i64::MAX)).unwrap_or_default();
     let pod = &proof.pod;
     format!(

@@ -1,4 +1,4 @@
-//! The known state of the registration: the line of the health page, the metric, and one line in the log for each change.
+//! The known state of the registration: its note on the health page, its metric, and one log line for each change.
 
 use parking_lot::Mutex;
 use prometheus_client::metrics::gauge::Gauge;
@@ -7,7 +7,6 @@ use prometheus_client::registry::Registry;
 use super::calls::now_s;
 use service_core::edge::Probe;
 
-/// The known state.
 #[derive(Debug, Default)]
 pub struct State {
     known: Mutex<Known>,
@@ -16,14 +15,14 @@ pub struct State {
 
 #[derive(Debug, Default)]
 struct Known {
-    /// Why it is not called, and since when.
+    /// Why the webhook is not called, and since when.
     why: Option<(String, u64)>,
-    /// A note for a person besides.
+    /// An additional note for a person.
     note: Option<String>,
 }
 
 impl State {
-    /// Nothing is wrong yet; the metric is registered.
+    /// A state without faults; registers the metric.
     pub fn register(registry: &mut Registry) -> Self {
         let state = Self::default();
         registry.register(
@@ -34,24 +33,25 @@ impl State {
         state
     }
 
-    /// The outcome of a look: why nobody calls and since when, or that all is well. A reason that stays keeps its beginning.
+    /// Records the result of a check: why the webhook is not called and since when, or that all is well. A lasting
+    /// reason keeps its start.
     pub fn judge(&self, why: Option<(String, u64)>, note: Option<String>) {
         let mut known = self.known.lock();
         known.note = note;
         match (&mut known.why, why) {
             (slot @ Some(_), None) => {
                 *slot = None;
-                tracing::info!(name: service_core::logs::names::CALLED, "the webhook can be called again");
+                tracing::info!(name: crate::events::CALLED, "the webhook can be called again");
             }
             (Some((before, since)), Some((why, begun))) => {
                 *since = (*since).min(begun);
                 if *before != why {
-                    tracing::error!(name: service_core::logs::names::UNCALLED, why, "the webhook is not called");
+                    tracing::error!(name: crate::events::UNCALLED, why, "the webhook is not called");
                     *before = why;
                 }
             }
             (slot @ None, Some((why, begun))) => {
-                tracing::error!(name: service_core::logs::names::UNCALLED, why, "the webhook is not called");
+                tracing::error!(name: crate::events::UNCALLED, why, "the webhook is not called");
                 *slot = Some((why, begun));
             }
             (None, None) => {}
@@ -60,12 +60,12 @@ impl State {
         self.uncalled_s.set(i64::try_from(lasts).unwrap_or(i64::MAX));
     }
 
-    /// The look failed: what was known stays.
+    /// Records a failed check: the former state stays.
     pub fn unknown(&self, error: &str) {
         let note = Some(format!("it could not be looked at: {error}"));
         let mut known = self.known.lock();
         if known.note != note {
-            tracing::warn!(name: service_core::logs::names::CALLS_UNKNOWN, error, "whether the webhook is called is not known");
+            tracing::warn!(name: crate::events::CALLS_UNKNOWN, error, "whether the webhook is called is not known");
             known.note = note;
         }
     }
@@ -76,7 +76,7 @@ impl Probe for State {
         "registration"
     }
 
-    /// No more than a note: a replica that is taken out of the Service is called even less.
+    /// Only a note: a replica removed from the Service is called even less.
     fn note(&self) -> Option<String> {
         let known = self.known.lock();
         known.why.as_ref().map(|(why, _)| why.clone()).or_else(|| known.note.clone())

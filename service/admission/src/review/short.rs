@@ -1,16 +1,16 @@
-//! The review as kube-apiserver writes it, read in one pass: the images of a new object are found while the review is.
+//! The fast path for reviews in kube-apiserver's form: one pass reads the review and finds the images of a new object.
 //!
-//! Pure, and only a shorter way. Whatever is unusual about a review ends it with an error that nobody sees, and the review is read
-//! again in the usual way, which says what is wrong. What both ways read, they read alike.
+//! Pure. It is only a shorter way: any unusual review ends it with an internal error, and the usual way reads the
+//! review again and reports errors. Both ways give the same result for every review that both can read.
 
 use std::borrow::Cow;
 
 use super::{Ask, Kind, Review, User};
 use crate::json::{self, Cursor};
 use crate::site::Site;
-use crate::walk::{self, Pullers, Seen};
+use crate::walk::{self, FoundImage, Pullers};
 
-/// The review is for the usual way to read, or to refuse.
+/// The usual way must read or refuse the review.
 #[derive(Debug)]
 pub(super) struct Unusual;
 
@@ -26,7 +26,6 @@ impl From<walk::Error> for Unusual {
     }
 }
 
-/// Reads a review.
 pub(super) fn read(text: &str) -> Result<Review<'_>, Unusual> {
     let mut json = Cursor::new(text);
     let (mut api_version, mut kind, mut request) = (None, None, None);
@@ -97,10 +96,10 @@ fn ask<'a>(json: &mut Cursor<'a>) -> Result<Ask<'a>, Unusual> {
     })
 }
 
-/// All images of the object that `json` is at.
+/// All images of the object at the cursor `json`.
 fn images(json: &mut Cursor<'_>) -> Result<(Vec<Site>, Pullers), Unusual> {
     let mut found = Vec::new();
-    let visit = &mut |seen: Seen<'_>| {
+    let visit = &mut |seen: FoundImage<'_>| {
         if found.len() == Site::MAX {
             return Err(walk::TooMany { most: Site::MAX });
         }
@@ -130,7 +129,7 @@ fn user_of<'a>(json: &mut Cursor<'a>) -> Result<Option<User<'a>>, Unusual> {
     Ok(is_there.then(|| User { username: username.unwrap_or_default() }))
 }
 
-/// Shows `each` member of the object that `json` is at; false when there is `null` instead.
+/// Calls `each` with every member of the object at the cursor `json`; returns false for `null`.
 fn members<'a>(
     json: &mut Cursor<'a>,
     mut each: impl FnMut(&mut Cursor<'a>, &str) -> Result<(), Unusual>,
@@ -146,7 +145,7 @@ fn members<'a>(
     Ok(true)
 }
 
-/// A key that is there twice is for the usual way to refuse.
+/// The usual way refuses a repeated key.
 fn once<T>(place: &mut Option<T>, value: T) -> Result<(), Unusual> {
     match place.replace(value) {
         None => Ok(()),
@@ -164,7 +163,7 @@ mod tests {
     use crate::site::Site;
     use crate::walk::{self, Pullers};
 
-    /// What is read of a review.
+    /// The fields of a review that are compared.
     type Read = (String, String, Option<Vec<Site>>, [Option<String>; 6], Pullers);
 
     fn read_of(ask: &Ask<'_>) -> Read {
@@ -233,7 +232,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever byte of a review is changed: if it is still JSON, what the short way reads, the usual way reads as well.
+        /// Whatever byte of a review is changed: if it is still JSON and the short way reads it, the usual way reads
+        /// the same.
         #[test]
         fn both_ways_read_the_same(
             at in any::<prop::sample::Index>(),

@@ -1,8 +1,8 @@
-//! Answers of validators, asked for as seldom as possible.
+//! The answers of validators, with as few questions as possible.
 //!
-//! Owns the cache of verdicts, its lifetimes and the single flight. A verdict is known by the image's name and digest, the rule with
-//! its trust, and the credentials that showed it; so a moved tag, another rule or another key can never meet an old verdict. What
-//! could not be found out is never remembered. No lock is held while a validator is asked.
+//! This module owns the cache of verdicts, its lifetimes and the single flight. The key of a verdict has the image's
+//! name and digest, the rule with its trust, and the credentials that were used. So a moved tag, another rule or
+//! another key never finds an old verdict. Uncertain results are never stored. No lock is held during a question.
 
 mod written;
 
@@ -25,9 +25,9 @@ use crate::config;
 use service_core::known::Knowledge;
 use service_registry::verdicts::{Cache, Class, Failure, Flights, Joined};
 
-/// Longest time for one image, whatever the configuration says: no API server waits longer for a webhook.
+/// Longest time for one image, whatever the configuration: no API server waits longer for a webhook.
 const LONGEST: Duration = Duration::from_secs(30);
-/// Seconds that looking for signatures and judging them takes: from a registry beside us to one that hangs.
+/// Histogram edges in seconds for finding and judging signatures: from a registry nearby to one that hangs.
 const DURATION_EDGES_S: [f64; 11] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
 /// The message of a validator's panic.
 const DEFECT: &str = "a validator panicked, which is a defect of this service: see its log";
@@ -38,17 +38,16 @@ pub struct ResultLabel {
     result: &'static str,
 }
 
-/// The one label of the counter of images that nobody was asked about: `child`.
+/// The one label of the counter of images without a question to a validator: `child`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct ReasonLabel {
     reason: &'static str,
 }
 
-/// The counts of validations.
 pub struct Metrics {
-    /// Verdicts that reviews got, remembered ones included.
+    /// Verdicts returned to reviews, cached ones included.
     pub verdicts: Family<ResultLabel, Counter>,
-    /// Images that were let in without being asked about.
+    /// Images that were admitted without a question to a validator.
     pub skipped: Family<ReasonLabel, Counter>,
     cache_hits: Counter,
     cache_misses: Counter,
@@ -58,7 +57,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Counters at zero, registered under the prefix `longhaul_validation`.
+    /// Registers counters at zero, under the prefix `longhaul_validation`.
     pub fn register(registry: &mut Registry) -> Arc<Self> {
         let metrics = Self {
             verdicts: Family::default(),
@@ -82,31 +81,30 @@ impl Metrics {
         Arc::new(metrics)
     }
 
-    /// Counts a verdict that a review got.
+    /// Counts a verdict returned to a review.
     pub fn answered(&self, answer: &Answer) {
         let result = answer.as_ref().map_or_else(|failure| failure.class.name(), |_| "verified");
         self.verdicts.get_or_create(&ResultLabel { result }).inc();
     }
 
-    /// Counts an image that nobody was asked about.
+    /// Counts an image without a question to a validator.
     pub fn skip(&self, reason: &'static str) {
         self.skipped.get_or_create(&ReasonLabel { reason }).inc();
     }
 }
 
-/// Verdicts about images.
 pub struct Approvals {
     ttl: Duration,
     timeout: Duration,
     cache: Arc<Mutex<Cache<Answer>>>,
     flights: Flights<Answer>,
-    /// What other processes of the service have found.
+    /// Values shared by the processes of the service.
     shared: Option<Arc<dyn Knowledge>>,
     metrics: Arc<Metrics>,
 }
 
 impl Approvals {
-    /// Nothing asked yet. One question may take as long as one resolution.
+    /// An empty cache. One question may take as long as one resolution.
     pub fn new(settings: &config::Verdicts, resolve: &config::Resolve, metrics: Arc<Metrics>) -> Self {
         Self {
             ttl: settings.ttl,
@@ -118,19 +116,18 @@ impl Approvals {
         }
     }
 
-    /// Shares what was said with other processes.
+    /// Shares verdicts with other processes.
     #[must_use]
     pub fn sharing(mut self, shared: Option<Arc<dyn Knowledge>>) -> Self {
         self.shared = shared;
         self
     }
 
-    /// The counts.
     pub fn metrics(&self) -> &Arc<Metrics> {
         &self.metrics
     }
 
-    /// The known answer, for whoever brings no credentials of its own.
+    /// The cached answer, for pods without credentials of their own.
     pub fn known(&self, validator: &dyn Validator, host: &str, repository: &str, digest: &str) -> Option<Answer> {
         self.remembered(&key(validator, host, repository, digest, None))
     }
@@ -161,7 +158,8 @@ impl Approvals {
         })
     }
 
-    /// The question as a flight: it has the time of one resolution, whatever the deadline of the caller that started it.
+    /// The question as a flight: it has the time of one resolution, whatever the deadline of the caller that started
+    /// it.
     fn flight(
         &self,
         key: String,
@@ -173,7 +171,7 @@ impl Approvals {
         let validator = Arc::clone(validator);
         let deadline = Instant::now() + self.timeout;
         question.deadline = deadline;
-        // A panic would reach every review that waits for this image; as a failure it is answered by each one's rule.
+        // A panic would reach every review that waits for this image; as a failure, each review's rule handles it.
         let asked = AssertUnwindSafe(async move { validator.validate(question).await }).catch_unwind();
         let shared = self.shared.clone();
         async move {
@@ -208,13 +206,13 @@ fn key(validator: &dyn Validator, host: &str, repository: &str, digest: &str, cr
     parts.concat()
 }
 
-/// What another process was told under the same key, and for how long it is good.
+/// The answer that another process stored under the same key, and its remaining life.
 async fn said_elsewhere(shared: Option<&dyn Knowledge>, key: &str, deadline: Instant) -> Option<(Answer, Duration)> {
     let known = shared?.known(key, deadline).await?;
     Some((written::read(&known.value)?, known.life))
 }
 
-/// How long what was said may be remembered; what is not definite not at all.
+/// How long an answer may be stored; `None` for an uncertain one.
 fn life_of(answer: &Answer, ttl: Duration) -> Option<Duration> {
     match answer {
         Ok(_) => Some(ttl),

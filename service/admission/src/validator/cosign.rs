@@ -1,7 +1,8 @@
-//! Signatures as cosign makes them: looked for in the image's registry, judged by `service-verify`.
+//! Signatures as cosign makes them: found in the image's registry, judged by `service-verify`.
 //!
-//! Owns one engine for each rule that asks for signatures. What is looked for and in which order is in `search`, what is trusted in
-//! `trust`, what is said in `words`. Nothing here believes a registry: it fetches bytes, and what they show is for `service-verify`.
+//! This module owns one engine for each rule that demands signatures. `search` chooses the places and their order,
+//! `trust` compiles the trust, and `words` writes the messages. No registry is trusted: it delivers bytes, and
+//! `service-verify` judges them.
 
 mod knowledge;
 mod search;
@@ -28,7 +29,7 @@ use service_registry::verdicts::{Class, Failure};
 use service_registry::{Image, Keyring};
 pub use trusted::Trusted;
 
-/// Bytes of a generation's hash that are kept: nobody finds two of them that are equal.
+/// Bytes kept of a generation's hash: enough to make collisions infeasible.
 const GENERATION_BYTES: usize = 16;
 
 /// The engine of one rule: its demands and trust.
@@ -52,7 +53,7 @@ fn compiled(config: &Config) -> Result<BTreeMap<usize, Arc<Trust>>, ValidatorErr
     Ok(compiled)
 }
 
-/// The demands and the trust of a rule, when it looks at any.
+/// The demands and the trust of a rule, if it verifies signatures.
 fn demand(
     rule: &Rule,
     compiled: &BTreeMap<usize, Arc<Trust>>,
@@ -67,13 +68,13 @@ fn demand(
     Ok(Some((requirement, Arc::clone(trust))))
 }
 
-/// Whether everything that is trusted and demanded can be used.
+/// Checks whether all trust and demands can be used.
 pub fn check(config: &Config) -> Result<(), ValidatorError> {
     let compiled = compiled(config)?;
     config.policy.rules.iter().try_for_each(|rule| demand(rule, &compiled).map(drop))
 }
 
-/// Compiles what every rule demands.
+/// Compiles the demands of every rule.
 pub fn load(config: &Config, pieces: &Arc<dyn Pieces>, memory: &Memory) -> Result<Validators, ValidatorError> {
     let compiled = compiled(config)?;
     let engine = |rule: &Rule| -> Result<Option<Arc<dyn Validator>>, ValidatorError> {
@@ -84,7 +85,7 @@ pub fn load(config: &Config, pieces: &Arc<dyn Pieces>, memory: &Memory) -> Resul
     Ok(Validators { of_rules, trusted: Trusted::new(config, &compiled, pieces, memory) })
 }
 
-/// Another text as soon as anything is trusted or demanded otherwise. Requirements show all of their fields.
+/// A text that changes with trust or demands. Requirements show all of their fields.
 fn generation(trust: &Trust, requirement: &Requirement) -> String {
     let mut hash = Sha256::new();
     hash.update(trust.fingerprint().as_bytes());
@@ -115,7 +116,7 @@ impl Engine {
         })?;
         let image =
             Image { host: question.host.clone(), repository: question.repository.clone(), tag: None, digest: None };
-        // Its full name has the tag that is thought.
+        // Its full name includes the implied tag.
         let name = image.full_name();
         let repository = Some(name.rsplit_once(':').map_or(name.as_str(), |(name, _)| name).to_owned());
         let subject = Subject { digest, repository };

@@ -1,7 +1,8 @@
 //! A provider of Gatekeeper's external data as a validator: our own, Ratify, cosign-gatekeeper-provider.
 //!
-//! Owns what a `value` means in each form. What a provider cannot say (`error`, an answer to something else, a form that is not the
-//! configured one) is `unavailable`: it says nothing about signatures. Only what it says of the image itself is definite.
+//! This module interprets a `value` in each form. If a provider reports an `error`, answers another question or uses a
+//! form other than the configured one, the result is `unavailable`: that says nothing about signatures. Only an answer
+//! about the image itself is definite.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -25,10 +26,9 @@ use super::{Answer, Approval, Question, Signer, Validator};
 use crate::config::{Form, Provider};
 use crate::text::printable;
 
-/// Bytes of what a provider says in a message of ours.
+/// Most bytes of a provider's text in our messages.
 const SAID_BYTES_MAX: usize = 300;
 
-/// One provider.
 pub struct Engine {
     name: String,
     pool: Arc<Pool>,
@@ -50,7 +50,6 @@ struct Ours {
 }
 
 impl Engine {
-    /// Asks `pool`.
     pub fn asking(name: &str, settings: &Provider, pool: Arc<Pool>) -> Arc<dyn Validator> {
         Arc::new(Self { name: name.to_owned(), pool, form: settings.form, ttl: settings.ttl })
     }
@@ -73,11 +72,11 @@ impl Engine {
             Ok((item, None))
         };
         let item = self.pool.ask(&request, &read, ANSWER_BYTES_MAX, asked.deadline).await.map_err(unanswered)?;
-        self.said(item, &asked.digest)
+        self.answer_of(item, &asked.digest)
     }
 
-    /// What an item says of the image.
-    fn said(&self, item: Item, digest: &str) -> Answer {
+    /// The answer in an item about the image.
+    fn answer_of(&self, item: Item, digest: &str) -> Answer {
         let Item { key, value, error } = item;
         if self.form == Form::Longhaul
             && let Ok(ours) = serde_json::from_value::<Ours>(value.clone())
@@ -128,7 +127,7 @@ impl Engine {
     }
 }
 
-/// The report in a text, when it is nothing else as well.
+/// The report in a text that has no other content.
 fn report(text: &str) -> Option<Value> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let value = unambiguous(&mut reader).ok()?;
@@ -145,7 +144,7 @@ impl Validator for Engine {
         async move { self.answer(question).await }.boxed()
     }
 
-    /// Nobody says when what a provider trusts changes; [`Self::ttl_max`] bounds how long that goes unseen.
+    /// The trust of a provider changes without notice; [`Self::ttl_max`] limits how long a change goes unseen.
     fn generation(&self) -> Cow<'_, str> {
         format!("external data {} {:?}", self.name, self.form).into()
     }

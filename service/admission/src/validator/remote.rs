@@ -1,6 +1,7 @@
 //! A validator in another process, which speaks the contract (docs/contract.md).
 //!
-//! Owns the question and what its answer means; the way there, and who is asked when one is gone, belong to `service-contract`.
+//! This module owns the question and the meaning of its answer; `service-contract` owns the connection and the choice
+//! of an instance.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -21,7 +22,7 @@ use service_registry::{Keyring, Proof};
 use super::{Answer, Approval, Pieces, Question, SIGNERS_MAX, Signer, Validator};
 use crate::config::{Remote, Way};
 
-/// The ways to other processes, which outlive a configuration that does not change them.
+/// The connections to other processes, which outlive a configuration that does not change them.
 #[derive(Debug, Clone, Default)]
 pub struct Pools {
     open: Arc<Mutex<BTreeMap<String, Weak<Pool>>>>,
@@ -29,12 +30,11 @@ pub struct Pools {
 }
 
 impl Pools {
-    /// None yet.
     pub fn new(metrics: Metrics) -> Self {
         Self { open: Arc::default(), metrics }
     }
 
-    /// The way of the validator `name`; `told` says whether its instances say who they are.
+    /// The connection of the validator `name`; the flag is whether its instances describe themselves.
     pub fn open(&self, name: &str, way: &Way, told: bool) -> Result<Arc<Pool>, String> {
         let key = format!("{name} {told} {way:?}");
         let mut open = self.open.lock();
@@ -58,7 +58,7 @@ impl Pools {
     }
 }
 
-/// What is demanded of images under one rule, and who is asked.
+/// The demands on images under one rule, and the validator for them.
 pub struct Engine {
     pool: Arc<Pool>,
     validator: String,
@@ -68,7 +68,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Asks `pool` what `demands` says.
+    /// A validator that sends `demands` to `pool`.
     pub fn asking(settings: &Remote, demands: &str, pool: Arc<Pool>, pieces: Arc<dyn Pieces>) -> Arc<dyn Validator> {
         let demands = RawValue::from_string(demands.to_owned()).ok();
         let (validator, pass_credentials) = (settings.validator.clone(), settings.pass_credentials);
@@ -107,7 +107,8 @@ impl Validator for Engine {
         async move { self.answer(question).await }.boxed()
     }
 
-    /// What every instance trusts is part of it, so that an answer of before a rotation is never met after it.
+    /// The generation includes the trust of every instance, so that an answer from before a rotation is never used
+    /// after it.
     fn generation(&self) -> Cow<'_, str> {
         let demands = self.demands.as_deref().map_or("", RawValue::get);
         format!("{} {} {demands}", self.validator, self.pool.generation()).into()
@@ -118,7 +119,7 @@ impl Validator for Engine {
     }
 }
 
-/// Why nobody has answered, as a class of ours: who is not there cannot tell.
+/// The failure class of a question without an answer: the result is unknown.
 pub fn unanswered(why: Unanswered) -> Failure {
     match why {
         Unanswered::Unavailable(what) => Failure::new(Class::Unavailable, what),
@@ -127,7 +128,7 @@ pub fn unanswered(why: Unanswered) -> Failure {
     }
 }
 
-/// What a ruling says.
+/// The answer in a ruling.
 pub fn answered(ruling: Ruling) -> Answer {
     answer::consistent(&ruling).map_err(|breach| Failure::new(Class::Unavailable, breach.to_string()))?;
     if ruling.verdict == VERIFIED {
@@ -140,7 +141,7 @@ pub fn answered(ruling: Ruling) -> Answer {
     Err(Failure { class, cause: ruling.cause, unasked: ruling.unasked })
 }
 
-/// What the pod brings along, for whoever asks the registry in our place.
+/// The credentials of the pod, for the process that asks the registry in our place.
 fn logins(keyring: &Keyring) -> Vec<Login> {
     let login = |(registry, credential): (String, &service_registry::Credential)| {
         let (password, identity_token) = match &credential.proof {
@@ -156,7 +157,7 @@ fn logins(keyring: &Keyring) -> Vec<Login> {
 mod tests {
     use super::*;
 
-    /// An approval that nobody has signed, or that says that nobody was asked, is none, in whichever form it came.
+    /// An approval without a signer, or one whose registry was not asked, is refused in every form.
     #[test]
     fn an_approval_says_who_signed() {
         let signer = service_core::judge::Signed { name: "n".into(), evidence: "e".into() };
@@ -178,7 +179,7 @@ mod tests {
         }
     }
 
-    /// The contract knows the classes of this program, and no other.
+    /// The contract has exactly the classes of this program.
     #[test]
     fn classes_are_those_of_the_contract() {
         let ours: Vec<_> = Class::ALL.into_iter().map(Class::name).collect();

@@ -5,14 +5,14 @@ use serde_json::{Value, json};
 
 use super::{Error, List, Outline, Pullers, walk};
 
-/// The walk without a look at the images.
+/// The outline of an object, ignoring its images.
 fn outline(object: &str) -> Result<Outline, Error> {
     walk(object, &mut |_| Ok(()))
 }
 
 fn sites(object: &Value) -> Vec<(String, String)> {
     let mut sites = Vec::new();
-    let visit = &mut |seen: super::Seen<'_>| {
+    let visit = &mut |seen: super::FoundImage<'_>| {
         sites.push((seen.pointer.to_owned(), seen.image.to_owned()));
         Ok(())
     };
@@ -78,7 +78,7 @@ fn what_looks_alike_elsewhere_is_left_alone() {
 fn deletion_is_seen_and_escaped_text_is_read() {
     let object = r#"{"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z"},"spec":{"containers":[{"im\u0061ge":"a\u003a1"}]}}"#;
     let mut images = Vec::new();
-    let visit = &mut |seen: super::Seen<'_>| {
+    let visit = &mut |seen: super::FoundImage<'_>| {
         images.push(seen.image.to_owned());
         Ok(())
     };
@@ -93,7 +93,7 @@ fn deletion_is_seen_and_escaped_text_is_read() {
 fn each_image_comes_with_its_list_and_name_whatever_the_order_of_the_keys() {
     let object = json!({"spec": {"template": {"spec": pod_spec()}}});
     let mut seen_all = Vec::new();
-    let visit = &mut |seen: super::Seen<'_>| {
+    let visit = &mut |seen: super::FoundImage<'_>| {
         assert_eq!(seen.spec, "/spec/template/spec");
         seen_all.push((seen.list, seen.name.map(str::to_owned), seen.image.to_owned()));
         Ok(())
@@ -163,7 +163,7 @@ fn depth_costs_no_stack() {
             format!(r#"{{"spec":{{"containers":{nested},"volumes":{nested}}}}}"#),
             format!(r#"{{"status":{nested}}}"#),
         ] {
-            // Either answer will do, as long as it is one.
+            // Either answer is acceptable.
             let _ = outline(&object);
         }
     }
@@ -193,7 +193,7 @@ fn json_value() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    /// On any JSON the walk ends without error, and each pointer it names leads to the very string it reports.
+    /// On any JSON the walk ends without error, and each reported pointer leads to the very string it reports.
     #[test]
     fn pointers_are_true(object in json_value()) {
         for (pointer, image) in sites(&object) {

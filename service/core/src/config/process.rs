@@ -1,4 +1,4 @@
-//! Sections of the process itself: where health is served, its log, its end, and the way to the API server.
+//! The sections of the process itself: health listener, log, shutdown, and the connection to the API server.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -9,64 +9,58 @@ use serde::Deserialize;
 use super::quantity::Span;
 use super::{Checker, Environment, Error, Section, YamlError, yaml};
 
-/// Inside the 30 s that Kubernetes gives a terminating pod.
+/// Shorter than the 30 s that Kubernetes gives a terminating pod.
 const DRAIN: Duration = Duration::from_secs(20);
 
-/// The section `health`: the health listener; absent when this process has none.
+/// The section `health`; absent when this process has no health listener.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Health {
-    /// Address to listen on.
     pub listen: SocketAddr,
 }
 
-/// The section `kubernetes`.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Kubernetes {
-    /// Path of a kubeconfig; when absent `$KUBECONFIG`, then the files of a pod.
+    /// Path of a kubeconfig; when absent, `$KUBECONFIG`, then the files of a pod.
     pub kubeconfig: Option<PathBuf>,
 }
 
-/// The section `log`.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Log {
-    /// How log lines look.
     pub format: LogFormat,
-    /// The least severe line that is written.
+    /// The least severe level that is written.
     pub level: Level,
 }
 
-/// How log lines look.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
-    /// One readable line an event.
+    /// One readable line per event.
     #[default]
     Text,
-    /// One JSON object an event.
+    /// One JSON object per event.
     Json,
 }
 
-/// The least severe line that is written.
+/// The least severe level that is written.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
     /// Everything, including single requests.
     Trace,
-    /// Steps, for a developer.
+    /// Single steps, for developers.
     Debug,
-    /// Changes, for an operator.
+    /// Changes, for operators.
     #[default]
     Info,
-    /// Only what may need attention.
+    /// Events that may need attention.
     Warn,
-    /// Only failures.
+    /// Failures only.
     Error,
 }
 
-/// The section `shutdown`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shutdown {
     /// Longest time between the signal and the exit.

@@ -1,12 +1,12 @@
 //! Durations and sizes as people write them in the configuration: `5s`, `200ms`, `4MiB`.
 //!
-//! Owns their spelling. A bare number is refused, because nobody can tell later whether `30` meant seconds.
+//! A bare number is refused: a later reader could not know whether `30` meant seconds.
 
 use std::time::Duration;
 
 use serde::de::{Deserialize, Deserializer, Error as _};
 
-/// Longest duration accepted: anything longer is a typing mistake, and timers overflow far above it.
+/// Longest accepted duration: anything longer is a typing mistake, and timers overflow far above it.
 const DURATION_MAX: Duration = Duration::from_hours(24 * 30);
 
 /// A duration with a unit, at most 30 days.
@@ -17,46 +17,37 @@ pub struct Span(pub Duration);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size(pub u64);
 
-/// Why a text is not a quantity. Reads after the name of the key.
+/// Why a text is not a quantity. The message follows the name of the key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// A number without a unit.
     #[error("`{text}` has no unit: write for example `{example}`")]
     NoUnit {
-        /// The text as it was written.
         text: String,
         /// A text that would have been accepted.
         example: &'static str,
     },
-    /// A unit that this quantity does not have.
+    /// The quantity has no such unit.
     #[error("`{text}` has the unknown unit `{unit}`: use one of {known}")]
     UnknownUnit {
-        /// The text as it was written.
         text: String,
         /// The part that was read as the unit.
         unit: String,
-        /// The units there are.
+        /// The accepted units.
         known: &'static str,
     },
-    /// No whole number in front.
+    /// The text does not begin with a whole number.
     #[error("`{text}` does not start with a whole number: write for example `{example}`")]
     NotANumber {
-        /// The text as it was written.
         text: String,
         /// A text that would have been accepted.
         example: &'static str,
     },
-    /// Larger than this quantity may be.
+    /// Larger than the limit of this quantity.
     #[error("`{text}` is too large: at most {most}")]
-    TooLarge {
-        /// The text as it was written.
-        text: String,
-        /// The largest value.
-        most: &'static str,
-    },
+    TooLarge { text: String, most: &'static str },
 }
 
-/// A duration as it is written in the file.
+/// The duration in the file's spelling.
 pub fn written(duration: Duration) -> String {
     if duration.subsec_millis() == 0 {
         format!("{}s", duration.as_secs())

@@ -1,4 +1,4 @@
-//! One section of a file: who reads it, and what can be done with it without knowing what it is.
+//! One section of a configuration file, and the operations that need no knowledge of its content.
 
 use std::any::Any;
 use std::fmt;
@@ -7,46 +7,50 @@ use std::path::{Path, PathBuf};
 use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::Map;
 
-use super::{Checker, Error, YamlError, is_empty, parse_error};
+use super::{Checker, Error, YamlError, is_empty, nearest, parse_error};
 
 /// A part of the file that belongs together: its keys, defaults and checks.
 pub trait Section: Any + fmt::Debug + Clone + PartialEq + Send + Sync + Sized {
-    /// Its keys at the top of the file; messages call it by the first.
+    /// The section's keys at the top of the file; messages name it by the first.
     const KEYS: &'static [&'static str];
-    /// As it is written: a struct of those keys, each of which refuses what it does not know.
+    /// Keys that older files use, each with what to write instead.
+    const FORMER: &'static [(&'static str, &'static str)] = &[];
+    /// The written form: a struct of those keys. Each of them refuses unknown keys.
     type Raw: DeserializeOwned + Default;
 
-    /// As it stands in a file: `yaml(text)`. It is written in each section, because a default of this trait would be compiled again in each crate that
-    /// lists sections, and the reader of YAML is large: a megabyte and twenty seconds of the program.
+    /// Reads the section from a file: `yaml(text)`. Every section implements it itself, because a default of this trait
+    /// would be compiled again in each crate that lists sections, and the YAML reader is large: a megabyte and twenty
+    /// seconds of build time.
     fn read(text: &str) -> Result<Self::Raw, YamlError>;
 
-    /// Lays what the environment says over what is written, before anything of it is checked: no check can be passed by.
+    /// Puts the settings of the environment over the written ones, before any check, so that none of them escapes the
+    /// checks.
     fn overrule(raw: &mut Self::Raw, environment: &Environment<'_>) -> Result<(), Error> {
         let _ = (raw, environment);
         Ok(())
     }
 
-    /// The checked section; none without the key, when it has no defaults.
+    /// The checked section; `None` if the key is absent and the section has no defaults.
     fn check(raw: Self::Raw, check: &Checker<'_>) -> Result<Option<Self>, Error>;
 
-    /// Takes from `fresh` what may change while the process runs; answers what of it is new.
+    /// Takes from `fresh` the settings that may change while the process runs; returns the keys that changed.
     fn take(&mut self, fresh: &Self) -> Vec<&'static str> {
         let _ = fresh;
         Vec::new()
     }
 
-    /// Files that it names and that say what may change while the process runs.
+    /// Files named in the section whose content may change while the process runs.
     fn files(&self) -> Vec<PathBuf> {
         Vec::new()
     }
 
-    /// Lays what the example of the defaults cannot say over what is shown.
+    /// Adds settings to `shown` that the example of the defaults cannot show.
     fn show(&self, shown: &mut Map<String, serde_json::Value>) {
         let _ = shown;
     }
 }
 
-/// A section of any kind.
+/// A section of any type.
 pub(super) trait Value: Any + fmt::Debug + Send + Sync {
     fn take(&mut self, fresh: &dyn Value) -> Vec<&'static str>;
     fn files(&self) -> Vec<PathBuf>;
@@ -83,10 +87,11 @@ impl<S: Section> Value for S {
     }
 }
 
-/// How a section is read.
+/// The type of a section, and how it is read.
 #[derive(Clone, Copy)]
 pub struct Kind {
     pub(super) keys: &'static [&'static str],
+    former: &'static [(&'static str, &'static str)],
     pub(super) parse: Parse,
 }
 
@@ -99,7 +104,7 @@ impl fmt::Debug for Kind {
 }
 
 impl Kind {
-    /// Whether `key` at the top of the file is of it.
+    /// Whether `key`, at the top of the file, belongs to this section.
     pub fn has(&self, key: &str) -> bool {
         self.keys.contains(&key)
     }
@@ -111,7 +116,6 @@ impl PartialEq for Kind {
     }
 }
 
-/// The kind of the section `S`.
 pub const fn kind<S: Section>() -> Kind {
     fn parse<S: Section>(
         text: &str,
@@ -126,18 +130,21 @@ pub const fn kind<S: Section>() -> Kind {
         S::overrule(&mut raw, environment)?;
         Ok(S::check(raw, check)?.map(|section| Box::new(section) as Box<dyn Value>))
     }
-    Kind { keys: S::KEYS, parse: parse::<S> }
+    Kind { keys: S::KEYS, former: S::FORMER, parse: parse::<S> }
 }
 
-/// Looks through the keys at the top of a file.
+/// Checks the keys at the top of a file.
 #[derive(Clone, Copy)]
 pub(super) struct Keys(pub &'static [Kind]);
 
 impl Keys {
-    /// The version, when every key is known.
+    /// Returns the file's version if every key is known.
     pub fn read(self, text: &str, path: &Path) -> Result<Option<u32>, Error> {
         let version = serde_saphyr::with_deserializer_from_str(text, |file| self.deserialize(file));
-        version.map_err(|error| parse_error(&error, path))
+        version.map_err(|error| match (parse_error(&error, path), self.remedy(&error)) {
+            (Error::Parse { path, at, what, .. }, Some(hint)) => Error::Parse { path, at, what, hint },
+            (error, _) => error,
+        })
     }
 }
 
@@ -168,7 +175,8 @@ impl<'de> Visitor<'de> for Keys {
             } else if self.0.iter().any(|kind| kind.has(&key)) {
                 file.next_value::<IgnoredAny>()?;
             } else {
-                return Err(A::Error::unknown_field(&key, self.known()));
+                // The reader adds the known keys, which serde wants to live for ever.
+                return Err(A::Error::unknown_field(&key, &[]));
             }
         }
         Ok(version)
@@ -176,26 +184,34 @@ impl<'de> Visitor<'de> for Keys {
 }
 
 impl Keys {
-    /// Every key that there is. An error keeps them for as long as the process lives, so it is asked for few times.
-    fn known(self) -> &'static [&'static str] {
+    /// The remedy for a key that no section has, starting with a separator; `None` for other errors.
+    fn remedy(self, error: &YamlError) -> Option<String> {
+        let serde_saphyr::Error::SerdeUnknownField { field, expected, .. } = error.without_snippet() else {
+            return None;
+        };
+        if !expected.is_empty() {
+            return None;
+        }
+        if let Some((_, now)) = self.0.iter().flat_map(|kind| kind.former).find(|(former, _)| former == field) {
+            return Some(format!("; it is now `{now}`"));
+        }
         let keys = std::iter::once("version").chain(self.0.iter().flat_map(|kind| kind.keys.iter().copied()));
-        Vec::leak(keys.collect())
+        Some(nearest(field, &keys.collect::<Vec<_>>()))
     }
 }
 
-/// Settings that are taken from the environment and overrule the file. Pure: the environment is passed in.
+/// Settings from the environment, which overrule the file. Pure: the environment is passed in.
 pub struct Environment<'a>(pub &'a dyn Fn(&str) -> Option<String>);
 
-/// Prefix of every name: `LOG_LEVEL` alone is everybody's.
+/// Prefix of every variable: a plain `LOG_LEVEL` is used by many programs.
 const PREFIX: &str = "LONGHAUL_";
 
 impl Environment<'_> {
-    /// The setting, when it is there and says something.
+    /// The setting, if it is present and not empty.
     pub fn read(&self, name: &str) -> Option<String> {
         (self.0)(&format!("{PREFIX}{name}")).filter(|value| !value.is_empty())
     }
 
-    /// The setting as yes or no.
     pub fn flag(&self, name: &str) -> Result<Option<bool>, Error> {
         let parse = |value: String| match value.as_str() {
             "true" | "1" => Ok(true),
@@ -205,7 +221,7 @@ impl Environment<'_> {
         self.read(name).map(parse).transpose()
     }
 
-    /// The error about a value that means nothing.
+    /// The error about a value that has no meaning.
     pub fn wrong(name: &str, value: &str, known: &str) -> Error {
         Error::Value {
             path: "the environment".into(),

@@ -1,6 +1,6 @@
 //! One connection: handshake, HTTP/1.1 or HTTP/2, and its end in each phase of the process.
 //!
-//! Owns what is spoken. A connection that has to make room finishes the call under way and goes. An open call holds room until its answer
+//! A connection that has to make room finishes the call under way and closes. An open call holds room until its answer
 //! is taken (`room`, `owed`).
 
 use std::convert::Infallible;
@@ -21,39 +21,42 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
+use super::call_memory::{NoRoom, head_bytes};
+use super::connection_state::{ConnectionState, Timer, Unread, attend};
 use super::drain::Phase;
 use super::frames::Frames;
 use super::metrics::ListenerMetrics;
 use super::owed::{Debt, Owed, Streams};
 use super::peer::{Accounts, Peer};
-use super::room::{NoRoom, head_bytes};
 use super::slots::{Calls, Slot};
-use super::standing::{Standing, Timer, Unread, attend};
 use super::stream::TlsStream;
 use super::tls::{ClientCertificate, Refusal, ServerTls};
 use super::watched::Watched;
 use super::way::{Answer, Handler};
 use crate::logs::Throttle;
 
-/// A handshake that takes longer is not a kube-apiserver, which itself gives up after 10 s.
+/// kube-apiserver itself gives up a handshake after 10 s, so a slower client is another program.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
-/// hyper closes a connection that is idle for longer than it waits for a head. kube-apiserver keeps idle ones for 90 s;
-/// closing earlier makes it write into a closed connection.
+/// hyper closes a connection that stays idle for this long. kube-apiserver keeps idle ones for 90 s; closing earlier
+/// makes it write into a closed connection.
 const IDLE_MAX: Duration = Duration::from_mins(2);
-/// Most that an HTTP/1.1 connection keeps as its read buffer, which hyper would let grow to 400 KiB with the largest body it has
-/// ever read. The review of a Pod with some containers comes in one piece; a head must fit, and kube-apiserver's has less than 2 KiB.
+/// Largest read buffer of an HTTP/1.1 connection. hyper would let it grow to 400 KiB with the largest body so far. The
+/// review of a Pod with a few containers comes in one piece; a head must fit, and kube-apiserver's has less than 2 KiB.
 const HTTP1_BUFFER_BYTES: usize = 32 << 10;
-/// Streams of one HTTP/2 connection, as kube-apiserver itself limits them.
+/// Streams of one HTTP/2 connection; kube-apiserver uses the same limit.
 const HTTP2_STREAMS_MAX: u32 = 250;
 /// Flow-control windows of a stream: an ordinary review arrives without waiting for an update.
 const HTTP2_WINDOW_BYTES: u32 = 256 << 10;
-/// Bytes of a head as HTTP/2 counts them (RFC 9113, section 10.5.1); kube-apiserver's has less than 2 KiB. hyper answers a longer one with
-/// 431, and ends the connection at four times as much, decoded or not.
+/// Bytes of a head as HTTP/2 counts them (RFC 9113, section 10.5.1); kube-apiserver's has less than 2 KiB. hyper
+/// answers a longer head with 431, and ends the connection at four times as much, decoded or not.
 const HTTP2_HEAD_BYTES: u32 = 8 << 10;
 const HTTP2_HEAD_BYTES_MOST: usize = 4 * HTTP2_HEAD_BYTES as usize;
-/// A PING after so long without a frame, and so long for its answer.
+/// The heads that a client may keep here. h2 keeps each value as a part of the buffer in which it came, so that a table
+/// of 4 KiB could hold 2 MiB. Without one a head has some 300 bytes more.
+const HTTP2_TABLE_BYTES: u32 = 0;
+/// A PING is sent after this long without a frame, and its answer is awaited for as long.
 const HTTP2_PING: Duration = Duration::from_secs(30);
-/// How long a connection that makes room may take to say goodbye when no call is under way.
+/// Longest time that a connection without calls may take to close when it has to make room.
 const GOODBYE_MAX: Duration = Duration::from_secs(1);
 
 /// State that all connections of a listener share.
@@ -62,15 +65,15 @@ pub(super) struct Shared {
     pub tls: Option<Arc<ServerTls>>,
     pub accounts: Accounts,
     pub metrics: ListenerMetrics,
-    /// For what strangers cause.
+    /// Limits the log lines that strangers can cause.
     pub throttle: Throttle,
 }
 
-/// Why a connection ends before its peer wishes it.
+/// Why this side ends a connection.
 enum End {
-    /// The process stops; the calls under way are answered.
+    /// The process stops; calls under way are answered.
     Phase,
-    /// The connection makes room for another.
+    /// The connection makes room for another one.
     GivenUp,
 }
 
@@ -119,7 +122,7 @@ pub(super) async fn serve(tcp: TcpStream, address: IpAddr, slot: Slot, shared: &
     }
 }
 
-/// Serves HTTP/2 over bytes that need no socket and no handshake.
+/// Serves HTTP/2 over a byte stream that needs neither a socket nor a handshake.
 #[cfg(any(test, feature = "fuzz"))]
 pub(super) async fn serve_http2_of<I>(
     io: I,
@@ -147,7 +150,7 @@ fn handshake_failed(shared: &Shared, address: IpAddr, error: &std::io::Error) {
     }
 }
 
-/// Counts and says that a client was not let in.
+/// Counts and logs a refused client.
 fn client_refused(shared: &Shared, address: IpAddr, reason: Refusal, error: &str) {
     shared.metrics.client_refused(reason);
     if let Some(left_out) = shared.throttle.admit() {
@@ -158,27 +161,27 @@ fn client_refused(shared: &Shared, address: IpAddr, reason: Refusal, error: &str
     }
 }
 
-/// The client of a connection, with what its calls need.
+/// The client of a connection, with the parts that its calls need.
 struct Caller {
     handler: Handler,
     peer: Arc<Peer>,
     calls: Calls,
-    standing: Arc<Standing>,
+    standing: Arc<ConnectionState>,
     metrics: ListenerMetrics,
 }
 
 impl Caller {
     fn new(shared: &Shared, peer: Arc<Peer>, slot: &Slot) -> Self {
         let metrics = shared.metrics.clone();
-        let standing = Arc::new(Standing::new(metrics.clone()));
-        // Its certificate shows more than a request does.
+        let standing = Arc::new(ConnectionState::new(metrics.clone()));
+        // A certificate is more proof of an honest client than a request.
         if peer.client().is_some() {
             standing.show();
         }
         Self { handler: Arc::clone(&shared.handler), peer, calls: slot.calls(), standing, metrics }
     }
 
-    /// Begins a call when there is room for it.
+    /// Begins a call if there is room for it.
     fn call(&self, request: Request<Incoming>) -> Result<AnswerOf, NoRoom> {
         let found = if self.standing.may_open(self.calls.open()) {
             self.metrics.room().hold(&self.peer, head_bytes(&request))
@@ -194,7 +197,7 @@ impl Caller {
     }
 }
 
-/// An answer under way, and what its call holds.
+/// An answer under way, and the resources that its call holds.
 struct AnswerOf {
     answer: BoxFuture<'static, Answer>,
     debt: Debt,
@@ -206,7 +209,7 @@ impl AnswerOf {
         let bytes = answer.body().size_hint().exact().unwrap_or(u64::MAX);
         match self.debt.answer(usize::try_from(bytes).unwrap_or(usize::MAX)) {
             Ok(()) => answer.map(|body| Owed::new(body, self.debt)),
-            // The call has done its work, so the client is not told to send it again.
+            // The call has done its work, so the client must not be asked to send it again.
             Err(_) => nothing(StatusCode::SERVICE_UNAVAILABLE),
         }
     }
@@ -238,7 +241,7 @@ where
                 Ok(answer) => answer.finish().await,
                 Err(_) => shed(),
             };
-            // Asked after the work: a call that was under way when the signal came also ends its connection.
+            // Checked after the work: a call that was under way when the signal came also ends its connection.
             if *now.borrow() >= Phase::Draining && response.version() == Version::HTTP_11 {
                 response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
             }
@@ -272,7 +275,7 @@ where
         async move {
             match called {
                 Ok(answer) => Ok(answer.finish().await),
-                // Nothing was done, and the client may send it again at once (RFC 9113, section 8.7).
+                // The call did nothing, and the client may send it again at once (RFC 9113, section 8.7).
                 Err(_) => Err(h2::Error::from(h2::Reason::REFUSED_STREAM)),
             }
         }
@@ -282,6 +285,7 @@ where
         .timer(TokioTimer::new())
         .max_concurrent_streams(HTTP2_STREAMS_MAX)
         .max_header_list_size(HTTP2_HEAD_BYTES)
+        .header_table_size(HTTP2_TABLE_BYTES)
         .initial_stream_window_size(HTTP2_WINDOW_BYTES)
         .keep_alive_interval(HTTP2_PING)
         .serve_connection(TokioIo::new(Watched::new(io, Some(frames), &standing)), service);
@@ -289,16 +293,17 @@ where
     let mut timer = None;
     let end = tokio::select! {
         result = attend(connection.as_mut(), &standing, &mut timer) => return log(&result),
-        // GOAWAY tells the client to take another connection for the next call and loses none.
+        // GOAWAY makes the client use another connection for the next call and loses none.
         () = goaway(phase, slot) => End::Phase,
         () = slot.given_up() => End::GivenUp,
+        () = standing.asked_to_leave() => End::GivenUp,
     };
     connection.as_mut().graceful_shutdown();
     finish(connection, &end, slot, (&standing, &mut timer)).await;
 }
 
-/// Ready when a client over HTTP/2 should go elsewhere: while draining, but not before it has brought the call for which
-/// it connected. A GOAWAY ahead of the first call makes it connect here again, and give up after a few times.
+/// Ready when an HTTP/2 client should go elsewhere: while draining, but not before it has sent the call for which it
+/// connected. After a GOAWAY ahead of the first call, the client connects here again, and gives up after a few times.
 async fn goaway(mut phase: watch::Receiver<Phase>, slot: &Slot) {
     let _ = phase.wait_for(|phase| *phase >= Phase::Draining).await;
     tokio::select! {
@@ -307,9 +312,14 @@ async fn goaway(mut phase: watch::Receiver<Phase>, slot: &Slot) {
     }
 }
 
-/// Waits for the calls under way; a connection that makes room and has none is cut when it does not go by itself.
-async fn finish<C>(mut connection: Pin<&mut C>, end: &End, slot: &Slot, (standing, timer): (&Standing, &mut Timer))
-where
+/// Waits for the calls under way. A connection that must make room and has no calls is cut if it does not close by
+/// itself.
+async fn finish<C>(
+    mut connection: Pin<&mut C>,
+    end: &End,
+    slot: &Slot,
+    (standing, timer): (&ConnectionState, &mut Timer),
+) where
     C: Future<Output = Result<(), hyper::Error>>,
 {
     loop {

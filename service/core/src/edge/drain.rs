@@ -1,28 +1,25 @@
-//! The phases of a process that ends: serve, drain, stop.
+//! The phases of a process that ends: serve, drain, close, stop.
 //!
-//! Owns the phase that every listener and connection follows. It never goes back.
+//! Every listener and connection follows the phase held here. A phase never goes back.
 
 use tokio::sync::watch;
 
-/// Where the process is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
-    /// Normal work.
     Serving,
     /// Not ready any more, but every call is answered; HTTP/1.1 answers carry `Connection: close`.
     Draining,
-    /// No new connection is taken; those that are open get their answer, also for a call that is only on its way.
+    /// New connections are refused. Open ones get their answer, also for a call that is still on its way.
     Closing,
-    /// Answers under way are finished, nothing new is taken.
+    /// Answers under way are finished; nothing new is accepted.
     Stopping,
 }
 
-/// Changes the phase.
+/// The sender of phase changes.
 #[derive(Debug, Clone)]
 pub struct Drain(watch::Sender<Phase>);
 
 impl Drain {
-    /// A process that serves.
     pub fn new() -> Self {
         Self(watch::Sender::new(Phase::Serving))
     }
@@ -36,12 +33,10 @@ impl Drain {
         });
     }
 
-    /// Whoever wants to follow.
     pub fn follow(&self) -> watch::Receiver<Phase> {
         self.0.subscribe()
     }
 
-    /// The phase now.
     pub fn phase(&self) -> Phase {
         *self.0.borrow()
     }

@@ -1,4 +1,4 @@
-//! The ends of certificates, as a metric. The label is a closed list.
+//! The metric of when certificates end. Its label has a closed list of values.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
@@ -10,17 +10,17 @@ struct ByCertificate {
     certificate: &'static str,
 }
 
-/// When certificates end, by what they are for.
+/// The ends of certificates, by purpose.
 #[derive(Debug, Clone, Default)]
 pub struct Certificates(Family<ByCertificate, Gauge>);
 
 impl Certificates {
-    /// Nothing yet, registered.
+    /// Registers the metric without values.
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self::default();
         registry.register(
             "longhaul_certificate_expiry_timestamp_seconds",
-            "When the first certificate of a file ends, seconds since 1970, by what it is for",
+            "Expiry of the first certificate of a file, seconds since 1970, by purpose",
             metrics.0.clone(),
         );
         metrics

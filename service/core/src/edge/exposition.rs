@@ -1,7 +1,7 @@
-//! The page of `/metrics`: `OpenMetrics` for whoever asks for it, Prometheus' older text format for everybody else.
+//! The formats of `/metrics`: `OpenMetrics` for clients that ask for it, Prometheus' older text format for all others.
 //!
-//! Pure. The library writes `OpenMetrics` only, where a family's name has no `_total` and the page has an end mark; `promtool`
-//! and older scrapers take that for a fault.
+//! Pure. The library writes only `OpenMetrics`, where a family's name lacks `_total` and the text ends with a mark;
+//! `promtool` and older scrapers treat that as an error.
 
 use http::{HeaderMap, header};
 
@@ -18,7 +18,7 @@ pub fn wants_open(headers: &HeaderMap) -> bool {
     })
 }
 
-/// An `OpenMetrics` page in the older format. Values and labels are written alike in both.
+/// Converts `OpenMetrics` to the older format. Values and labels have the same form in both.
 pub fn classic(open: &str) -> String {
     let mut page = String::with_capacity(open.len());
     let mut help: Option<&str> = None;

@@ -1,6 +1,7 @@
-//! A door for the fuzz target `http2` in `service/fuzz`: a whole connection, of which a client writes every byte.
+//! The entry point of the fuzz target `http2` in `service/fuzz`: a complete connection whose client bytes are the
+//! input.
 //!
-//! The clock stands still until everybody waits, so that an input that waits for a limit of time takes none.
+//! The clock advances only when every task waits, so that an input that runs into a time limit takes no real time.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -20,13 +21,13 @@ use super::{Accounts, Drain, Handler, Metrics};
 use crate::logs::Throttle;
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// The answer to each call: more than the windows of some clients, and less than the socket takes.
+/// Size of each answer: larger than some clients' windows, and smaller than the socket's buffer.
 const ANSWER_BYTES: usize = 24 << 10;
-/// Far longer than any limit of time.
+/// Far longer than any time limit.
 const ENDED: Duration = Duration::from_mins(10);
 
-/// Plays a client over HTTP/2: the first byte says whether it reads and in which pieces it writes, the others are its frames. What its calls
-/// hold stays within the room, and nothing is held when it is gone.
+/// Plays an HTTP/2 client: the first byte says whether it reads and in which pieces it writes, the others are its
+/// frames. The memory of its calls stays within the room, and all of it is free afterwards.
 pub fn http2(bytes: &[u8]) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     runtime.expect("a runtime needs no files").block_on(connection(bytes));

@@ -1,6 +1,6 @@
-//! `/livez`, `/readyz`, `/metrics`, `/debug/watch` and `/debug/watch/objects`, over plain HTTP.
+//! The endpoints `/livez`, `/readyz`, `/metrics`, `/debug/watch` and `/debug/watch/objects`, over plain HTTP.
 //!
-//! Owns the answers, not the knowledge: each part of the process brings a probe. An answer is never a constant.
+//! This module owns the answers only: each part of the process brings a probe. No answer is a constant.
 
 use std::sync::Arc;
 
@@ -14,33 +14,32 @@ use prometheus_client::registry::Registry;
 use super::drain::{Drain, Phase};
 use super::exposition;
 
-/// One part of the process as the health endpoints ask it.
+/// One part of the process, as the health endpoints see it.
 pub trait Probe: Send + Sync {
-    /// Its name in the answers.
-    fn name(&self) -> &'static str;
-    /// Why the process should be restarted, or nothing.
+    /// The name in answers.
+    fn name(&self) -> &str;
+    /// Why the process should be restarted; `None` if all is well.
     fn dead(&self) -> Option<String> {
         None
     }
-    /// Why it should get no traffic, or nothing.
+    /// Why the process should get no traffic; `None` if all is well.
     fn unready(&self) -> Option<String> {
         None
     }
-    /// A note for a person though nothing has to be done to the process; shown by `?verbose`.
+    /// A note for a person, shown by `?verbose`, about a state that needs no action on the process.
     fn note(&self) -> Option<String> {
         None
     }
-    /// A JSON page for `/debug/{name}`, or nothing.
+    /// The JSON of `/debug/{name}`, if there is any.
     fn page(&self) -> Option<String> {
         None
     }
-    /// JSON lines for `/debug/{name}/objects`, or nothing.
+    /// The JSON lines of `/debug/{name}/objects`, if there are any.
     fn objects(&self) -> Option<String> {
         None
     }
 }
 
-/// The health endpoints.
 pub struct Health {
     probes: Vec<Arc<dyn Probe>>,
     drain: Drain,
@@ -48,12 +47,10 @@ pub struct Health {
 }
 
 impl Health {
-    /// Endpoints over `probes` and the metrics of `registry`.
     pub fn new(probes: Vec<Arc<dyn Probe>>, registry: Registry, drain: Drain) -> Self {
         Self { probes, drain, metrics: Mutex::new(registry) }
     }
 
-    /// Answers one request.
     pub fn serve<B>(&self, request: &Request<B>) -> Response<Full<Bytes>> {
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
             return text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD\n".into());
@@ -120,7 +117,7 @@ impl Health {
     }
 }
 
-/// Whether every check is to be named, as kube-apiserver's own endpoints do.
+/// Whether every check is to be named, as in kube-apiserver's own endpoints.
 fn verbose<B>(request: &Request<B>) -> bool {
     let pairs = request.uri().query().unwrap_or_default().split('&');
     pairs.map(|pair| pair.split('=').next().unwrap_or_default()).any(|name| name == "verbose")

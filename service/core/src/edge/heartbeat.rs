@@ -1,6 +1,6 @@
-//! Signs of life: a heartbeat that a loop shows by turning, and a task that shows that the runtime still runs tasks.
+//! Heartbeats: signs that a loop turns and that the runtime runs tasks.
 //!
-//! Nothing here is a constant: a heartbeat that nobody renews runs out.
+//! No sign is a constant: a heartbeat that is not renewed runs out.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,18 +10,17 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::health::Probe;
 
-/// How often the runtime's task beats.
+/// Interval of the runtime's heartbeat.
 const BEAT: Duration = Duration::from_secs(1);
-/// A loop that turns each second and has not for so long is stuck; kubelet asks every 10 s.
+/// A loop turns each second. After this long without a turn it is stuck; kubelet asks every 10 s.
 const STUCK_AFTER: Duration = Duration::from_secs(10);
-/// Work that has failed for so long takes the process out of service.
+/// Work that fails for this long takes the process out of service.
 const FAILING_MAX: Duration = Duration::from_secs(5);
-/// Work that has failed for so long does not come back by itself.
+/// Work that fails for this long does not recover by itself, so the process counts as dead.
 const FAILING_DEAD: Duration = Duration::from_mins(1);
-/// A failure that does not come again within so long is over.
+/// A failure that does not come again within this time is over.
 const FORGET_AFTER: Duration = Duration::from_secs(2);
 
-/// The signs of life of a loop.
 #[derive(Debug)]
 pub struct Heartbeat {
     name: &'static str,
@@ -42,16 +41,16 @@ struct Failing {
 }
 
 impl Heartbeat {
-    /// A loop that turns now.
+    /// A loop that has turned just now.
     pub fn new(name: &'static str) -> Self {
         Self { name, state: Mutex::new(State { turned: Instant::now(), failing: None }) }
     }
 
-    /// The loop turned, whether there was work or not.
+    /// The loop turned, with or without work.
     pub fn turn(&self) {
         let mut state = self.state.lock();
         state.turned = Instant::now();
-        // Nothing has failed for a while, and nothing has come that could succeed.
+        // Nothing has failed for a while, and there was no work that could succeed.
         state.failing = state.failing.filter(|failing| failing.last.elapsed() <= FORGET_AFTER);
     }
 
@@ -68,7 +67,7 @@ impl Heartbeat {
         state.failing.get_or_insert(Failing { first: now, last: now, what }).last = now;
     }
 
-    /// Beats for as long as the runtime runs tasks.
+    /// Beats as long as the runtime runs tasks.
     pub async fn keep_on(self: Arc<Self>) {
         let mut ticks = interval(BEAT);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

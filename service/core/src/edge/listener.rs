@@ -1,7 +1,7 @@
-//! One listener: accept, give places, and an orderly end.
+//! One listener: accepting, places for connections, and an orderly end.
 //!
-//! Owns its connections: they live in one set, bounded in number, and end with it. What is spoken on one is in
-//! `connection`; who has to go when places run out is in `slots`.
+//! A listener owns its connections: they live in one set of limited size, and end with it. `connection` owns the
+//! protocols, and `slots` chooses the connection that has to go when places run out.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -24,29 +24,28 @@ use super::tls::ServerTls;
 use super::way::Handler;
 use crate::logs::Throttle;
 
-/// Listeners that nobody configured otherwise, such as that of health.
+/// Connections of a listener without its own configuration, such as the health listener.
 const CONNECTIONS: usize = 256;
-/// While draining, new connections are taken until none has come for so long: endpoints learn of the end with a delay.
+/// While draining, the listener accepts new connections until none has come for this long: endpoints learn of the end
+/// with a delay.
 const LAME_DUCK_MIN: Duration = Duration::from_secs(3);
-/// Pause after a failed accept, which is almost always a lack of file descriptors.
+/// Pause after a failed accept; the usual cause is a lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// How often the loop shows that it turns, also when nobody comes.
+/// Interval of the loop's heartbeat without connections.
 const BEAT: Duration = Duration::from_secs(1);
 
-/// Protocols of a listener.
 pub enum Protocols {
     /// HTTP/1.1 without TLS.
     Plain,
-    /// HTTP/2 or HTTP/1.1 over TLS, as the client likes.
+    /// HTTP/2 or HTTP/1.1 over TLS; the client chooses.
     Tls(Arc<ServerTls>),
 }
 
-/// A bound socket.
 pub struct Listener {
     tcp: TcpListener,
     protocols: Protocols,
     lame_duck: Duration,
-    /// Whether each connection that comes while it drains makes it wait anew.
+    /// Whether each connection that comes during the drain prolongs the wait.
     knocks_prolong: bool,
     limits: Limits,
     metrics: ListenerMetrics,
@@ -54,7 +53,6 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Binds `address`.
     pub async fn bind(address: SocketAddr, protocols: Protocols, metrics: ListenerMetrics) -> std::io::Result<Self> {
         let tcp = TcpListener::bind(address).await?;
         let limits =
@@ -63,35 +61,35 @@ impl Listener {
         Ok(Self { tcp, protocols, lame_duck: LAME_DUCK_MIN, knocks_prolong: true, limits, metrics, heartbeat })
     }
 
-    /// Holds at most so many connections.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Its check of health has this name, where a process has several.
+    /// Sets the name of its health check, for a process with several.
     #[must_use]
     pub fn checked_as(mut self, name: &'static str) -> Self {
         self.heartbeat = Arc::new(Heartbeat::new(name));
         self
     }
 
-    /// Serves through the whole drain, also when nobody is connected: probes come on fresh connections.
+    /// Serves through the whole drain, also without connections: probes come on fresh connections.
     #[must_use]
     pub fn through_the_drain(mut self) -> Self {
         self.lame_duck = Duration::from_hours(1);
         self
     }
 
-    /// Its clients know its address and come again for as long as it is there: who comes while it drains is served, and prolongs nothing.
+    /// For clients that know the address and come again as long as the listener exists: connections during the drain
+    /// are served, and prolong nothing.
     #[must_use]
     pub fn known_to_its_clients(mut self) -> Self {
         self.knocks_prolong = false;
         self
     }
 
-    /// Where it listens; the port is known even when 0 was asked for.
+    /// The listener's address, with the actual port if port 0 was configured.
     pub fn address(&self) -> std::io::Result<SocketAddr> {
         self.tcp.local_addr()
     }
@@ -101,8 +99,8 @@ impl Listener {
         &self.heartbeat
     }
 
-    /// Serves until the phase is `Stopping`, or an earlier one after `Serving` and nobody is connected any more. Boxed, so that HTTP and
-    /// TLS are compiled here.
+    /// Serves until the phase is `Stopping`, or until an earlier phase after `Serving` and no connection is left.
+    /// Boxed, so that HTTP and TLS are compiled here.
     pub fn serve(self, handler: Handler, drain: Drain) -> BoxFuture<'static, ()> {
         Box::pin(self.accepting(handler, drain))
     }
@@ -131,7 +129,7 @@ impl Listener {
                 }
                 (tcp, address) = self.accept() => {
                     take(&mut connections, tcp, address);
-                    // Whoever still comes has not heard of the end; the next one would find nobody.
+                    // A client that still comes does not know of the end; its next connection would be refused.
                     if self.knocks_prolong {
                         lame_duck_ends = lame_duck_ends.map(|_| Instant::now() + self.lame_duck);
                     }
@@ -141,7 +139,8 @@ impl Listener {
                 () = ended => break,
             }
         }
-        // Closing the socket resets whoever the kernel has let in and nobody has taken yet: they are served to the end.
+        // Closing the socket resets connections that the kernel has accepted and this loop has not: they are served to
+        // the end.
         while let Some(Ok((tcp, address))) = self.tcp.accept().now_or_never() {
             take(&mut connections, tcp, address.ip());
         }
@@ -185,7 +184,7 @@ impl Listener {
                 return tracing::debug!(name: crate::logs::names::NO_ROOM, reason = reason.name(), "connection refused");
             }
         };
-        // Answers are small and written whole.
+        // Answers are small and written as a whole.
         let _ = tcp.set_nodelay(true);
         self.metrics.open.inc();
         let (shared, open) = (Arc::clone(shared), Open(self.metrics.clone()));

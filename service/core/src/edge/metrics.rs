@@ -1,4 +1,4 @@
-//! The counts of listeners. Labels are closed lists: the listener's name and a reason.
+//! The metrics of listeners. Label values are closed lists: the listener's name and a reason.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use super::room::{NoRoom, Room};
+use super::call_memory::{CallMemory, NoRoom};
 use super::slots::Reason;
 use super::tls::Refusal;
 
@@ -29,7 +29,7 @@ struct ByCut {
     what: &'static str,
 }
 
-/// The counts of all listeners, and the room that they share.
+/// The metrics of all listeners, and the memory room that they share.
 #[derive(Debug, Clone, Default)]
 pub struct Metrics {
     open: Family<ByListener, Gauge>,
@@ -39,20 +39,18 @@ pub struct Metrics {
     clients_refused: Family<ByReason, Counter>,
     calls_refused: Family<ByReason, Counter>,
     cut: Family<ByCut, Counter>,
-    room: Arc<Room>,
+    room: Arc<CallMemory>,
 }
 
-/// The counts of one listener.
 #[derive(Debug, Clone)]
 pub struct ListenerMetrics {
     listener: &'static str,
     all: Metrics,
-    /// Open connections.
     pub open: Gauge,
 }
 
 impl Metrics {
-    /// Counters at zero, registered under the prefix `longhaul_edge`.
+    /// Registers counters at zero, under the prefix `longhaul_edge`.
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self::default();
         let sub = registry.sub_registry_with_prefix("longhaul_edge");
@@ -79,7 +77,7 @@ impl Metrics {
     }
 
     /// The room for the open calls of all listeners.
-    pub fn room(&self) -> &Arc<Room> {
+    pub fn room(&self) -> &Arc<CallMemory> {
         &self.room
     }
 
@@ -89,49 +87,48 @@ impl Metrics {
         ListenerMetrics { listener, all: self.clone(), open }
     }
 
-    /// The counts of a listener with room of its own: calls of the others, however many, leave it free.
+    /// The metrics of a listener with room of its own: calls of other listeners, however many, leave it free.
     pub fn apart(&self, listener: &'static str, room_bytes: usize) -> ListenerMetrics {
-        Self { room: Room::of(room_bytes), ..self.clone() }.of(listener)
+        Self { room: CallMemory::of(room_bytes), ..self.clone() }.of(listener)
     }
 }
 
 impl ListenerMetrics {
-    /// A connection had to make room.
+    /// Counts a connection that had to make room.
     pub fn given_up(&self, reason: Reason) {
         self.all.given_up.get_or_create(&self.by(reason.name())).inc();
     }
 
-    /// A connection found no room.
+    /// Counts a connection that found no room.
     pub fn refused(&self, reason: Reason) {
         self.all.refused.get_or_create(&self.by(reason.name())).inc();
     }
 
-    /// The name of the listener.
     pub fn listener(&self) -> &'static str {
         self.listener
     }
 
-    /// A client's certificate was refused.
+    /// Counts a refused client certificate.
     pub fn client_refused(&self, reason: Refusal) {
         self.all.clients_refused.get_or_create(&self.by(reason.label())).inc();
     }
 
-    /// A handshake failed; `reason` is one of a closed list.
+    /// Counts a failed handshake; `reason` is one of a closed list.
     pub fn handshake_failed(&self, reason: &'static str) {
         self.all.handshakes.get_or_create(&self.by(reason)).inc();
     }
 
     /// The room for open calls.
-    pub(super) fn room(&self) -> &Arc<Room> {
+    pub(super) fn room(&self) -> &Arc<CallMemory> {
         &self.all.room
     }
 
-    /// A call found no room.
+    /// Counts a call that found no room.
     pub(super) fn call_refused(&self, reason: NoRoom) {
         self.all.calls_refused.get_or_create(&self.by(reason.name())).inc();
     }
 
-    /// A stream or connection was ended because of its peer; `what` is one of a closed list.
+    /// Counts a stream or connection that was ended because of its peer; `what` is one of a closed list.
     pub(super) fn cut(&self, what: &'static str) {
         self.all.cut.get_or_create(&ByCut { listener: self.listener, what }).inc();
     }
@@ -148,7 +145,7 @@ mod tests {
     use super::*;
     use crate::edge::Accounts;
 
-    /// Probes of the kubelet are answered while clients of the webhook hold all of the room.
+    /// The kubelet's probes are answered while clients of the webhook hold all of the room.
     #[test]
     fn a_listener_apart_has_room_when_the_others_have_none() {
         let (metrics, accounts) = (Metrics::default(), Accounts::default());

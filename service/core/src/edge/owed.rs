@@ -1,7 +1,8 @@
-//! Answers on their way to a socket: what they hold until their last byte is taken, and the end of those that nobody takes.
+//! Answers on their way to a socket: the room that they hold until their last byte is taken, and the end of unread
+//! ones.
 //!
-//! hyper gives an answer to its protocol as one piece of data. The piece carries the room of its call, so that the room is free when the
-//! piece is gone: written, or dropped with its stream or connection.
+//! hyper hands an answer to its protocol as one piece of data. The piece carries the room of its call, so that the room
+//! is free when the piece is gone: written, or dropped with its stream or connection.
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -17,13 +18,13 @@ use hyper::rt::Executor;
 use pin_project_lite::pin_project;
 use tokio::time::{Sleep, sleep};
 
-use super::room::{Hold, NoRoom};
+use super::call_memory::{Hold, NoRoom};
+use super::connection_state::ConnectionState;
 use super::slots::Call;
-use super::standing::Standing;
 
-/// A stream whose answer waits so long for its window is reset.
+/// A stream is reset if its answer waits this long for its window.
 const UNREAD_MAX: Duration = Duration::from_secs(5);
-/// An answer has moved when so much of it was taken.
+/// An answer counts as moved when this much of it was taken.
 const MOVED_BYTES: usize = 16 << 10;
 
 thread_local! {
@@ -31,11 +32,11 @@ thread_local! {
     static IS_GIVEN: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What an open call holds.
+/// The resources that an open call holds.
 #[derive(Debug)]
 pub(super) struct Debt {
     hold: Hold,
-    standing: Arc<Standing>,
+    standing: Arc<ConnectionState>,
     _call: Call,
 }
 
@@ -46,7 +47,7 @@ pub(super) struct Owed {
     debt: Option<Debt>,
 }
 
-/// The bytes of an answer that are still to be taken.
+/// The bytes of an answer that are not taken yet.
 #[derive(Debug)]
 pub(super) struct Piece {
     bytes: Bytes,
@@ -56,23 +57,22 @@ pub(super) struct Piece {
 }
 
 impl Debt {
-    pub(super) fn new(hold: Hold, standing: Arc<Standing>, call: Call) -> Self {
+    pub(super) fn new(hold: Hold, standing: Arc<ConnectionState>, call: Call) -> Self {
         Self { hold, standing, _call: call }
     }
 
-    /// Holds an answer of `bytes` in place of the head.
+    /// Reserves room for an answer of `bytes` in place of the head.
     pub(super) fn answer(&mut self, bytes: usize) -> Result<(), NoRoom> {
         self.hold.answer(bytes)
     }
 }
 
 impl Owed {
-    /// The body of the answer of a call.
     pub(super) fn new(body: Full<Bytes>, debt: Debt) -> Self {
         Self { body, debt: Some(debt) }
     }
 
-    /// No body, of a call that was refused.
+    /// An empty body, for a refused call.
     pub(super) fn nothing() -> Self {
         Self { body: Full::default(), debt: None }
     }
@@ -143,7 +143,7 @@ impl Drop for Piece {
 
 /// Runs the streams of an HTTP/2 connection.
 #[derive(Debug, Clone)]
-pub(super) struct Streams(pub Arc<Standing>);
+pub(super) struct Streams(pub Arc<ConnectionState>);
 
 impl<F> Executor<F> for Streams
 where
@@ -155,12 +155,12 @@ where
 }
 
 pin_project! {
-    /// A stream until its answer is taken. Dropped before, hyper resets it.
+    /// A stream until its answer is taken. If it is dropped earlier, hyper resets the stream.
     struct Taken<F> {
         #[pin]
         stream: F,
         timer: Option<Pin<Box<Sleep>>>,
-        standing: Arc<Standing>,
+        standing: Arc<ConnectionState>,
     }
 }
 
@@ -173,7 +173,7 @@ impl<F: Future<Output = ()>> Future for Taken<F> {
         if this.stream.poll(cx).is_ready() {
             return Poll::Ready(());
         }
-        // hyper has the answer and waits for a window; until then nothing of it was taken.
+        // hyper has the answer and waits for a window; up to here nothing of it was taken.
         if IS_GIVEN.get() {
             *this.timer = Some(Box::pin(sleep(UNREAD_MAX)));
         }

@@ -1,8 +1,8 @@
-//! Callers, and how much each of them holds.
+//! Callers, and the memory and calls of each.
 //!
-//! Owns the accounts: one for each network address and one for each name in a client certificate. A caller is charged on
-//! both, so that neither many addresses with one certificate nor many certificates behind one address get more than a
-//! share. An account lives as long as a connection of its peer.
+//! This module owns the accounts: one for each network address and one for each name in a client certificate. A caller
+//! is charged on both, so that neither many addresses with one certificate nor many certificates behind one address get
+//! more than a share. An account lives as long as a connection of its peer.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -13,10 +13,10 @@ use parking_lot::Mutex;
 
 use super::tls::ClientCertificate;
 
-/// Accounts are swept of dead ones when there are so many, and then at each doubling.
+/// Number of accounts at which those without connections are removed; afterwards at each doubling.
 const SWEEP_MIN: usize = 64;
 
-/// A network address as peers are told apart: all of an IPv6 /64 is one, because whoever has one address of it has all.
+/// A network address as a peer. All of an IPv6 /64 counts as one: a host with one address of it has all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Address(IpAddr);
 
@@ -32,7 +32,7 @@ impl From<IpAddr> for Address {
     }
 }
 
-/// A count with an upper limit that each caller names.
+/// A count whose upper limit each caller passes.
 #[derive(Debug, Default)]
 pub struct Meter(AtomicUsize);
 
@@ -43,12 +43,10 @@ impl Meter {
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, sum).is_ok()
     }
 
-    /// Takes back what was added.
     pub fn sub(&self, amount: usize) {
         self.0.fetch_sub(amount, Ordering::Relaxed);
     }
 
-    /// The count now.
     pub fn now(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }
@@ -71,24 +69,23 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// The first name in its client certificate; absent when no certificate was asked for.
+    /// The first name in its client certificate; absent if no certificate was asked for.
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
 
-    /// Where it calls from.
     pub fn address(&self) -> IpAddr {
         self.address
     }
 
-    /// Its certificate, and whether that still counts; absent when no certificate was asked for.
+    /// Its certificate, and whether that is still valid; absent if no certificate was asked for.
     pub fn client(&self) -> Option<&ClientCertificate> {
         self.client.as_ref()
     }
 
-    /// Counts a call until the answer is dropped; `None` when this peer has `max` of them already.
+    /// Counts a call until the result is dropped; `None` if this peer has `max` calls already.
     pub fn enter(&self, max: usize) -> Option<Entered<'_>> {
-        // Not `then_some`: what it would make and drop when refused takes back a call that was never counted.
+        // Not `then_some`: the value that it would make and drop on a refusal takes back a call that was never counted.
         self.charge(|account| &account.in_flight, 1, max).then(|| Entered(self))
     }
 
@@ -102,7 +99,7 @@ impl Peer {
         self.accounts.iter().for_each(|account| account.held_bytes.sub(bytes));
     }
 
-    /// Counts `bytes` as held by open calls, unless those of the peer would hold more than `max`.
+    /// Counts `bytes` as held by open calls, unless the peer's open calls would hold more than `max`.
     pub(super) fn try_open(&self, bytes: usize, max: usize) -> bool {
         self.charge(|account| &account.open_bytes, bytes, max)
     }
@@ -150,12 +147,11 @@ struct Table {
 }
 
 impl Accounts {
-    /// The peer at `address` that proved to be `name`.
+    /// The peer at `address` with the proven name `name`.
     pub fn peer(&self, address: IpAddr, name: Option<Arc<str>>) -> Arc<Peer> {
         self.peer_with(address, name, None)
     }
 
-    /// The peer at `address` with the certificate of `client`.
     pub(super) fn client(&self, address: IpAddr, client: ClientCertificate) -> Arc<Peer> {
         let name = client.facts().names.first().map_or("", String::as_str).into();
         self.peer_with(address, Some(name), Some(client))

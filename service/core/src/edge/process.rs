@@ -1,6 +1,6 @@
-//! The process and its costs: build facts, and the process metrics that every Prometheus client exposes under these names.
+//! The metrics of the process: build facts, and the figures that every Prometheus client exposes under these names.
 //!
-//! Read when somebody asks; nothing runs in between.
+//! The figures are read when a scrape asks for them; nothing runs in between.
 
 use procfs::WithCurrentSystemInfo as _;
 use procfs::process::{LimitValue, Process};
@@ -13,13 +13,13 @@ use prometheus_client::registry::Registry;
 
 use crate::allocator;
 
-/// The commit that was built, given by whoever builds a release.
+/// The commit of the build, set by the release build.
 const REVISION: &str = match option_env!("LONGHAUL_REVISION") {
     Some(revision) => revision,
     None => "unknown",
 };
 
-/// Registers build facts and process metrics; `features` is what is compiled in besides the service.
+/// Registers build facts and process metrics; `features` lists the compiled-in additions to the service.
 pub fn register(registry: &mut Registry, features: &'static str) {
     let facts = Info::new(vec![
         ("version", env!("CARGO_PKG_VERSION")),
@@ -27,7 +27,7 @@ pub fn register(registry: &mut Registry, features: &'static str) {
         ("features", features),
         ("allocator", allocator::NAME),
     ]);
-    registry.register("longhaul_build", "What runs: version, commit and compiled-in features", facts);
+    registry.register("longhaul_build", "Build information: version, commit and compiled-in features", facts);
     registry.register_collector(Box::new(ThisProcess));
     registry.register_collector(Box::new(ThisHeap));
 }
@@ -37,11 +37,11 @@ struct ThisProcess;
 
 impl Collector for ThisProcess {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
-        // A system that hides these numbers loses these metrics, not the page.
+        // If a system hides these figures, these metrics are missing and the others stay.
         let Some(numbers) = numbers() else { return Ok(()) };
         counter(&mut encoder, "process_cpu_seconds", "Processor time used, user and system", numbers.cpu_s)?;
         for (name, help, value) in [
-            ("process_start_time_seconds", "When the process began, seconds since 1970", numbers.start_s),
+            ("process_start_time_seconds", "Start time of the process, seconds since 1970", numbers.start_s),
             ("process_resident_memory_bytes", "Resident memory", numbers.resident_bytes),
             ("process_virtual_memory_bytes", "Virtual memory", numbers.virtual_bytes),
             ("process_open_fds", "Open file descriptors", numbers.open_fds),
@@ -66,7 +66,7 @@ impl Collector for ThisHeap {
         gauge(
             &mut encoder,
             "jemalloc_resident_bytes",
-            "Heap mapped and touched, what is free and kept included",
+            "Heap mapped and touched, including free memory that is kept",
             resident,
         )
     }

@@ -1,7 +1,7 @@
-//! The slots of one listener: one for each connection, and which is given up when they run out.
+//! The places of one listener, one for each connection, and the choice of the connection to give up when they run out.
 //!
-//! Pure but for the signal to a connection that has to go. A newcomer always finds a place while somebody does nothing:
-//! connections that never brought a call go first, then whoever has been idle for longest, from the peer that has most.
+//! Pure except for the signal to a connection that has to go. A new connection always finds a place while some
+//! connection is idle. Connections that never sent a call go first, then the longest idle, from the peer that has most.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -16,15 +16,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::peer::Address;
 
-/// A handshake, or a connection without a call, that is younger than this may be an honest one: it is not given up.
+/// A handshake, or a connection without a call, that is younger than this may belong to an honest client: it is not
+/// given up.
 const YOUNG: Duration = Duration::from_secs(1);
-/// Connections that were given up and are not closed yet; while there are so many, newcomers are refused.
+/// Connections that were given up and are not closed yet. At this number, new connections are refused.
 const LEAVING_MAX: usize = 64;
 
-/// How many connections a listener holds.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// All together.
+    /// Of all network addresses together.
     pub connections: usize,
     /// Of one network address.
     pub connections_per_peer: usize,
@@ -32,10 +32,9 @@ pub struct Limits {
     pub handshakes_per_peer: usize,
 }
 
-/// Why a newcomer is sent away, or why somebody had to go. The names are label values.
+/// Why a new connection is refused, or why an older one had to go. The names are label values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
-    /// The listener is full.
     Full,
     /// The peer has all the connections that one peer may have.
     Peer,
@@ -44,7 +43,6 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// The value of the label.
     pub fn name(self) -> &'static str {
         match self {
             Self::Full => "full",
@@ -54,7 +52,6 @@ impl Reason {
     }
 }
 
-/// The places of one listener.
 #[derive(Debug)]
 pub struct Slots {
     limits: Limits,
@@ -84,8 +81,8 @@ struct State {
     /// Cancelled by the first call.
     called: CancellationToken,
     calls: AtomicU32,
-    /// Since when it is as it is: the handshake, or doing nothing. Nanoseconds of the listener: in a millisecond more
-    /// than one connection can come to rest, and then the oldest of them would be anyone.
+    /// Start of the present state, handshake or idle, in nanoseconds since the listener began. In one millisecond
+    /// several connections can become idle, and the oldest of them would be arbitrary.
     since_ns: AtomicU64,
     given_up: CancellationToken,
 }
@@ -106,12 +103,12 @@ pub struct Call {
 }
 
 impl Slots {
-    /// Empty places.
     pub fn new(limits: Limits) -> Arc<Self> {
         Arc::new(Self { limits, born: Instant::now(), table: Mutex::default() })
     }
 
-    /// A place for a connection from `address`; the second answer says whether somebody has to go for it.
+    /// A place for a connection from `address`; the second value says why another connection has to go for it, if one
+    /// must.
     pub fn admit(self: &Arc<Self>, address: IpAddr) -> Result<(Slot, Option<Reason>), Reason> {
         let address = Address::from(address);
         let mut table = self.table.lock();
@@ -157,7 +154,7 @@ impl Slots {
         table.open.len() - table.leaving
     }
 
-    /// The connection that goes: linear in the connections, and only asked when no slot is free.
+    /// The connection to give up. The cost is linear in the connections, and this runs only if no place is free.
     fn victim(&self, table: &Table, newcomer: Address, reason: Reason) -> Option<Arc<State>> {
         let now_ns = self.now_ns();
         let is_young = |since_ns: u64| u128::from(now_ns.saturating_sub(since_ns)) < YOUNG.as_nanos();
@@ -207,7 +204,7 @@ impl Table {
 }
 
 impl Slot {
-    /// The handshake is done; from now on the connection is idle until it brings a call.
+    /// The handshake is done; the connection is idle until it sends a call.
     pub fn established(&self) {
         let mut table = self.slots.table.lock();
         if self.state.handshaking.swap(false, Ordering::Relaxed)
@@ -230,7 +227,7 @@ impl Slot {
         self.state.calls.load(Ordering::Relaxed) > 0
     }
 
-    /// Ready when the connection has brought a call.
+    /// Ready when the connection has sent a call.
     pub async fn first_call(&self) {
         self.state.called.cancelled().await;
     }
@@ -266,9 +263,8 @@ impl Calls {
         self.state.calls.load(Ordering::Relaxed)
     }
 
-    /// A call begins.
     pub fn begin(&self) -> Call {
-        // Only looked at after the first time: cancelling takes a lock.
+        // Checked first, because cancelling takes a lock.
         if !self.state.called.is_cancelled() {
             self.state.called.cancel();
         }

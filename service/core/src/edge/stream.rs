@@ -1,9 +1,9 @@
-//! TLS over a socket, through rustls' interface without buffers: a review is read with one system call, and neither waits in
-//! a buffer of 4 KiB that has to grow nor is copied more often than it must (decision 022).
+//! TLS over a socket, through rustls' interface without buffers. One system call reads a review. A review never waits
+//! in a 4 KiB buffer that has to grow, and is not copied more often than necessary (decision 022).
 //!
-//! Owns what was received and is no whole record yet, what was decrypted and nobody has asked for, and what was encrypted and the
-//! kernel has not taken. A connection that waits holds none of it: reading goes through memory that all connections of a thread
-//! share. rustls does everything that is TLS.
+//! This module owns three kinds of bytes: received ones that are no complete record yet, decrypted ones that were not
+//! asked for yet, and encrypted ones that the kernel has not taken. An idle connection holds none of them: reading uses
+//! memory that all connections of a thread share. rustls does all of the TLS protocol.
 
 use std::cell::RefCell;
 use std::io;
@@ -20,15 +20,15 @@ use rustls_pki_types::CertificateDer;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// Bytes that may wait for the rest of their message: rustls itself takes no longer one in a handshake.
+/// Most bytes that may wait for the rest of their message: rustls itself accepts no longer one in a handshake.
 const PARTIAL_BYTES_MAX: usize = 64 << 10;
-/// Most bytes of one read, and so of what may be decrypted before anybody asks for it: two records, as much as hyper reads at a time.
+/// Most bytes of one read, and so of decrypted bytes that wait: two records, as much as hyper reads at a time.
 const READ_BYTES: usize = 32 << 10;
 /// Plain bytes of a record (RFC 8446, section 5.1).
 const RECORD_BYTES: usize = 16 << 10;
-/// Bytes of a record beside its plain ones, in either version, and room for a message of TLS itself before it.
+/// Bytes of a record besides its plain ones, in either version, and room for a TLS message before it.
 const RECORD_OVERHEAD_BYTES: usize = 256;
-/// A peer that lets so much lie unread, while it makes us answer it, is not read from.
+/// If a peer leaves this much unread while its messages need answers, nothing more is read from it.
 const UNSENT_BYTES_MAX: usize = 64 << 10;
 
 thread_local! {
@@ -36,20 +36,20 @@ thread_local! {
     static TO_SEND: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A connection of a client, its handshake done.
+/// The connection of a client after its handshake.
 pub(super) struct TlsStream {
     tcp: TcpStream,
     tls: UnbufferedServerConnection,
-    /// Received, and no whole message yet.
+    /// Received bytes that are no complete message yet.
     partial: Vec<u8>,
     plain: Pending,
     unsent: Pending,
-    /// The peer said goodbye.
+    /// The peer has closed its side.
     has_ended: bool,
     has_said_goodbye: bool,
 }
 
-/// Bytes of which the first ones are gone already.
+/// Bytes whose first part is consumed already.
 #[derive(Default)]
 struct Pending {
     bytes: Vec<u8>,
@@ -61,7 +61,7 @@ impl Pending {
         &self.bytes[self.gone..]
     }
 
-    /// Holds no memory when nothing is left.
+    /// Frees the memory when nothing is left.
     fn advance(&mut self, count: usize) {
         self.gone += count;
         if self.gone == self.bytes.len() {
@@ -69,7 +69,7 @@ impl Pending {
         }
     }
 
-    /// Room for `count` bytes at the end, and how long it was before.
+    /// Makes room for `count` bytes at the end; returns the former length.
     fn room(&mut self, count: usize) -> usize {
         let length = self.bytes.len();
         self.bytes.resize(length + count, 0);
@@ -86,7 +86,6 @@ enum Send<'a> {
 }
 
 impl TlsStream {
-    /// Does the handshake.
     pub(super) async fn accept(config: Arc<ServerConfig>, tcp: TcpStream) -> io::Result<Self> {
         let tls = UnbufferedServerConnection::new(config).map_err(io::Error::other)?;
         let (plain, unsent) = (Pending::default(), Pending::default());
@@ -108,12 +107,12 @@ impl TlsStream {
         Ok(stream)
     }
 
-    /// The protocol that both agreed on.
+    /// The protocol that both sides agreed on.
     pub(super) fn protocol(&self) -> Option<&[u8]> {
         self.tls.alpn_protocol()
     }
 
-    /// Whether the client came back with a session of before.
+    /// Whether the client resumed an earlier session.
     pub(super) fn is_resumed(&self) -> bool {
         self.tls.handshake_kind() == Some(rustls::HandshakeKind::Resumed)
     }
@@ -123,7 +122,7 @@ impl TlsStream {
         self.tls.peer_certificates()
     }
 
-    /// Reads once from the socket, and lets rustls have it.
+    /// Reads once from the socket, and passes the bytes to rustls.
     fn poll_receive(&mut self, cx: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         RECEIVED.with_borrow_mut(|received| {
             let held = self.partial.len();
@@ -132,7 +131,7 @@ impl TlsStream {
             ready!(Pin::new(&mut self.tcp).poll_read(cx, &mut read))?;
             let count = read.filled().len();
             if count == 0 {
-                let text = "the peer closed the connection without saying goodbye";
+                let text = "the peer closed the connection without a TLS close_notify";
                 return Poll::Ready(Err(io::Error::new(io::ErrorKind::UnexpectedEof, text)));
             }
             let received = &mut received[..held + count];
@@ -151,8 +150,8 @@ impl TlsStream {
         })
     }
 
-    /// Lets rustls do what it can with `received`, and answers how much of that is done with. Plain bytes go to `out` and, when it is
-    /// full, wait; what is to be sent waits in `unsent`.
+    /// Lets rustls process `received`; returns how many bytes it has consumed. Plain bytes go to `out`, and wait if it
+    /// is full; bytes to send wait in `unsent`.
     fn turn(&mut self, received: &mut [u8], out: &mut ReadBuf<'_>, mut send: Send<'_>) -> io::Result<usize> {
         let mut used = 0;
         loop {
@@ -188,7 +187,7 @@ impl TlsStream {
                     return Ok(used);
                 }
                 Ok(ConnectionState::BlockedHandshake) => return Ok(used),
-                // Early data is not offered, and there are no other states yet.
+                // Early data is not offered, and rustls has no other states yet.
                 Ok(_) => return Err(io::Error::other("a state of TLS that nobody asked for")),
                 Err(error) => {
                     self.say_why(&mut received[used..]);
@@ -198,8 +197,8 @@ impl TlsStream {
         }
     }
 
-    /// Sends the alert about an error, as far as the kernel takes it at once: nobody waits for it. rustls is not asked for more than
-    /// what it has to say already: it would go on with `rest`, in which it knows places, and find the same error.
+    /// Sends the alert about an error, as far as the kernel takes it at once. rustls is asked only for messages that
+    /// are ready: if it continued with `rest`, in which it keeps positions, it would find the same error.
     fn say_why(&mut self, rest: &mut [u8]) {
         while self.tls.wants_write() {
             let Ok(ConnectionState::EncodeTlsData(mut message)) = self.tls.process_tls_records(rest).state else {
@@ -212,7 +211,7 @@ impl TlsStream {
         let _ = self.tcp.try_write(self.unsent.rest());
     }
 
-    /// Sends what waits.
+    /// Sends the waiting bytes.
     fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.unsent.rest().is_empty() {
             let count = ready!(Pin::new(&mut self.tcp).poll_write(cx, self.unsent.rest()))?;
@@ -224,7 +223,7 @@ impl TlsStream {
         Poll::Ready(Ok(()))
     }
 
-    /// Encrypts, when everything before is sent.
+    /// Encrypts data once everything before it is sent.
     fn queue(&mut self, send: Send<'_>) -> io::Result<()> {
         let mut partial = std::mem::take(&mut self.partial);
         let used = self.turn(&mut partial, &mut ReadBuf::new(&mut []), send)?;
@@ -279,7 +278,7 @@ impl AsyncRead for TlsStream {
                 ready!(self.poll_send(cx))?;
             }
             ready!(self.poll_receive(cx, out))?;
-            // Messages of TLS itself; when the kernel takes them later, the waker is called as well.
+            // TLS' own messages; if the kernel takes them later, the waker is called as well.
             if let Poll::Ready(Err(error)) = self.poll_send(cx) {
                 return Poll::Ready(Err(error));
             }
@@ -297,7 +296,7 @@ impl AsyncWrite for TlsStream {
         self.queue(Send::Data(bytes))?;
         match self.poll_send(cx) {
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
-            // What the kernel did not take is sent with the next write or flush.
+            // Bytes that the kernel did not take are sent with the next write or flush.
             _ => Poll::Ready(Ok(bytes.len())),
         }
     }

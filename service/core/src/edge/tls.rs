@@ -1,9 +1,9 @@
-//! The server's side of TLS: certificate, key, the authorities of clients and their revocation lists, replaced while running when
-//! files change.
+//! Server TLS: certificate, key, client authorities and their revocation lists, replaced while running when their files
+//! change.
 //!
-//! What changed is taken only when all of it loads and fits; until then the old stays. A change makes new settings, with
-//! no session of the old ones, so that nobody resumes past an authority that was removed. Open connections stay; whoever serves
-//! them may ask a [`ClientCertificate`] before each call whether its client would still be let in.
+//! A change is applied only if all files load and fit together; until then the former settings stay. A change makes new
+//! settings without the former sessions, so that no client resumes past an authority that was removed. Open connections
+//! stay; their server can ask a [`ClientCertificate`] before each call whether its client would still be accepted.
 
 mod client;
 mod handed;
@@ -30,50 +30,27 @@ pub use client::ClientCertificate;
 pub use handed::Handed;
 pub use refusal::Refusal;
 
-/// How often the files are looked at: a rotated certificate is in use long before the old one ends.
+/// Interval at which the files are checked: a rotated certificate is in use long before the former one ends.
 const RELOAD_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Why a certificate cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
-    /// A file cannot be read.
     #[error("{}: {source}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Error of the system.
-        source: std::io::Error,
-    },
-    /// The content of a file is not what it should be.
+    Read { path: PathBuf, source: std::io::Error },
+    /// The content of a file is not valid.
     #[error("{}: {source}", path.display())]
-    Content {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        source: TlsError,
-    },
+    Content { path: PathBuf, source: TlsError },
     /// Key and certificate do not belong together.
     #[error("{} does not belong to {}", key.display(), certificate.display())]
-    Mismatch {
-        /// The certificate file.
-        certificate: PathBuf,
-        /// The key file.
-        key: PathBuf,
-    },
-    /// Others may read the key.
-    #[error("{}: mode {mode:04o} lets everybody use the key: take the rights of others away (chmod 0400)", path.display())]
-    Exposed {
-        /// The key file.
-        path: PathBuf,
-        /// Its permissions.
-        mode: u32,
-    },
+    Mismatch { certificate: PathBuf, key: PathBuf },
+    /// Users other than owner and group may read the key.
+    #[error("{}: mode {mode:04o} lets other users read the key: remove their rights (chmod 0400)", path.display())]
+    Exposed { path: PathBuf, mode: u32 },
     /// The authorities of clients, or their revocation lists, cannot be used.
     #[error("{}: {source}", path.display())]
     ClientAuthorities {
         /// The first file of authorities.
         path: PathBuf,
-        /// The reason.
         source: rustls::server::VerifierBuilderError,
     },
     /// The chosen suites and versions do not fit.
@@ -88,49 +65,49 @@ impl CertificateError {
     }
 }
 
-/// The files of a TLS listener, and who may call.
+/// The files of a TLS listener, and its rules for clients.
 #[derive(Debug, Clone, Default)]
 pub struct Files {
     /// PEM file of the certificate chain, leaf first.
     pub certificate: PathBuf,
-    /// PEM file of its key.
+    /// PEM file of the certificate's key.
     pub key: PathBuf,
-    /// The certificate when it is handed over by this process; the two files are not looked at then.
+    /// A certificate that another part of this process provides; if set, the two files are not read.
     pub handed: Option<Arc<Handed>>,
-    /// PEM files of the authorities of client certificates; with one every caller must have a certificate.
+    /// PEM files of the authorities of client certificates; if there is one, every client needs a certificate.
     pub client_cas: Vec<PathBuf>,
-    /// Names of which a client certificate must have one; empty accepts any certificate of the authorities.
+    /// Accepted names in client certificates; if empty, any certificate of the authorities is accepted.
     pub client_names: Vec<String>,
     /// PEM files of lists of revoked certificates.
     pub revoked: Vec<PathBuf>,
-    /// Demands beyond those of every listener.
+    /// Rules beyond those of every listener.
     pub rules: Rules,
 }
 
-/// Demands of a strict listener.
+/// The rules of a strict listener.
 #[derive(Debug, Clone, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a demand of its own")]
 pub struct Rules {
-    /// TLS 1.3 only.
     pub tls13_only: bool,
-    /// The suites that are offered; empty for all.
+    /// The offered suites; empty for all.
     pub suites: Vec<SupportedCipherSuite>,
-    /// A key that others may read is refused.
+    /// Refuse a key that other users may read.
     pub private_key: bool,
-    /// A certificate of an authority that has no revocation list is refused.
+    /// Refuse a certificate whose authority has no revocation list.
     pub revocation_required: bool,
-    /// A client certificate that does not say that it is for clients is refused; without this, only one that says it is for something else.
+    /// Refuse a client certificate that does not state client use. Without this rule, only one that states another use
+    /// is refused.
     pub purpose_required: bool,
-    /// A client certificate that is valid for longer is refused.
+    /// Refuse a client certificate that is valid for longer.
     pub lifetime_max: Option<Duration>,
 }
 
-/// How the certificates of a listener are called in the metrics: a closed list.
+/// The label values of a listener's certificates in the metrics: a closed list.
 #[derive(Debug, Clone, Copy)]
 pub struct Labels {
-    /// The check of health that looks at them.
+    /// The name of the health check of these certificates.
     pub check: &'static str,
-    /// Its own.
+    /// The server's own certificate.
     pub server: &'static str,
     /// The authorities of its clients.
     pub client_ca: &'static str,
@@ -143,7 +120,7 @@ pub struct Labels {
 pub struct ServerTls {
     files: Files,
     labels: Labels,
-    /// Changes with `current`, so that who has looked needs no lock to see that nothing is new.
+    /// Changes with `current`, so that a reader finds without a lock that nothing is new.
     generation: AtomicU64,
     current: RwLock<Current>,
     metrics: Certificates,
@@ -155,7 +132,7 @@ struct Current {
     config: Arc<ServerConfig>,
     /// Absent where clients need no certificate.
     verifier: Option<Arc<dyn ClientCertVerifier>>,
-    /// When the first revocation list is out of date.
+    /// End of the first revocation list to end.
     lists_end: Option<SystemTime>,
 }
 
@@ -168,7 +145,7 @@ struct Loaded {
 }
 
 impl ServerTls {
-    /// Reads the files; when they end is shown in `metrics` under `labels`.
+    /// Reads the files. The ends of the certificates are shown in `metrics` under `labels`.
     pub fn load(files: Files, labels: Labels, metrics: Certificates) -> Result<Arc<Self>, CertificateError> {
         let current = RwLock::new(load::read(&files)?);
         let tls = Self { files, labels, generation: AtomicU64::new(0), current, metrics };
@@ -176,12 +153,12 @@ impl ServerTls {
         Ok(Arc::new(tls))
     }
 
-    /// The certificate chain that is shown to new connections, leaf first; empty while there is none.
+    /// The certificate chain for new connections, leaf first; empty while there is none.
     pub fn chain(&self) -> Vec<CertificateDer<'static>> {
         self.current.read().loaded.chain.clone()
     }
 
-    /// How often what the files hold has changed; asked before [`Self::config`].
+    /// How often the files' content has changed; read before [`Self::config`].
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }
@@ -191,7 +168,7 @@ impl ServerTls {
         Arc::clone(&self.current.read().config)
     }
 
-    /// Follows the files until dropped; each change of `look` makes it look at once.
+    /// Follows the files until dropped; each change of `look` causes a check at once.
     pub async fn follow_files(self: Arc<Self>, mut look: watch::Receiver<u64>) {
         let mut refused = String::new();
         let mut handed = self.files.handed.as_ref().map(|handed| handed.changes());
@@ -217,7 +194,7 @@ impl ServerTls {
                         tracing::info!(name: crate::logs::names::CERTIFICATES_REPLACED, file = %self.source(), generation, "certificates replaced");
                     }
                 }
-                // Said once for each distinct reason: half-written pairs are normal for a moment.
+                // Logged once for each distinct reason: half-written pairs are normal for a moment.
                 Err(error) if error.to_string() != refused => {
                     refused = error.to_string();
                     tracing::warn!(name: crate::logs::names::CERTIFICATES_KEPT, %error, "certificates not replaced");
@@ -241,7 +218,7 @@ impl ServerTls {
         }
     }
 
-    /// Where the certificate comes from.
+    /// The origin of the certificate, for messages.
     fn source(&self) -> String {
         match &self.files.handed {
             Some(handed) => handed.source().to_owned(),
@@ -259,7 +236,7 @@ impl Probe for ServerTls {
         self.labels.check
     }
 
-    /// No call can succeed with an expired certificate; a restart would not help, so this is not about liveness.
+    /// No call can succeed with an expired certificate; a restart would not help, so liveness is not affected.
     fn unready(&self) -> Option<String> {
         let loaded = self.current.read().loaded.clone();
         let ended =
@@ -284,7 +261,7 @@ impl Probe for ServerTls {
         all_ended.then(|| format!("every authority in {} has expired: replace it", file.display()))
     }
 
-    /// An old revocation list refuses the clients of one authority; those of others go on.
+    /// An expired revocation list refuses the clients of one authority; those of others continue.
     fn note(&self) -> Option<String> {
         if let Some(why) = self.files.handed.as_ref().and_then(|handed| handed.trouble()) {
             return Some(format!("the certificate stays as it is: {why}"));

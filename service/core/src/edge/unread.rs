@@ -1,4 +1,4 @@
-//! The rest of the body of a call that was refused.
+//! The rest of the body of a refused call.
 
 use std::time::Duration;
 
@@ -7,13 +7,14 @@ use http_body::Body;
 use http_body_util::BodyExt as _;
 use tokio::time::timeout;
 
-/// Most bytes that are read and dropped: the largest review that is taken by default, so that whoever sends one learns that it was shed.
+/// Most bytes that are read and dropped: the default limit of a review, so that the sender of a large one still gets
+/// its answer.
 const BYTES_MAX: usize = 8 << 20;
-/// And for how long.
+/// Longest time of reading.
 const SPAN_MAX: Duration = Duration::from_secs(1);
 
-/// Reads what is left of the body of a refused call and keeps nothing, as far as that is cheap: a socket that is closed with bytes
-/// unread resets its connection, and the client never sees why it was refused.
+/// Reads the rest of a refused call's body and keeps nothing of it, within cheap limits. Closing a socket with unread
+/// bytes resets its connection, and the client would never see why it was refused.
 pub async fn discard<B>(mut body: B)
 where
     B: Body<Data = Bytes> + Unpin,
@@ -30,6 +31,6 @@ where
             }
         }
     };
-    // A body that takes longer is closed with its connection.
+    // A longer body is cut when its connection closes.
     let _ = timeout(SPAN_MAX, reading).await;
 }

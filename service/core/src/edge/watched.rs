@@ -1,4 +1,4 @@
-//! The bytes of a connection between TLS and hyper: frames that are floods, and a socket that takes nothing.
+//! The byte stream of a connection between TLS and hyper: it detects floods of frames and a socket that takes no data.
 
 use std::io;
 use std::pin::Pin;
@@ -8,19 +8,19 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
+use super::connection_state::ConnectionState;
 use super::frames::{Flood, Frames};
-use super::standing::Standing;
 
-/// A stream that is looked at on its way.
+/// A stream whose bytes are checked on their way.
 pub(super) struct Watched<S> {
     stream: S,
-    /// With HTTP/2.
+    /// Set for HTTP/2.
     frames: Option<Frames>,
-    standing: Arc<Standing>,
+    standing: Arc<ConnectionState>,
 }
 
 impl<S> Watched<S> {
-    pub(super) fn new(stream: S, frames: Option<Frames>, standing: &Arc<Standing>) -> Self {
+    pub(super) fn new(stream: S, frames: Option<Frames>, standing: &Arc<ConnectionState>) -> Self {
         Self { stream, frames, standing: Arc::clone(standing) }
     }
 
@@ -39,9 +39,12 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
         let before = out.filled().len();
         ready!(Pin::new(&mut this.stream).poll_read(cx, out))?;
         let Some(frames) = &mut this.frames else { return Poll::Ready(Ok(())) };
-        let seen = frames.read(&out.filled()[before..], Instant::now).and_then(|is_whole| {
-            if is_whole {
+        let seen = frames.read(&out.filled()[before..], Instant::now).and_then(|seen| {
+            if seen.is_whole {
                 this.standing.show();
+            }
+            if seen.is_greedy {
+                this.standing.ask_to_leave();
             }
             if this.standing.is_hopeless() { Err(Flood::Frames) } else { Ok(()) }
         });

@@ -1,6 +1,6 @@
-//! The way of a call through a listener of any role: one list, top to bottom.
+//! The steps of a call through a listener of any role, in their order.
 //!
-//! Owns the order. What each step means for its calls says the role, as [`Calls`]: the steps of the trait are those of [`serve`].
+//! Each role implements the steps as [`Calls`]; [`serve`] runs them in the same order.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -20,74 +20,69 @@ use tokio::time::Instant;
 use super::peer::Peer;
 use super::unread::discard;
 
-/// An answer.
 pub type Answer = Response<Full<Bytes>>;
 
-/// Answers the calls of a listener.
 pub type Handler = Arc<dyn Fn(Request<Incoming>, Arc<Peer>) -> BoxFuture<'static, Answer> + Send + Sync>;
 
-/// Why a body is not read to its end.
+/// Why a body cannot be read to its end.
 pub trait Broken: Into<Box<dyn std::error::Error + Send + Sync>> + std::fmt::Display + Send {}
 
 impl<E: Into<Box<dyn std::error::Error + Send + Sync>> + std::fmt::Display + Send> Broken for E {}
 
-/// The calls of a role.
+/// The calls of a role, as the steps of [`serve`].
 pub trait Calls: Send + Sync + Sized + 'static {
-    /// A call as lines and numbers know it.
+    /// A call, as log lines and metrics need it.
     type Call: Send + Sync + 'static;
     /// A place among the calls in work, free again when dropped.
-    type Place<'a>: Send;
-    /// The call as it was read from its head.
-    type Asked<'a>: Send + Sync;
+    type Permit<'a>: Send;
+    /// The call as read from its head.
+    type Target<'a>: Send + Sync;
     /// A body, with the memory that it holds.
-    type Held<'a>: Send + Sync;
-    /// A call that is not answered with success.
+    type Body<'a>: Send + Sync;
+    /// The reason for an answer other than success.
     type Refusal: Send + 'static;
 
-    /// The calls in work.
+    /// The gauge of calls in work.
     fn in_flight(&self) -> &Gauge;
 
-    /// A call has come.
+    /// Begins a call.
     fn call(&self, head: &Head, peer: Arc<Peer>) -> Self::Call;
 
-    /// How long it may take.
+    /// Time limit of the call.
     fn budget(&self, head: &Head) -> Duration;
 
     /// Reads the call from its head and checks the caller's rights.
-    fn asked<'a>(&self, call: &mut Self::Call, head: &'a Head) -> Result<Self::Asked<'a>, Self::Refusal>;
+    fn target<'a>(&self, call: &mut Self::Call, head: &'a Head) -> Result<Self::Target<'a>, Self::Refusal>;
 
-    /// Whether there is room for it; else it is shed.
-    fn enter<'a>(&'a self, call: &'a Self::Call) -> Result<Self::Place<'a>, Self::Refusal>;
+    /// Takes a place for the call; without a free place it is shed.
+    fn enter<'a>(&'a self, call: &'a Self::Call) -> Result<Self::Permit<'a>, Self::Refusal>;
 
-    /// Its body.
     fn read<'a, B: Body<Data = Bytes, Error: Broken> + Send + Unpin>(
         &'a self,
         call: &'a Self::Call,
-        asked: (&Self::Asked<'_>, &Head),
+        asked: (&Self::Target<'_>, &Head),
         body: &mut B,
         deadline: Instant,
-    ) -> impl Future<Output = Result<Self::Held<'a>, Self::Refusal>> + Send;
+    ) -> impl Future<Output = Result<Self::Body<'a>, Self::Refusal>> + Send;
 
-    /// The answer.
     fn answer(
         &self,
         call: &Self::Call,
-        asked: (Self::Asked<'_>, &Head),
-        body: Self::Held<'_>,
+        asked: (Self::Target<'_>, &Head),
+        body: Self::Body<'_>,
         deadline: Instant,
     ) -> impl Future<Output = Result<Answer, Self::Refusal>> + Send;
 
-    /// The answer when a step panicked.
+    /// The answer if a step panicked.
     fn panicked(&self, call: &Self::Call) -> Self::Refusal;
 
-    /// The status of a refusal.
     fn status(refusal: &Self::Refusal) -> StatusCode;
 
-    /// The last step: what the caller gets, what is counted, and the line about it.
+    /// The last step: makes the answer, counts it and logs it.
     fn ended(&self, call: Self::Call, result: Result<Answer, Self::Refusal>, took: Duration) -> Answer;
 }
 
-/// Answers one call of `peer`. Never fails: what goes wrong is an HTTP status.
+/// Answers one call of `peer`. It never fails: every error becomes an HTTP status.
 #[expect(
     clippy::manual_async_fn,
     reason = "Send is said here: of the steps of one role rustc cannot tell it (rust-lang/rust#100013)"
@@ -97,16 +92,17 @@ where
     B: Body<Data = Bytes, Error: Broken> + Send + Unpin + 'static,
 {
     async move {
-        // The clock and the gauge. A caller that leaves drops this future; the gauge must come down all the same.
+        // If the caller leaves, this future is dropped, and the gauge must still go down.
         let started = StdInstant::now();
         let work = Working::new(calls.in_flight());
         let (head, mut body) = request.into_parts();
         let mut call = calls.call(&head, peer);
-        // The last net: whatever panics, the caller gets an answer and its connection stays. Nothing is shared that a panic could leave
-        // half-done: locks are held for single steps, and permits come back when they are dropped.
+        // The last safety net: after a panic, the caller still gets an answer and its connection stays. A panic leaves
+        // no shared state half-done: locks are held for single steps, and permits return when dropped.
         let walked = AssertUnwindSafe(walk(&*calls, &mut call, &head, &mut body)).catch_unwind().await;
         let result = walked.unwrap_or_else(|_panic| Err(calls.panicked(&call)));
-        // What is left of the body of a refused call, now that it holds nothing. Who expects to be asked for it has not sent it.
+        // Reads the rest of a refused call's body, which now holds nothing. A client that waits for `100 Continue` has
+        // not sent it.
         let status = result.as_ref().err().map(C::status);
         if status.is_some_and(|status| status != StatusCode::REQUEST_TIMEOUT)
             && !head.headers.contains_key(header::EXPECT)
@@ -118,19 +114,18 @@ where
     }
 }
 
-/// The steps that may refuse.
+/// The steps that may refuse a call.
 async fn walk<C: Calls, B>(calls: &C, call: &mut C::Call, head: &Head, body: &mut B) -> Result<Answer, C::Refusal>
 where
     B: Body<Data = Bytes, Error: Broken> + Send + Unpin,
 {
     let deadline = Instant::now() + calls.budget(head);
-    let asked = calls.asked(call, head)?;
+    let asked = calls.target(call, head)?;
     let _place = calls.enter(call)?;
     let held = calls.read(call, (&asked, head), body, deadline).await?;
     calls.answer(call, (asked, head), held, deadline).await
 }
 
-/// A call in work.
 struct Working<'a>(&'a Gauge);
 
 impl<'a> Working<'a> {

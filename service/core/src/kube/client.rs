@@ -1,6 +1,7 @@
 //! Requests to the API server: one page of a list, one watch, one write.
 //!
-//! Owns timeouts and caps of each. It does not retry: when and how often is the caller's knowledge.
+//! This module owns the timeout and the size limit of each request. It does not retry: callers decide when and how
+//! often.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,40 +20,38 @@ use crate::wire::{self, Limits, Protocol, Stream};
 pub const LIST_PAGE: u32 = 500;
 /// Largest page that is read as a whole: five hundred objects of 64 KiB.
 const PAGE_BYTES_MAX: usize = 32 << 20;
-/// Bytes of an answer to a list that is no list: a Status.
+/// Most bytes of a Status that answers a list.
 const REFUSED_BYTES_MAX: usize = 64 << 10;
-/// Largest answer to anything else.
+/// Largest answer to any other request.
 const ANSWER_BYTES_MAX: usize = 4 << 20;
 /// A page that takes longer would not fit the 60 s that kube-apiserver gives a request.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(30);
-/// A write that takes longer is better asked about again.
+/// Slower writes are given up: a retry costs less than further waiting.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(15);
-/// A server that accepts a watch answers at once; one that swallows the request must not hold us.
+/// A server that accepts a watch answers at once; a server that swallows the request must not block us.
 const WATCH_HEAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// The media types under which a server tells only the metadata of what it has, and all of it should it not know them.
+/// Media types that ask for the metadata of objects only, or for whole objects if the server does not know that form.
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1, application/json";
 const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1, application/json";
-/// Enough of an error's message to act on.
+/// Most characters of an error's message: enough to act on.
 const MESSAGE_CHARS_MAX: usize = 300;
-/// Writes and lists at one time: the workers and some.
+/// Writes and lists at one time: one for each worker, and some more.
 const LIMITS: Limits = Limits { open_max: 64, idle_max: 16 };
 
 /// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No answer.
     #[error(transparent)]
     Wire(#[from] wire::Error),
-    /// An answer that is not success.
+    /// An answer other than success.
     #[error("the API server answered {status}{}", message.as_ref().map(|text| format!(": {text}")).unwrap_or_default())]
     Status {
-        /// Its status.
         status: StatusCode,
-        /// Seconds it asks to wait.
+        /// Seconds after which the server asks to retry.
         retry_after_s: Option<u64>,
         /// The message of its Status object.
         message: Option<String>,
-        /// Whether it says that it has not reached the version asked for.
+        /// Whether the server reports that it has not reached the requested version.
         ahead: bool,
     },
     /// The path or header could not be built.
@@ -61,7 +60,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The status, when there was an answer.
+    /// The status, if there was an answer.
     pub fn status(&self) -> Option<StatusCode> {
         match self {
             Self::Status { status, .. } => Some(*status),
@@ -69,7 +68,7 @@ impl Error {
         }
     }
 
-    /// Whether the server says that it has not reached the version asked for.
+    /// Whether the server reports that it has not reached the requested version.
     pub fn is_ahead(&self) -> bool {
         matches!(self, Self::Status { ahead: true, .. })
     }
@@ -83,7 +82,7 @@ impl Error {
     }
 }
 
-/// A write and its body's media type.
+/// A kind of write, with the media type of its body.
 #[derive(Debug, Clone, Copy)]
 pub enum Write {
     /// POST of JSON.
@@ -94,40 +93,38 @@ pub enum Write {
     Strategic,
     /// PUT of JSON.
     Replace,
-    /// DELETE.
     Delete,
 }
 
-/// How often the files of the connection are looked at: a rotated certificate is in use long before the old one ends.
+/// Interval at which the connection's files are checked: a rotated certificate is in use long before the former one
+/// ends.
 const FOLLOW_INTERVAL: Duration = Duration::from_secs(10);
 
-/// A client of one API server.
 pub struct Client {
     transport: Transport,
     link: RwLock<Arc<Link>>,
 }
 
-/// The way to the server as its files said last.
+/// The connection to the server, according to the last content of its files.
 struct Link {
     cluster: Cluster,
     wire: wire::Client,
 }
 
 impl Client {
-    /// A client without connections.
     pub fn new(cluster: Cluster, transport: Transport) -> Self {
         Self { transport, link: RwLock::new(Arc::new(Link::new(cluster, transport))) }
     }
 
-    /// Follows the files that say where the server is, whom to trust and who we are, until dropped. What changed in them counts for
-    /// the next request: it makes a connection of its own. Streams under way go on.
+    /// Follows the files with the server's address, trust and credentials, until dropped. A change counts for the next
+    /// request, which opens a new connection. Streams under way continue.
     pub async fn follow_files(self: Arc<Self>) {
         let mut refused = String::new();
         loop {
             sleep(FOLLOW_INTERVAL).await;
             match self.renew() {
                 Ok(()) => refused.clear(),
-                // Said once for each distinct reason: half-written pairs are normal for a moment.
+                // Logged once for each distinct reason: half-written pairs are normal for a moment.
                 Err(error) if error.to_string() != refused => {
                     refused = error.to_string();
                     tracing::warn!(name: crate::logs::names::API_KEPT, %error, "the connection to the API server was not replaced");
@@ -149,8 +146,9 @@ impl Client {
         Arc::clone(&self.link.read())
     }
 
-    /// One page of a list, handed to `take` as it comes, until that wants no more; `path` has the query. With `metadata` nothing but the
-    /// metadata of each object is asked for. A page has no largest size: what is kept of it is the business of `take`.
+    /// One page of a list, passed to `take` as it arrives, until `take` wants no more; `path` has the query. With
+    /// `metadata`, only the metadata of each object is requested. A page has no size limit: `take` decides what is kept
+    /// of it.
     pub async fn page(
         &self,
         path: &str,
@@ -172,7 +170,7 @@ impl Client {
         link.success(Response::from_parts(head, refused.into())).map(drop)
     }
 
-    /// One page of a list as a whole, for programs that end with their work.
+    /// One page of a list as a whole, for programs that end after their work.
     pub async fn whole_page(&self, path: &str, metadata: bool) -> Result<Bytes, Error> {
         let mut body = Vec::new();
         let mut is_too_large = false;
@@ -190,12 +188,12 @@ impl Client {
         self.read_at_most(path, ANSWER_BYTES_MAX, Instant::now() + WRITE_TIMEOUT).await
     }
 
-    /// A single object, at the latest at `deadline`.
+    /// A single object, by `deadline`.
     pub async fn read_before(&self, path: &str, deadline: Instant) -> Result<Bytes, Error> {
         self.read_at_most(path, ANSWER_BYTES_MAX, deadline).await
     }
 
-    /// A single object of at most `cap_bytes`, at the latest at `deadline`.
+    /// A single object of at most `cap_bytes`, by `deadline`.
     pub async fn read_at_most(&self, path: &str, cap_bytes: usize, deadline: Instant) -> Result<Bytes, Error> {
         let link = self.link();
         let request = link.request(Method::GET, path, None, Bytes::new())?;
@@ -203,12 +201,12 @@ impl Client {
         link.success(response)
     }
 
-    /// A write; the answer is the object as it is now.
+    /// A write; the answer is the object after it.
     pub async fn write(&self, write: Write, path: &str, body: &serde_json::Value) -> Result<Bytes, Error> {
         self.write_before(write, path, body, Instant::now() + WRITE_TIMEOUT).await
     }
 
-    /// A write that has to be answered at `deadline`.
+    /// A write with an answer by `deadline`.
     pub async fn write_before(
         &self,
         write: Write,
@@ -229,11 +227,11 @@ impl Client {
         link.success(response)
     }
 
-    /// A server-side apply (`path` has the query with the field manager) of a JSON object, answered at the latest at `deadline`. Only the
-    /// metadata comes back: the answer to a large object would be as large again.
+    /// A server-side apply of a JSON object, answered by `deadline`; `path` has the query with the field manager. Only
+    /// the metadata comes back: the answer to a large object would be as large again.
     pub async fn apply(&self, path: &str, object: Bytes, deadline: Instant) -> Result<Bytes, Error> {
         let link = self.link();
-        // JSON is YAML, and this is the only media type that every server takes for it.
+        // JSON is YAML, and this is the only media type that every server accepts for it.
         let request = link.request(Method::PATCH, path, Some("application/apply-patch+yaml"), object)?;
         let request = accepting(request, METADATA);
         let response = link.wire.fetch(request, ANSWER_BYTES_MAX, deadline).await?;
@@ -246,7 +244,7 @@ impl Client {
         Self::open(&link, link.request(Method::GET, path, None, Bytes::new())?).await
     }
 
-    /// Opens a watch whose events carry nothing but the metadata of each object; `path` has the query.
+    /// Opens a watch whose events carry only the metadata of each object; `path` has the query.
     pub async fn metadata_watch(&self, path: &str) -> Result<Stream, Error> {
         let link = self.link();
         Self::open(&link, accepting(link.request(Method::GET, path, None, Bytes::new())?, METADATA)).await
@@ -258,7 +256,7 @@ impl Client {
         if head.status == StatusCode::OK {
             return Ok(stream);
         }
-        // The first piece of an error's body has its message; more is not worth waiting for.
+        // The first piece of an error's body has its message; the rest is not worth the wait.
         let body = tokio::time::timeout(Duration::from_secs(1), stream.chunk()).await;
         let body = body.ok().and_then(Result::ok).flatten().unwrap_or_default();
         Err(link.failure(&Response::from_parts(head, body)))

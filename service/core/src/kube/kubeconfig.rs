@@ -1,6 +1,7 @@
-//! Where the API server is and how to talk to it: a kubeconfig, or the files of a pod.
+//! The API server's address, trust and credentials, from a kubeconfig or from the files of a pod.
 //!
-//! Reads files; makes no connection. What is not supported (exec plugins, switched-off verification) is refused by name.
+//! This module reads files and makes no connection. Unsupported features (exec plugins, switched-off verification) are
+//! refused by name.
 
 mod file;
 
@@ -16,59 +17,41 @@ use crate::authority::{self, Authority};
 use crate::config::YamlError;
 use crate::wire::{self, Identity, Origin, TlsError, Trust};
 
-/// Where Kubernetes mounts the credentials of a pod.
 const POD_FILES: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
-/// How long a token file is not read again: bound tokens are rotated long before they end.
+/// How long a token is used before its file is read again: bound tokens are rotated long before they end.
 const TOKEN_REREAD: Duration = Duration::from_mins(1);
 
-/// Why there is no way to the API server.
+/// Why the API server cannot be reached.
 #[derive(Debug, thiserror::Error)]
 pub enum KubeconfigError {
-    /// A file cannot be read.
     #[error("{}: {source}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Error of the system.
-        source: std::io::Error,
-    },
-    /// Not a kubeconfig.
+    Read { path: PathBuf, source: std::io::Error },
+    /// The file is not a kubeconfig.
     #[error("{}: {source}", path.display())]
-    Parse {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        source: Box<YamlError>,
-    },
-    /// A value that is missing or cannot be used.
+    Parse { path: PathBuf, source: Box<YamlError> },
+    /// A value is missing or cannot be used.
     #[error("{}: {what}", path.display())]
-    Value {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        what: String,
-    },
-    /// Neither file nor pod.
+    Value { path: PathBuf, what: String },
+    /// There is neither a kubeconfig nor a pod.
     #[error("no API server: set kubernetes.kubeconfig or $KUBECONFIG, or run in a pod with a service account")]
     Nowhere,
 }
 
-/// Where, with which trust, as whom.
+/// An API server: address, trust and credentials.
 pub struct Cluster {
-    /// Host, port and TLS.
     pub origin: Origin,
     /// Path in front of every request, without a trailing slash.
     pub base_path: String,
-    /// The token that says who we are, when there is one.
+    /// Our bearer token, if there is one.
     pub token: Token,
     /// The namespace of the pod that this process runs in.
     pub namespace: Option<String>,
     source: Source,
-    /// SHA-256 of all that was read, tokens in files of their own excepted: those are read again by themselves.
+    /// SHA-256 of all files read, except token files: those are read again by themselves.
     fingerprint: [u8; 32],
 }
 
-/// Where a cluster was read from.
+/// The source of a cluster's settings.
 #[derive(Debug, Clone)]
 enum Source {
     File(PathBuf),
@@ -94,7 +77,7 @@ impl Cluster {
         Self::load(&path.map(Path::to_owned).or(named).map_or_else(|| Source::Pod(POD_FILES.into()), Source::File))
     }
 
-    /// Reads the same files again; answers the cluster when anything in them is different.
+    /// Reads the same files again; returns the cluster if anything in them has changed.
     pub fn reread(&self) -> Result<Option<Self>, KubeconfigError> {
         Self::load(&self.source).map(|fresh| Some(fresh).filter(|fresh| fresh.fingerprint != self.fingerprint))
     }
@@ -163,7 +146,7 @@ impl Cluster {
             (None, None) => TokenSource::None,
         };
         if !matches!(source, TokenSource::None) && !wire::keeps_secrets(origin.tls.is_some(), &origin.host) {
-            let what = format!("`{}` would show the token to everybody on the way: write https://", cluster.server);
+            let what = format!("`{}` would expose the token in the network: write https://", cluster.server);
             return Err(value(what));
         }
         Ok(Self {
@@ -204,7 +187,7 @@ impl Token {
         Self { source, known: Mutex::new(None) }
     }
 
-    /// The token to send now; `None` when there is none to send.
+    /// The token to send now, if there is one.
     pub fn value(&self) -> Option<Arc<str>> {
         let path = match &self.source {
             TokenSource::None => return None,
@@ -220,7 +203,7 @@ impl Token {
         match std::fs::read_to_string(path) {
             Ok(text) => Some(Arc::clone(&known.insert((text.trim().into(), Instant::now())).0)),
             Err(error) => {
-                // The old one may still be good, and without it the request surely fails.
+                // The former token may still be valid, and without a token the request surely fails.
                 tracing::warn!(name: crate::logs::names::TOKEN_KEPT, %error, path = %path.display(), "token not read");
                 known.as_ref().map(|(token, _)| Arc::clone(token))
             }

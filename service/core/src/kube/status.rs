@@ -1,10 +1,10 @@
-//! The Status object, with which the API server says why it did not do what it was asked.
+//! The Status object, in which the API server explains a refusal.
 //!
 //! Pure.
 
 use serde::Deserialize;
 
-/// A Status object as far as it decides anything.
+/// A Status object, as far as its fields decide anything.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Status {
@@ -28,33 +28,32 @@ struct Cause {
 }
 
 impl Status {
-    /// Reads the body of an answer that is not success; whatever is no Status is an empty one.
+    /// Reads the body of an answer other than success; any other content gives an empty Status.
     pub fn read(body: &[u8]) -> Self {
         serde_json::from_slice(body).unwrap_or_default()
     }
 
-    /// The status code, 0 when there is none.
+    /// The status code; 0 if there is none.
     pub fn code(&self) -> u16 {
         self.code
     }
 
-    /// Seconds that the server asks to wait.
+    /// Seconds after which the server asks to retry.
     pub fn retry_after_s(&self) -> Option<u64> {
         self.details.as_ref().and_then(|details| details.retry_after_seconds)
     }
 
-    /// Whether the version asked for is out of history.
+    /// Whether the requested version is out of history.
     pub fn is_expired(&self) -> bool {
         self.code == 410 || matches!(&*self.reason, "Expired" | "Gone")
     }
 
-    /// The message, for people.
     pub fn message(&self) -> Option<&str> {
         Some(&*self.message).filter(|text| !text.is_empty())
     }
 
-    /// Whether the server says that it has not reached the version asked for. Servers before 1.19 say it in words only
-    /// (kubernetes/kubernetes#94315).
+    /// Whether the server reports that it has not reached the requested version. Servers before 1.19 report it only in
+    /// the message (kubernetes/kubernetes#94315).
     pub fn is_ahead(&self) -> bool {
         let causes = self.details.iter().flat_map(|details| &details.causes);
         causes.into_iter().any(|cause| cause.reason == "ResourceVersionTooLarge")

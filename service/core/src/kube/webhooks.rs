@@ -1,6 +1,7 @@
-//! A `MutatingWebhookConfiguration` as far as it says who is called, and whom the caller trusts.
+//! The fields of a `MutatingWebhookConfiguration` that say which server is called and which authorities the caller
+//! trusts.
 //!
-//! Pure: bytes to values. What is missing in an object reads as empty; what is no such object is an error.
+//! Pure: bytes to values. Missing fields read as empty; any other object is an error.
 
 use base64::Engine as _;
 use rustls_pki_types::CertificateDer;
@@ -9,26 +10,23 @@ use serde_json::Value;
 
 use crate::wire::certificates_from_pem;
 
-/// Where they are.
 const COLLECTION: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
-/// The API server's own bound on objects is 1.5 MiB; one of ours has a few KiB.
+/// The API server's own limit on objects is 1.5 MiB; our configuration has a few KiB.
 const CONFIGURATION_BYTES_MAX: usize = 1 << 20;
-/// Certificates of a bundle that are looked at.
+/// Most certificates of a bundle that are read.
 const BUNDLE_MAX: usize = 64;
 
-/// One configuration.
+/// One webhook configuration.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Webhooks {
-    /// Its entries.
     pub webhooks: Vec<Webhook>,
 }
 
-/// One entry.
+/// One entry of a configuration.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Webhook {
-    /// Its name.
     pub name: String,
     client_config: ClientConfig,
     rules: Vec<Value>,
@@ -53,17 +51,15 @@ struct Service {
 }
 
 impl Webhooks {
-    /// The path of the configuration called `name`.
     pub fn path(name: &str) -> String {
         format!("{COLLECTION}/{name}")
     }
 
-    /// The most bytes of an answer with one.
+    /// Most bytes of an answer with one configuration.
     pub const fn bytes_max() -> usize {
         CONFIGURATION_BYTES_MAX
     }
 
-    /// Reads one.
     pub fn read(body: &[u8]) -> Result<Self, serde_json::Error> {
         serde_json::from_slice(body)
     }
@@ -78,17 +74,16 @@ impl Webhooks {
 }
 
 impl Webhook {
-    /// Namespace and name of the Service that is called, when one is.
+    /// Namespace and name of the Service in the entry; `None` for a URL.
     pub fn service(&self) -> Option<(&str, &str)> {
         self.client_config.service.as_ref().map(|service| (&*service.namespace, &*service.name))
     }
 
-    /// The path that is called.
     pub fn path(&self) -> &str {
         self.client_config.service.as_ref().and_then(|service| service.path.as_deref()).unwrap_or("/")
     }
 
-    /// The authorities that the caller trusts; empty when nothing is written, an error when it cannot be read.
+    /// The authorities that the caller trusts; empty if the entry has none, an error if they cannot be read.
     pub fn bundle(&self) -> Result<Vec<CertificateDer<'static>>, String> {
         let Some(text) = self.client_config.ca_bundle.as_deref().filter(|text| !text.is_empty()) else {
             return Ok(Vec::new());
@@ -99,8 +94,8 @@ impl Webhook {
         Ok(bundle)
     }
 
-    /// Whether creations of Pods are asked about in every object that the namespace selector leaves: with conditions beyond it nobody
-    /// can tell from a Pod whether it should have been asked about.
+    /// Whether the server is asked about every created Pod that the namespace selector matches. If the entry has
+    /// further conditions, a Pod does not show whether the server should have been asked.
     pub fn asks_about_every_pod(&self) -> bool {
         let no = |selector: &Value| selector.is_null() || selector.as_object().is_some_and(serde_json::Map::is_empty);
         let has = |rule: &Value, key: &str, wanted: &[&str]| {
@@ -112,7 +107,7 @@ impl Webhook {
         no(&self.object_selector) && self.match_conditions.is_empty() && self.rules.iter().any(pods)
     }
 
-    /// The namespace selector as a query says it, not escaped; empty for all namespaces. `None` for operators that are not known.
+    /// The namespace selector as a query, not escaped; empty for all namespaces. `None` for unknown operators.
     pub fn namespace_selector(&self) -> Option<String> {
         let labels = self.namespace_selector["matchLabels"].as_object().into_iter().flatten();
         let mut terms: Vec<String> =

@@ -1,6 +1,6 @@
-//! How an event is written: as RFC 5424 writes it, or as one JSON object.
+//! The two spellings of an event: an RFC 5424 line, or one JSON object.
 //!
-//! Owns the spelling, and nothing of what is fields. A line has a bound, whoever chose its values.
+//! This module owns the spelling, not the choice of fields. A line has a size limit, whatever its values.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,25 +14,26 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
-use super::names;
+use super::names::{self, Names};
 
-/// Bytes of one value: enough for an error with its causes.
+/// Most bytes of one value: enough for an error with its causes.
 const VALUE_BYTES_MAX: usize = 2048;
-/// The number of nobody (RFC 5612), as we have none of our own.
+/// The enterprise number for documentation (RFC 5612), as this project has none of its own.
 const ENTERPRISE: &str = "longhaul@32473";
-/// Facility `daemon`.
 const DAEMON: u8 = 3;
-/// Facility `log audit`.
 const AUDIT: u8 = 13;
 
 /// `<PRI>1 TIMESTAMP HOSTNAME APP-NAME PROCID MSGID [SD] MSG` (RFC 5424, 6), where MSGID is the event's name.
 pub(super) struct Syslog {
     host: String,
     process: u32,
+    names: Names,
 }
 
 /// `{"timestamp", "severity", "event", "message", "context"}`.
-pub(super) struct Json;
+pub(super) struct Json {
+    pub(super) names: Names,
+}
 
 #[derive(Serialize)]
 struct Line<'a> {
@@ -51,11 +52,11 @@ struct Fields {
 }
 
 impl Syslog {
-    /// The format for this process on this machine.
-    pub(super) fn of_this_process() -> Self {
+    /// The format with the names of this process and machine.
+    pub(super) fn of_this_process(names: Names) -> Self {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let host: String = host.trim().chars().filter(char::is_ascii_graphic).take(255).collect();
-        Self { host: if host.is_empty() { "-".into() } else { host }, process: std::process::id() }
+        Self { host: if host.is_empty() { "-".into() } else { host }, process: std::process::id(), names }
     }
 }
 
@@ -65,7 +66,7 @@ where
     N: for<'a> FormatFields<'a> + 'static,
 {
     fn format_event(&self, _: &FmtContext<'_, S, N>, mut out: Writer<'_>, event: &Event<'_>) -> fmt::Result {
-        let (name, fields) = (name(event), Fields::of(event));
+        let (name, fields) = (name(self.names, event), Fields::of(event));
         let facility = if name.starts_with(names::AUDIT_PREFIX) { AUDIT } else { DAEMON };
         let priority = facility * 8 + severity(*event.metadata().level()).0;
         let (host, process) = (&self.host, self.process);
@@ -83,7 +84,8 @@ where
     fn format_event(&self, _: &FmtContext<'_, S, N>, mut out: Writer<'_>, event: &Event<'_>) -> fmt::Result {
         let Fields { message, context } = Fields::of(event);
         let severity = severity(*event.metadata().level()).1;
-        let line = Line { timestamp: timestamp(), severity, event: name(event), message: &message, context };
+        let line =
+            Line { timestamp: timestamp(), severity, event: name(self.names, event), message: &message, context };
         writeln!(out, "{}", serde_json::to_string(&line).map_err(|_| fmt::Error)?)
     }
 }
@@ -151,13 +153,13 @@ fn cut(text: &str) -> String {
     if end == text.len() { text.to_owned() } else { format!("{}…", &text[..end]) }
 }
 
-/// The event's name; what a library says has none of ours.
-fn name(event: &Event<'_>) -> &'static str {
+/// The event's name; events of libraries have no name of ours.
+fn name(names: Names, event: &Event<'_>) -> &'static str {
     let name = event.metadata().name();
-    if names::is_known(name) { name } else { names::LIBRARY }
+    if names::is_known(names, name) { name } else { names::LIBRARY }
 }
 
-/// Numeric severity (RFC 5424, 6.2.1) and its word.
+/// Numeric severity (RFC 5424, 6.2.1) and its name.
 fn severity(level: Level) -> (u8, &'static str) {
     match level {
         Level::ERROR => (3, "error"),
@@ -167,7 +169,7 @@ fn severity(level: Level) -> (u8, &'static str) {
     }
 }
 
-/// With as many digits as RFC 5424 allows.
+/// The time, with as many digits as RFC 5424 allows.
 fn timestamp() -> String {
     format!("{:.6}", Timestamp::now())
 }
@@ -180,6 +182,9 @@ mod tests {
 
     use super::*;
     use crate::logs::lines::Lines;
+
+    /// Names as the program has them.
+    const NAMES: Names = &[&[("config.refused", &["error"]), ("audit.write", &["status", "dry_run"])]];
 
     #[derive(Clone, Default)]
     struct Buffer(Arc<Mutex<Vec<u8>>>);
@@ -199,9 +204,9 @@ mod tests {
         let to = buffer.clone();
         let builder = tracing_subscriber::fmt().with_writer(move || Lines(to.clone()));
         if json {
-            tracing::subscriber::with_default(builder.event_format(Json).finish(), say);
+            tracing::subscriber::with_default(builder.event_format(Json { names: NAMES }).finish(), say);
         } else {
-            let syslog = Syslog { host: "h".into(), process: 7 };
+            let syslog = Syslog { host: "h".into(), process: 7, names: NAMES };
             tracing::subscriber::with_default(builder.event_format(syslog).finish(), say);
         }
         let bytes = buffer.0.lock().clone();
@@ -210,8 +215,8 @@ mod tests {
 
     fn say() {
         let error = "] \"x\" \\\nforged";
-        tracing::warn!(name: names::CONFIG_REFUSED, error, "configuration not replaced");
-        tracing::info!(name: names::AUDIT_WRITE, status = 200_u64, dry_run = true, "a write");
+        tracing::warn!(name: "config.refused", error, "configuration not replaced");
+        tracing::info!(name: "audit.write", status = 200_u64, dry_run = true, "a write");
         tracing::info!("what a library says");
     }
 
@@ -250,7 +255,7 @@ mod tests {
     #[test]
     fn a_value_has_a_bound() {
         let long = "ä".repeat(5000);
-        let text = written(true, || tracing::warn!(name: names::CONFIG_REFUSED, error = long, "x"));
+        let text = written(true, || tracing::warn!(name: "config.refused", error = long, "x"));
         assert!(text.len() < VALUE_BYTES_MAX + 300, "{}", text.len());
     }
 }

@@ -1,17 +1,17 @@
-//! Logs of which every event is one line.
+//! A log writer in which every event is exactly one line.
 //!
-//! Whoever reaches a port can put bytes into a message that move a terminal's cursor or forge a line of the log. Owns what is
-//! written instead: every control character as JSON writes it, `\u001b`. Also those that change the direction of writing: with them
-//! a line shows something else than it says.
+//! A stranger that reaches a port can put bytes into a message that move a terminal's cursor or forge a log line. So
+//! every control character is written as in JSON, `\u001b`. The same applies to characters that change the direction of
+//! writing: with them a line shows another text than it contains.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-/// Passes on what a logger writes, one event a call.
+/// Passes on a logger's output, one event per call.
 pub(super) struct Lines<W>(pub(super) W);
 
 impl<W: Write> Write for Lines<W> {
-    /// One event, with the line end behind it.
+    /// Writes one event, with the line end behind it.
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
         if event.iter().rev().skip(1).all(|byte| (b' '..=b'~').contains(byte)) {
             return self.0.write_all(event).map(|()| event.len());
@@ -29,7 +29,7 @@ impl<W: Write> Write for Lines<W> {
             }
         }
         shown.push_str(&text[line.len()..]);
-        // At once, so that two threads do not mix their lines.
+        // In one write, so that two threads do not mix their lines.
         self.0.write_all(shown.as_bytes()).map(|()| event.len())
     }
 

@@ -1,17 +1,17 @@
-//! How many lines of one kind are written: whoever reaches a port must not be able to fill a disk.
+//! The rate limit of log lines of one kind: a stranger that reaches a port must not be able to fill a disk.
 //!
-//! Owns the count of lines that were left out; it goes with the next line that is written.
+//! This module owns the count of skipped lines; the next written line carries it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 
-/// Lines a second, for long.
+/// Lines per second in the long run.
 const PER_SECOND: u32 = 10;
 /// Lines at once: all clients of a small installation come back together after a restart.
 const BURST: u32 = 100;
 
-/// Lets ten lines a second through, and a hundred at once.
+/// Allows ten lines per second, and a hundred at once.
 #[derive(Debug)]
 pub struct Throttle {
     limiter: DefaultDirectRateLimiter,
@@ -28,7 +28,7 @@ impl Default for Throttle {
 }
 
 impl Throttle {
-    /// Whether a line may be written now; then with how many were left out before it.
+    /// The number of lines skipped before this one, or `None` if the line must not be written.
     pub fn admit(&self) -> Option<u64> {
         if self.limiter.check().is_ok() {
             return Some(self.left_out.swap(0, Ordering::Relaxed));

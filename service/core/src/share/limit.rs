@@ -1,11 +1,11 @@
-//! How much memory this process may use: the tightest limit of the control groups that it is in, or else what the machine has.
+//! The memory limit of this process: the tightest limit of its control groups, else the memory of the machine.
 
 use std::path::{Path, PathBuf};
 
-/// Where control groups are mounted, wherever this runs.
+/// Where control groups are mounted, on hosts and in containers.
 const MOUNT: &str = "/sys/fs/cgroup";
 
-/// The memory that this process may use, bytes; `None` where nothing tells.
+/// The memory that this process may use, in bytes; `None` if no source states it.
 pub(super) fn memory_bytes() -> Option<usize> {
     let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let of_group = limit(&groups, Path::new(MOUNT));
@@ -13,13 +13,13 @@ pub(super) fn memory_bytes() -> Option<usize> {
     of_group.into_iter().chain(of_machine).min()
 }
 
-/// The tightest limit on the way from the group that `groups` (`/proc/self/cgroup`) names up to `mount`, in either version.
+/// The tightest limit from the group that `groups` (`/proc/self/cgroup`) names up to `mount`, in either version.
 fn limit(groups: &str, mount: &Path) -> Option<usize> {
     let limits = groups.lines().flat_map(|line| {
         let Some((controllers, path)) = line.split_once(':').and_then(|(_, rest)| rest.split_once(':')) else {
             return Vec::new();
         };
-        // A container that sees the host's path has its own group at the root of what is mounted.
+        // A container that sees the host's path has its own group at the root of the mount.
         let candidates = |root: PathBuf, file: &'static str| {
             let group = root.join(path.trim_start_matches('/'));
             let way = group.ancestors().take_while(|folder| folder.starts_with(&root)).map(|folder| folder.join(file));
@@ -33,11 +33,11 @@ fn limit(groups: &str, mount: &Path) -> Option<usize> {
             Vec::new()
         }
     });
-    // `max` (version 2) is no number, and what version 1 says without a limit is more than any machine has.
+    // `max` (version 2) is no number, and version 1's value without a limit is more than any machine has.
     limits.filter_map(|file| std::fs::read_to_string(file).ok()?.trim().parse().ok()).min()
 }
 
-/// The memory of the machine in `/proc/meminfo`, bytes.
+/// The memory of the machine in `/proc/meminfo`, in bytes.
 fn total(meminfo: &str) -> Option<usize> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     line.trim().strip_suffix("kB")?.trim().parse().ok().map(|kib: usize| kib.saturating_mul(1024))

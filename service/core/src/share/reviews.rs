@@ -1,8 +1,8 @@
-//! Memory of reviews: their bodies, and the images that are asked about for them.
+//! Memory of reviews: their bodies, and the images that are looked up for them.
 //!
-//! Memory for a body is reserved as bytes arrive, never as they are announced, and a body must keep moving. A review that holds little
-//! always finds some room: those that hold much share three quarters of it. One peer gets seven eighths in all: a peer is an API server, and
-//! what somebody sends through it must not keep out what all others do.
+//! Memory for a body is reserved as bytes arrive, never as announced, and a body must keep moving. A small review
+//! always finds some room: large ones share three quarters of the memory. One peer gets seven eighths in all: a peer is
+//! an API server, and one of its users must not keep out all others.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,23 +16,22 @@ use crate::edge::{Meter, Peer};
 
 /// A review that holds more than this is a large one. Nearly all hold less: an object of 20 KiB with ten images.
 const SMALL_BYTES: usize = 256 << 10;
-/// Cost of one image that a registry is asked about: its question, its connection and what that reads into (measured: see
+/// Cost of one image lookup at a registry: the question, the connection and its read buffer (measured: see
 /// `docs/decisions/062`).
 const IMAGE_BYTES: usize = 16 << 10;
-/// Images of one review, and of one namespace, that are asked about at one time; the others wait for them. A quarter of what a registry
-/// is asked at one time by default: at fifty milliseconds for each that is three hundred a second.
+/// Images of one review, and of one namespace, that are looked up at one time; the others wait. A quarter of the
+/// default number of requests to a registry at one time: at fifty milliseconds each, that is three hundred a second.
 pub const IMAGES_AT_ONCE: usize = 16;
-/// The part of what was announced that has to be there before memory for all of it is taken at one time. It saves the moving, for which
-/// old and new place are needed at once.
+/// The part of an announced body that must arrive before memory for all of it is taken at once. Taking it at once
+/// avoids a copy, which needs the old and the new place together.
 const SHOWN_PART: usize = 8;
-/// The first piece of memory for a body that comes in several parts: most reviews fit.
+/// The first piece of memory for a body in several parts: most reviews fit.
 const FIRST_BYTES: usize = 32 << 10;
 /// In each such span a body must bring [`PACE_BYTES`] or its end. Long enough for a lost packet and its retries.
 const PACE: Duration = Duration::from_secs(5);
-/// A quarter of what 8 MiB would need to arrive within the longest deadline of a webhook, 30 s.
+/// A quarter of the pace at which 8 MiB arrive within the longest deadline of a webhook, 30 s.
 const PACE_BYTES: usize = 256 << 10;
 
-/// The bytes that all reviews hold.
 #[derive(Debug)]
 pub struct ReviewMemory {
     held: Meter,
@@ -45,33 +44,30 @@ pub struct ReviewMemory {
 /// Why a body is not read to its end.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// The body is larger than one may be.
     TooLarge,
     /// All reviews together hold as much as they may.
     Full,
     /// The reviews of this peer hold as much as they may.
     PeerFull,
-    /// The body comes no further, or hardly.
+    /// The body arrives too slowly or not at all.
     Slow,
-    /// The connection or its framing broke.
     Broken(String),
 }
 
 /// Memory of the body of one review; given back when dropped.
 #[derive(Debug)]
-pub struct Held<'a> {
+pub struct BodyMemory<'a> {
     charge: Charge,
     peer: &'a Peer,
     body_max: usize,
 }
 
-/// Memory of an image that is asked about; given back when dropped.
+/// Memory of an image lookup; given back when dropped.
 #[derive(Debug)]
-pub struct Asked {
+pub struct ImageMemory {
     _charge: Charge,
 }
 
-/// A part of the room.
 #[derive(Debug)]
 struct Charge {
     memory: Arc<ReviewMemory>,
@@ -85,20 +81,19 @@ impl ReviewMemory {
         Arc::new(Self { held, large, all_max, large_max: all_max / 4 * 3, peer_max: all_max / 8 * 7 })
     }
 
-    /// The largest body that there is room for, bytes.
     pub fn body_max(&self) -> usize {
         self.large_max / (SHOWN_PART + 1) * SHOWN_PART
     }
 
-    /// Nothing yet, for a review of `peer` with a body of at most `body_max` bytes.
-    pub fn hold<'a>(self: &Arc<Self>, peer: &'a Peer, body_max: usize) -> Held<'a> {
-        Held { charge: Charge { memory: Arc::clone(self), bytes: 0 }, peer, body_max }
+    /// An empty reservation for a review of `peer` with a body of at most `body_max` bytes.
+    pub fn hold<'a>(self: &Arc<Self>, peer: &'a Peer, body_max: usize) -> BodyMemory<'a> {
+        BodyMemory { charge: Charge { memory: Arc::clone(self), bytes: 0 }, peer, body_max }
     }
 
-    /// Memory for asking about an image; `None` when there is none.
-    pub fn image(self: &Arc<Self>) -> Option<Asked> {
+    /// Memory for an image lookup; `None` if there is none.
+    pub fn image(self: &Arc<Self>) -> Option<ImageMemory> {
         let mut charge = Charge { memory: Arc::clone(self), bytes: 0 };
-        charge.grow(IMAGE_BYTES).then_some(Asked { _charge: charge })
+        charge.grow(IMAGE_BYTES).then_some(ImageMemory { _charge: charge })
     }
 
     #[cfg(test)]
@@ -106,7 +101,6 @@ impl ReviewMemory {
         self.all_max
     }
 
-    /// Bytes held now.
     #[cfg(test)]
     pub fn held_bytes(&self) -> usize {
         self.held.now()
@@ -114,7 +108,7 @@ impl ReviewMemory {
 }
 
 impl Charge {
-    /// Adds `bytes` when there is room for them.
+    /// Adds `bytes` if there is room for them.
     fn grow(&mut self, bytes: usize) -> bool {
         let memory = &self.memory;
         let large = large(self.bytes + bytes) - large(self.bytes);
@@ -129,7 +123,6 @@ impl Charge {
         true
     }
 
-    /// Gives `bytes` back.
     fn shrink(&mut self, bytes: usize) {
         self.memory.large.sub(large(self.bytes) - large(self.bytes - bytes));
         self.memory.held.sub(bytes);
@@ -148,8 +141,8 @@ fn large(bytes: usize) -> usize {
     if bytes > SMALL_BYTES { bytes } else { 0 }
 }
 
-impl Held<'_> {
-    /// Reads `body`, which must be there at `deadline`; what this holds has its size.
+impl BodyMemory<'_> {
+    /// Reads `body` by `deadline`; afterwards this reservation has its size.
     pub async fn read<B>(&mut self, mut body: B, deadline: Instant) -> Result<Bytes, Stop>
     where
         B: Body<Data = Bytes> + Unpin,
@@ -186,7 +179,7 @@ impl Held<'_> {
                 let shown = announced.filter(|announced| needed >= announced / SHOWN_PART);
                 let doubled = needed.max(bytes.capacity() * 2).max(FIRST_BYTES).min(most.max(needed));
                 let capacity = shown.unwrap_or(doubled).max(needed);
-                // Both places are there while the bytes move.
+                // Both places exist while the bytes are copied.
                 let old = bytes.capacity();
                 self.grow(capacity)?;
                 bytes.try_reserve_exact(capacity - bytes.len()).map_err(|_| Stop::Full)?;
@@ -205,7 +198,7 @@ impl Held<'_> {
     }
 
     fn grow(&mut self, bytes: usize) -> Result<(), Stop> {
-        // So that another one always finds some.
+        // Other peers always find some room.
         if !self.peer.try_hold(bytes, self.charge.memory.peer_max) {
             return Err(Stop::PeerFull);
         }
@@ -222,13 +215,13 @@ impl Held<'_> {
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for BodyMemory<'_> {
     fn drop(&mut self) {
         self.peer.release(self.charge.bytes);
     }
 }
 
-/// The least that must arrive.
+/// The slowest accepted arrival of a body.
 struct Pace {
     ends: Instant,
     brought: usize,
@@ -265,7 +258,6 @@ mod tests {
         Instant::now() + Duration::from_hours(1)
     }
 
-    /// A body of parts of `bytes` bytes, one each `pause`.
     fn drip(parts: usize, bytes: usize, pause: Duration) -> impl Body<Data = Bytes, Error = std::io::Error> + Unpin {
         let parts = stream::iter(0..parts).then(move |_| async move {
             tokio::time::sleep(pause).await;
@@ -295,7 +287,7 @@ mod tests {
         assert_eq!(memory.held_bytes(), 5);
     }
 
-    /// Whoever brings less than the pace in a span is ended, however long the deadline.
+    /// A body slower than the pace in a span is ended, however long the deadline.
     #[tokio::test(start_paused = true)]
     async fn a_body_that_stands_still_is_ended_and_one_that_moves_is_not() {
         let (memory, accounts) = (ReviewMemory::new(64 * MIB), Accounts::default());
@@ -345,7 +337,7 @@ mod tests {
         assert_eq!((memory.held_bytes(), memory.large.now()), (0, 0));
     }
 
-    /// Under the shipped limit of 64 MiB: the largest default body fits, however it comes.
+    /// Under the shipped limit of 64 MiB: the largest default body fits, in any number of parts.
     #[tokio::test]
     async fn the_largest_body_fits_the_shipped_limit() {
         let (memory, accounts) = (super::super::Share::of(32 * MIB).reviews().clone(), Accounts::default());
@@ -357,7 +349,7 @@ mod tests {
         assert_eq!(memory.held_bytes(), 8 * MIB, "what it moved through was given back");
     }
 
-    /// A body that says how long it is.
+    /// A body that announces its length.
     struct Announced<B>(B, u64);
 
     impl<B: Body<Data = Bytes> + Unpin> Body for Announced<B> {

@@ -1,8 +1,10 @@
-//! Memory that is given in turn: whoever wants much of it waits for its own sake, and not the others for theirs.
+//! Memory that is granted in turn: a large request waits because of its own size, and small requests do not wait for
+//! it.
 //!
-//! Owns the queue (fair queueing). Each payer has a clock, which moves by what it wishes. The wish whose end on that clock is earliest
-//! is granted next, and no other passes it. The clock of the queue moves by what is granted, divided among those that wait; a payer that comes
-//! anew begins there. So a small wish waits for no large one, and small ones pass a large one only until they have had as much.
+//! This is fair queueing. Each payer has a clock, which advances by the amounts that it requests. The request whose end
+//! on that clock is earliest is granted next, and no other passes it. The clock of the queue advances by the granted
+//! amounts, divided among the waiting payers; a new payer begins there. So a small request waits for no large one, and
+//! small ones pass a large one only until they have had as much.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,11 +14,11 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 
-/// What has been given to one payer; read and written under the lock of the queue alone.
+/// The amount given to one payer so far; read and written only under the lock of the queue.
 #[derive(Debug, Default)]
 pub struct Account(AtomicU64);
 
-/// Some memory, in units, and who waits for it.
+/// An amount of memory, in units, and the requests that wait for it.
 #[derive(Debug)]
 pub struct Turns {
     state: Mutex<State>,
@@ -25,10 +27,9 @@ pub struct Turns {
 #[derive(Debug)]
 struct State {
     free: u64,
-    /// The clock of the queue.
     now: u64,
     serial: u64,
-    /// By the end on the payer's clock, then in order.
+    /// By the end on the payer's clock, then by arrival.
     waiting: BTreeMap<(u64, u64), Wish>,
 }
 
@@ -38,14 +39,14 @@ struct Wish {
     granted: oneshot::Sender<Grant>,
 }
 
-/// Units; given back when dropped.
+/// Granted units; given back when dropped.
 #[derive(Debug)]
 pub struct Grant {
     turns: Option<Arc<Turns>>,
     units: u64,
 }
 
-/// A wish in the queue, which leaves it when dropped.
+/// A request in the queue; it leaves the queue when dropped.
 struct Waiting<'t> {
     turns: &'t Arc<Turns>,
     key: (u64, u64),
@@ -57,7 +58,7 @@ impl Turns {
         Arc::new(Self { state: Mutex::new(State { free: units, now: 0, serial: 0, waiting: BTreeMap::new() }) })
     }
 
-    /// `units` for `payer` when it is its turn; `None` when that is not before `deadline`.
+    /// Takes `units` for `payer` when it is its turn; `None` if that is not before `deadline`.
     pub async fn take(self: &Arc<Self>, payer: &Account, units: u64, deadline: Instant) -> Option<Grant> {
         let (key, wait) = {
             let mut state = self.state.lock();
@@ -74,7 +75,7 @@ impl Turns {
         timeout_at(deadline, wait).await.ok()?.ok()
     }
 
-    /// Grants what is next for as long as it fits.
+    /// Grants the next requests as long as they fit.
     fn grant(self: &Arc<Self>, state: &mut State) {
         while let Some(next) = state.waiting.first_entry().filter(|next| next.get().units <= state.free) {
             let Wish { units, granted } = next.remove();
@@ -84,7 +85,7 @@ impl Turns {
                     state.free -= units;
                     state.now = state.now.saturating_add(units.div_ceil(state.waiting.len() as u64 + 1));
                 }
-                // Nobody waits any more. Nothing was taken, so nothing is given back.
+                // The requester has gone. Nothing was taken, so nothing is given back.
                 Err(mut grant) => grant.turns = None,
             }
         }
@@ -94,7 +95,7 @@ impl Turns {
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         let mut state = self.turns.state.lock();
-        // What comes after it may fit.
+        // The next request may fit.
         if state.waiting.remove(&self.key).is_some() {
             self.turns.grant(&mut state);
         }
@@ -122,7 +123,7 @@ mod tests {
         Instant::now() + Duration::from_mins(1)
     }
 
-    /// The order in which wishes of `(payer, units)` that come while all is taken are granted, one after the other.
+    /// The order in which requests of `(payer, units)` are granted one by one, if all come while all memory is taken.
     async fn order(turns: &Arc<Turns>, all: u64, wishes: &[(usize, u64)]) -> Vec<(usize, u64)> {
         let payers: Vec<Account> = (0..8).map(|_| Account::default()).collect();
         let taken = turns.take(&Account::default(), all, later()).await.unwrap();
@@ -143,13 +144,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn each_payer_has_its_turn_and_a_small_wish_waits_for_no_large_one() {
         let turns = Turns::new(9);
-        // Payer 0 came first, with all that it has; 1 and 2 come later.
+        // Payer 0 came first with all its requests; 1 and 2 come later.
         let wishes = [(0, 9), (0, 9), (0, 9), (1, 9), (1, 9), (2, 1)];
         assert_eq!(order(&turns, 9, &wishes).await, [(2, 1), (0, 9), (1, 9), (0, 9), (1, 9), (0, 9)]);
         assert_eq!(turns.state.lock().free, 9);
     }
 
-    /// A large wish is passed until those who pass it have had as much.
+    /// Small requests pass a large one only until they have had as much.
     #[tokio::test(start_paused = true)]
     async fn small_wishes_do_not_pass_a_large_one_for_ever() {
         let turns = Turns::new(10);

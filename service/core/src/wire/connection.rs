@@ -1,6 +1,6 @@
-//! One connection: TCP, TLS, HTTP handshake, and the task that moves its bytes.
+//! One outgoing connection: TCP, TLS, HTTP handshake, and the task that moves its bytes.
 //!
-//! Owns the driver task; dropping a connection aborts it and closes the socket.
+//! Dropping a connection aborts its driver task and closes the socket.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -21,7 +21,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::proxy::Proxy;
 use super::{Error, Origin, Reach, is_inside, is_inside_name};
 
-/// A PING after so long without a frame, and so long for its answer: a dead peer is found in 20 s.
+/// A PING is sent after this long without a frame, and its answer is awaited for as long: a dead peer is found in 20 s.
 const HTTP2_PING: Duration = Duration::from_secs(10);
 /// Flow-control windows: one page of a list fits a stream, and a slow watch cannot starve the other streams.
 const HTTP2_STREAM_WINDOW_BYTES: u32 = 1 << 20;
@@ -30,33 +30,30 @@ const HTTP2_CONNECTION_WINDOW_BYTES: u32 = 4 << 20;
 /// The name of HTTP/2 in a TLS handshake (RFC 9113, section 3.2).
 pub(super) const ALPN_HTTP2: &[u8] = b"h2";
 
-/// Addresses of one name that are tried; real ones have a handful.
+/// Most addresses of one name that are tried; real names have a handful.
 const ADDRESSES_MAX: usize = 8;
 /// Largest head of an answer from a registry or proxy; hyper's own limit is 400 KiB for each connection.
 const HEAD_BYTES_MAX: usize = 64 << 10;
 
-/// Over HTTP/2 answers are handed on by tasks of their own, which may be a moment behind the end of their connection.
+/// Over HTTP/2, separate tasks pass answers on; they may be a moment behind the end of their connection.
 const HTTP2_LAST_ANSWER: Duration = Duration::from_secs(1);
 
-/// The way to an origin.
+/// The route to an origin.
 #[derive(Debug, Clone)]
 pub(super) struct Way {
-    /// How far it may lead. Behind a proxy only what is written can be checked: the proxy resolves the names.
+    /// Permitted addresses. Behind a proxy only the written name can be checked: the proxy resolves names.
     pub reach: Reach,
-    /// Through whom.
     pub proxy: Option<Proxy>,
 }
 
 trait Io: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Io for T {}
 
-/// An HTTP/1.1 connection.
 pub(super) struct Http1 {
     sender: http1::SendRequest<Full<Bytes>>,
     driver: Driver,
 }
 
-/// An HTTP/2 connection.
 pub(super) struct Http2 {
     sender: http2::SendRequest<Full<Bytes>>,
     driver: Driver,
@@ -82,9 +79,9 @@ impl Driver {
         Self { ended, _task: AbortOnDropHandle::new(task) }
     }
 
-    /// Waits for an answer, and after the end of the connection no longer than `grace`.
+    /// Waits for an answer, but no longer than `grace` after the end of the connection.
     ///
-    /// A request that is sent while its connection ends may lie in the library's queue for ever: nobody takes it, and nobody says so
+    /// A request that is sent while its connection ends may stay in the library's queue for ever, without an error
     /// (<https://github.com/hyperium/hyper/issues/4122>).
     async fn answer(
         &self,
@@ -97,7 +94,7 @@ impl Driver {
             answer = &mut answer => return Ok(answer?),
             () = self.ended.cancelled() => {}
         }
-        // What the connection had to say it has said before it ended.
+        // The connection has delivered all its answers before it ended.
         match timeout(grace, answer).await {
             Ok(answer) => Ok(answer?),
             Err(_) => Err(Error::Ended),
@@ -155,7 +152,8 @@ impl Http2 {
     }
 }
 
-/// Opens the byte stream; the flag says whether HTTP/2 was agreed (plain TCP: assumed), the address who answers if we chose it.
+/// Opens the byte stream; returns whether HTTP/2 was agreed (plain TCP: assumed), and the peer's address if we chose
+/// it.
 async fn dial(origin: &Origin, way: &Way) -> Result<(Box<dyn Io>, bool, Option<IpAddr>), Error> {
     let authority = origin.authority();
     if way.reach == Reach::Outside
@@ -171,7 +169,7 @@ async fn dial(origin: &Origin, way: &Way) -> Result<(Box<dyn Io>, bool, Option<I
         }
         Some(proxy) => {
             let tcp = direct(&proxy.host, proxy.port, Reach::Anywhere).await?;
-            // Plain requests go to the proxy as they are, with the whole URL.
+            // Plain requests go to the proxy directly, with the whole URL.
             (if origin.tls.is_some() { tunnel(tcp, &authority, proxy).await? } else { Box::new(tcp) }, None)
         }
     };
@@ -186,7 +184,7 @@ async fn dial(origin: &Origin, way: &Way) -> Result<(Box<dyn Io>, bool, Option<I
     Ok((Box::new(stream), agreed, peer))
 }
 
-/// Resolves once and connects to the first address that answers; what was checked is what is connected to.
+/// Resolves once and connects to the first address that answers; only checked addresses are connected to.
 async fn direct(host: &str, port: u16, reach: Reach) -> Result<TcpStream, Error> {
     let authority = || Origin { host: host.to_owned(), port, tls: None, server_name: None }.authority();
     let connect = |source| Error::Connect { authority: authority(), source };
@@ -197,7 +195,7 @@ async fn direct(host: &str, port: u16, reach: Reach) -> Result<TcpStream, Error>
     for address in allowed {
         match TcpStream::connect(address).await {
             Ok(tcp) => {
-                // Requests are small and written whole; waiting for more would only add delay.
+                // Requests are small and written as a whole; waiting for more would only add delay.
                 let _ = tcp.set_nodelay(true);
                 return Ok(tcp);
             }
@@ -227,7 +225,7 @@ async fn tunnel(tcp: TcpStream, authority: &str, proxy: &Proxy) -> Result<Box<dy
         return Err(Error::Proxy { authority: authority.to_owned(), status: response.status() });
     }
     let upgraded = hyper::upgrade::on(response).await?;
-    // Its task has ended: the bytes are ours now.
+    // The driver task has ended: the bytes belong to the tunnel now.
     drop(driver);
     Ok(Box::new(TokioIo::new(upgraded)))
 }
@@ -240,15 +238,17 @@ mod tests {
 
     use super::*;
 
-    /// More than processors: a thread that must wait in the midst of sending is what it takes. Without the end in sight three of four runs hang.
+    /// More threads than processors: the bug needs a thread that must wait in the midst of sending. Without the watch
+    /// on the connection's end, three of four runs hang.
     const THREADS: usize = 8;
     const TRIES: u32 = 2_000;
-    /// Within so long another thread has noticed what was written.
+    /// Time within which another thread has noticed the write.
     const NOTICED: Duration = Duration::from_micros(100);
-    /// Longer than any try takes whose end is noticed.
+    /// Longer than any attempt whose end is noticed.
     const PATIENCE: Duration = Duration::from_secs(10);
 
-    /// hyper's issue 4122: a request that is sent while its connection ends is in nobody's hands. Each try sends it a little later.
+    /// hyper's issue 4122: a request sent while its connection ends gets no answer. Each attempt sends it a little
+    /// later.
     #[tokio::test(flavor = "multi_thread", worker_threads = 8)]
     async fn a_request_does_not_wait_for_a_connection_that_has_ended() {
         let tries = || async {
@@ -257,7 +257,8 @@ mod tests {
                 ours.set_nonblocking(true).unwrap();
                 let mut connection = Http1::over(tokio::net::UnixStream::from_std(ours).unwrap()).await.unwrap();
                 connection.sender.ready().await.unwrap();
-                // No request has asked for it. The driver of the connection runs on the other thread, as this one is kept.
+                // No request has asked for these bytes. The connection's driver runs on the other thread, because this
+                // one is blocked.
                 theirs.write_all(b"x").unwrap();
                 let written = Instant::now();
                 while written.elapsed() < NOTICED * (n % 100) / 100 {

@@ -1,6 +1,6 @@
 //! Proxies from the environment: `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`, also in lower case.
 //!
-//! Owns which origin goes through which proxy. As in Go, this machine itself is never reached through a proxy.
+//! This module chooses the proxy of an origin. As in Go, this machine itself is never reached through a proxy.
 
 use std::net::IpAddr;
 
@@ -22,16 +22,15 @@ pub struct ProxyError {
     variable: &'static str,
 }
 
-/// Which origin goes through which proxy.
+/// The choice of a proxy by origin.
 #[derive(Debug)]
 pub struct Proxies(Option<Matcher>);
 
-/// A proxy and who we are to it.
+/// A proxy and our credentials for it.
 #[derive(Debug, Clone)]
 pub struct Proxy {
     /// Name or address, without brackets.
     pub host: String,
-    /// TCP port.
     pub port: u16,
     /// `Proxy-Authorization`; marked as sensitive.
     pub authorization: Option<HeaderValue>,
@@ -54,12 +53,11 @@ impl Proxies {
         Ok(Self(Some(Matcher::from_env())))
     }
 
-    /// `proxy` for everything but what `except` names, in the words of `NO_PROXY`.
+    /// `proxy` for everything except the hosts of `except`, in the syntax of `NO_PROXY`.
     pub fn through(proxy: &str, except: &str) -> Self {
         Self(Some(Matcher::builder().all(proxy).no(except).build()))
     }
 
-    /// The proxy for `origin`.
     pub fn proxy(&self, origin: &Origin) -> Option<Proxy> {
         let here = origin.host == "localhost" || origin.host.parse().is_ok_and(|address: IpAddr| address.is_loopback());
         let matcher = self.0.as_ref().filter(|_| !here)?;
@@ -67,7 +65,7 @@ impl Proxies {
         let uri = Uri::builder().scheme(scheme).authority(origin.authority()).path_and_query("/").build().ok()?;
         let proxy = matcher.intercept(&uri)?;
         let authority = Authority::parse(proxy.uri().authority()?.as_str()).ok()?;
-        // 80 is what the scheme says; curl's 1080 is for SOCKS.
+        // 80 is the default of the scheme; curl's 1080 is for SOCKS.
         let port = authority.port.unwrap_or(80);
         Some(Proxy { host: authority.host, port, authorization: proxy.basic_auth().cloned() })
     }

@@ -1,23 +1,24 @@
-//! Which addresses and names are inside: our own machine, our network, our cluster, the cloud's metadata.
+//! The addresses and names that count as internal: our own machine, network and cluster, and the cloud's metadata
+//! service.
 //!
-//! Pure, but for the address of the API server, which Kubernetes tells by an environment variable. The ranges are IANA's
-//! special-purpose registries (RFC 6890 and its successors); what is not global is inside.
+//! Pure, except for the address of the API server, which Kubernetes passes in an environment variable. The ranges are
+//! IANA's special-purpose registries (RFC 6890 and its successors); every address that is not global is internal.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Azure's host agent: a public address that only the own machine's host answers.
+/// Azure's host agent: a public address that only the machine's own host answers.
 const AZURE_HOST: Ipv4Addr = Ipv4Addr::new(168, 63, 129, 16);
 
-/// How far a client may reach.
+/// The addresses that a client may reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reach {
-    /// To any address: somebody whom we trust named the host.
+    /// Any address: a trusted party named the host.
     Anywhere,
-    /// Only to addresses outside: a stranger named the host.
+    /// Only external addresses: a stranger named the host.
     Outside,
 }
 
-/// Whether `address` is inside, also when it hides in an IPv6 address.
+/// Whether `address` is internal, also as an IPv4 address embedded in an IPv6 address.
 pub fn is_inside(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => v4_is_inside(address),
@@ -25,8 +26,8 @@ pub fn is_inside(address: IpAddr) -> bool {
     }
 }
 
-/// Whether `name` means something inside whatever it resolves to: a cluster's or a machine's own names, and names that only
-/// a search domain completes.
+/// Whether `name` is internal whatever it resolves to: names of a cluster or a machine, and names that only a search
+/// domain completes.
 pub fn is_inside_name(name: &str) -> bool {
     let name = name.strip_suffix('.').unwrap_or(name);
     if name.parse::<IpAddr>().is_ok() {
@@ -73,7 +74,8 @@ fn v6_is_inside(address: Ipv6Addr) -> bool {
         | [0, 0, 0, 0, 0xffff, 0, high, low]
         | [0x64, 0xff9b, 0, 0, 0, 0, high, low]
         | [0x2002, high, low, ..] => embedded(high, low),
-        // Outside 2000::/3 nothing is global: loopback, unspecified, unique-local, link- and site-local, multicast, local NAT64.
+        // Outside 2000::/3 nothing is global: loopback, unspecified, unique-local, link- and site-local, multicast,
+        // local NAT64.
         [first, ..] if first & 0xe000 != 0x2000 => true,
         // IETF protocol assignments with Teredo (2001::/23), documentation.
         [0x2001, second, ..] if second < 0x200 || second == 0xdb8 => true,
@@ -82,7 +84,7 @@ fn v6_is_inside(address: Ipv6Addr) -> bool {
     }
 }
 
-/// A cluster's service addresses may be public ones; the API server's is the one we know.
+/// A cluster's service addresses may be public ones; only the API server's is known to us.
 fn api_server() -> Option<IpAddr> {
     std::env::var("KUBERNETES_SERVICE_HOST").ok()?.parse().ok()
 }

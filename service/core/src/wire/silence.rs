@@ -1,7 +1,8 @@
-//! How long peers were waited for, of all the time that some work took: whose failure it is when its time runs out.
+//! The time that some work spent waiting for peers, of all its time: it decides which side is at fault when the
+//! deadline passes.
 //!
-//! Owns one clock for each piece of work, which runs while a request is sent and its answer has not begun. What the work waits for here
-//! (a turn, memory, its own computing, the rest of an answer) is not the peer's silence.
+//! Each piece of work has one clock, which runs from the sending of a request until its answer begins. Waiting on our
+//! own side (for a turn, memory, computing, the rest of an answer) does not count.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +14,7 @@ tokio::task_local! {
     static CURRENT: Arc<Silence>;
 }
 
-/// The silence of the peers of some work.
+/// The waiting time for the peers of some work.
 #[derive(Debug)]
 pub struct Silence {
     begun: Instant,
@@ -24,24 +25,24 @@ pub struct Silence {
 
 #[derive(Debug)]
 struct State {
-    /// Peers that are waited for.
+    /// Number of requests without an answer so far.
     waiting: usize,
-    /// Since when at least one is.
+    /// Since when at least one request waits.
     since: Instant,
     total: Duration,
 }
 
-/// A peer is waited for until this is dropped.
+/// A wait for a peer, until dropped.
 #[derive(Debug)]
 pub struct Listening(Arc<Silence>);
 
 impl Silence {
-    /// The clock of work that is no part of other work.
+    /// A clock for work that is no part of other work.
     pub fn new() -> Arc<Self> {
         Self::of(None)
     }
 
-    /// The clock of a part of the work in which this is called, when that has one.
+    /// A clock for a part of the current work, if that work has a clock.
     pub fn of_part() -> Arc<Self> {
         Self::of(CURRENT.try_with(Arc::clone).ok())
     }
@@ -52,19 +53,19 @@ impl Silence {
         Arc::new(Self { begun, whole, state: Mutex::new(state) })
     }
 
-    /// Does `work` under this clock.
+    /// Runs `work` under this clock.
     pub async fn watch<F: Future>(self: &Arc<Self>, work: F) -> F::Output {
         CURRENT.scope(Arc::clone(self), work).await
     }
 
-    /// How long a peer was waited for.
+    /// How long peers were waited for.
     pub fn total(&self) -> Duration {
         let state = self.state.lock();
         let now = if state.waiting > 0 { state.since.elapsed() } else { Duration::ZERO };
         state.total + now
     }
 
-    /// Whether peers were waited for most of the time of the whole work.
+    /// Whether peers took most of the time of the whole work.
     pub fn is_most(&self) -> bool {
         match &self.whole {
             Some(whole) => whole.is_most(),
@@ -72,12 +73,12 @@ impl Silence {
         }
     }
 
-    /// The same of the work in which this is called; true of work without a clock, which has nothing else to wait for.
+    /// Like [`Self::is_most`], for the current work; true without a clock, because such work waits for nothing else.
     pub fn is_most_here() -> bool {
         CURRENT.try_with(|silence| silence.is_most()).unwrap_or(true)
     }
 
-    /// From now on a peer is waited for; nothing where no work has a clock.
+    /// Begins a wait for a peer; `None` if the current work has no clock.
     pub fn listen() -> Option<Listening> {
         let silence = CURRENT.try_with(Arc::clone).ok()?;
         silence.begins();

@@ -1,6 +1,6 @@
-//! TLS settings of the client side: whom to trust, and who we are.
+//! TLS settings of the client side: trusted authorities and our own certificate.
 //!
-//! Reads PEM; never logs what it read. The crypto provider is passed explicitly and is always aws-lc-rs.
+//! This module reads PEM and never logs it. The crypto provider is passed explicitly and is always aws-lc-rs.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,7 +22,6 @@ const SYSTEM_BUNDLES: [&str; 4] = [
     "/etc/ssl/cert.pem",
 ];
 
-/// The authorities that a client trusts.
 #[derive(Debug, Clone, Copy)]
 pub enum Trust<'a> {
     /// The authorities of the machine; `SSL_CERT_FILE` names another bundle.
@@ -31,24 +30,21 @@ pub enum Trust<'a> {
     Pem(&'a [u8]),
 }
 
-/// A client certificate with its key.
 pub struct Identity {
     /// Leaf first.
     pub chain: Vec<CertificateDer<'static>>,
-    /// Its key.
     pub key: PrivateKeyDer<'static>,
 }
 
-/// Why TLS settings cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// Text without a usable certificate.
+    /// The text has no usable certificate.
     #[error("no certificate: {0}")]
     Certificate(String),
-    /// Text without a usable revocation list.
+    /// The text has no usable revocation list.
     #[error("no revocation list: {0}")]
     RevocationList(String),
-    /// Text without a usable private key.
+    /// The text has no usable private key.
     #[error("no private key: {0}")]
     Key(String),
     /// The library refused the combination.
@@ -80,17 +76,18 @@ pub fn key_from_pem(pem: &[u8]) -> Result<PrivateKeyDer<'static>, TlsError> {
     PrivateKeyDer::from_pem_slice(pem).map_err(|error| TlsError::Key(error.to_string()))
 }
 
-/// A certificate chain with its key, when they belong together.
+/// A certificate chain with its key, if they belong together.
 pub fn pair(chain: Vec<CertificateDer<'static>>, key: PrivateKeyDer<'static>) -> Result<CertifiedKey, TlsError> {
     let pair = CertifiedKey::new(chain, provider().key_provider.load_private_key(key)?);
     match pair.keys_match() {
-        // "Unknown" means a key that cannot tell its public part, for example in hardware.
+        // "Unknown" means a key that cannot show its public part, for example in hardware.
         Ok(()) | Err(rustls::Error::InconsistentKeys(rustls::InconsistentKeys::Unknown)) => Ok(pair),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Whether whoever trusts exactly `authorities` takes `chain` for the server `name` at `now`; an error says why not.
+/// Whether a client that trusts only `authorities` accepts `chain` for the server `name` at `now`; an error is the
+/// reason.
 pub fn verifies(
     authorities: &[CertificateDer<'_>],
     chain: &[CertificateDer<'_>],
@@ -114,7 +111,7 @@ pub fn verifies(
 pub fn client_config(trust: Trust<'_>, identity: Option<Identity>) -> Result<ClientConfig, TlsError> {
     let mut roots = RootCertStore::empty();
     match trust {
-        // System bundles hold odd certificates; those that do not parse are skipped, as every TLS client does.
+        // System bundles hold odd certificates; unreadable ones are skipped, as in every TLS client.
         Trust::System => drop(roots.add_parsable_certificates(system_authorities())),
         Trust::Pem(pem) => {
             for certificate in certificates_from_pem(pem)? {

@@ -1,4 +1,4 @@
-//! Facts of a certificate besides its key: its names and its end.
+//! The facts of a certificate besides its key: its names, purpose and validity.
 //!
 //! Pure. Trust is decided elsewhere; nothing here verifies a signature.
 
@@ -14,30 +14,26 @@ use x509_cert::der::{Any, Decode as _, Tag, Tagged as _};
 use x509_cert::ext::pkix::name::GeneralName;
 use x509_cert::ext::pkix::{ExtendedKeyUsage, SubjectAltName};
 
-/// Names of one certificate that are looked at; more are of no use to anybody honest.
+/// Most names of one certificate that are read; no honest certificate needs more.
 const NAMES_MAX: usize = 64;
 
-/// An alternative name, of its kind: `a.corp` as a URI is not the DNS name `a.corp`.
+/// An alternative name with its type: `a.corp` as a URI is not the DNS name `a.corp`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Alternative {
-    /// A DNS name.
     Dns(String),
-    /// A mail address.
     Mail(String),
-    /// A URI.
     Uri(String),
 }
 
-/// Facts of a certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
     /// The common name, then DNS names, URIs and mail addresses, as written; at most 64.
     pub names: Vec<String>,
-    /// How many of `names`, from the first, are common names: those are text that an authority need not have checked.
+    /// How many of `names`, from the first, are common names, which an authority need not have checked.
     pub common_names: usize,
-    /// Its alternative names, of their kinds; at most 64.
+    /// Its alternative names with their types; at most 64.
     pub alternatives: Vec<Alternative>,
-    /// Whether it says that it is for clients (RFC 5280, section 4.2.1.12).
+    /// Whether it states client use (RFC 5280, section 4.2.1.12).
     pub is_for_clients: bool,
     /// First moment of its validity.
     pub not_before: SystemTime,
@@ -46,7 +42,6 @@ pub struct Facts {
 }
 
 impl Alternative {
-    /// As written.
     pub fn text(&self) -> &str {
         match self {
             Self::Dns(text) | Self::Mail(text) | Self::Uri(text) => text,
@@ -55,12 +50,12 @@ impl Alternative {
 }
 
 impl Facts {
-    /// Whether it is not valid any more at `now`.
+    /// Whether its validity has ended at `now`.
     pub fn is_expired(&self, now: SystemTime) -> bool {
         now > self.not_after
     }
 
-    /// The name for logs and accounts: the first alternative name, without one `CN=` and the common name.
+    /// The name for logs and accounts: the first alternative name, else `CN=` and the common name.
     pub fn identity(&self) -> String {
         match (self.names.get(self.common_names), self.names.first()) {
             (Some(name), _) => name.clone(),
@@ -69,13 +64,13 @@ impl Facts {
         }
     }
 
-    /// For how long it is valid in all.
+    /// Length of its validity.
     pub fn lifetime(&self) -> Duration {
         self.not_after.duration_since(self.not_before).unwrap_or_default()
     }
 }
 
-/// Reads `certificate`; `None` when it is no X.509 certificate.
+/// Reads `certificate`; `None` if it is no X.509 certificate.
 pub fn facts(certificate: &CertificateDer<'_>) -> Option<Facts> {
     let certificate = Certificate::from_der(certificate).ok()?.tbs_certificate;
     let subject = certificate.subject.0.iter().flat_map(|part| part.0.iter());
@@ -105,14 +100,14 @@ pub fn facts(certificate: &CertificateDer<'_>) -> Option<Facts> {
     })
 }
 
-/// The first moment at which one of `chain` is not valid any more, as seconds since 1970; `None` when none can be read.
+/// The first end of a validity in `chain`, in seconds since 1970; `None` if none can be read.
 pub fn expiry(chain: &[CertificateDer<'_>]) -> Option<i64> {
     let first = chain.iter().filter_map(|certificate| facts(certificate)).map(|facts| facts.not_after).min()?;
     let since = first.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
     i64::try_from(since.as_secs()).ok()
 }
 
-/// The first moment at which one of `lists` is out of date; `None` when there is none, or none of them says.
+/// The first moment at which one of `lists` is out of date; `None` if there is none, or none of them has an end.
 pub fn lists_end(lists: &[CertificateRevocationListDer<'_>]) -> Option<SystemTime> {
     let ends = lists.iter().filter_map(|list| CertificateList::from_der(list).ok()?.tbs_cert_list.next_update);
     ends.map(|time| UNIX_EPOCH + time.to_unix_duration()).min()

@@ -15,7 +15,7 @@ fn a_seed_that_serves() {
     assert_eq!(says(&ready, &[("FailedMount", "long ago")]), "the seed serves");
 }
 
-/// Each of these was a report to a predecessor that showed nothing but a timeout.
+/// Each of these was reported to a predecessor that showed only a timeout.
 #[test]
 fn what_keeps_a_pod_from_serving_is_said_with_its_remedy() {
     let pending = json!({"phase": "Pending"});
@@ -43,7 +43,7 @@ fn what_keeps_a_pod_from_serving_is_said_with_its_remedy() {
     let ended = |code: i32, reason: &str, message: &str| json!({"phase": "Failed", "containerStatuses": [{"state": {"terminated": {"exitCode": code, "reason": reason, "message": message}}}]});
     let corrupt = says(&ended(65, "Error", "longhaul-seed: chunk 00003 (4 of 9): corrupt\n"), &[]);
     assert!(
-        corrupt.contains("code 65 (Error): longhaul-seed: chunk 00003 (4 of 9): corrupt\n    `inject apply` again"),
+        corrupt.contains("code 65 (Error): longhaul-seed: chunk 00003 (4 of 9): corrupt\n    run `inject apply` again"),
         "{corrupt}"
     );
     assert!(says(&ended(137, "OOMKilled", ""), &[]).contains("raise the namespace's limits"));
@@ -65,7 +65,7 @@ fn refusals_are_said_with_their_remedies() {
         (403, "configmaps is forbidden: User \"u\" cannot patch resource", "lacks this right"),
         (403, "admission webhook \"w\" denied the request: no", "an admission webhook refused it"),
         (404, "namespaces \"a\" not found", "kubectl create namespace"),
-        (409, "Apply failed with 1 conflict: conflict with \"kubectl\"", "somebody else's"),
+        (409, "Apply failed with 1 conflict: conflict with \"kubectl\"", "belongs to another program"),
         (409, "unable to create new content in namespace a because it is being terminated", "is being deleted"),
         (413, "limit is 3145728", "--chunk-bytes"),
     ] {

@@ -1,7 +1,7 @@
-//! Images in a tar file: an OCI layout, or what `docker save` writes.
+//! Images in a tar file: an OCI layout, or the output of `docker save`.
 //!
-//! Nothing is unpacked: blobs are read from where they lie in the file. Docker's own format has no manifest that a registry could
-//! serve, so one is made of it; its layers stay as they are, uncompressed, and the payload as a whole is compressed.
+//! Nothing is unpacked: blobs are read from their place in the file. Docker's own format has no manifest that a
+//! registry could serve, so one is made here. Its layers stay uncompressed, and the payload as a whole is compressed.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -18,21 +18,20 @@ use super::{Blob, ImagesError, Shelf};
 
 /// Most entries of an archive: more than any image has files of its own.
 const ENTRIES_MAX: usize = 100_000;
-/// How often a link may lead to a link.
+/// Most links to follow for one file.
 const LINKS_MAX: usize = 8;
 const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 const LAYER: &str = "application/vnd.oci.image.layer.v1.tar";
 const LAYER_GZIP: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
 const IMAGE: &str = "application/vnd.oci.image.manifest.v1+json";
 
-/// An archive.
 pub struct Archive {
     path: PathBuf,
     blobs: BTreeMap<Digest, Blob>,
     listed: Vec<Descriptor>,
 }
 
-/// Where the files of an archive lie.
+/// The places of an archive's files.
 struct Files {
     path: PathBuf,
     plain: BTreeMap<String, (u64, u64)>,
@@ -50,7 +49,7 @@ struct Saved {
 }
 
 impl Archive {
-    /// Looks through the file.
+    /// Reads the archive's entries.
     pub fn open(path: &Path) -> Result<Self, ImagesError> {
         let files = Files::scan(path)?;
         if let Some(index) = files.blob("index.json") {
@@ -105,7 +104,7 @@ impl Archive {
         Ok(archive)
     }
 
-    /// Takes a blob in by the digest of its bytes, and describes it.
+    /// Adds a blob by the digest of its bytes, and describes it.
     fn keep(&mut self, blob: Blob, media_type: &str) -> Result<serde_json::Value, ImagesError> {
         let mut hasher = Sha256::new();
         let copied = io::copy(&mut blob.reader()?, &mut hasher);
@@ -147,7 +146,7 @@ impl Files {
             if kind.is_file() {
                 files.plain.insert(name, (entry.raw_file_position(), entry.size()));
             } else if let Ok(Some(target)) = entry.link_name() {
-                // Links are relative to where they lie; hard links to the archive. Only the former lead upwards.
+                // Symbolic links are relative to their folder, hard links to the archive. Only the former lead upwards.
                 let target = target.to_string_lossy().into_owned();
                 let target = if kind.is_symlink() { beside(&name, &target) } else { target };
                 files.links.insert(name, target);
@@ -168,7 +167,7 @@ impl Files {
     }
 }
 
-/// Where a link at `name` to `target` leads, as a name in the archive.
+/// The target of a link at `name` to `target`, as a name in the archive.
 fn beside(name: &str, target: &str) -> String {
     let mut parts: Vec<&str> = name.split('/').collect();
     parts.pop();

@@ -1,35 +1,36 @@
-//! Companions of an image, found by its digest: signatures, attestations and bills of materials at tags that cosign makes of
-//! it, and lists of referrers at the tag that stands in for the referrers API.
+//! The companions of an image, found by its digest: signatures, attestations and bills of materials at cosign's tags,
+//! and lists of referrers at the tag that replaces the referrers API.
 //!
-//! Pure. Layouts list these among their images: under the tag, as skopeo copies them, or with a kind, as `cosign save` does (2.5 and
-//! 3.1 name neither the image nor the others, and leave bundles out).
+//! Pure. Layouts list companions among their images: under the tag, as skopeo copies them, or with a kind, as `cosign
+//! save` does (2.5 and 3.1 name neither the images nor the companions, and leave bundles out).
 
 use service_seed::digest::Digest;
 
 use super::manifest::{Descriptor, REF_NAME};
 
-/// Ends of the tags that cosign makes of a digest: signatures, attestations, bills of materials.
+/// Suffixes of the tags that cosign makes of a digest: signatures, attestations, bills of materials.
 const ENDS: [&str; 3] = ["sig", "att", "sbom"];
-/// The annotation in which `cosign save` says what an entry is.
+/// The annotation in which `cosign save` states the kind of an entry.
 const KIND: &str = "kind";
 /// Its values for an image and for an index.
 const KINDS_OF_IMAGES: [&str; 2] = ["dev.cosignproject.cosign/image", "dev.cosignproject.cosign/imageIndex"];
-/// Its values for the others, and the ends of their tags.
+/// Its values for companions, and the suffixes of their tags.
 const KINDS_BESIDE: [(&str, &str); 2] =
     [("dev.cosignproject.cosign/sigs", "sig"), ("dev.cosignproject.cosign/atts", "att")];
 
-/// The tags at which something may lie that belongs to `image`.
+/// The possible tags of companions of `image`.
 pub fn tags(image: &Digest) -> impl Iterator<Item = String> + use<> {
     let image = *image;
     ENDS.iter().map(move |end| format!("sha256-{image}.{end}"))
 }
 
-/// The tag at which the referrers of `image` are listed where a registry does not know the question (OCI distribution specification).
+/// The tag with the list of referrers of `image`, for registries without the referrers API (OCI distribution
+/// specification).
 pub fn list_tag(image: &Digest) -> String {
     format!("sha256-{image}")
 }
 
-/// The image to which belongs what is at `tag`.
+/// The image whose companion is at `tag`.
 pub fn image_of(tag: &str) -> Option<Digest> {
     let (image, end) = tag.strip_prefix("sha256-")?.split_once('.')?;
     if ENDS.contains(&end) { Digest::from_hex(image) } else { None }

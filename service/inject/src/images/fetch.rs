@@ -1,7 +1,7 @@
-//! Images from a registry, fetched into a layout in a folder of our own: manifests whole, blobs piece by piece.
+//! Images fetched from a registry into a layout in our own folder: manifests whole, blobs piece by piece.
 //!
-//! What belongs to an image by its digest, its signatures among it, is fetched with it. The requests are the registry client's, with its
-//! credentials, mirrors, redirects and retries.
+//! Everything that belongs to an image by its digest, such as its signatures, is fetched with it. The registry client
+//! makes the requests, with its credentials, mirrors, redirects and retries.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -19,12 +19,11 @@ use service_registry::{Image, Keyring, Kind, Piece, Registry, Wanted};
 
 /// How long one piece of a blob, or a manifest, may take.
 const PIECE_TIME: Duration = Duration::from_mins(1);
-/// Most things that refer to one image: a year of daily attestations.
+/// Most referrers of one image: a year of daily attestations.
 const REFERRERS_MAX: usize = 512;
-/// Most bytes of one of them: anybody who may push can attach what he likes.
+/// Most bytes of one of them: anybody with the right to push can attach any size.
 const BESIDE_BYTES_MAX: u64 = 256 << 20;
 
-/// Fetches into a folder.
 pub struct Fetch {
     registry: Registry,
     folder: PathBuf,
@@ -42,14 +41,14 @@ impl Fetch {
         Self { registry, folder }
     }
 
-    /// Fetches an image with everything that belongs to it, or of an index only what is for `platform`. The image is listed first.
+    /// Fetches an image with all its parts, or only the part of an index for `platform`. The image is listed first.
     pub async fn fetch(&self, text: &str, platform: Option<&str>) -> Result<(Fetched, Taken), ImagesError> {
         let wrong = |what: String| ImagesError::Source { text: text.to_owned(), what };
         let image = Image::parse(text).map_err(|error| wrong(error.to_string()))?;
         let taken = Taken::of(image.clone());
         let reference = image.digest.clone().unwrap_or_else(|| taken.name.tag.clone());
         let top = self.manifest(&image, text, &reference).await?;
-        // Manifests that are still to be looked into; a fetched index adds to it.
+        // Manifests that are still to be read; a fetched index adds to it.
         let mut todo = vec![top.clone()];
         let mut images = Vec::new();
         while let Some(descriptor) = todo.pop() {
@@ -57,7 +56,7 @@ impl Fetch {
             let path = self.path(&digest);
             let bytes = fs::read(&path).map_err(|source| ImagesError::Read { path: path.clone(), source })?;
             let manifest = Manifest::parse(&bytes, &path)?;
-            // An index of which one image is taken does not travel itself.
+            // If one image of an index is taken, the index itself is left out.
             if manifest.manifests.is_empty() || platform.is_none() {
                 images.push(digest);
             }
@@ -77,7 +76,7 @@ impl Fetch {
         Ok((Fetched { folder: self.folder.clone(), listed }, taken))
     }
 
-    /// Fetches what belongs to the image of that digest, and lists it as a layout does.
+    /// Fetches the companions of the image of that digest, and lists them as a layout does.
     async fn beside(
         &self,
         image: &Image,
@@ -101,7 +100,7 @@ impl Fetch {
         Ok(())
     }
 
-    /// Referrers of an image as the registry names them, or a tag where the registry does not know the question.
+    /// Referrers of an image from the registry, or from a tag if the registry lacks the referrers API.
     async fn referrers(&self, image: &Image, text: &str, digest: &Digest) -> Result<Vec<Descriptor>, ImagesError> {
         let (place, nobody) = ((image.host.as_str(), image.repository.as_str()), Keyring::default());
         let ask = async |wanted| {
@@ -125,7 +124,7 @@ impl Fetch {
         Ok(list.manifests)
     }
 
-    /// Fetches a manifest with its blobs; `None` when there is none, or one that does not travel.
+    /// Fetches a manifest with its blobs; `None` if it is missing or must be left out.
     async fn whole(&self, image: &Image, text: &str, reference: &str) -> Result<Option<Descriptor>, ImagesError> {
         let Some(found) = self.manifest_if_there(image, text, reference).await? else { return Ok(None) };
         let path = self.path(&found.digest(&self.folder)?);
@@ -196,7 +195,7 @@ impl Fetch {
                 self.registry.blob_part(&image.host, &image.repository, &part.digest, at, Instant::now() + PIECE_TIME);
             let piece = piece.await.map_err(Self::failed(text))?;
             if part.size.is_some_and(|size| size != piece.total) {
-                let cause = format!("{} has {} bytes, and its manifest says another number", part.digest, piece.total);
+                let cause = format!("{} has {} bytes, which differs from its manifest", part.digest, piece.total);
                 return Err(ImagesError::Registry { image: text.to_owned(), cause });
             }
             hasher.update(&piece.bytes);
@@ -207,17 +206,17 @@ impl Fetch {
             }
         }
         if Digest::from(hasher) != digest {
-            let cause = format!("what the registry sent for {} has another digest", part.digest);
+            let cause = format!("the content that the registry sent for {} has another digest", part.digest);
             return Err(ImagesError::Registry { image: text.to_owned(), cause });
         }
         fs::rename(&partial, &path).map_err(read)
     }
 }
 
-/// Why a manifest beside an image does not travel.
+/// Why a companion's manifest is left out.
 fn stays_behind(manifest: &Manifest, path: &Path) -> Option<String> {
     let parts = || manifest.config.iter().chain(&manifest.layers);
-    // A size that is not stated is too large.
+    // A size that is not stated counts as too large.
     let bytes = parts().fold(0_u64, |sum, part| sum.saturating_add(part.size.unwrap_or(u64::MAX)));
     if !manifest.manifests.is_empty() {
         Some("an index signs nothing".to_owned())
@@ -230,7 +229,7 @@ fn stays_behind(manifest: &Manifest, path: &Path) -> Option<String> {
     }
 }
 
-/// Says that something beside an image stays behind. With `--verify` what it might have shown does not count.
+/// Logs that a companion is left out. With `--verify` its content does not count.
 fn left_out(image: &str, what: &str, why: &str) {
     eprintln!("{image}: {what} beside it does not travel: {why}");
 }

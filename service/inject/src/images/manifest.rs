@@ -11,14 +11,14 @@ use service_seed::digest::Digest;
 
 use super::{ImagesError, Shelf};
 
-/// The media type of an image that does not say it.
+/// The media type of an image that states none.
 const IMAGE: &str = "application/vnd.oci.image.manifest.v1+json";
-/// The media type of an index that does not say it.
+/// The media type of an index that states none.
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
-/// The annotation under which a layout keeps what its images are called.
+/// The annotation of a layout with the name of an image.
 pub(super) const REF_NAME: &str = "org.opencontainers.image.ref.name";
 
-/// A blob as another one names it.
+/// A blob, as another blob names it.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Descriptor {
@@ -56,13 +56,13 @@ pub struct Manifest {
 }
 
 impl Descriptor {
-    /// Its digest; no algorithm but SHA-256 is served.
+    /// Its digest; only SHA-256 is served.
     pub fn digest(&self, path: &Path) -> Result<Digest, ImagesError> {
         let what = || format!("`{}` is not sha256: and 64 lower-case hex digits", self.digest);
         Digest::from_oci(&self.digest).ok_or_else(|| ImagesError::Shape { path: path.into(), what: what() })
     }
 
-    /// Whether `shelf` has it.
+    /// Whether `shelf` has the blob.
     pub fn has_digest_on(&self, shelf: &dyn Shelf) -> bool {
         Digest::from_oci(&self.digest).is_some_and(|digest| shelf.blob(&digest).is_some())
     }
@@ -87,7 +87,7 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// The media type that it has when it names none.
+    /// The media type of a manifest that states none.
     pub fn implied_media_type(&self) -> &'static str {
         if self.manifests.is_empty() { IMAGE } else { INDEX }
     }

@@ -1,4 +1,4 @@
-//! The images of a payload, asked as a registry is asked: whoever verifies them sees what will travel and nothing else.
+//! The images of a payload, read like a registry, so that a verification uses exactly the injected content.
 
 use std::io::Read as _;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub struct InPayload {
 }
 
 impl InPayload {
-    /// Answers for `repository`, whatever it was called where it was taken from.
+    /// Answers for `repository`, whatever its name at the source.
     pub fn new(images: Arc<Images>, repository: String) -> Self {
         Self { images, repository }
     }

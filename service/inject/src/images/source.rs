@@ -1,5 +1,5 @@
-//! Sources as they are written on the command line: `oci:FOLDER`, `oci-archive:FILE`, `docker-archive:FILE`, `docker://IMAGE`, each with
-//! `=NAME:TAG` behind it where it is to be called something else. The words are skopeo's.
+//! Sources as written on the command line: `oci:FOLDER`, `oci-archive:FILE`, `docker-archive:FILE`, `docker://IMAGE`,
+//! each with an optional `=NAME:TAG` for another name. The words are skopeo's.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -10,15 +10,14 @@ use super::layout::Layout;
 use super::manifest::{Descriptor, REF_NAME};
 use super::{Images, ImagesError, Shelf, Taken, beside};
 
-/// The one that containerd writes, with the whole name.
+/// containerd's annotation, which has the whole name.
 const CONTAINERD_NAME: &str = "io.containerd.image.name";
 
-/// Where images come from.
 #[derive(Debug, Clone)]
 pub struct Source {
     text: String,
     kind: Kind,
-    /// The name that the image is to have.
+    /// The wanted name of the image.
     name: Option<Taken>,
 }
 
@@ -53,7 +52,7 @@ impl FromStr for Source {
 }
 
 impl Source {
-    /// Puts everything from this source into `images`; answers which images that are.
+    /// Adds everything from this source to `images`; returns the added images.
     pub async fn collect(
         &self,
         images: &mut Images,
@@ -85,7 +84,7 @@ impl Source {
             let [(_, descriptor)] = candidates(&named)[..] else {
                 let count = candidates(&named).len();
                 return Err(wrong(format!(
-                    "it has {count} images, so one name cannot be meant: leave `={}` out",
+                    "it has {count} images, so it cannot get one name: leave `={}` out",
                     taken.name
                 )));
             };
@@ -105,13 +104,13 @@ impl Source {
     }
 }
 
-/// The images that one name could be for: those with a name, else all.
+/// The images to which one name can apply: those with a name, else all.
 fn candidates<'n>(named: &'n [(Option<Taken>, &'n Descriptor)]) -> Vec<(&'n Option<Taken>, &'n Descriptor)> {
     let with: Vec<_> = named.iter().filter(|(name, _)| name.is_some()).map(|(name, one)| (name, *one)).collect();
     if with.is_empty() { named.iter().map(|(name, one)| (name, *one)).collect() } else { with }
 }
 
-/// The name of an image in a layout. A tag alone says nothing about the repository, so the folder's name stands in for it.
+/// The name of an image in a layout. A tag alone has no repository, so the folder's name replaces it.
 fn name_of(descriptor: &Descriptor, path: &Path) -> Option<Taken> {
     let text = descriptor.annotations.get(CONTAINERD_NAME).or_else(|| descriptor.annotations.get(REF_NAME))?;
     let tag_alone = !text.contains(['/', ':']) && service_seed::catalog::is_tag(text);

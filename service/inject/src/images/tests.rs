@@ -23,14 +23,14 @@ impl Written {
         Self { folder: folder.to_owned(), listed: Vec::new() }
     }
 
-    /// Puts a blob in; answers its descriptor.
+    /// Adds a blob; returns its descriptor.
     pub fn blob(&self, media_type: &str, bytes: &[u8]) -> Value {
         let digest = Digest::of(bytes).to_string();
         fs::write(self.folder.join("blobs/sha256").join(&digest), bytes).unwrap();
         json!({"mediaType": media_type, "digest": format!("sha256:{digest}"), "size": bytes.len()})
     }
 
-    /// Puts an image with these layers in.
+    /// Adds an image with these layers.
     pub fn image(&self, layers: &[&[u8]]) -> Value {
         let config = self.blob("application/vnd.oci.image.config.v1+json", br#"{"os":"linux"}"#);
         let layer = |bytes: &&[u8]| self.blob("application/vnd.oci.image.layer.v1.tar", bytes);
@@ -48,7 +48,7 @@ impl Written {
         self.write();
     }
 
-    /// Says this of what was listed last, instead of a name.
+    /// Adds an annotation to the last listed entry, instead of a name.
     pub fn annotate(&mut self, key: &str, value: &str) {
         self.listed.last_mut().unwrap()["annotations"] = json!({key: value});
         self.write();
@@ -67,7 +67,7 @@ fn fetch(folder: &Path) -> Fetch {
     Fetch::new(service_registry::Registry::new(hosts), folder.to_owned())
 }
 
-/// Everything that a source has, or why not.
+/// All images of the sources, or the error.
 pub async fn collected(sources: &[String], platform: Option<&str>) -> Result<Images, String> {
     let folder = tempfile::tempdir().unwrap();
     let mut images = Images::default();
@@ -157,7 +157,8 @@ async fn signatures_travel_with_what_they_refer_to() {
     );
 }
 
-/// As skopeo copies tags, as cosign saves, and as a registry without the referrers API keeps them: none becomes an image of its own.
+/// As skopeo copies tags, as cosign saves, and as a registry without the referrers API keeps them: none becomes an
+/// image of its own.
 #[tokio::test]
 async fn signatures_at_tags_travel_as_such() {
     let folder = tempfile::tempdir().unwrap();
@@ -182,11 +183,11 @@ async fn signatures_at_tags_travel_as_such() {
     assert_eq!(repository.tags, [("1".to_owned(), of(&image)), (tag.clone(), of(&signature))].into());
     assert_eq!((images.catalog.repositories.len(), images.count_beside()), (1, 2));
     assert_eq!(images.referrers[&of(&image)][0]["digest"], bundle["digest"]);
-    // One image under two names has what refers to it once.
+    // An image under two names has its referrers once.
     let twice = [format!("{}=b:1", oci(&written)), oci(&written)];
     let twice = collected(&twice, None).await.unwrap();
     assert_eq!((twice.catalog.repositories.len(), twice.referrers[&of(&image)].len()), (2, 1));
-    // What `cosign save` writes has no names.
+    // The output of `cosign save` has no names.
     let mut saved = Written::new(&folder.path().join("saved"));
     let (image, signature) = (saved.image(&[b"layer"]), saved.image(&[b"payload"]));
     for (descriptor, kind) in [(image.clone(), "image"), (signature.clone(), "sigs"), (signature.clone(), "atts")] {
@@ -219,10 +220,10 @@ async fn what_is_wrong_with_a_source_is_said() {
     let missing = says(vec![oci(&written)]).await;
     assert!(missing.ends_with(&format!("sha256:{layer} is missing, which library/a:2 needs")), "{missing}");
     fs::write(written.folder.join("blobs/sha256").join(&layer), "longer than it was").unwrap();
-    assert!(says(vec![oci(&written)]).await.contains("has not the size that its manifest says"));
+    assert!(says(vec![oci(&written)]).await.contains("differs from its manifest"));
 }
 
-/// What `docker save` writes, old and new: layers as files, as links to others, and compressed.
+/// The output of `docker save`, old and new: layers as files, as links to others, and compressed.
 #[tokio::test]
 async fn an_archive_of_docker_becomes_an_image() {
     let folder = tempfile::tempdir().unwrap();

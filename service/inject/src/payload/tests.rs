@@ -57,7 +57,7 @@ fn what_cannot_be_packed_is_said() {
     let says =
         |images: &Images, chunk_bytes| Payload::pack(images, chunk_bytes, folder.path()).unwrap_err().to_string();
     assert!(says(&images, 100).contains("4096 to 1048576 bytes, not 100"));
-    assert!(says(&images, 1_048_577).contains("not 1048577: that is what a ConfigMap holds"));
+    assert!(says(&images, 1_048_577).contains("not 1048577, because of the limit of a ConfigMap"));
     let layer = Digest::of(&noise(50_000, 1));
     fs::write(folder.path().join("layout/blobs/sha256").join(layer.to_string()), noise(50_000, 2)).unwrap();
     assert_eq!(
@@ -74,7 +74,7 @@ fn what_cannot_be_packed_is_said() {
     assert!(says(&images, 10_000).contains("a catalog of 262144 is exceeded"));
 }
 
-/// The seed reads what is packed here: the two share the formats, and this is the test that they mean the same.
+/// The seed reads the payload packed here: this test proves that both sides agree on the formats.
 #[test]
 fn the_seed_unpacks_what_was_packed() {
     let folder = tempfile::tempdir().unwrap();
@@ -98,7 +98,7 @@ fn the_seed_unpacks_what_was_packed() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
 
-    /// However a payload is cut, its chunks are of one size but the last, and joined they are the payload.
+    /// However a payload is cut, its chunks are of one size except the last, and joined they are the payload.
     #[test]
     fn chunks_are_the_payload(bytes in 0..60_000_usize, chunk_bytes in 4_096..20_000_u32, seed in any::<u64>()) {
         let folder = tempfile::tempdir().unwrap();

@@ -36,7 +36,7 @@ fn reason(node: Node, pods: &[Pod]) -> String {
 #[test]
 fn a_running_image_on_a_node_that_fits() {
     let place = choose(&[node("a", |_| {})], &[pod("a", "busybox:1", |_| {})], &needs()).unwrap();
-    assert_eq!(place, Place { node: "a".into(), image: "busybox:1".into(), seen_in: "n/p".into() });
+    assert_eq!(place, Placement { node: "a".into(), image: "busybox:1".into(), seen_in: "n/p".into() });
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn every_reason_against_a_node_is_given() {
     let pods = [pod("a", "busybox:1", |_| {})];
     let says = |node: Node, what: &str| {
         let reason = reason(node, &pods);
-        assert!(reason.starts_with("no node takes the seed: a: ") && reason.contains(what), "{reason}");
+        assert!(reason.starts_with("no node accepts the seed: a: ") && reason.contains(what), "{reason}");
     };
     says(node("a", |node| node["status"]["nodeInfo"]["architecture"] = "arm64".into()), "it is linux/arm64");
     says(node("a", |node| node["status"]["nodeInfo"]["operatingSystem"] = "windows".into()), "it is windows/amd64");
@@ -57,7 +57,7 @@ fn every_reason_against_a_node_is_given() {
     says(node("a", |node| node["status"]["allocatable"]["memory"] = "63Mi".into()), "63 MiB of its memory are free");
     says(node("a", |node| node["status"]["allocatable"]["pods"] = "1".into()), "as many Pods as it takes");
     assert!(choose(&[node("a", |node| node["spec"]["taints"] = taint("PreferNoSchedule"))], &pods, &needs()).is_ok());
-    assert_eq!(choose(&[], &[], &needs()).unwrap_err().to_string(), "no node takes the seed: there are no nodes");
+    assert_eq!(choose(&[], &[], &needs()).unwrap_err().to_string(), "no node accepts the seed: there are no nodes");
 }
 
 #[test]

@@ -1,6 +1,6 @@
-//! One request for a manifest, a blob or a part of one over the wire, with its redirects.
+//! One request for a manifest, a blob or a part of one, with its redirects.
 //!
-//! Credentials stay with the host they are for.
+//! Credentials are sent only to the host they belong to.
 
 use std::sync::Arc;
 
@@ -21,9 +21,9 @@ const MANIFEST_BYTES_MAX: usize = 4 << 20;
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 /// Blobs have any type.
 const ANYTHING: &str = "*/*";
-/// Largest part of a blob that is asked for at one time.
+/// Largest part of a blob that is requested at one time.
 pub(super) const PART_BYTES_MAX: usize = 8 << 20;
-/// Redirects followed for one request; more is a loop.
+/// Redirects followed for one request; more would be a loop.
 const REDIRECTS_MAX: u32 = 5;
 
 /// Sends the request and follows redirects.
@@ -56,12 +56,12 @@ pub(super) async fn redirected(
         }
         let request = written(request, Bytes::new())?;
         let response = match wanted {
-            // Who asks for one knows its size, and has memory for it.
+            // The caller knows the blob's size, and has memory for it.
             Wanted::Blob { .. } => client.fetch_reserved(request, bytes_max, *deadline).await,
             _ => client.fetch(request, bytes_max, *deadline).await,
         };
         let response = response.map_err(|error| match error {
-            // Whoever can write there would else choose that nobody can tell.
+            // Otherwise an author with write access could choose an uncertain result.
             wire::Error::TooLarge { cap_bytes } if !matches!(wanted, Wanted::Part { .. }) => {
                 let what = format!("{host}/{} is larger than {cap_bytes} bytes", wanted.of(repository));
                 let class = if matches!(wanted, Wanted::Image(_)) { Class::TooMuchEvidence } else { Class::Invalid };
@@ -87,7 +87,7 @@ pub(super) async fn redirected(
     Err(Failure::new(Class::Unavailable, format!("{host} answered more than {REDIRECTS_MAX} redirects")))
 }
 
-/// A request as this service makes them.
+/// A request with this client's headers.
 pub(super) fn request(method: &Method, path: &str) -> http::request::Builder {
     let agent = concat!("longhaul-service/", env!("CARGO_PKG_VERSION"));
     Request::builder().method(method).uri(path).header(header::USER_AGENT, agent)

@@ -1,7 +1,8 @@
-//! Authentication: the credentials that fit, one after the other, until the registry takes one.
+//! Authentication: fitting credentials are tried one after the other, until the registry accepts one.
 //!
-//! First what the pod brings along, then what the entry of the registry says, then the docker configuration, then nobody. What
-//! was taken is remembered for as long as it is good, and only for whoever has the same keyring.
+//! The order is: the pod's credentials, then the registry's entry, then the docker configuration, then anonymous. An
+//! accepted authorization is remembered as long as it is valid, and only for the same keyring. A registry without TLS on
+//! another machine gets no credentials.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +25,7 @@ use service_core::wire;
 const TOKEN_BYTES_MAX: usize = 64 << 10;
 /// Credentials of one pod that are tried for one image: each costs two requests inside one deadline.
 const TRIED_MAX: usize = 4;
-/// How long a user name and password that were taken are sent without being asked for.
+/// How long an accepted user name and password are sent without a challenge.
 const BASIC_LIFE: Duration = Duration::from_mins(5);
 
 /// A token service that a registry named.
@@ -37,7 +38,8 @@ struct Realm {
 }
 
 impl Registry {
-    /// The answer to one request, with whatever credentials the registry asks for and takes. Any status but 401 may come back.
+    /// The answer to one request, with credentials that the registry demands and accepts. Any status but 401 may come
+    /// back.
     pub(super) async fn authenticated(
         &self,
         question: &Question<'_>,
@@ -49,7 +51,7 @@ impl Registry {
         if known.is_some() && is_refusal(response.status()) {
             self.tokens.lock().remove(&key);
             if response.status() == StatusCode::FORBIDDEN {
-                // Whom it was given to has lost a right; the others are tried when the registry asks again.
+                // The owner of this token has lost a right; the others are tried when the registry asks again.
                 response = redirected(question, method, None).await?;
             }
         }
@@ -71,7 +73,7 @@ impl Registry {
                 None => candidate.as_ref().and_then(|credential| Some((credential.basic()?, BASIC_LIFE))).map(Ok),
                 Some(realm) => Some(realm.token(question, candidate.as_deref()).await),
             };
-            // Neither an identity token nor nobody can log in without a token service.
+            // Neither an identity token nor an anonymous client can log in without a token service.
             let Some(login) = login else { continue };
             if !question.is_of_keyring(candidate.as_ref()) {
                 tried.push(candidate.as_ref().map_or("anonymous", |credential| &*credential.source).to_owned());
@@ -92,9 +94,8 @@ impl Registry {
             }
             refused = question.refusal(answer.status());
         }
-        if let Some(realm) = realm.as_ref().filter(|realm| !realm.target.trusted) {
-            let key = question.upstream.key("realms");
-            refused.cause = format!("{} (anonymous, because {key} does not name {})", refused.cause, realm.authority);
+        if let Some(why) = question.why_anonymous(realm.as_ref()) {
+            refused.cause = format!("{} (anonymous, because {why})", refused.cause);
         } else if !tried.is_empty() {
             refused.cause = format!("{} ({})", refused.cause, tried.join(", "));
         }
@@ -103,16 +104,16 @@ impl Registry {
 }
 
 impl Question<'_> {
-    /// Under which name its token is remembered.
+    /// The key under which its token is remembered.
     fn token_key(&self) -> String {
         let host = self.upstream.host();
         let of = self.keyring.narrowed(&[(host.clone(), self.repository.to_owned())]).fingerprint();
         format!("{host}/{} {}", self.repository, of.unwrap_or_default())
     }
 
-    /// The credentials that may be shown to the registry, in this order; `None` is nobody.
+    /// The credentials that may be sent to the registry, in their order; `None` is anonymous.
     fn candidates(&self, realm: Option<&Realm>) -> Result<Vec<Option<Arc<Credential>>>, Failure> {
-        if realm.is_some_and(|realm| !realm.target.trusted) {
+        if self.why_anonymous(realm).is_some() {
             return Ok(vec![None]);
         }
         let mut all: Vec<_> = Vec::new();
@@ -127,26 +128,42 @@ impl Question<'_> {
         Ok(all.into_iter().map(Some).chain([None]).collect())
     }
 
+    /// Why neither the registry nor its token service gets credentials.
+    fn why_anonymous(&self, realm: Option<&Realm>) -> Option<String> {
+        let on_the_way = |to: &Authority| format!("everybody on the way to {to} could read credentials: it has no TLS");
+        if !self.upstream.keeps_secrets() {
+            return Some(on_the_way(self.upstream.host()));
+        }
+        let realm = realm.filter(|realm| !realm.target.trusted)?;
+        let origin = realm.target.client.origin();
+        if !wire::keeps_secrets(origin.tls.is_some(), &realm.authority.host) {
+            return Some(on_the_way(&realm.authority));
+        }
+        Some(format!("{} does not name {}", self.upstream.key("realms"), realm.authority))
+    }
+
     fn is_of_keyring(&self, credential: Option<&Arc<Credential>>) -> bool {
         let mut brought = self.keyring.fitting(self.upstream.host(), self.repository);
         credential.is_some_and(|credential| brought.any(|other| Arc::ptr_eq(other, credential)))
     }
 
-    /// The token service of a challenge, when it may be asked at all.
+    /// The token service of a challenge, if it may be asked at all.
     fn realm(&self, realm: &str, service: Option<String>) -> Result<Realm, Failure> {
         let url = Url::parse(realm).ok_or_else(|| {
             let what = format!("{} names a token service whose address is no HTTP URL", self.upstream.host());
             Failure::new(Class::Misconfigured, what)
         })?;
         let target = self.upstream.realm(&url)?;
-        // A registry that names another would have our password give it a token for somebody else's images, or for more than to read.
+        // A registry that names another scope could otherwise get a token for foreign images, or for more than reading,
+        // with our password.
         let scope = format!("repository:{}:pull", self.repository);
         Ok(Realm { authority: url.authority, path: url.path, service, scope, target })
     }
 }
 
 impl Realm {
-    /// The `Authorization` that the token service gives to `credential` or to nobody, and how long it may be used.
+    /// The `Authorization` that the token service grants to `credential` or to an anonymous client, and how long it may
+    /// be used.
     async fn token(
         &self,
         question: &Question<'_>,
@@ -195,7 +212,7 @@ impl Realm {
         path + "scope=" + &encoded(&self.scope)
     }
 
-    /// The form that a token service gets with a refresh token (Docker token authentication: OAuth 2.0).
+    /// The form of a request to a token service with a refresh token (Docker token authentication: OAuth 2.0).
     fn form(&self, token: &str) -> String {
         let service = encoded(self.service.as_deref().unwrap_or_default());
         let (scope, token) = (encoded(&self.scope), encoded(token));
@@ -217,4 +234,46 @@ fn inside(upstream: &Upstream<'_>, host: &Authority) -> Failure {
 
 fn is_refusal(status: StatusCode) -> bool {
     matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config;
+    use crate::hosts::Hosts;
+    use crate::keychain::Keyring;
+    use crate::wanted::Wanted;
+
+    /// Neither pull secrets nor the docker configuration are for a registry without TLS on another machine.
+    #[test]
+    fn a_registry_without_tls_on_another_machine_gets_no_credentials() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("config.json");
+        let entry = |user: &str| serde_json::json!({"username": user, "password": "word"});
+        let auths = |user: &str| {
+            let places = ["plain.corp:5000", "localhost:5000", "reg.corp"];
+            let auths: serde_json::Map<_, _> =
+                places.map(|place| (place.to_owned(), entry(user))).into_iter().collect();
+            serde_json::json!({ "auths": auths }).to_string()
+        };
+        std::fs::write(&path, auths("docker")).unwrap();
+        let keyring = Keyring::docker_config(auths("secret").as_bytes(), &"pull secret n/a".into()).unwrap();
+        let resolve = config::Resolve::of(&format!(
+            "resolve: {{registries: [{{host: \"plain.corp:5000\", plainHttp: true}}, \
+             {{host: \"localhost:5000\", plainHttp: true}}], keychain: {{dockerConfig: {path:?}}}}}"
+        ));
+        let hosts = Hosts::new(&resolve, wire::Proxies::none(), Arc::default()).unwrap();
+        let both = [Some("secret"), Some("docker"), None];
+        for (host, expected) in [("plain.corp:5000", &[None][..]), ("localhost:5000", &both), ("reg.corp", &both)] {
+            let upstream = hosts.upstream(host).unwrap();
+            let (repository, wanted, attempts) = ("app", Wanted::Image("1"), 1);
+            let deadline = tokio::time::Instant::now();
+            let question = Question { upstream: &upstream, repository, wanted, keyring: &keyring, deadline, attempts };
+            let candidates = question.candidates(None).unwrap();
+            let users: Vec<_> = candidates.iter().map(|one| one.as_ref().map(|login| &*login.user)).collect();
+            assert_eq!(users, expected, "{host}");
+            let why = question.why_anonymous(None);
+            assert_eq!(why.is_some_and(|why| why.contains(host)), expected.len() == 1, "{host}");
+        }
+    }
 }

@@ -1,6 +1,7 @@
-//! The pieces that signatures are made of: manifests by tag or digest, the referrers of a digest, blobs.
+//! The parts of signatures at a registry: manifests by tag or digest, the referrers of a digest, blobs.
 //!
-//! That there is none is an answer; that nobody can tell is a failure with its class. What a piece means is not looked at here.
+//! An absent piece is an answer; an uncertain result is a failure with its class. The content of a piece is not
+//! examined here.
 
 use bytes::Bytes;
 use http::{Method, StatusCode};
@@ -11,21 +12,20 @@ use crate::keychain::Keyring;
 use crate::verdicts::{Class, Failure};
 use crate::wanted::Wanted;
 
-/// The outcome of asking for a piece.
+/// The outcome of a request for a piece.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece {
-    /// Its bytes.
     Found(Bytes),
     /// The registry has none.
     Absent,
-    /// The registry does not know such questions.
+    /// The registry does not support the request.
     Unknown,
 }
 
 impl Registry {
-    /// Asks for `wanted` in what images call `repository` at `host`, for whoever has `keyring`.
+    /// Requests `wanted` in the repository that images call `repository` at `host`, as seen with `keyring`.
     ///
-    /// The places of the image are asked one after the other until one has it; what the last one says counts.
+    /// The places of the image are asked one after the other until one has it; otherwise the last answer decides.
     pub async fn piece(
         &self,
         (host, repository): (&str, &str),
@@ -61,7 +61,7 @@ impl Registry {
     }
 
     async fn piece_at(&self, question: &Question<'_>) -> Result<Piece, Failure> {
-        let answer = self.asked(question, &Method::GET).await?;
+        let answer = self.request(question, &Method::GET).await?;
         match (answer.status(), question.wanted) {
             (StatusCode::OK, _) => Ok(Piece::Found(answer.into_body())),
             // Registries without the API have no such path; those with it always answer with an index.

@@ -1,6 +1,7 @@
-//! Whole manifests and blobs, for whoever copies an image: the injector.
+//! Whole manifests and blobs, for the injector, which copies images.
 //!
-//! A blob is fetched part by part: each part is bounded in memory and is asked for again by itself when a connection breaks.
+//! A blob is fetched part by part: each part is bounded in memory and is requested again by itself when a connection
+//! breaks.
 
 use bytes::Bytes;
 use http::{Method, Response, StatusCode, header};
@@ -13,18 +14,17 @@ use crate::manifest;
 use crate::verdicts::{Class, Failure};
 use crate::wanted::Wanted;
 
-/// A part of a blob.
 #[derive(Debug)]
-pub struct Part {
-    /// The bytes from the offset on that was asked for.
+pub struct BlobPart {
+    /// The bytes from the requested offset on.
     pub bytes: Bytes,
-    /// How many bytes the blob has.
+    /// Size of the whole blob in bytes.
     pub total: u64,
 }
 
 impl Registry {
-    /// A manifest by tag or digest: its media type and bytes. They are a manifest; whether they have the digest that was asked for is the
-    /// caller's to compare.
+    /// A manifest by tag or digest: its media type and bytes. The bytes are checked to be a manifest; the caller has to
+    /// compare the digest.
     pub async fn manifest_bytes(
         &self,
         host: &str,
@@ -40,7 +40,6 @@ impl Registry {
         Ok((media_type, response.into_body()))
     }
 
-    /// A part of a blob, from `from` on.
     pub async fn blob_part(
         &self,
         host: &str,
@@ -48,17 +47,17 @@ impl Registry {
         digest: &str,
         from: u64,
         deadline: Instant,
-    ) -> Result<Part, Failure> {
+    ) -> Result<BlobPart, Failure> {
         let response = self.pulled(host, repository, Wanted::Part { digest, from }, deadline).await?;
         let range = response.headers().get(header::CONTENT_RANGE).and_then(|value| value.to_str().ok());
         let total = range.and_then(|range| total(range, from));
         let bytes = response.body().len() as u64;
         match (response.status(), total) {
             (StatusCode::PARTIAL_CONTENT, Some(total)) if bytes > 0 && from.saturating_add(bytes) <= total => {
-                Ok(Part { bytes: response.into_body(), total })
+                Ok(BlobPart { bytes: response.into_body(), total })
             }
-            // A registry that knows no ranges sends all of it; a large blob fails at its cap before it comes to this.
-            (StatusCode::OK, _) if from == 0 => Ok(Part { bytes: response.into_body(), total: bytes }),
+            // A registry without ranges sends the whole blob; a large blob exceeds its limit before this point.
+            (StatusCode::OK, _) if from == 0 => Ok(BlobPart { bytes: response.into_body(), total: bytes }),
             _ => {
                 let what = format!("{host} does not send a blob of more than {PART_BYTES_MAX} bytes in parts");
                 Err(Failure::new(Class::Misconfigured, what))
@@ -66,7 +65,7 @@ impl Registry {
         }
     }
 
-    /// Asks one place after the other; what the last one says counts.
+    /// Asks one place after the other; the last answer decides.
     async fn pulled(
         &self,
         host: &str,
@@ -88,7 +87,7 @@ impl Registry {
                 deadline: Instant::now() + share,
                 attempts: if stops.len() == 0 { ATTEMPTS } else { 1 },
             };
-            match self.asked(&question, &Method::GET).await {
+            match self.request(&question, &Method::GET).await {
                 Ok(response) if response.status().is_success() => return Ok(response),
                 Ok(response) => failed = question.refusal(response.status()),
                 Err(failure) => failed = failure,
@@ -98,7 +97,7 @@ impl Registry {
     }
 }
 
-/// The size of the whole in a `Content-Range` that begins at `from` (RFC 9110, section 14.4).
+/// The total size in a `Content-Range` that begins at `from` (RFC 9110, section 14.4).
 fn total(range: &str, from: u64) -> Option<u64> {
     let (part, total) = range.strip_prefix("bytes ")?.split_once('/')?;
     let (first, _) = part.split_once('-')?;

@@ -1,6 +1,7 @@
-//! The files of the configuration that are followed while the process runs: trusted authorities, passwords, docker configurations.
+//! The files of the configuration that are followed while the process runs: trusted authorities, passwords, docker
+//! configurations.
 //!
-//! Owns what was last good in them. A file that cannot be used changes nothing but a log line and a counter.
+//! This module keeps the last good content of each. An unusable file causes only a log line and a count.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,18 +14,18 @@ use crate::keychain::Keyring;
 use crate::lock::Lock;
 use service_core::wire::{self, Trust};
 
-/// The outcome of a look at a file.
+/// The result of checking a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Look {
     /// The same content as before, good or bad.
     Same,
     /// New content, in use now.
     Replaced,
-    /// New content that cannot be used, and why; the old one stays.
+    /// New content that cannot be used, with the reason; the former one stays.
     Refused(String),
 }
 
-/// A file of which the last good content counts.
+/// A file whose last good content is used.
 pub(super) struct Followed<T> {
     path: PathBuf,
     read: Reader<T>,
@@ -35,15 +36,12 @@ type Reader<T> = fn(&[u8]) -> Result<T, String>;
 
 struct State<T> {
     value: Arc<T>,
-    /// Of the content looked at last, or of the reason why there was none.
+    /// Hash of the content checked last, or of the reason why there was none.
     seen: [u8; 32],
 }
 
-/// The authorities trusted for one registry.
 pub(super) type Authorities = Followed<ClientConfig>;
-/// The digest lock.
 pub(super) type LockFile = Followed<Lock>;
-/// Credentials in a docker configuration.
 pub(super) type DockerConfig = Followed<Keyring>;
 
 impl Authorities {
@@ -115,7 +113,7 @@ pub(super) struct Password {
 }
 
 impl Password {
-    /// The password in `path`, without the newline that editors add; when the file cannot be read, the last one that could.
+    /// The password in `path`, without the newline that editors add; if the file cannot be read, the last readable one.
     pub fn read(&self, path: &Path) -> std::io::Result<(Arc<str>, Option<std::io::Error>)> {
         let mut known = self.known.lock();
         match std::fs::read_to_string(path) {

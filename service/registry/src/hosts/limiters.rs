@@ -1,7 +1,7 @@
-//! The limiters, one for each registry that is asked.
+//! The limiters, one for each registry in use.
 //!
-//! Owns their number: those of configured registries stay, others go when they were not used for longest. Only configured
-//! registries have a name in metrics; what images name is `other` there.
+//! Limiters of configured registries stay; of the others, the least recently used goes when there are too many. Only
+//! configured registries have a name in metrics; all others are `other`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,9 +13,9 @@ use crate::limiter::{Limiter, Limits};
 use crate::metrics::Metrics;
 use service_core::authority::OneName;
 
-/// Registries that no entry names with a limiter at one time.
+/// Most limiters of registries without an entry.
 const OTHERS_MAX: usize = 64;
-/// Their common name.
+/// The metric label of registries without an entry.
 const OTHER: &str = "other";
 
 pub(super) struct Limiters {
@@ -27,7 +27,7 @@ pub(super) struct Limiters {
 #[derive(Default)]
 struct Others {
     known: BTreeMap<OneName, (Arc<Limiter>, u64)>,
-    /// Counts uses.
+    /// Counter of uses, for the order of last use.
     uses: u64,
 }
 
@@ -44,7 +44,6 @@ impl Limiters {
         Self { configured, others: Mutex::default(), metrics }
     }
 
-    /// The limiter of `host`.
     pub fn limiter(&self, host: &OneName) -> Arc<Limiter> {
         if let Some(limiter) = self.configured.get(host) {
             return Arc::clone(limiter);

@@ -1,6 +1,6 @@
-//! The pooled clients, by everything that tells two of them apart.
+//! The pooled clients, keyed by everything that distinguishes two of them.
 //!
-//! Owns their number: images name hosts, so without a bound anybody could make it grow.
+//! Their number is bounded: images name hosts, so outsiders could make it grow without a limit.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,10 +13,11 @@ use service_core::wire::{Client, Limits, Origin, Protocol, Proxies, Reach};
 
 /// Hosts with a client at one time.
 const CLIENTS_MAX: usize = 64;
-/// Requests in flight to one host, and idle connections kept: a burst of a hundred distinct images stays one round trip.
+/// Requests in flight to one host, and idle connections kept: a burst of a hundred distinct images stays one round
+/// trip.
 const LIMITS: Limits = Limits { open_max: 64, idle_max: 8 };
 
-/// The key of a client. Connections made with another reach or trust must not be shared.
+/// The key of a client. Connections with another reach or trust must not be shared.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
     pub plain: bool,
@@ -36,7 +37,7 @@ pub(super) struct Pool {
 #[derive(Default)]
 struct Clients {
     known: BTreeMap<Key, (Arc<Client>, u64)>,
-    /// Counts uses, so that the client that was not used for longest is the one to go.
+    /// Counter of uses, to find the least recently used client.
     uses: u64,
 }
 
@@ -45,8 +46,8 @@ impl Pool {
         Self { proxies, held: Arc::clone(Share::default().answers()), clients: Mutex::default() }
     }
 
-    /// Lets the answers of all registries together hold no more than `held` while they are read: some of the largest manifests, while
-    /// common ones fit their free share.
+    /// Limits the memory of all registries' answers under way to `held`: some of the largest manifests; common ones fit
+    /// their free share.
     pub fn holding(&mut self, held: Arc<Semaphore>) {
         self.held = held;
     }
@@ -61,7 +62,7 @@ impl Pool {
             return Arc::clone(client);
         }
         if clients.known.len() >= CLIENTS_MAX {
-            // It is made again when needed, and users of it keep their own handle.
+            // It is made again when needed, and its users keep their own handle.
             let oldest = clients.known.iter().min_by_key(|(_, (_, used))| *used).map(|(key, _)| key.clone());
             oldest.and_then(|oldest| clients.known.remove(&oldest));
         }
@@ -73,7 +74,7 @@ impl Pool {
         client
     }
 
-    /// Drops every client that trusts the authorities of entry `index`; whoever uses one now may finish.
+    /// Drops every client that trusts the authorities of entry `index`; present users may finish.
     pub fn forget(&self, index: usize) {
         self.clients.lock().known.retain(|key, _| key.trust != Some(index));
     }

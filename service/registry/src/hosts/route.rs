@@ -1,16 +1,15 @@
-//! The way of an image: the places that are asked for it, one after the other.
+//! The places that are asked for an image, one after the other.
 //!
-//! Pure. Whatever place answers, the image keeps its name.
+//! Pure. The image keeps its name, whichever place answers.
 
 use crate::config;
 use service_core::authority::Authority;
 
-/// A place that is asked for an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stop {
-    /// The registry there.
+    /// The place's registry.
     pub host: Authority,
-    /// The image's repository as it is called there.
+    /// The image's repository at that place.
     pub repository: String,
 }
 
@@ -18,7 +17,7 @@ pub struct Stop {
 pub fn route(host: &Authority, repository: &str, registry: Option<&config::Registry>) -> Vec<Stop> {
     let itself = || Stop { host: host.clone(), repository: repository.to_owned() };
     let Some(registry) = registry else { return vec![itself()] };
-    let below = |place: &config::Place, rest: &str| {
+    let below = |place: &config::Location, rest: &str| {
         let parts = [&*place.path, rest];
         let repository = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/");
         (!repository.is_empty()).then(|| Stop { host: place.host.clone(), repository })
@@ -32,7 +31,7 @@ pub fn route(host: &Authority, repository: &str, registry: Option<&config::Regis
     mirrors.chain([last]).collect()
 }
 
-/// The rest of `repository` behind `path`, when that stands at its front as whole parts.
+/// The rest of `repository` after `path`, if `path` is a prefix in whole parts.
 fn rest<'r>(repository: &'r str, path: &str) -> Option<&'r str> {
     let rest = repository.strip_prefix(path)?;
     if path.is_empty() || rest.is_empty() { Some(rest) } else { rest.strip_prefix('/') }

@@ -31,7 +31,7 @@ fn hosts(registries: &[config::Registry]) -> Hosts {
     Hosts::new(&resolve, Proxies::none(), Arc::default()).unwrap()
 }
 
-/// Whatever is said of a registry counts under all of its names, also where the scheme's own port is another one.
+/// A registry's settings apply to all its spellings, also where the scheme's default port is another one.
 #[test]
 fn an_entry_is_found_in_every_spelling() {
     let configured = [
@@ -103,6 +103,49 @@ fn a_realm_without_tls_is_for_plain_registries_only() {
     assert_eq!(refused.class, Class::Misconfigured);
 }
 
+/// A registry on this machine may name a token service without TLS on another one. The login does not go there.
+#[test]
+fn a_login_never_goes_in_clear_to_a_realm_on_another_machine() {
+    let mut hub = registry("docker.io", true, &[]);
+    hub.endpoint = Some(Authority::parse("127.0.0.1:5001").unwrap());
+    let hosts = hosts(&[registry("localhost:5000", true, &["auth.io", "127.0.0.1"]), hub]);
+    for (host, realm, expected) in [
+        ("localhost:5000", "http://auth.io/token", false),
+        ("localhost:5000", "https://auth.io/token", true),
+        ("localhost:5000", "http://127.0.0.1/token", true),
+        ("docker.io", "http://auth.docker.io:443/token", false),
+        ("docker.io", "https://auth.docker.io/token", true),
+    ] {
+        let target = hosts.upstream(host).unwrap().realm(&Url::parse(realm).unwrap()).unwrap();
+        assert_eq!(target.trusted, expected, "{host} {realm}");
+    }
+}
+
+#[test]
+fn credentials_are_kept_from_a_registry_without_tls_on_another_machine() {
+    let at = |host: &str, endpoint: &str| config::Registry {
+        endpoint: Some(Authority::parse(endpoint).unwrap()),
+        ..registry(host, true, &[])
+    };
+    let hosts = hosts(&[
+        registry("plain.corp:5000", true, &[]),
+        registry("localhost:5000", true, &[]),
+        registry("reg.corp", false, &[]),
+        at("near.corp", "127.0.0.1:5000"),
+        at("127.0.0.2:5000", "10.0.0.5:5000"),
+    ]);
+    for (host, expected) in [
+        ("plain.corp:5000", false),
+        ("localhost:5000", true),
+        ("reg.corp", true),
+        ("near.corp", true),
+        ("127.0.0.2:5000", false),
+        ("no-entry.corp", true),
+    ] {
+        assert_eq!(hosts.upstream(host).unwrap().keeps_secrets(), expected, "{host}");
+    }
+}
+
 #[test]
 fn a_port_that_is_none_is_no_host() {
     let hosts = hosts(&[]);
@@ -149,7 +192,8 @@ fn new_authorities_make_new_clients_and_bad_ones_change_nothing() {
     assert!(!Arc::ptr_eq(&trust(&before.0), &trust(&after.0)) && Arc::ptr_eq(&trust(&after.0), &trust(&after.1)));
 }
 
-/// As the kubelet mounts a `ConfigMap`: the file is a link through `..data`, which another folder takes the place of.
+/// As the kubelet mounts a `ConfigMap`: the file is a link through `..data`, which is replaced by a link to another
+/// folder.
 #[test]
 fn a_lock_of_a_config_map_is_followed_and_what_is_none_is_said_and_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();

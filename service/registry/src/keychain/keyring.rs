@@ -1,9 +1,9 @@
-//! Docker configurations: which credential belongs to which registry and repository.
+//! Docker configurations: the credentials of each registry and repository.
 //!
-//! Pure. What a key fits is decided as the kubelet does (`URLsMatch` and `Add` in kubernetes/pkg/credentialprovider/keyring.go):
-//! the scheme is stripped, each part of the host's name is a glob, the port is the same, the path is a prefix. Where the kubelet
-//! sorts keys in reverse order of their text, here the longer path comes first, then the host without globs, then the longer
-//! one: for keys of which one begins with the other that is the same. Credential helpers are not run.
+//! Pure. A key matches by the kubelet's rules (`URLsMatch` and `Add` in kubernetes/pkg/credentialprovider/keyring.go):
+//! the scheme is stripped, each part of the host's name is a glob, the port is the same, the path is a prefix. The
+//! kubelet sorts keys in reverse order of their text. Here the longer path comes first, then the host without globs,
+//! then the longer one; if one key is a prefix of the other, the order is the same. Credential helpers are not run.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -20,24 +20,23 @@ use sha2::{Digest as _, Sha256};
 
 use service_core::authority::{self, Authority};
 
-/// Docker pads, and some tools do not; the kubelet takes both.
+/// Docker pads, and some tools do not; the kubelet accepts both.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 /// Largest docker configuration; real ones have some kilobytes.
 pub const TEXT_BYTES_MAX: usize = 256 << 10;
-/// Entries of one file or secret; more than a cluster has registries.
+/// Most entries of one file or secret; more than a cluster has registries.
 const ENTRIES_MAX: usize = 256;
 /// Longest user name, password or token; an ECR password has some 2,400 bytes.
 const SECRET_BYTES_MAX: usize = 16 << 10;
-/// The user name that says in `docker login` that the password is an identity token.
+/// The user name in `docker login` that marks the password as an identity token.
 const TOKEN_USER: &str = "<token>";
 
-/// A user, the proof, and where both are from.
+/// A user, its proof, and the source of both.
 #[derive(PartialEq, Eq)]
 pub struct Credential {
-    /// The user.
     pub user: String,
     /// Never shown.
     pub proof: Proof,
@@ -45,7 +44,6 @@ pub struct Credential {
     pub source: Arc<str>,
 }
 
-/// Proof of the user.
 #[derive(PartialEq, Eq)]
 pub enum Proof {
     /// For the registry or its token service.
@@ -55,7 +53,7 @@ pub enum Proof {
 }
 
 impl Credential {
-    /// The value of an `Authorization` header, when there is a password.
+    /// The value of an `Authorization` header, if there is a password.
     pub fn basic(&self) -> Option<String> {
         match &self.proof {
             Proof::Password(password) => Some(format!("Basic {}", BASE64.encode(format!("{}:{password}", self.user)))),
@@ -70,23 +68,20 @@ impl fmt::Debug for Credential {
     }
 }
 
-/// Credentials by where they fit.
+/// Credentials by the registries and repositories they match.
 #[derive(Debug, Clone, Default)]
 pub struct Keyring {
     /// The most specific pattern first.
     keys: Vec<(Pattern, Arc<Credential>)>,
 }
 
-/// Why a text holds no credentials. Says nothing of the text.
+/// Why a text holds no credentials. The error does not show the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum KeyringError {
-    /// Not JSON of that shape.
     #[error("not a docker configuration")]
     Shape,
-    /// Too long.
     #[error("a docker configuration of more than {TEXT_BYTES_MAX} bytes")]
     TooLong,
-    /// Too many entries.
     #[error("more than {ENTRIES_MAX} registries in one docker configuration")]
     TooMany,
 }
@@ -118,13 +113,14 @@ struct Entry {
 }
 
 impl Keyring {
-    /// The `config.json` of docker, and what a secret of type `kubernetes.io/dockerconfigjson` holds.
+    /// Reads docker's `config.json`, which is also the content of a secret of type `kubernetes.io/dockerconfigjson`.
     pub fn docker_config(text: &[u8], source: &Arc<str>) -> Result<Self, KeyringError> {
         let file: File = read(text)?;
         Self::of(file.auths, source)
     }
 
-    /// The older file without the word `auths` around it, and what a secret of type `kubernetes.io/dockercfg` holds.
+    /// Reads the older file without the key `auths`, which is also the content of a secret of type
+    /// `kubernetes.io/dockercfg`.
     pub fn dockercfg(text: &[u8], source: &Arc<str>) -> Result<Self, KeyringError> {
         Self::of(read(text)?, source)
     }
@@ -145,7 +141,7 @@ impl Keyring {
         self.keys.iter().map(|(pattern, credential)| (pattern.to_string(), &**credential))
     }
 
-    /// A ring of keys as docker configurations write them; one that is none is left out.
+    /// A ring of keys as docker configurations write them; invalid ones are left out.
     pub fn of_keys(
         keys: impl IntoIterator<Item = (String, String, Proof)>,
         source: &Arc<str>,
@@ -173,19 +169,18 @@ impl Keyring {
         self.keys.iter().filter(fits).map(|(_, credential)| credential)
     }
 
-    /// The part of this ring that fits any of `places`: hosts with a repository each.
+    /// The part of this ring that matches any of `places`: hosts with a repository each.
     #[must_use]
     pub fn narrowed(&self, places: &[(Authority, String)]) -> Self {
         let fits = |pattern: &Pattern| places.iter().any(|(host, repository)| pattern.fits(host, repository));
         Self { keys: self.keys.iter().filter(|(pattern, _)| fits(pattern)).cloned().collect() }
     }
 
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
-    /// Where its credentials are from, each once.
+    /// The sources of its credentials, each once.
     pub fn sources(&self) -> Vec<&Arc<str>> {
         let mut sources = Vec::new();
         for (_, credential) in &self.keys {
@@ -196,15 +191,15 @@ impl Keyring {
         sources
     }
 
-    /// Equal for rings that open the same doors in the same order, wherever they are from: what was seen with one may be shown
-    /// to whoever has the other. `None` for an empty one.
+    /// A hash that is equal for rings with the same credentials in the same order, whatever their sources: a result
+    /// seen with one may be shown to holders of the other. `None` for an empty ring.
     pub fn fingerprint(&self) -> Option<String> {
         if self.is_empty() {
             return None;
         }
         let mut hash = Sha256::new();
         let mut part = |text: &str| {
-            // With its length before it, no part can be taken for two.
+            // Each part is preceded by its length, so that it cannot be read as two.
             hash.update((text.len() as u64).to_le_bytes());
             hash.update(text);
         };
@@ -237,7 +232,7 @@ impl Entry {
         let (user, password) = match self.auth.as_deref().map(str::trim).filter(|auth| !auth.is_empty()) {
             Some(auth) => {
                 let text = String::from_utf8(LENIENT.decode(auth).ok()?).ok()?;
-                // Docker fills up with zeros.
+                // Docker pads with zeros.
                 let (user, password) = text.trim_end_matches('\0').split_once(':')?;
                 (Some(user.to_owned()), Some(password.to_owned()))
             }
@@ -302,18 +297,17 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// Docker Hub under its one name.
 fn hub(host: &str) -> &str {
     if matches!(host, "index.docker.io" | "registry-1.docker.io") { "docker.io" } else { host }
 }
 
-/// An address with colons is one part, and so is everything between two dots.
+/// The parts between dots; an address with colons is one part.
 fn parts(host: &str) -> Vec<String> {
     host.split('.').map(str::to_owned).collect()
 }
 
-/// `*` for any run, `?` for any character, `[a-z]` for one of a class, as Go's `filepath.Match`. Linear but for the product
-/// of both lengths, whatever is written.
+/// `*` for any run, `?` for any character, `[a-z]` for one of a class, as in Go's `filepath.Match`. At worst linear in
+/// the product of both lengths, for any input.
 fn fits(glob: &[u8], text: &[u8]) -> bool {
     let (mut at_glob, mut at_text) = (0, 0);
     let mut star = None;
@@ -335,7 +329,7 @@ fn fits(glob: &[u8], text: &[u8]) -> bool {
     glob[at_glob..].iter().all(|&byte| byte == b'*')
 }
 
-/// Bytes of the glob that took `byte`.
+/// The number of glob bytes that match `byte`.
 fn one(glob: &[u8], byte: u8) -> Option<usize> {
     match *glob.first()? {
         b'?' => Some(1),

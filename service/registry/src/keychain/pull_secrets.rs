@@ -1,7 +1,7 @@
 //! The pull secrets of pods and their service accounts, read from the API server when an image needs them.
 //!
-//! Owns what is known of them for a moment, and the bounds on it. A secret that is missing or holds no docker configuration is
-//! passed over, as the kubelet does; it is named when the image fails. Values are never shown.
+//! This module owns a short-lived cache of them, and its limits. A missing secret, or one without a docker
+//! configuration, is skipped, as in the kubelet; it is named if the image fails. Values are never shown.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -24,24 +24,23 @@ use crate::verdicts::{Cache, Class, Failure, Flights, Joined};
 use service_core::kube::{self, Client};
 use service_core::wire;
 
-/// How long a secret that was read is used: as long as a digest by default, so that a rotated one is seen as soon.
+/// How long a secret is reused: as long as a digest by default, so that a rotated one is seen as soon.
 const READ_TTL: Duration = Duration::from_secs(30);
-/// How long it is believed that there is none: whoever creates the missing secret does not wait long.
+/// How long a secret counts as missing: the author of a new one does not wait long.
 const MISSING_TTL: Duration = Duration::from_secs(10);
-/// Longest time for one secret: the larger part of a review's time is for the registry.
+/// Longest time for one secret: most of a review's time is for the registry.
 const READ_TIMEOUT: Duration = Duration::from_secs(2);
 /// Objects read at one time; with [`OBJECT_BYTES_MAX`] this is 4 MiB.
 const READS_MAX: usize = 8;
 /// Largest object read: the largest docker configuration as base64, and metadata.
 const OBJECT_BYTES_MAX: usize = 2 * TEXT_BYTES_MAX;
-/// Bytes that all known secrets together may hold: a thousand of 4 KiB.
+/// Most bytes of all cached secrets: a thousand of 4 KiB.
 const KNOWN_BYTES: usize = 4 << 20;
 /// Most pull secrets of one service account that are read.
 const SECRETS_MAX: usize = 16;
 /// The account of pods that name none.
 const DEFAULT_ACCOUNT: &str = "default";
 
-/// Reads pull secrets.
 pub struct PullSecrets {
     client: Arc<Client>,
     known: Arc<Mutex<Cache<Known>>>,
@@ -50,10 +49,8 @@ pub struct PullSecrets {
     metrics: Arc<Metrics>,
 }
 
-/// Credentials of a pod.
 #[derive(Debug, Default)]
 pub struct Brought {
-    /// The credentials of its pull secrets.
     pub keyring: Keyring,
     missing: Vec<(String, Why)>,
 }
@@ -65,7 +62,7 @@ enum Known {
     Missing(Why),
 }
 
-/// Why there are no credentials where some are expected.
+/// Why expected credentials are missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 enum Why {
     #[error("is not there")]
@@ -115,7 +112,6 @@ struct Reference {
 }
 
 impl PullSecrets {
-    /// Nothing read yet.
     pub fn new(client: Arc<Client>, metrics: Arc<Metrics>) -> Self {
         Self {
             client,
@@ -126,8 +122,8 @@ impl PullSecrets {
         }
     }
 
-    /// The credentials of a pod in `namespace` that names `secrets` and `accounts`: first the secrets that it names itself, then
-    /// those of its accounts. Never fails; what is missing by `deadline` is missing.
+    /// The credentials of a pod in `namespace` that names `secrets` and `accounts`: first those of its own secrets,
+    /// then those of its accounts. Never fails; credentials not read by `deadline` are missing.
     pub async fn brought(
         &self,
         namespace: &str,
@@ -143,7 +139,7 @@ impl PullSecrets {
         for (known, name) in join_all(read).await.into_iter().zip(accounts) {
             match known {
                 Known::Account(more) => names.extend(more.iter().filter(|name| !secrets.contains(name)).cloned()),
-                // Nobody meant an account that nobody names.
+                // A missing default account is no error if the pod names none.
                 Known::Missing(Why::Absent) if !named => {}
                 Known::Missing(why) => brought.missing.push((Kind::Account.shown(namespace, name), why)),
                 Known::Ring(_) => {}
@@ -178,7 +174,7 @@ impl PullSecrets {
             async move {
                 let answer = match timeout_at(until, reads.acquire()).await {
                     Ok(_permit) => {
-                        // One that has waited for the others is not to find its time over.
+                        // A read that has waited for others must still have its time.
                         let until = Instant::now() + READ_TIMEOUT;
                         let read = timeout_at(until, client.read_at_most(&path, OBJECT_BYTES_MAX, until)).await;
                         let read = read.map_err(|_elapsed| Why::Unreadable);
@@ -205,9 +201,9 @@ impl PullSecrets {
 }
 
 impl Brought {
-    /// `failure`, which came of a registry that was shown `tried`, with what there is to say about pull secrets.
+    /// Adds the facts about pull secrets to `failure`, the result of a registry that was shown `tried`.
     ///
-    /// Without a secret that could not be read nobody can tell whether the registry would refuse.
+    /// If a secret could not be read, it is unknown whether the registry would refuse.
     #[must_use]
     pub fn explain(&self, mut failure: Failure, tried: &Keyring) -> Failure {
         if !matches!(failure.class, Class::Auth | Class::NotFound) {
@@ -262,7 +258,7 @@ impl Kind {
         format!("{what} {namespace}/{name}")
     }
 
-    /// The content of the object, and how many bytes that is.
+    /// The content of the object, and its size in bytes.
     fn read(self, object: &Bytes, source: &Arc<str>) -> Result<(Known, usize), Why> {
         match self {
             Self::Account => {
@@ -318,14 +314,15 @@ impl Why {
     }
 }
 
-/// A DNS label (RFC 1123), which a namespace is.
+/// Whether a text is a DNS label (RFC 1123), the form of a namespace.
 fn is_label(text: &str) -> bool {
     let word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let ends = text.bytes().next().is_some_and(word) && text.bytes().next_back().is_some_and(word);
     ends && text.len() <= 63 && text.bytes().all(|byte| word(byte) || byte == b'-')
 }
 
-/// A DNS subdomain (RFC 1123), which secrets and accounts are called by. No such name can leave its place in a path.
+/// Whether a text is a DNS subdomain (RFC 1123), the form of names of secrets and accounts. Such a name cannot leave
+/// its place in a path.
 fn is_subdomain(text: &str) -> bool {
     text.len() <= 253 && text.split('.').all(is_label)
 }
@@ -386,7 +383,7 @@ mod tests {
         let said = brought.explain(refusal(), &Keyring::default());
         assert!(said.class == Class::Unavailable && said.cause.contains("n/b could not be read"), "{said}");
         assert_eq!(brought.explain(absent, &Keyring::default()).class, Class::Unavailable);
-        // A pod may name as many secrets as it likes.
+        // A pod may name any number of secrets.
         let missing = vec![("a".to_owned(), Why::Unreadable), ("b".to_owned(), Why::Busy)];
         let crowded = Brought { missing, ..Brought::default() };
         assert_eq!(crowded.explain(refusal(), &Keyring::default()).class, Class::Busy);

@@ -1,4 +1,4 @@
-//! Tests of the grammar: what is a reference, what is pinned, and what is neither.
+//! Tests of the grammar: valid references, pinned ones, and invalid texts.
 
 use proptest::prelude::*;
 
@@ -33,7 +33,7 @@ fn only_a_whole_digest_pins() {
         (format!("nginx@{sha256}"), "index.docker.io/library/nginx"),
         (format!("nginx:1@{sha256}"), "index.docker.io/library/nginx:1"),
         (format!("Host.io:5000/a/b:1@{sha512}"), "host.io:5000/a/b:1"),
-        // A fuzzer's: in lower case this host would be the beginning of a path.
+        // Found by a fuzzer: in lower case this host would be the beginning of a path.
         (format!("Host/a:1@{sha512}"), "HOST/a:1"),
     ] {
         let image = Image::parse(&text).unwrap();
@@ -98,7 +98,7 @@ fn lengths_have_their_limits() {
 }
 
 proptest! {
-    /// No text panics, and what is accepted is accepted again as it is asked and means the same.
+    /// No text panics, and the text of an accepted reference is accepted again with the same meaning.
     #[test]
     fn what_is_asked_is_stable(text in "[a-z0-9./:_@A-Z-]{0,40}") {
         if let Ok(reference) = Reference::parse(&text) {
@@ -106,7 +106,7 @@ proptest! {
         }
     }
 
-    /// The full name of an image means the image itself, whatever has been left out in writing.
+    /// The full name of an image means the image itself, whatever parts were not written.
     #[test]
     fn full_names_mean_the_same(text in "([a-z]{1,3}(\\.io)?(:5000)?/)?[a-z]{1,4}(:[a-z]{1,3})?(@sha256:[0-9a-f]{64})?") {
         let image = Image::parse(&text).unwrap();
@@ -117,7 +117,7 @@ proptest! {
     }
 }
 
-/// A rule for a registry is a rule for all its names.
+/// A rule for a registry applies to all its names.
 #[test]
 fn every_name_of_a_registry_is_one_name() {
     for (text, name) in [

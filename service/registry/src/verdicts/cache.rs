@@ -1,16 +1,17 @@
 //! A cache bounded in bytes, whose entries expire.
 //!
-//! Pure: `now` is passed in. Eviction is first in, first out: with lifetimes of seconds the order of arrival is the order
-//! of expiry, and a hit needs no write.
+//! Pure: `now` is passed in. Eviction is first in, first out: with lifetimes of seconds the order of arrival is the
+//! order of expiry, and a hit needs no write.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use slab::Slab;
 
-/// Bytes that an entry costs beside its text: map node, queue slot, slot of the value, allocations. On 64-bit, rounded up.
+/// Bytes that an entry costs besides its text: map node, queue slot, slot of the value, allocations. On 64-bit, rounded
+/// up.
 const ENTRY_OVERHEAD_BYTES: usize = 192;
-/// How long an entry lives whose time to live is beyond what a clock can say.
+/// Life of an entry whose time to live exceeds the range of the clock.
 const LONGEST_TTL: Duration = Duration::from_hours(24);
 
 /// Values by text key.
@@ -20,7 +21,7 @@ pub struct Cache<V> {
     values: Slab<V>,
 }
 
-/// All of a cache but its values, so that one of another kind is not the whole compiled again.
+/// All of a cache except its values, so that another value type does not compile everything again.
 #[derive(Debug)]
 struct Book {
     entries: BTreeMap<String, Entry>,
@@ -30,7 +31,6 @@ struct Book {
     limit_bytes: usize,
 }
 
-/// What is known about a key.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     /// The key of the value in its slab.
@@ -52,7 +52,7 @@ impl<V: Clone> Cache<V> {
         self.values.get(self.book.find(key, now)?).cloned()
     }
 
-    /// Remembers `value`, which holds `value_bytes` outside the entry, for `ttl`.
+    /// Stores `value`, which holds `value_bytes` outside the entry, for `ttl`.
     pub fn insert(&mut self, key: &str, value: V, value_bytes: usize, ttl: Duration, now: Instant) {
         let cost_bytes = 2 * key.len() + value_bytes + size_of::<V>() + ENTRY_OVERHEAD_BYTES;
         if cost_bytes > self.book.limit_bytes || ttl.is_zero() {
@@ -66,39 +66,38 @@ impl<V: Clone> Cache<V> {
         }
     }
 
-    /// Forgets `key`. Its slot in the order goes when its turn comes.
+    /// Removes `key`. Its slot in the order goes when its turn comes.
     pub fn remove(&mut self, key: &str) {
         if let Some(at) = self.book.remove(key) {
             self.values.try_remove(at);
         }
     }
 
-    /// Bytes in use.
     pub fn used_bytes(&self) -> usize {
         self.book.used_bytes
     }
 
-    /// Entries held, expired ones included.
+    /// Number of entries, expired ones included.
     pub fn len(&self) -> usize {
         self.book.entries.len()
     }
 
-    /// Whether nothing is held.
     pub fn is_empty(&self) -> bool {
         self.book.entries.is_empty()
     }
 }
 
 impl Book {
-    /// Where the value of `key` is unless it has expired.
+    /// The slot of the value of `key` unless it has expired.
     fn find(&self, key: &str, now: Instant) -> Option<usize> {
         self.entries.get(key).filter(|entry| entry.expires > now).map(|entry| entry.at)
     }
 
-    /// Writes down that the value of `key` is at `at`; answers the first value that has to go, if any, as [`Self::shrink`] does the others.
+    /// Records that the value of `key` is at `at`; returns the first value to remove, if any, as [`Self::shrink`] does
+    /// the others.
     fn insert(&mut self, key: &str, at: usize, cost_bytes: usize, ttl: Duration, now: Instant) -> Option<usize> {
         self.serial += 1;
-        // The time may come from a registry: what is too long for a clock is as good as a day.
+        // The time may come from a registry: a time too long for the clock counts as a day.
         let expires = now.checked_add(ttl).unwrap_or_else(|| now + LONGEST_TTL);
         let entry = Entry { at, expires, serial: self.serial, cost_bytes };
         self.used_bytes += cost_bytes;
@@ -112,19 +111,20 @@ impl Book {
         }
     }
 
-    /// Forgets `key`; answers where its value is.
+    /// Removes `key`; returns the slot of its value.
     fn remove(&mut self, key: &str) -> Option<usize> {
         let entry = self.entries.remove(key)?;
         self.used_bytes -= entry.cost_bytes;
         Some(entry.at)
     }
 
-    /// The next value that has to go: first what has expired at the front, then what does not fit.
+    /// The next value to remove: first expired ones at the front, then those that do not fit.
     fn shrink(&mut self, now: Instant) -> Option<usize> {
         while let Some((serial, key)) = self.order.front() {
             let entry = self.entries.get(key).filter(|entry| entry.serial == *serial).copied();
             let stale = entry.is_none_or(|entry| entry.expires <= now);
-            // A slot of a replaced entry costs as well, so replaced slots count against the limit through the queue's length.
+            // A slot of a replaced entry costs as well, so replaced slots count against the limit through the queue's
+            // length.
             if !stale && self.used_bytes <= self.limit_bytes {
                 break;
             }
@@ -172,8 +172,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is inserted, the bytes in use stay under the limit, equal the sum of the entries, and the queue stays
-        /// in proportion to the entries.
+        /// After any insertions, the bytes in use stay under the limit and equal the sum of the entries, and the queue
+        /// stays in proportion to the entries.
         #[test]
         fn bounded(keys in prop::collection::vec((0u8..40, 0usize..3000, 0u64..40), 0..300)) {
             let start = Instant::now();

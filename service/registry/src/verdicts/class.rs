@@ -5,20 +5,20 @@ use std::time::Duration;
 
 use service_core::wire::Silence;
 
-/// How long a definite failure may be reused: a user who pushes the missing tag does not wait long.
+/// How long a definite failure may be reused: a user that pushes the missing tag does not wait long.
 const DEFINITE_TTL: Duration = Duration::from_secs(10);
 
-/// Said beside what was not ready in time, where that was not for want of a peer's answer.
+/// Added to the message of a timeout that was not caused by a peer.
 const OWN_TIME: &str = "most of the time went by here, waiting for a turn or looking at what there is";
 
 /// Why an image has no digest, or may not run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
-    /// The registry says that tag or repository does not exist.
+    /// The registry reports that tag or repository does not exist.
     NotFound,
-    /// The registry refused us.
+    /// The registry refused our credentials.
     Auth,
-    /// Cannot tell: timeout, overload, broken connection.
+    /// The result is unknown: timeout, overload, broken connection.
     Unavailable,
     /// The reference or our own configuration cannot work.
     Misconfigured,
@@ -26,20 +26,19 @@ pub enum Class {
     Internal,
     /// No signature that could count, in any format.
     Unsigned,
-    /// A signature that does not verify, or too few of them.
+    /// A signature is not valid, or there are too few.
     Invalid,
-    /// A signature that verifies, of something else than this image.
+    /// A valid signature is of another image.
     Mismatch,
-    /// The policy lets no such image in, whoever signed it.
+    /// The policy refuses such images, whatever their signatures.
     Denied,
-    /// There is more to look at than one review may look at.
+    /// The evidence exceeds the limit of one review.
     TooMuchEvidence,
-    /// A limit of this program, which others reached: there was no turn in time.
+    /// Other callers reached a limit of this program: there was no turn in time.
     Busy,
 }
 
 impl Class {
-    /// All of them.
     pub const ALL: [Self; 11] = [
         Self::NotFound,
         Self::Auth,
@@ -53,7 +52,7 @@ impl Class {
         Self::TooMuchEvidence,
         Self::Busy,
     ];
-    /// The classes of an image whose digest alone is asked for.
+    /// The failure classes of an image without signature verification.
     pub const OF_DIGESTS: &[Self] = &[
         Self::NotFound,
         Self::Auth,
@@ -63,7 +62,7 @@ impl Class {
         Self::TooMuchEvidence,
         Self::Busy,
     ];
-    /// The classes of an image whose signatures are verified.
+    /// The failure classes of an image with signature verification.
     pub const OF_SIGNATURES: &[Self] = &[
         Self::Unsigned,
         Self::Invalid,
@@ -94,18 +93,17 @@ impl Class {
         }
     }
 
-    /// The class of that name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|class| class.name() == name)
     }
 
-    /// Whether an image fails by its signatures or by the policy, and not for want of a digest.
+    /// Whether signatures or policy cause the failure, and not a missing digest.
     pub fn is_of_policy(self) -> bool {
         matches!(self, Self::Unsigned | Self::Invalid | Self::Mismatch | Self::Denied)
     }
 
-    /// Whether a limit of this program is the reason. It says nothing about registry and image, and always denies: whoever can reach a
-    /// limit would else choose what runs.
+    /// Whether a limit of this program is the reason. That says nothing about registry and image, and always denies:
+    /// otherwise an attacker that can reach a limit would choose the images that run.
     pub fn is_own_limit(self) -> bool {
         matches!(self, Self::TooMuchEvidence | Self::Busy)
     }
@@ -124,30 +122,28 @@ impl fmt::Display for Class {
     }
 }
 
-/// A failure with its cause, cheap enough to hand to every waiter.
+/// A failure with its cause, cheap to clone for every waiter.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{class}: {cause}")]
 pub struct Failure {
-    /// The kind of failure.
     pub class: Class,
     /// The reason, for a person.
     pub cause: String,
-    /// Nobody was asked, because the registry's breaker is open.
+    /// Whether no request was sent because the registry's breaker is open.
     pub unasked: bool,
 }
 
 impl Failure {
-    /// A failure of `class`.
     pub fn new(class: Class, cause: impl Into<String>) -> Self {
         Self { class, cause: cause.into(), unasked: false }
     }
 
-    /// What was not ready in time: the peer's failure when that was waited for most of the time, else ours.
+    /// A timeout: the peer's failure if most of the time was spent waiting for it, else ours.
     pub fn late(silence: &Silence, cause: &str) -> Self {
         Self::late_when(silence.is_most(), cause)
     }
 
-    /// The same of the work in which this is called.
+    /// Like [`Self::late`], for the current work.
     pub fn late_here(cause: &str) -> Self {
         Self::late_when(Silence::is_most_here(), cause)
     }
@@ -156,7 +152,7 @@ impl Failure {
         if peer { Self::new(Class::Unavailable, cause) } else { Self::new(Class::Busy, format!("{cause}: {OWN_TIME}")) }
     }
 
-    /// The same failure in other words.
+    /// The same failure with another cause.
     #[must_use]
     pub fn in_words(self, cause: impl Into<String>) -> Self {
         Self { cause: cause.into(), ..self }

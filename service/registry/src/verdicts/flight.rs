@@ -1,7 +1,7 @@
-//! Single flight: equal questions asked at the same time are asked once.
+//! Single flight: equal questions at the same time are asked once.
 //!
-//! Whoever waits drives the question; when the last one leaves, the work stops at once, so nothing outlives the callers.
-//! No lock is held while a question is under way.
+//! The waiters drive the question; when the last one leaves, the work stops at once, so that nothing outlives the
+//! callers. No lock is held while a question is under way.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,18 +12,17 @@ use parking_lot::Mutex;
 use service_core::wire::Silence;
 
 type Flight<V> = WeakShared<BoxFuture<'static, V>>;
-type Board<V> = Arc<Mutex<HashMap<String, Place<V>>>>;
+type FlightsByKey<V> = Arc<Mutex<HashMap<String, Entry<V>>>>;
 
-/// A question under way.
-struct Place<V: Clone> {
+struct Entry<V: Clone> {
     serial: u64,
     flight: Flight<V>,
     silence: Arc<Silence>,
 }
 
-/// A question that somebody waits for.
+/// A question joined by a caller.
 pub struct Joined<V: Clone> {
-    /// The answer.
+    /// The future of the answer.
     pub flight: Shared<BoxFuture<'static, V>>,
     /// Whether this caller started it.
     pub started: bool,
@@ -31,13 +30,11 @@ pub struct Joined<V: Clone> {
     pub silence: Arc<Silence>,
 }
 
-/// The questions under way.
 pub struct Flights<V: Clone> {
-    board: Board<V>,
+    board: FlightsByKey<V>,
 }
 
 impl<V: Clone + Send + Sync + 'static> Flights<V> {
-    /// Nothing under way.
     pub fn new() -> Self {
         Self { board: Arc::default() }
     }
@@ -61,16 +58,14 @@ impl<V: Clone + Send + Sync + 'static> Flights<V> {
         };
         let flight = flight.boxed().shared();
         let weak = flight.downgrade().expect("a future that was never polled has not ended");
-        board.insert(key.to_owned(), Place { serial, flight: weak, silence: Arc::clone(&silence) });
+        board.insert(key.to_owned(), Entry { serial, flight: weak, silence: Arc::clone(&silence) });
         Joined { flight, started: true, silence }
     }
 
-    /// Questions under way.
     pub fn len(&self) -> usize {
         self.board.lock().len()
     }
 
-    /// Whether nothing is under way.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -82,9 +77,9 @@ impl<V: Clone + Send + Sync + 'static> Default for Flights<V> {
     }
 }
 
-/// Takes the flight off the board when it ends or is abandoned, unless a later one took its place.
+/// Removes the flight from the table when it ends or is abandoned, unless a later one took its place.
 struct Landing<V: Clone> {
-    board: Board<V>,
+    board: FlightsByKey<V>,
     key: String,
     serial: u64,
 }

@@ -1,13 +1,13 @@
-//! The receivers of alerts.
+//! The translation of Connaisseur's receivers of alerts.
 
 use serde_json::{Map, Value, json};
 
-/// Templates that are called the same here.
+/// Templates with the same name here.
 const TEMPLATES: [&str; 5] = ["slack", "opsgenie", "keybase", "msteams", "ecs-1-12-0"];
 /// Keys of a receiver that are the same here.
 const SAME: [&str; 2] = ["priority", "failIfAlertSendingFails"];
 
-/// The section `alerts` for the section `alerting`.
+/// Translates the section `alerting` to ours of the same name.
 pub fn translate(alerting: &Value, left: &mut Vec<String>) -> Option<Value> {
     let mut alerts = Map::new();
     if let Some(cluster) = alerting.get("clusterIdentifier").and_then(Value::as_str) {

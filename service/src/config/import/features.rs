@@ -1,4 +1,4 @@
-//! Connaisseur's switches, and what stands around its policy.
+//! The translation of Connaisseur's switches, and of the values around its policy.
 
 use serde_json::{Map, Value, json};
 
@@ -11,7 +11,7 @@ pub fn translate(
 ) {
     let features = application.get("features").unwrap_or(&Value::Null);
     let flag = |key: &str, default: bool| features.get(key).and_then(Value::as_bool).unwrap_or(default);
-    // Off there means that an image is looked at again at every update.
+    // If this is off in Connaisseur, an image is judged again at every update.
     if !flag("automaticUnchangedApproval", false) {
         policy.insert("recheck".into(), json!("always"));
     }
@@ -34,8 +34,8 @@ pub fn translate(
     }
     if features.pointer("/cache/cacheErrors").and_then(Value::as_bool) == Some(false) {
         left.push(
-            "features.cache.cacheErrors: false was left out: what is definitely wrong is remembered for at most 10 s, and what \
-             could not be verified never."
+            "features.cache.cacheErrors: false was left out: a definite refusal is remembered for at most 10 s, and an undecided image \
+             never."
                 .to_owned(),
         );
     }
@@ -56,7 +56,7 @@ pub fn translate(
     config.insert("log".into(), json!({"level": level}));
 }
 
-/// Notes on what there is beside the application.
+/// Notes on values outside the application.
 pub fn around(values: &Value, left: &mut Vec<String>) {
     let policy = values.pointer("/kubernetes/webhook/failurePolicy").and_then(Value::as_str);
     if let Some(policy) = policy {

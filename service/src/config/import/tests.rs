@@ -1,4 +1,4 @@
-//! Tests of the translation: what is taken over, what is named, and that the result is a configuration.
+//! Tests of the translation: translated parts, named parts, and the validity of the result.
 
 use super::*;
 #[cfg(feature = "verify")]

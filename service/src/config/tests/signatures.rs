@@ -1,4 +1,4 @@
-//! Tests of what is configured about signatures: Connaisseur's keys and their meaning, and what is refused.
+//! Tests of the configuration of signatures: Connaisseur's keys and their meaning, and refused values.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ fn rule(rule: &str) -> Rule {
     config.policy.rules.into_iter().next().unwrap()
 }
 
-/// Connaisseur's table of `with` (cosign): whose signatures count, how many, and what becomes of the image.
+/// Connaisseur's table of `with` (cosign): accepted roots, threshold, and the treatment of the image.
 #[test]
 fn with_means_what_it_means_to_connaisseur() {
     let named = |name: &str| Roots::Named(vec![name.to_owned()]);
@@ -54,7 +54,7 @@ fn with_means_what_it_means_to_connaisseur() {
     assert!(rule("mode: resolve").with.is_none() && rule("mode: resolve, recheck: always").validator.is_none());
 }
 
-/// A rule beside the validator `default` says whether it asks it; whoever leaves it out may mean either.
+/// Next to a validator `default`, a rule must state whether it uses it: a missing key could mean either.
 #[test]
 fn a_rule_beside_the_default_validator_says_whether_it_asks() {
     let root = format!("{{name: default, key: {PEM}}}");
@@ -74,7 +74,7 @@ fn a_rule_beside_the_default_validator_says_whether_it_asks() {
     }
 }
 
-/// A validator of signatures that no rule asks verifies nothing, and that is said.
+/// A validator of signatures that no rule uses verifies nothing, and a note reports that.
 #[test]
 fn validators_that_no_rule_asks_are_named() {
     let parse = service_admission::config::Config::parse;

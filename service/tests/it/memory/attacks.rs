@@ -1,4 +1,4 @@
-//! What attackers send.
+//! The inputs of the attacks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,10 +13,11 @@ use tokio::net::TcpSocket;
 use super::process::Process;
 use crate::admission::{pod, review};
 
-/// How long a body is held back before its last byte comes.
+/// How long a body is held back before its last byte.
 const HELD: Duration = Duration::from_secs(2);
 
-/// A review of `bytes` bytes from the address 127.0.0.`last`, held back for a while before its last byte; the status of its answer.
+/// Sends a review of `bytes` bytes from the address 127.0.0.`last`, held back for a while before its last byte; returns
+/// the status of the answer.
 pub async fn large_body(process: &Process, last: u8, bytes: usize) -> u16 {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind(format!("127.0.0.{last}:0").parse().unwrap()).unwrap();
@@ -34,7 +35,7 @@ pub async fn large_body(process: &Process, last: u8, bytes: usize) -> u16 {
     let (mut from, mut to) = tokio::io::split(&mut tls);
     let write = async {
         let (most, end) = body.as_bytes().split_at(bytes - 1);
-        // Who was refused closes the connection before all of it was sent.
+        // A refused client closes the connection before everything was sent.
         let _ = to.write_all(head.as_bytes()).await;
         let _ = to.write_all(most).await;
         tokio::time::sleep(HELD).await;
@@ -48,7 +49,8 @@ pub async fn large_body(process: &Process, last: u8, bytes: usize) -> u16 {
     tokio::join!(write, read).1
 }
 
-/// A review of a Pod of 500 images that `host` says nothing of, none of which any other Pod has; all such Pods are one tenant's.
+/// A review of a Pod of 500 images for which `host` is silent and which no other Pod has; all such Pods belong to one
+/// tenant.
 pub fn pod_of_many(host: &str, number: usize) -> Value {
     let images: Vec<String> = (0..500).map(|image| format!("{host}/hang/team-{number}/app-{image}:1")).collect();
     let mut review = review("v1", &pod(&images.iter().map(String::as_str).collect::<Vec<_>>()));
@@ -56,7 +58,7 @@ pub fn pod_of_many(host: &str, number: usize) -> Value {
     review
 }
 
-/// A bundle of `bytes` bytes that is heavy in one of four ways.
+/// A bundle of `bytes` bytes that is expensive in one of four ways.
 pub fn weighty(number: usize, bytes: usize) -> Vec<u8> {
     let statement = |subject: &str, predicate: &str| {
         let kind = "https://in-toto.io/Statement/v1";
@@ -79,13 +81,13 @@ pub fn weighty(number: usize, bytes: usize) -> Vec<u8> {
         list
     };
     let text = match number % 4 {
-        // Said in full.
+        // A long statement.
         0 => bundle(&statement("", &"x".repeat(room / 4 * 3)), one, ""),
-        // Subjects of nothing.
+        // Empty subjects.
         1 => bundle(&statement(&list("{}", room / 4 * 3), ""), one, ""),
-        // Signatures of nothing.
+        // Empty signatures.
         2 => bundle(&statement("", ""), &list(r#"{"sig":""}"#, room), ""),
-        // A proof of nothing.
+        // An empty proof.
         _ => {
             let proof = format!(
                 r#"{{"logIndex":"1","rootHash":"AAAA","treeSize":"2","checkpoint":{{"envelope":""}},"hashes":[{}]}}"#,

@@ -1,4 +1,4 @@
-//! The shipped binary as a process of its own, within a limit where this machine lets one be set.
+//! The shipped binary as a process of its own, with a memory limit if this machine lets one be set.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use service_core::wire::{Client, Limits, Origin, Protocol, Trust, client_config}
 
 use crate::support::deadline;
 
-/// As it is optimized, where the programs of a soak lie; `LONGHAUL_SERVICE_BINARY` names another build of it.
+/// The optimized build, at the place of a soak's programs; `LONGHAUL_SERVICE_BINARY` names another build.
 fn binary() -> PathBuf {
     let named = std::env::var_os("LONGHAUL_SERVICE_BINARY").map(PathBuf::from);
     let built = || std::env::var_os("LONGHAUL_PROGRAMS").map(|folder| Path::new(&folder).join("longhaul-service"));
@@ -28,13 +28,13 @@ pub struct Process {
     _folder: tempfile::TempDir,
 }
 
-/// The most memory that was held, and by whose account.
+/// The peak of the memory, and its source.
 pub struct Peak {
     pub bytes: u64,
     pub of: &'static str,
 }
 
-/// A memory control group of our own; gone when dropped.
+/// A memory control group of our own; removed when dropped.
 struct Group {
     folder: PathBuf,
     peak: &'static str,
@@ -42,10 +42,10 @@ struct Group {
 
 impl Process {
     pub async fn start(config: &str, limit_bytes: u64) -> Self {
-        Self::start_as("manager", "admission", config, limit_bytes).await
+        Self::start_as("admission", "admission", config, limit_bytes).await
     }
 
-    /// A process with that role, which is asked at that listener.
+    /// Starts a process with that role, which gets requests at that listener.
     pub async fn start_as(role: &str, listener: &'static str, config: &str, limit_bytes: u64) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let certified = rcgen::generate_simple_self_signed(["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap();
@@ -53,12 +53,12 @@ impl Process {
         std::fs::write(folder.path().join("tls.key"), certified.signing_key.serialize_pem()).unwrap();
         let path = folder.path().join("service.yaml");
         let group = Group::new(limit_bytes);
-        // It reads the limit itself where there is one.
+        // The process reads the limit itself if there is one.
         let told = format!("key: tls.key, maxHeldBytes: {}MiB}}", limit_bytes >> 21);
         let config = if group.is_some() { config.to_owned() } else { config.replace("key: tls.key}", &told) };
         std::fs::write(&path, config).unwrap();
         let mut command = if let Some(group) = &group {
-            // It moves itself before it becomes the service, so that nothing of it is counted elsewhere.
+            // The process moves itself before it becomes the service, so that its memory counts nowhere else.
             let mut command = Command::new("sh");
             command.args(["-c", "echo $$ >\"$0\" && exec \"$@\""]).arg(group.folder.join("cgroup.procs"));
             command.arg(binary());
@@ -101,7 +101,7 @@ impl Process {
         self.group.is_some()
     }
 
-    /// Ends it, which it must have lived to see.
+    /// Ends the process, which must still be alive.
     pub fn stop(mut self) -> Peak {
         assert!(self.child.try_wait().unwrap().is_none(), "it was killed");
         let peak = match &self.group {
@@ -121,7 +121,8 @@ impl Drop for Process {
     }
 }
 
-/// The peak without the pages of files: those of an unoptimized program are half of the limit, and the kernel takes them back.
+/// The peak without the pages of files: those of an unoptimized program are half of the limit, and the kernel takes
+/// them back.
 fn resident_peak(process: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let bytes = |key: &str| {
@@ -132,7 +133,7 @@ fn resident_peak(process: u32) -> u64 {
 }
 
 impl Group {
-    /// A group with that limit, in either version of control groups; `None` where none can be made.
+    /// A group with that limit, in either version of control groups; `None` if none can be made.
     fn new(limit_bytes: u64) -> Option<Self> {
         let name = format!("longhaul-test-{}-{}", std::process::id(), rand::random::<u32>());
         let (root, limit, peak) = [
@@ -171,7 +172,7 @@ pub async fn post(client: &Client, review: &Value) -> (u16, Bytes) {
     (answer.status().as_u16(), answer.into_body())
 }
 
-/// The response of a review that is answered.
+/// The response of an answered review.
 pub async fn ask(client: &Client, review: &Value) -> Value {
     let (status, body) = post(client, review).await;
     assert_eq!(status, 200, "{}", String::from_utf8_lossy(&body));

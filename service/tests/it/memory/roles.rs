@@ -1,4 +1,5 @@
-//! The same for what waits: alerts that no receiver takes, calls of other processes, and objects of a watched resource.
+//! Memory tests of things that wait: alerts without a responsive receiver, calls of other processes, and objects of a
+//! watched resource.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,7 +20,7 @@ use crate::alerts::receiver;
 use crate::support::registry::Registry;
 use crate::support::{PATIENCE, Server, deadline, kubeconfig, status};
 
-/// Pods of 500 images, each refused at once, with names of its own.
+/// Pods of 500 images, each refused at once, with their own names.
 async fn refused_pods(process: &Process) {
     let clients: Vec<_> = (0..8).map(|_| process.client()).collect();
     let each = clients.iter().enumerate().map(async |(at, client)| {
@@ -35,7 +36,7 @@ async fn refused_pods(process: &Process) {
     futures_util::future::join_all(each).await;
 }
 
-/// A receiver that takes requests and never answers.
+/// A receiver that accepts requests and never answers.
 async fn hanging() -> Server {
     Server::start(false, Arc::new(|_| std::future::pending().boxed())).await
 }
@@ -49,7 +50,7 @@ async fn alerts_of_160_000_images_wait_for_receivers_that_hang() {
          {{template: slack, url: 'http://{1}/', collapse: 1h}}",
         hangs.address, healthy.0.address
     );
-    let more = format!("alerts: {{deadLetters: dead.jsonl, reject: {{receivers: [{receivers}]}}}}\n");
+    let more = format!("alerting: {{deadLetters: dead.jsonl, reject: {{receivers: [{receivers}]}}}}\n");
     let process = Process::start(&config(&[&registry.host()], &more), LIMIT_BYTES).await;
     let image = format!("{}/good:1", registry.host());
     others_are_answered(&process, &image, refused_pods(&process)).await;
@@ -64,8 +65,8 @@ async fn calls_of_another_process_hold_no_more_than_their_part() {
     let pki = crate::topology::world::Pki::new();
     let hangs = hanging().await;
     let config = json!({
-        "health": {"listen": "127.0.0.1:0"}, "log": {"format": "json"}, "alerting": pki.listen(), "shutdown": {"drain": "50ms"},
-        "alerts": {"reject": {"receivers": [{"template": "slack", "url": format!("http://{}/", hangs.address), "timeout": "1h"}]}},
+        "health": {"listen": "127.0.0.1:0"}, "log": {"format": "json"}, "shutdown": {"drain": "50ms"},
+        "alerting": {"listener": pki.listen(), "reject": {"receivers": [{"template": "slack", "url": format!("http://{}/", hangs.address), "timeout": "1h"}]}},
     });
     let process = Process::start_as("alerting", "alerting", &config.to_string(), LIMIT_BYTES).await;
     if !process.is_limited() {
@@ -90,11 +91,11 @@ async fn calls_of_another_process_hold_no_more_than_their_part() {
             .await
             .map(|answer| answer.status().as_u16())
     };
-    // Lists of nothing: eight times their text, for whoever reads them into memory.
+    // Lists of empty items: eight times their text if they are read into memory.
     let large = || format!("{}\"\"", "\"\",".repeat((4 << 20) / 3 - 200));
     for _ in 0..3 {
         let answers = futures_util::future::join_all((0..20).map(|_| call(large()))).await;
-        // Whoever is refused while it sends may see the connection end.
+        // A client that is refused while it sends may see the connection end.
         let taken = answers.iter().filter(|answer| matches!(answer, Ok(200))).count();
         assert!(answers.iter().all(|answer| matches!(answer, Ok(200 | 429) | Err(_))), "{answers:?}");
         assert!(taken < 20, "{answers:?}");
@@ -103,7 +104,8 @@ async fn calls_of_another_process_hold_no_more_than_their_part() {
     held_within_the_limit(process, "calls");
 }
 
-/// An API server with 280 `ConfigMaps` that have an annotation of 250 KB each: in one page, whatever was asked for, or as a stream.
+/// An API server with 280 `ConfigMaps` with an annotation of 250 KB each: in one page, whatever was requested, or as a
+/// stream.
 async fn annotated() -> Server {
     let item = |number: usize| {
         let metadata = json!({

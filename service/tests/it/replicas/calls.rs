@@ -1,4 +1,4 @@
-//! Exact answers, writes and their conflicts, and every way in which a call is refused.
+//! Tests of exact answers, writes and their conflicts, and every kind of refusal.
 
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ async fn r14_a_list_is_sorted_and_empty_is_an_empty_array() {
     world.app.stop().await;
 }
 
-/// The write goes through the scale subresource, and the words are those of the interface.
+/// The write goes through the scale subresource, and the messages are those of the interface.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r13_a_count_is_set_through_the_scale_subresource() {
     let world = world().await;
@@ -60,7 +60,7 @@ async fn r13_a_count_is_set_through_the_scale_subresource() {
         assert_eq!((world.count(&format!("GET {path}/scale")), world.count(&format!("PUT {path}/scale"))), (1, 1));
         assert_eq!(answer.header("longhaul-revision"), world.objects["team/web"]["metadata"]["resourceVersion"]);
     }
-    // A dry run is asked, and nothing is stored.
+    // A dry run is sent to the API server, and nothing is stored.
     let answer = client.put(&(replicas_path("team/web") + "?dryRun=All"), r#"{"replicaCount": 9}"#).await;
     assert_eq!((answer.code, &*answer.text), (200, r#"{"message":"Dry run: nothing was changed."}"#));
     assert_eq!(world.api.world.lock().count("PUT /apis/apps/v1/namespaces/team/deployments/web/scale?dryRun=All"), 1);
@@ -68,7 +68,7 @@ async fn r13_a_count_is_set_through_the_scale_subresource() {
     world.app.stop().await;
 }
 
-/// With `wait=observed` whoever has the answer reads what it wrote.
+/// With `wait=observed`, a caller that has the answer reads its own write.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_write_that_waits_is_read_by_the_next_call() {
     let world = world().await;
@@ -93,7 +93,7 @@ async fn a_write_that_is_not_observed_in_time_says_that_it_was_written() {
     super::world::asked(&world.api, "watch=true").await;
     world.api.world.lock().lag = Duration::from_secs(30);
     let client = world.client("client").await;
-    // What is under way in the stream may still bring the first one.
+    // Events under way in the stream may still show the first one.
     let mut answer = client.put(&(replicas_path("team/web") + "?wait=observed"), r#"{"replicaCount": 8}"#).await;
     if answer.code == 200 {
         answer = client.put(&(replicas_path("team/web") + "?wait=observed"), r#"{"replicaCount": 9}"#).await;
@@ -104,7 +104,7 @@ async fn a_write_that_is_not_observed_in_time_says_that_it_was_written() {
     world.app.stop().await;
 }
 
-/// Somebody else writes between our read and our write: we look again, and their write is not lost to ours unseen.
+/// A foreign write between our read and our write: the object is read again, and that write is not overwritten unseen.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_conflict_is_another_turn_and_many_are_told() {
     let world = world().await;
@@ -127,7 +127,7 @@ async fn a_conflict_is_another_turn_and_many_are_told() {
     world.app.stop().await;
 }
 
-/// Whoever names the revision that it has seen changes exactly that.
+/// A caller that names the revision it has seen changes exactly that one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_write_of_what_was_seen_does_not_overwrite_what_was_not() {
     let world = world().await;

@@ -1,4 +1,4 @@
-//! Setting an image: through admission, which pins it or refuses it.
+//! Tests of setting an image through admission, which pins or refuses it.
 
 use serde_json::json;
 use service::config;
@@ -38,7 +38,7 @@ async fn r35_an_image_is_set_as_admission_pins_it() {
     let dry = client.put(&(path("main") + "?dryRun=All"), &body).await;
     assert_eq!(dry.code, 200, "{}", dry.text);
     assert_eq!(image(0), "r.test/app:1", "nothing was stored");
-    // Somebody else writes in between: it is looked at again.
+    // A foreign write comes in between: the object is read again.
     world.api.trouble(Trouble::Overtaken(8));
     let answer = client.put(&(path("main") + "?wait=observed"), &body).await;
     assert_eq!(answer.code, 200, "{}", answer.text);

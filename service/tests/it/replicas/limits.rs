@@ -1,4 +1,4 @@
-//! How often, how much, how long.
+//! Tests of the limits on rates, sizes and times.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ async fn r34_a_client_that_calls_too_often_is_told_when_to_come_again() {
     assert!(metrics.contains("longhaul_replicas_limited_total{limit=\"client\"} "), "{metrics}");
     let waiting = async { while client.get("/api/v1/health").await.code == 429 {} };
     timeout(PATIENCE, waiting).await.expect("a token comes");
-    // More are allowed while it runs.
+    // A higher rate is allowed while the process runs.
     let more = ", rate: {client: {perSecond: 1000, burst: 1000}, all: {perSecond: 10000}}";
     std::fs::write(world.path("service.yaml"), World::config(&world.api, world.folder.path(), more)).unwrap();
     world.shows("longhaul_config_generation 2\n").await;
@@ -57,7 +57,7 @@ async fn r34_all_together_have_a_limit() {
     world.app.stop().await;
 }
 
-/// Calls in work have a limit of their own; whoever waits for an observation is in work.
+/// Calls in work have their own limit; a call that waits for an observation counts.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_in_work_have_a_limit() {
     let api = Deployments::start().await;
@@ -90,7 +90,7 @@ async fn said(stream: &mut tokio_rustls::client::TlsStream<TcpStream>) -> String
     String::from_utf8_lossy(&said[..count]).into_owned()
 }
 
-/// The answer to a body that is too large, or that nobody asked for, is not lost in a reset while the client still sends.
+/// The answer to a body that is too large, or not expected, is not lost in a reset while the client still sends.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_sends_too_much_is_told_so() {
     let api = Deployments::start().await;
@@ -114,7 +114,7 @@ async fn who_sends_too_much_is_told_so() {
     world.app.stop().await;
 }
 
-/// Of two hosts each proxy takes another, and none is what HTTP/1.1 does not allow (RFC 9112, section 3.2).
+/// Of two hosts each proxy uses another, and HTTP/1.1 demands one (RFC 9112, section 3.2).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_names_one_host() {
     let world = World::start_over(Deployments::start().await, "").await.listed().await;
@@ -130,7 +130,7 @@ async fn a_request_names_one_host() {
     world.app.stop().await;
 }
 
-/// A body that is announced as too large is refused unread, one that grows is cut, one that does not come is ended.
+/// A body announced as too large is refused unread, one that grows is cut, one that does not arrive is ended.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bodies_and_heads_have_limits_and_deadlines() {
     let api = Deployments::start().await;

@@ -1,4 +1,4 @@
-//! What the process says: informer, TLS, and a line about each change, in both formats, with names of the closed list.
+//! Tests of the log: informer, TLS, and a line about each change, in both formats, with names of the closed list.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
+use service::roles::EVENTS;
 use service_core::logs::names;
 
 use super::world::{BINARY, Caller, certificates, replicas_path, section};
@@ -13,7 +14,7 @@ use crate::support::api::Fault;
 use crate::support::deployments::Deployments;
 use crate::support::{PATIENCE, kubeconfig};
 
-/// A process of its own, whose standard error is a file.
+/// A separate process whose standard error is a file.
 struct Process {
     child: Child,
     folder: tempfile::TempDir,
@@ -94,7 +95,7 @@ impl Drop for Process {
     }
 }
 
-/// A day in the life of a service: everything that it can say is said at least once.
+/// A typical life of a service, in which every event is logged at least once.
 async fn life(format: &str) -> (String, Vec<String>) {
     let api = Deployments::start().await;
     api.create("team/web", Some(3));
@@ -132,11 +133,13 @@ fn secrets(folder: &Path) -> Vec<String> {
 }
 
 fn keys(event: &str) -> BTreeSet<&'static str> {
-    let (_, keys) = names::ALL.iter().find(|(name, _)| *name == event).unwrap_or_else(|| panic!("unknown: {event}"));
+    let (_, keys) =
+        EVENTS.iter().copied().flatten().find(|(name, _)| *name == event).unwrap_or_else(|| panic!("unknown: {event}"));
     keys.iter().copied().collect()
 }
 
-/// Every line of a whole life is one object of exactly these keys, with an event of the list and no context beside what it may have.
+/// Every line of a whole life is one object of exactly these keys, with an event of the list and only that event's
+/// context.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r37_every_line_of_a_life_fits_the_schema() {
     let (log, secrets) = life("json").await;
@@ -181,7 +184,7 @@ async fn r21_r22_r25_text_tells_of_the_watch_and_of_clients() {
         assert!(["27", "28", "30", "31", "110"].contains(&priority), "{line}");
         let fields: Vec<_> = rest.splitn(6, ' ').collect();
         assert!(fields[0].ends_with('Z') && fields[2] == "longhaul-service", "{line}");
-        assert!(names::is_known(fields[4]), "{line}");
+        assert!(names::is_known(EVENTS, fields[4]), "{line}");
     }
     let line = |parts: &[&str]| log.lines().any(|line| parts.iter().all(|part| line.contains(part)));
     // The informer: lists, changes, connections.
@@ -189,7 +192,7 @@ async fn r21_r22_r25_text_tells_of_the_watch_and_of_clients() {
     assert!(line(&["watch.changed", "change=\"modified\"", "object=\"team/web\""]), "{log}");
     assert!(line(&["watch.failed", "500"]), "{log}");
     assert!(line(&["watch.opened"]), "{log}");
-    // Clients: who was let in, who was not and why.
+    // Clients: accepted ones, and refused ones with the reason.
     assert!(line(&["tls.accepted", "peer=\"spiffe://longhaul.dev/client/client\"", "listener=\"replicas\""]), "{log}");
     for reason in ["no-certificate", "revoked", "expired", "unknown-issuer", "purpose"] {
         assert!(line(&["tls.refused", &format!("reason=\"{reason}\"")]), "{reason}: {log}");
@@ -199,7 +202,7 @@ async fn r21_r22_r25_text_tells_of_the_watch_and_of_clients() {
     }
 }
 
-/// A write, one that may not be, and one that fails: each is one line that says who and what.
+/// A write, a forbidden one, and one that fails: each has one line with caller and change.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r26_each_write_has_a_line_that_says_who() {
     let (log, _) = life("json").await;
@@ -219,7 +222,7 @@ async fn r26_each_write_has_a_line_that_says_who() {
     assert_eq!((&audit[2]["status"], &audit[2]["name"]), (&404.into(), &"absent".into()));
 }
 
-/// Whoever comes without a certificate again and again does not fill a disk.
+/// A client that comes without a certificate again and again does not fill a disk.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn strangers_do_not_fill_the_log() {
     let api = Deployments::start().await;

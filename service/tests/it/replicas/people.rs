@@ -1,4 +1,4 @@
-//! What people use: curl, the client, make, and the description of the API.
+//! Tests of the users' tools: curl, the client, make, and the description of the API.
 
 use std::path::Path;
 use std::process::Command;
@@ -18,7 +18,7 @@ async fn world(more: &str) -> World {
     World::start_over(api, more).await.listed().await
 }
 
-/// `service/tests/api.sh`: what works, and what must not.
+/// `service/tests/api.sh`: calls that work, and calls that must not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r23_r24_curl_drives_it() {
     if Command::new("curl").arg("--version").output().is_err() {
@@ -36,7 +36,7 @@ async fn r23_r24_curl_drives_it() {
     world.app.stop().await;
 }
 
-/// The script says what is wrong: a server that is none fails it.
+/// The script reports the fault: a missing server fails it.
 #[test]
 fn r24_the_script_fails_where_nobody_serves() {
     let folder = tempfile::tempdir().unwrap();
@@ -88,7 +88,7 @@ async fn the_client_gets_sets_and_lists() {
     world.app.stop().await;
 }
 
-/// `make build test deploy` call what everybody calls.
+/// `make build test deploy` run the usual commands.
 #[test]
 fn r09_make_has_build_test_and_deploy() {
     let made = Command::new("make").arg("-C").arg(here()).args(["-n", "build", "test", "deploy"]).output();
@@ -103,7 +103,7 @@ fn r09_make_has_build_test_and_deploy() {
     }
 }
 
-/// Every path of the description is served with its methods and no other, and all that is served is described.
+/// Every path of the description is served with its methods and no other, and every served path is described.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_description_is_that_of_what_is_served() {
     let world = world("").await;
@@ -131,20 +131,20 @@ async fn the_description_is_that_of_what_is_served() {
             }
         }
     }
-    // Everything that the router knows is in it.
-    let source = include_str!("../../../replicas/src/route.rs");
+    // Every route of the router is in it.
+    let source = include_str!("../../../roles/replicas/src/route.rs");
     let routes = source.split("pub fn route<'a>").nth(1).unwrap().split("\nfn ").next().unwrap();
     let arms =
         routes.lines().filter(|line| line.trim_start().starts_with("[\"") || line.contains("_ if path == ")).count();
     assert_eq!(arms, paths.len());
-    // Every schema is closed, and every status that an error has is described.
+    // Every schema is closed, and every status of an error is described.
     for (name, schema) in committed["components"]["schemas"].as_object().unwrap() {
         assert_eq!(schema["additionalProperties"], false, "{name}");
     }
     world.app.stop().await;
 }
 
-/// Schemathesis asks everything that the description allows, and everything that it does not.
+/// Schemathesis sends all requests that the description allows, and many that it does not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "slow: some hundred requests of a program in Python"]
 async fn the_description_holds_against_schemathesis() {

@@ -1,4 +1,4 @@
-//! Certificates, authorities, revocation lists and the list of names, replaced while calls are answered.
+//! Tests of certificates, authorities, revocation lists and the list of names, replaced while calls are answered.
 
 use std::path::Path;
 use std::process::Command;
@@ -70,7 +70,7 @@ async fn answered(world: &World, caller: &Caller, code: u16) -> String {
     timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("never answered {code}"))
 }
 
-/// A revoked client is refused at the next call, on the connection that it has kept.
+/// A revoked client is refused at the next call, on its open connection.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r27_a_revocation_ends_a_connection_that_is_kept() {
     let world = world("").await;
@@ -88,7 +88,7 @@ async fn r27_a_revocation_ends_a_connection_that_is_kept() {
     world.app.stop().await;
 }
 
-/// A session that began before the revocation is not resumed past it.
+/// A session from before the revocation is not resumed past it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r27_a_session_does_not_outlive_a_revocation() {
     let world = world("").await;
@@ -110,7 +110,7 @@ async fn r27_a_session_does_not_outlive_a_revocation() {
     world.app.stop().await;
 }
 
-/// A list that is out of date refuses everybody of its authority, also whoever is connected; a fresh one ends that.
+/// An expired list refuses all clients of its authority, also connected ones; a fresh one ends that.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r27_a_list_that_is_out_of_date_is_enforced() {
     let world = world("").await;
@@ -134,7 +134,7 @@ async fn r27_a_list_that_is_out_of_date_is_enforced() {
     world.app.stop().await;
 }
 
-/// What cannot be used is not used: the old list stays in force.
+/// Unusable files are not used: the former list stays in force.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_broken_list_leaves_the_old_one_in_force() {
     let world = world("").await;
@@ -151,11 +151,11 @@ async fn a_broken_list_leaves_the_old_one_in_force() {
     world.app.stop().await;
 }
 
-/// Everything is replaced at once, as a Secret is, while calls are made without a pause: none fails.
+/// Everything is replaced at once, like a Secret, while calls are made without a pause: none fails.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r28_a_rotation_drops_no_connection() {
     let world = world("").await;
-    // Old and new authority are trusted for a while, as a rotation goes.
+    // Old and new authority are trusted for a while, as in a rotation.
     let fresh = tempfile::tempdir().unwrap();
     let named = ["certs", "dev", "--name", "the next CA"];
     let output = Command::new(BINARY).args(named).arg(fresh.path()).output().unwrap();
@@ -204,7 +204,7 @@ async fn r28_a_rotation_drops_no_connection() {
     world.app.stop().await;
 }
 
-/// An authority that is taken from the list takes its clients with it, also those that are connected.
+/// The clients of an authority removed from the list are refused, also connected ones.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_authority_that_goes_takes_its_clients_with_it() {
     let world = world("").await;
@@ -214,14 +214,14 @@ async fn an_authority_that_goes_takes_its_clients_with_it() {
     let authority = std::fs::read(world.path("ca.crt")).unwrap();
     std::fs::rename(world.path("ca.crt.fresh"), world.path("ca.crt")).unwrap();
     let text = answered(&world, &client, 401).await;
-    assert!(text.contains("of no known authority"), "{text}");
+    assert!(text.contains("from an unknown authority"), "{text}");
     let other = super::world::identity(&world.path("other.crt"), &world.path("other.key"));
     let tls = service_core::wire::client_config(service_core::wire::Trust::Pem(&authority), Some(other)).unwrap();
     assert!(world.lets_in(tls).await);
     world.app.stop().await;
 }
 
-/// Names are allowed by verb; the list is taken while calls are made on open connections.
+/// Names are allowed by verb; the list is applied while calls are made on open connections.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r29_names_are_allowed_by_verb_and_the_list_is_reloaded() {
     let names =
@@ -248,7 +248,7 @@ async fn r29_names_are_allowed_by_verb_and_the_list_is_reloaded() {
     world.app.stop().await;
 }
 
-/// The old process is told to end while the new one serves: every call is answered, by the one or the other.
+/// The old process is stopped while the new one serves: either of them answers every call.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r36_a_rolling_upgrade_loses_no_call() {
     let World { api, app: old, folder } = world("").await;
@@ -276,7 +276,7 @@ async fn r36_a_rolling_upgrade_loses_no_call() {
                 let answer = caller.get("/api/v1/health").await;
                 assert!(answer.code == 200 || (answer.code == 503 && !has_moved), "{}", answer.text);
                 calls.fetch_add(1, Ordering::Relaxed);
-                // The old one says goodbye with an answer, as every client understands it.
+                // The old process closes the connection with an answer, which every client understands.
                 if answer.header("connection") == "close" {
                     caller = Caller::connect(to_new, next.clone()).await.unwrap();
                     has_moved = true;

@@ -1,4 +1,4 @@
-//! Who is let in: a matrix of certificates, and the protocol itself.
+//! Tests of accepted clients: a matrix of certificates, and the protocol itself.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -13,7 +13,7 @@ use super::world::{Caller, World, certificates, identity};
 use crate::support::PATIENCE;
 use crate::support::deployments::Deployments;
 
-/// An authority of this test's own, and a certificate of it for `name`.
+/// An authority of this test's own, and its certificate for `name`.
 fn authority(name: &str) -> (String, Identity) {
     let mut params = rcgen::CertificateParams::default();
     params.distinguished_name.push(rcgen::DnType::CommonName, format!("authority of {name}"));
@@ -29,7 +29,7 @@ fn authority(name: &str) -> (String, Identity) {
     (pem, Identity { chain: vec![certificate.der().clone()], key: key.serialize_der().try_into().unwrap() })
 }
 
-/// Nobody reads anything without a certificate, health included.
+/// Nothing can be read without a certificate, health included.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r03_mutual_tls_is_required() {
     let world = World::start("").await.listed().await;
@@ -55,7 +55,7 @@ async fn r04_a_certificate_counts_only_while_it_is_valid() {
     world.app.stop().await;
 }
 
-/// Whichever byte of the certificate is another one, it is refused.
+/// A certificate with any changed byte is refused.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r05_a_tampered_certificate_is_refused() {
     let world = World::start("").await.listed().await;
@@ -140,7 +140,7 @@ async fn r30_the_suites_are_chosen() {
     assert!(error.contains("is none of TLS 1.3: use TLS_"), "{error}");
 }
 
-/// There is no plain listener: whoever speaks HTTP without TLS is told nothing.
+/// There is no plain listener: a client without TLS gets nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r18_nothing_is_told_without_tls() {
     let world = World::start("").await.listed().await;
@@ -149,24 +149,24 @@ async fn r18_nothing_is_told_without_tls() {
     let mut said = Vec::new();
     let _ = tokio::time::timeout(PATIENCE, tcp.read_to_end(&mut said)).await.expect("it is ended");
     assert!(!said.starts_with(b"HTTP"), "{said:?}");
-    // And the port of health, which is plain, does not have the API.
+    // The plain port of health does not have the API.
     for path in ["/api/v1/deployments", "/api/v1/health", "/openapi.json"] {
         assert_eq!(world.page(path).await.0, 404, "{path}");
     }
     world.app.stop().await;
 }
 
-/// Every kind of certificate, good and bad, with the reason that is counted.
+/// Every kind of certificate, valid and invalid, with the counted reason.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r40_a_matrix_of_certificates() {
     let world = World::start("").await;
     world.app.stop().await;
     let World { api, folder, .. } = world;
-    // Shorter ones for those that are to be good.
+    // Shorter validity for the certificates that must be accepted.
     let output = Command::new(super::world::BINARY).args(["certs", "dev", "--days", "20"]).arg(folder.path()).output();
     assert!(output.unwrap().status.success());
     let world = World::start_in(api, folder, ", maxCertificateLifetime: 500h").await.listed().await;
-    // Of the same authority, and valid for a year: made by its key.
+    // Signed by the same authority's key, and valid for a year.
     let authority = rcgen::KeyPair::from_pem(&std::fs::read_to_string(world.path("ca.key")).unwrap()).unwrap();
     let pair = |edit: &dyn Fn(&mut rcgen::CertificateParams)| {
         let mut issuer = rcgen::CertificateParams::default();
@@ -203,7 +203,7 @@ async fn r40_a_matrix_of_certificates() {
     }
     assert!(!world.lets_in(world.tls_of(Some(pair(&|_| {})))).await, "valid for two years");
     world.refused_in_all("long-lived", 1).await;
-    // As a certificate of anything: what says nothing of its purpose is not for clients.
+    // A certificate of any other purpose: one that states no purpose is not for clients.
     let purpose = world.refused("purpose").await;
     let silent = pair(&|params| {
         params.extended_key_usages.clear();
@@ -213,7 +213,7 @@ async fn r40_a_matrix_of_certificates() {
     });
     assert!(!world.lets_in(world.tls_of(Some(silent))).await, "without a purpose");
     world.refused_in_all("purpose", purpose + 1).await;
-    // A certificate of a client that signs itself, and one that is an authority's own.
+    // A self-signed client certificate, and an authority's own certificate.
     let own = rcgen::KeyPair::generate().unwrap();
     let mut params = rcgen::CertificateParams::new(["x.corp".to_owned()]).unwrap();
     params.extended_key_usages = vec![rcgen::ExtendedKeyUsagePurpose::ClientAuth];
@@ -230,7 +230,7 @@ fn today() -> (i32, u8, u8) {
     (year, 1, 2)
 }
 
-/// With `crlRequired` an authority without a list vouches for nobody.
+/// With `crlRequired` an authority without a list certifies nobody.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r29_a_list_of_revoked_certificates_can_be_required() {
     let folder = tempfile::tempdir().unwrap();
@@ -250,7 +250,7 @@ async fn r29_a_list_of_revoked_certificates_can_be_required() {
     world.app.stop().await;
 }
 
-/// A key that everybody may read is refused at the start, by name, and nothing of it is shown.
+/// A key that everybody may read is refused at the start, by name, and no part of it is shown.
 #[test]
 fn r33_a_key_that_others_can_read_is_refused() {
     use std::os::unix::fs::PermissionsExt as _;
@@ -268,7 +268,7 @@ fn r33_a_key_that_others_can_read_is_refused() {
     };
     std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o604)).unwrap();
     let said = start();
-    assert!(said.contains("server.key: mode 0604 lets everybody use the key"), "{said}");
+    assert!(said.contains("server.key: mode 0604 lets other users read the key"), "{said}");
     std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o400)).unwrap();
     let said = start();
     assert!(said.contains("absent.yaml"), "the next thing that is wrong: {said}");

@@ -1,4 +1,4 @@
-//! Reading: from the watch alone, as soon as an event is there, and whatever the API server does.
+//! Tests of reading: from the watch alone, as soon as an event has arrived, and whatever the API server does.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use crate::support::PATIENCE;
 use crate::support::api::Fault;
 use crate::support::deployments::Deployments;
 
-/// After the list nothing that is read reaches the API server.
+/// After the list no read reaches the API server.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r01_reads_cause_no_calls_to_the_api_server() {
     let api = Deployments::start().await;
@@ -45,14 +45,14 @@ async fn r02_an_event_shows_in_a_read_within_a_bound() {
     spans.sort();
     let p99 = spans[98];
     println!("event to read: p50 {:?}, p99 {p99:?}", spans[49]);
-    // In milliseconds on an idle machine; the bound is for one that is not.
+    // Milliseconds on an idle machine; the limit is for a busy one.
     assert!(p99 < Duration::from_secs(2), "{p99:?}");
     world.api.delete("team/web");
     world.observed(&client, "team/web", None).await;
     world.app.stop().await;
 }
 
-/// Every documented way in which a watch fails, then a change: it shows, and what is gone is gone.
+/// After every documented failure of a watch, a change is visible, and deleted objects are gone.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "slow"]
 async fn r39_the_view_is_right_after_every_failure_of_the_watch() {
@@ -87,7 +87,7 @@ async fn r39_the_view_is_right_after_every_failure_of_the_watch() {
     }
 }
 
-/// Before the first list nobody can tell what is missing, so nothing is told.
+/// Before the first list it is unknown which objects are missing, so nothing is answered.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_told_before_the_first_list() {
     let api = Deployments::start().await;
@@ -136,7 +136,7 @@ async fn r15_r16_health_tells_whether_there_is_a_cluster() {
         answer.text
     );
     assert_eq!(answer.json.as_object().unwrap().len(), 2);
-    // What is known is still told, with its age; and the process stays in service.
+    // The known state is still served, with its age; and the process stays in service.
     let answer = client.get(&replicas_path("team/web")).await;
     assert_eq!(answer.code, 200);
     assert!(answer.header("longhaul-cache-age-ms").parse::<u64>().unwrap() > 1000);
@@ -149,7 +149,7 @@ async fn r15_r16_health_tells_whether_there_is_a_cluster() {
     world.app.stop().await;
 }
 
-/// What exists all the time is in exactly one page, whatever comes and goes between them.
+/// An object that exists all the time is in exactly one page, whatever changes between the pages.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pages_are_stable() {
     let api = Deployments::start().await;
@@ -171,7 +171,7 @@ async fn pages_are_stable() {
             break;
         }
         assert!(page.header("link").ends_with("rel=\"next\""), "{}", page.header("link"));
-        // The very one at which the page ended goes, and a new one comes before it.
+        // The very object at which the page ended is deleted, and a new one comes before it.
         let last = seen.last().unwrap().clone();
         world.api.delete(&last);
         world.api.create(&format!("n0/a{pages}"), Some(1));

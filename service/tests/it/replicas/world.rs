@@ -1,4 +1,4 @@
-//! What these tests share: a service with certificates as `certs dev` makes them, and clients with each of those.
+//! The common parts of these tests: a service with certificates of `certs dev`, and clients with each of those.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ use crate::support::{PATIENCE, kubeconfig, until};
 
 pub const BINARY: &str = env!("CARGO_BIN_EXE_longhaul-service");
 
-/// Nobody is too quick: tests call without a pause, and one that was refused for it on a slow machine would tell nothing.
+/// No rate limit matters: tests call without a pause, and a refusal for that on a slow machine would mean nothing.
 const UNHURRIED: &str =
     ", rate: {client: {perSecond: 1000000, burst: 1000000}, all: {perSecond: 1000000, burst: 1000000}}";
 
@@ -37,7 +37,7 @@ pub fn section(more: &str) -> String {
     )
 }
 
-/// Files as `certs dev` makes them.
+/// Makes files as `certs dev` does.
 pub fn certificates(folder: &Path) {
     let output = Command::new(BINARY).args(["certs", "dev"]).arg(folder).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -51,7 +51,7 @@ pub struct World {
 }
 
 impl World {
-    /// With the section that ends with `more`, ready to be asked.
+    /// Starts with the section that ends with `more`, ready for requests.
     pub async fn start(more: &str) -> Self {
         Self::start_over(Deployments::start().await, more).await
     }
@@ -72,7 +72,7 @@ impl World {
         Self { api, app, folder }
     }
 
-    /// The configuration, whose kubeconfig it writes; clients may call as often as they like unless `more` has a `rate`.
+    /// The configuration, whose kubeconfig it writes; clients have no rate limit unless `more` has a `rate`.
     pub fn config(api: &Deployments, folder: &Path, more: &str) -> String {
         kubeconfig(&folder.join("kube.yaml"), api.address());
         let unhurried = if more.contains("rate:") { "" } else { UNHURRIED };
@@ -108,7 +108,7 @@ impl World {
         client_config(Trust::Pem(&authority), identity).unwrap()
     }
 
-    /// A connection with the certificate `name`; the test fails when it is refused.
+    /// A connection with the certificate `name`; the test fails if it is refused.
     pub async fn client(&self, name: &str) -> Caller {
         Caller::connect(self.address(), self.tls(name)).await.unwrap()
     }
@@ -119,7 +119,6 @@ impl World {
         matches!(caller.try_call("GET", "/api/v1/health", None, &[]).await, Ok(answer) if answer.code == 200)
     }
 
-    /// The page of metrics.
     pub async fn metrics(&self) -> String {
         self.page("/metrics").await.1
     }
@@ -137,14 +136,15 @@ impl World {
         (code, String::from_utf8(body.to_vec()).unwrap())
     }
 
-    /// Makes the service look at its files until `line` is in the metrics.
+    /// Makes the service check its files until `line` is in the metrics.
     pub async fn shows(&self, line: &str) {
         self.app.look_at_files();
         let waiting = async { while !self.metrics().await.contains(line) {} };
         timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("waited in vain for {line}"));
     }
 
-    /// Waits until clients were refused for `reason` so many times: a client knows of it before the service has counted it.
+    /// Waits until clients were refused for `reason` this many times: a client knows of it before the service has
+    /// counted it.
     pub async fn refused_in_all(&self, reason: &str, times: u64) {
         let counted = async {
             while self.refused(reason).await < times {
@@ -159,7 +159,7 @@ impl World {
         );
     }
 
-    /// How often clients were refused for `reason`.
+    /// The number of clients refused for `reason`.
     pub async fn refused(&self, reason: &str) -> u64 {
         let name = format!("longhaul_edge_clients_refused_total{{listener=\"replicas\",reason=\"{reason}\"}} ");
         let metrics = self.metrics().await;
@@ -172,7 +172,7 @@ impl World {
         let seen = async {
             loop {
                 let answer = caller.get(&path).await;
-                // What is absent is answered as absent: a refusal for another reason has no count either.
+                // An absent count is answered as absent: a refusal for another reason has no count either.
                 if answer.json.get("replicaCount").and_then(Value::as_i64) == replicas
                     && answer.code == if replicas.is_some() { 200 } else { 404 }
                 {
@@ -197,19 +197,18 @@ pub fn identity(certificate: &Path, key: &Path) -> Identity {
     }
 }
 
-/// How long an answer may be behind the end of its connection.
+/// How long an answer may arrive after the end of its connection.
 const LAST_ANSWER: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// One connection that is kept.
+/// One open connection.
 pub struct Caller {
     send: tokio::sync::Mutex<SendRequest<Full<Bytes>>>,
     pub resumed: bool,
-    /// Cancelled when the connection has ended: the library does not always say so (hyper's issue 4122).
+    /// Cancelled when the connection has ended: the library does not always report it (hyper's issue 4122).
     ended: CancellationToken,
     _task: JoinSet<()>,
 }
 
-/// An answer.
 #[derive(Debug)]
 pub struct Answer {
     pub code: u16,
@@ -223,7 +222,7 @@ impl Answer {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
-    /// The sentence of an error, which is all that is in one.
+    /// The sentence of an error, its only content.
     pub fn error(&self) -> &str {
         assert_eq!(self.json.as_object().map(serde_json::Map::len), Some(1), "{}", self.text);
         self.json["error"].as_str().unwrap()
@@ -285,7 +284,7 @@ impl Caller {
             answer = timeout(PATIENCE, &mut answer) => return answer.expect("an answer in time"),
             () = self.ended.cancelled() => {}
         }
-        // What came before the end is there.
+        // Answers from before the end have arrived.
         timeout(LAST_ANSWER, answer).await.unwrap_or_else(|_| Err("the connection ended without an answer".to_owned()))
     }
 

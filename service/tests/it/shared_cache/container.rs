@@ -1,7 +1,8 @@
-//! A Redis in a container, as most clusters have one: it is stopped and started by an engine, and knows its users.
+//! Tests with a Redis in a container, as in most clusters: an engine stops and starts it, and it has users.
 //!
-//! The engine is spoken to through `docker`: the crate `testcontainers` would bring 42 packages more, among them a web framework and gRPC, to
-//! pull an image; this one is made here, of Debian's redis-server and the libraries that it names, and is pulled from nowhere.
+//! The tests use the engine through `docker`: the crate `testcontainers` would add 42 packages, among them a web
+//! framework and gRPC, to pull an image. The image here is made of Debian's redis-server and its libraries, and is not
+//! pulled.
 
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -14,10 +15,10 @@ use crate::verify::{config, start};
 
 const USER: &str = "longhaul";
 const PASSWORD: &str = "secret";
-/// Where a dynamic program looks for its loader.
+/// The folder of a dynamic program's loader.
 const LOADER: &str = "/lib64";
 
-/// A container and its image, both of which are removed when it is dropped.
+/// A container and its image, both removed when it is dropped.
 struct Container {
     name: String,
     folder: tempfile::TempDir,
@@ -31,7 +32,7 @@ impl Drop for Container {
     }
 }
 
-/// What the engine's client says; an error when there is none, or it fails.
+/// The output of the engine's client; an error if there is none, or it fails.
 fn docker(words: &[&str]) -> Result<String, String> {
     let output = Command::new("docker").args(words).output().map_err(|error| error.to_string())?;
     told(&output)
@@ -60,14 +61,14 @@ impl Container {
         std::fs::write(folder.path().join("password"), PASSWORD).unwrap();
         let container = Self { name: format!("longhaul-redis-{}-{port}", std::process::id()), folder, port };
         container.image(&program);
-        // The network of the machine: an engine without iptables can do that as well.
+        // The machine's network: an engine without iptables supports that as well.
         let run = ["run", "--detach", "--network", "host", "--name", &container.name, &container.name];
         docker(&run).unwrap_or_else(|why| panic!("the container does not start: {why}"));
         container.listens().await;
         Some(container)
     }
 
-    /// Makes its image: the program, the libraries that it is linked to, and a configuration.
+    /// Makes its image: the program, its linked libraries, and a configuration.
     fn image(&self, program: &Path) {
         let root = self.folder.path().join("root");
         let put = |from: &Path| {
@@ -84,7 +85,7 @@ impl Container {
             put(Path::new(library));
         }
         let mut text = format!("bind 127.0.0.1\nport {}\nsave \"\"\nuser default off\n", self.port);
-        // What a cache needs and no more.
+        // The rights that a cache needs and no more.
         writeln!(text, "user {USER} on >{PASSWORD} ~longhaul:* -@all +getrange +set").unwrap();
         std::fs::write(root.join("redis.conf"), text).unwrap();
         let archive = self.folder.path().join("root.tar");
@@ -113,12 +114,12 @@ impl Container {
 fn found(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let mut all = std::env::split_paths(&path).map(|folder| folder.join(name)).filter(|program| program.is_file());
-    // By its name, not by what that may be a link to: the program is several, and looks at how it was called.
+    // By its name, not by the target of a link: the program is several, and checks the name it was called by.
     std::path::absolute(all.next()?).ok()
 }
 
-/// What one process has verified the next one gets from the container; when it is stopped each asks for itself and everything runs; when it
-/// is there again it is found again.
+/// A verdict of one process is found by the next one in the container. If the container is stopped, each process
+/// verifies alone and everything runs; if it is back, its values are found again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_container_that_stops_costs_verdicts_that_are_found_anew() {
     let Some(redis) = Container::start().await else { return };

@@ -1,5 +1,5 @@
-//! A small API server: packages with list, watch, merge patch and finalizers; network policies and events; and faults that
-//! are queued for the next watch or list.
+//! A small API server: packages with list, watch, merge patch and finalizers; network policies and events; and faults
+//! that are queued for the next watch or list.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -23,7 +23,7 @@ pub struct World {
     pub version: u64,
     uids: u64,
     pub packages: BTreeMap<String, Value>,
-    /// Every change: version, whether it is one of a package, and the event.
+    /// Every change: version, whether it concerns a package, and the event.
     log: Vec<(u64, bool, String)>,
     pub policies: BTreeMap<String, Value>,
     pub events: Vec<Value>,
@@ -46,12 +46,12 @@ pub struct Api {
     pub world: Arc<Mutex<World>>,
     moved: watch::Sender<u64>,
     pub server: Server,
-    /// The receiver of observations speaks HTTP/1.1, whatever the API server speaks.
+    /// The receiver of observations uses HTTP/1.1, whatever the API server uses.
     witness: Server,
 }
 
 impl World {
-    /// Answers the object with its new version.
+    /// Stores the object with its new version, and returns it.
     fn commit(&mut self, kind: &str, key: &str, mut object: Value) -> Value {
         self.version += 1;
         object["metadata"]["resourceVersion"] = self.version.to_string().into();
@@ -64,7 +64,7 @@ impl World {
         object
     }
 
-    /// The same for a network policy.
+    /// Stores a network policy like [`Self::commit`].
     fn commit_policy(&mut self, kind: &str, mut object: Value) -> Value {
         self.version += 1;
         let name = object["metadata"]["name"].as_str().unwrap().to_owned();
@@ -114,7 +114,7 @@ impl Api {
         self.server.address
     }
 
-    /// Where observations may be posted.
+    /// The URL for observations.
     pub fn witness_url(&self) -> String {
         format!("http://{}/witness", self.witness.address)
     }
@@ -154,7 +154,7 @@ impl Api {
         });
     }
 
-    /// Somebody else's write to a package.
+    /// A foreign write to a package.
     pub fn edit(&self, name: &str, edit: impl FnOnce(&mut Value)) {
         let mut world = self.world.lock();
         let mut object = world.packages[name].clone();
@@ -164,7 +164,7 @@ impl Api {
         self.wake();
     }
 
-    /// What `kubectl delete` does: with finalizers the object stays, marked.
+    /// Deletes like `kubectl delete`: with finalizers the object stays, marked.
     pub fn delete(&self, name: &str) {
         let mut world = self.world.lock();
         let mut object = world.packages[name].clone();
@@ -177,7 +177,7 @@ impl Api {
         self.wake();
     }
 
-    /// Somebody creates a policy, or edits one, or deletes it (null).
+    /// A foreign client creates, edits or deletes (null) a policy.
     pub fn put_policy(&self, name: &str, object: Value) {
         let mut world = self.world.lock();
         let known = world.policies.get(name).cloned();
@@ -238,7 +238,7 @@ async fn answer(world: Arc<Mutex<World>>, moved: watch::Sender<u64>, request: Re
     }
     assert_eq!(head.headers["authorization"], "Bearer secret");
     if query.contains_key("watch") {
-        // No list by a watch: like a server from before it.
+        // Lists by a watch are not supported, as in an older server.
         let Some(from) = query.get("resourceVersion") else { return status(400, "{}") };
         let packages = path.ends_with("/packages");
         // Faults are for the watch of packages.
@@ -380,7 +380,7 @@ fn policies(
         (_, Some(code)) => status(code, "{}"),
         ("GET", None) if name == "networkpolicies" => {
             let uid = query["labelSelector"].split("%3D").nth(1).unwrap_or_default();
-            // The watch of all namespaces asks for a label, the reconciler for its value.
+            // The watch of all namespaces selects by the presence of a label, the reconciler by its value.
             let all = query["labelSelector"].ends_with("uid");
             let label = |policy: &Value| policy["metadata"]["labels"]["longhaul.dev/package-uid"].clone();
             let of = |policy: &&Value| if all { label(policy).is_string() } else { label(policy) == uid };

@@ -16,14 +16,14 @@ use tokio::sync::watch;
 use super::watches::{Fault, Log, open, page, pairs};
 use super::{Body, Server, status};
 
-/// What happens to the next write, or read of a scale.
+/// A fault of the next write, or of the next read of a scale.
 #[derive(Debug, Clone)]
 pub enum Trouble {
     /// This status, with this message.
     Status(u16, &'static str),
-    /// Somebody else writes this count just before it.
+    /// A foreign client writes this count just before it.
     Overtaken(i64),
-    /// It is never answered.
+    /// The write is never answered.
     Swallow,
 }
 
@@ -37,13 +37,12 @@ pub struct World {
     pub trouble: VecDeque<Trouble>,
     /// Method and path of every request, with its query.
     pub requests: Vec<String>,
-    /// Watches are held back for so long before each event.
+    /// Delay of each event in a watch.
     pub lag: Duration,
-    /// Nobody is answered.
+    /// No request is answered.
     pub is_down: bool,
 }
 
-/// The server.
 pub struct Deployments {
     pub world: Arc<Mutex<World>>,
     moved: watch::Sender<u64>,
@@ -87,7 +86,7 @@ impl Deployments {
         self.server.address
     }
 
-    /// `NAMESPACE/NAME`, with so many replicas; none writes no count.
+    /// Creates `NAMESPACE/NAME` with this many replicas; `None` writes no count.
     pub fn create(&self, key: &str, replicas: Option<i64>) {
         let (namespace, name) = key.split_once('/').unwrap();
         let mut spec = json!({"template": {"spec": {
@@ -107,7 +106,7 @@ impl Deployments {
         self.wake();
     }
 
-    /// Somebody else's write.
+    /// A foreign write.
     pub fn scale(&self, key: &str, replicas: i64) {
         scale(&mut self.world.lock(), key, replicas);
         self.wake();

@@ -1,4 +1,4 @@
-//! A server below HTTP: it reads the head of a request and answers bytes, however wrong they are.
+//! A server below HTTP: it reads the head of a request and answers with any bytes.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -8,13 +8,12 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-/// What is written after the head of a request; then the connection is closed.
+/// The bytes written after the head of a request; then the connection is closed.
 pub enum Answer {
-    /// These bytes.
     Bytes(Vec<u8>),
     /// These bytes, and then bytes without end.
     Endless(Vec<u8>),
-    /// Nothing, and the connection stays.
+    /// Nothing, and the connection stays open.
     Hang,
 }
 
@@ -28,7 +27,7 @@ pub struct Raw {
 }
 
 impl Raw {
-    /// Answers each request with what `behaviour` makes of its head.
+    /// Answers each request with the result of `behaviour` for its head.
     pub async fn start(behaviour: impl Fn(&str) -> Answer + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -76,6 +75,6 @@ async fn serve(mut tcp: TcpStream, seen: Arc<Mutex<Vec<String>>>, behaviour: Beh
             }
         }
     }
-    // Without this a body that was cut short on purpose could be taken for a reset.
+    // Without this a body cut short on purpose could be taken for a reset.
     let _ = tcp.shutdown().await;
 }

@@ -51,7 +51,7 @@ impl Registry {
 }
 
 async fn answer(path: &str, head: bool, host: &str, token: Option<&str>) -> Response<Body> {
-    // What some clients ask before anything else.
+    // The first request of some clients.
     if path == "/v2/" {
         return status(200, "{}");
     }

@@ -1,4 +1,4 @@
-//! A registry that holds images with signatures: manifests, blobs and referrers in memory, and a key that signs as cosign does.
+//! A registry of images with signatures: manifests, blobs and referrers in memory, and a key that signs as cosign does.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ const BUNDLE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
 const PAYLOAD: &str = "application/vnd.dev.cosign.simplesigning.v1+json";
 const EMPTY: &str = "application/vnd.oci.empty.v1+json";
 
-/// What is in the registry, and how it behaves.
+/// The content and behaviour of the registry.
 #[derive(Default)]
 pub struct World {
     /// Manifests by repository and tag or digest.
@@ -29,11 +29,11 @@ pub struct World {
     blobs: BTreeMap<String, Vec<u8>>,
     /// Descriptors by repository and digest of their subject.
     referrers: BTreeMap<String, Vec<Value>>,
-    /// Whether it knows the referrers API.
+    /// Whether it supports the referrers API.
     pub api: bool,
-    /// Paths that contain such a text are answered with this status; 0 is no answer at all.
+    /// Paths that contain such a text are answered with this status; 0 means no answer.
     pub sick: Vec<(String, u16)>,
-    /// How long each answer takes.
+    /// Delay of each answer.
     pub delay: Duration,
     /// Method and path of every request.
     pub requests: Vec<String>,
@@ -44,7 +44,7 @@ pub struct Signed {
     pub world: Arc<Mutex<World>>,
 }
 
-/// A key that signs.
+/// A signing key.
 pub struct Key(KeyPair);
 
 pub fn digest(bytes: &[u8]) -> String {
@@ -66,8 +66,8 @@ impl Key {
 }
 
 impl Signed {
-    /// Pushes images that `key` signed (`tagged`, `bundled`), that `stranger` did (`foreign`, `foreign-bundle`), nobody (`unsigned`), and
-    /// whose signatures are about another image (`moved`, `moved-bundle`).
+    /// Pushes images signed by `key` (`tagged`, `bundled`), by `stranger` (`foreign`, `foreign-bundle`), by no key
+    /// (`unsigned`), and images whose signatures are about another image (`moved`, `moved-bundle`).
     pub fn fill(&self, key: &Key, stranger: &Key) {
         for (repository, by) in [("tagged", key), ("foreign", stranger)] {
             let digest = self.push(repository);
@@ -119,7 +119,7 @@ impl Signed {
         std::mem::take(&mut self.world.lock().requests)
     }
 
-    /// An unsigned image under the tag `1`; answers its digest.
+    /// Pushes an unsigned image under the tag `1`; returns its digest.
     pub fn push(&self, repository: &str) -> String {
         let manifest = json!({
             "schemaVersion": 2, "mediaType": IMAGE, "config": {"mediaType": EMPTY, "digest": digest(b"{}"), "size": 2},
@@ -143,7 +143,7 @@ impl Signed {
         json!({"digest": digest, "size": bytes.len()})
     }
 
-    /// Signatures of `signed` by `keys` at the `.sig` tag of `image`, as `cosign sign` of version 2 leaves them.
+    /// Adds signatures of `signed` by `keys` at the `.sig` tag of `image`, in the form of `cosign sign` of version 2.
     pub fn sign_at_tag(&self, repository: &str, image: &str, signed: &str, keys: &[&Key]) {
         let payload = json!({"critical": {
             "identity": {"docker-reference": format!("{}/{repository}", self.host())},
@@ -165,7 +165,7 @@ impl Signed {
         self.put(repository, Some(&signature_tag(image)), IMAGE, manifest.to_string().as_bytes());
     }
 
-    /// A bundle that signs `signed`, as a referrer of `image`, as `cosign sign` of version 3 leaves it.
+    /// Adds a bundle that signs `signed`, as a referrer of `image`, in the form of `cosign sign` of version 3.
     pub fn sign_in_bundle(&self, repository: &str, image: &str, signed: &str, key: &Key) {
         let statement = json!({
             "_type": "https://in-toto.io/Statement/v1", "subject": [{"digest": {"sha256": signed.trim_start_matches("sha256:")}}],
@@ -180,7 +180,7 @@ impl Signed {
         self.bundle_of(repository, image, bundle.to_string().as_bytes(), 0);
     }
 
-    /// Whatever is in `bundle` as a referrer of `image`; `number` tells equal ones apart.
+    /// Adds the bytes `bundle` as a referrer of `image`; `number` distinguishes equal ones.
     pub fn bundle_of(&self, repository: &str, image: &str, bundle: &[u8], number: usize) {
         let mut layer = self.blob(bundle);
         layer["mediaType"] = BUNDLE.into();
@@ -202,8 +202,8 @@ impl Signed {
         world.manifests.insert(fallback, (INDEX.to_owned(), index.into_bytes()));
     }
 
-    /// Takes over what `service/verify/fixtures/registry` has of a repository. Its referrers are what the index at the fallback tag
-    /// names.
+    /// Loads the content of a repository in `service/roles/verify/fixtures/registry`. Its referrers are those in the index at
+    /// the fallback tag.
     pub fn load(&self, repository: &str, content: &Value) {
         let texts = |key: &str| -> Vec<(String, String)> {
             let map = content[key].as_object().unwrap().iter();
@@ -234,7 +234,7 @@ impl Signed {
         self.put(repository, Some(&signature_tag(image)), IMAGE, bytes);
     }
 
-    /// Lets every blob be served without its last byte.
+    /// Serves every blob without its last byte from now on.
     pub fn truncate_blobs(&self) {
         for bytes in self.world.lock().blobs.values_mut() {
             bytes.pop();

@@ -1,4 +1,4 @@
-//! What the API servers of these tests have in common: pages of a list, an honest stream of a log, and what can be wrong with one.
+//! The common parts of these tests' API servers: pages of a list, a correct stream of a log, and its faults.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use super::{Body, full, status};
 
-/// What happens to the next watch request.
+/// A fault of the next watch request.
 #[derive(Debug, Clone)]
 pub enum Fault {
     /// An HTTP status, with Retry-After in seconds.
@@ -26,29 +26,28 @@ pub enum Fault {
     Swallow,
     /// HTTP 200 and a clean end at once.
     Empty,
-    /// HTTP 200, so many events, then the connection breaks in the middle of a line.
+    /// HTTP 200, this many events, then the connection breaks in the middle of a line.
     Torn(usize),
     /// HTTP 200; events are sent, but every deletion is left out.
     WithoutDeletions,
 }
 
-/// A log that is watched.
+/// A log of events to watch.
 pub trait Log: Send + Sync + 'static {
-    /// The events behind a version, oldest first, each with its own version.
+    /// The events after a version, oldest first, each with its own version.
     fn pending(&self, from: u64) -> Vec<(u64, String)>;
 
-    /// Watches are held back for so long before each event.
+    /// Delay of each event in a watch.
     fn lag(&self) -> Duration {
         Duration::ZERO
     }
 
-    /// All watches end.
+    /// Ends all watches.
     fn is_down(&self) -> bool {
         false
     }
 }
 
-/// The pairs of a query.
 pub fn pairs(query: Option<&str>) -> BTreeMap<String, String> {
     let pairs = query.unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
     pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
@@ -81,7 +80,7 @@ pub async fn open(log: impl Log, moved: &watch::Sender<u64>, from: u64, fault: O
         Some(Fault::LineThenHold(line)) => hold(vec![(line + "\n").into()]),
         Some(Fault::Silence) => hold(vec![]),
         Some(Fault::Swallow) => std::future::pending().await,
-        // One DATA frame without a byte, as servers end HTTP/2 streams; HTTP/1.1 has no such thing and leaves it out.
+        // One empty DATA frame, as servers end HTTP/2 streams; HTTP/1.1 has no such thing and leaves it out.
         Some(Fault::Empty) => {
             let chunks = stream::iter([Ok(Frame::data(Bytes::new()))]);
             Response::new(BodyExt::boxed(StreamBody::new(chunks)))
@@ -95,7 +94,7 @@ pub async fn open(log: impl Log, moved: &watch::Sender<u64>, from: u64, fault: O
     }
 }
 
-/// The honest stream; each event is cut in two chunks.
+/// The correct stream; each event is cut into two chunks.
 fn events(log: impl Log, moved: &watch::Sender<u64>, from: u64, lossy: bool) -> Response<Body> {
     let state = (log, moved.subscribe(), from, VecDeque::<Bytes>::new());
     let chunks = stream::unfold(state, move |(log, mut moved, mut from, mut ready)| async move {
@@ -104,7 +103,7 @@ fn events(log: impl Log, moved: &watch::Sender<u64>, from: u64, lossy: bool) -> 
             if log.is_down() {
                 return None;
             }
-            // A rest of no length would be one of a millisecond.
+            // A sleep of zero would take a millisecond.
             if !log.lag().is_zero() {
                 tokio::time::sleep(log.lag()).await;
             }

@@ -1,4 +1,4 @@
-//! A validator that breaks the contract: a sentence for each way of doing it, and never a verdict.
+//! Tests of a validator that breaks the contract: each fault has its own message, and none gives a verdict.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::admission::{pod, post, review};
 use crate::support::signed::{Key, Signed};
 use crate::support::{Service, full, status};
 
-/// What a validator says to a question: by the repository of the image.
+/// The validator's answer to a question, by the repository of the image.
 fn says(repository: &str, digest: &str) -> Response<crate::support::Body> {
     let signer = json!({"name": "n", "evidence": "e"});
     let mut ruling =
@@ -73,7 +73,7 @@ async fn each_breach_of_the_contract_is_a_sentence_and_no_verdict() {
     remote["timeout"] = "300ms".into();
     let remote = json!({"name": "default", "type": "remote", "remote": remote});
     let text = config(&registry.host(), &[remote], &all(), &admission());
-    let service = Service::start("manager", &text, Options::default()).await;
+    let service = Service::start("admission", &text, Options::default()).await;
     let client = service.webhook(Protocol::Http1);
     let at = format!("the validator `default` at {}", validator.address);
     for (repository, class, said) in [
@@ -95,8 +95,8 @@ async fn each_breach_of_the_contract_is_a_sentence_and_no_verdict() {
             "cannot be understood: it speaks version 2 of the contract, and this program version 1",
         ),
         ("endless", "unavailable", "cannot be understood: it names more than 64 signers"),
-        ("nobody", "unavailable", "cannot be understood: it answers `verified` and names no signer"),
-        ("unasked", "unavailable", "cannot be understood: it answers `verified` and that nobody was asked"),
+        ("nobody", "unavailable", "cannot be understood: it answers `verified` without a signer"),
+        ("unasked", "unavailable", "cannot be understood: it answers `verified` and `unasked`"),
         ("full", "busy", "does not answer: it answered 429 Too Many Requests: later"),
         ("fields", "unavailable", "cannot be understood: its answer is not the fields of the contract at line 1"),
         ("refuses", "misconfigured", "refuses the question: it answered 400 Bad Request: what is that"),
@@ -111,9 +111,10 @@ async fn each_breach_of_the_contract_is_a_sentence_and_no_verdict() {
         let answer: Value = serde_json::from_slice(answer.body()).unwrap();
         let message = answer["response"]["status"]["message"].as_str().unwrap_or_default();
         assert_eq!(answer["response"]["allowed"], false, "{repository}: {answer}");
-        // Who does not answer is asked again while there is time, and the review may end first.
+        // A silent validator is asked again while there is time, and the review may end first.
         let late = message.contains("before the deadline of this review");
-        // Bytes that come are no silence: that the rest of them took all of the time is no failure of a peer, and is always denied.
+        // Received bytes are no silence: if the rest of them took all of the time, no peer failed, and the image is
+        // always denied.
         let class_of_late = if repository == "unended" { "busy" } else { class };
         let expected = format!(": {class}: {at} {said}");
         assert!(

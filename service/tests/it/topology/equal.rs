@@ -1,4 +1,4 @@
-//! The same reviews to one process and to many: byte for byte the same answers.
+//! Tests of the same reviews in one process and in many: the answers are equal byte for byte.
 
 use serde_json::{Value, json};
 use service::run::Options;
@@ -19,7 +19,8 @@ struct Both {
 impl Both {
     async fn start(registry: &Signed, pki: &Pki, validators: &[Value], policy: &Value) -> Self {
         let host = registry.host();
-        let one = Service::start("manager", &config(&host, validators, policy, &admission()), Options::default()).await;
+        let one =
+            Service::start("admission", &config(&host, validators, policy, &admission()), Options::default()).await;
         let more = json!({"validator": pki.listen()});
         let validator =
             Service::start("validator", &config(&host, validators, &json!({}), &more), Options::default()).await;
@@ -31,7 +32,8 @@ impl Both {
             }
             remotes.push(remote);
         }
-        let many = Service::start("manager", &config(&host, &remotes, policy, &admission()), Options::default()).await;
+        let many =
+            Service::start("admission", &config(&host, &remotes, policy, &admission()), Options::default()).await;
         Self { one, many, validator }
     }
 
@@ -127,7 +129,7 @@ async fn one_process_and_many_answer_every_review_with_the_same_bytes() {
             denied += usize::from(answer.contains("\"allowed\":false"));
         }
         both.compare("no JSON", "{").await;
-        // A registry that fails in the midst of it fails both alike.
+        // A registry that fails in the middle affects both alike.
         registry.world.lock().sick = vec![("/unsigned-late/".into(), 503)];
         registry.push("unsigned-late");
         both.compare("sick", &review("v1", &pod(&[&registry.image("unsigned-late")])).to_string()).await;

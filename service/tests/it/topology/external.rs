@@ -1,4 +1,4 @@
-//! Gatekeeper's external data both ways: our provider, and our rule that asks one.
+//! Tests of Gatekeeper's external data in both directions: our provider, and our rule that asks one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::support::{Body, Service, deadline, status};
 
 const API_VERSION: &str = "externaldata.gatekeeper.sh/v1beta1";
 
-/// A process with the role validator whose policy wants every image signed.
+/// A process with the role validator whose policy demands a signature of every image.
 pub async fn provider(registry: &Signed, pki: &Pki, key: &Key) -> Service {
     let text = config(&registry.host(), &[cosign(&[("default", key)])], &all(), &json!({"validator": pki.listen()}));
     Service::start("validator", &text, Options::default()).await
@@ -69,7 +69,8 @@ async fn manager(registry: &Signed, pki: &Pki, address: std::net::SocketAddr, pa
     remote["timeout"] = "500ms".into();
     let validator = json!({"name": "other", "type": "externalData", "remote": remote});
     let policy = json!({"rules": [{"pattern": "*", "validator": "other"}]});
-    Service::start("manager", &config(&registry.host(), &[validator], &policy, &admission()), Options::default()).await
+    Service::start("admission", &config(&registry.host(), &[validator], &policy, &admission()), Options::default())
+        .await
 }
 
 async fn asked(service: &Service, image: &str) -> (bool, String) {
@@ -145,7 +146,8 @@ fn foreign() -> Says {
     })
 }
 
-/// What a provider cannot say is `unavailable`, whatever its words; only what it says of the image itself is definite.
+/// An uncertain result of a provider is `unavailable`, whatever its message; only an answer about the image itself is
+/// definite.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_provider_that_is_slow_wrong_or_enormous_approves_nothing() {
     let (pki, registry) = (Pki::new(), Signed::start().await);

@@ -1,4 +1,5 @@
-//! The kit, held against our role and against a validator in Python; and that validator under a rule of ours.
+//! Tests of the conformance kit, with our role and with a validator in Python; and of that validator under a rule of
+//! ours.
 
 use std::net::SocketAddr;
 use std::process::Stdio;
@@ -58,7 +59,7 @@ async fn our_role_keeps_the_contract() {
     }
 }
 
-/// A kit that finds nothing wrong anywhere would be worth nothing.
+/// A kit that never finds a fault would be useless.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_kit_names_what_a_validator_breaks() {
     let (key, pki) = (Key::new(), Pki::new());
@@ -72,7 +73,7 @@ async fn the_kit_names_what_a_validator_breaks() {
     let broken = broken(&cases);
     assert!(broken.len() >= 10, "{broken:#?}");
     assert!(broken.iter().any(|case| case.contains("another image")), "{broken:#?}");
-    assert!(broken.iter().any(|case| case.ends_with("it answered somebody without one")), "{broken:#?}");
+    assert!(broken.iter().any(|case| case.ends_with("it answered a caller without one")), "{broken:#?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -91,7 +92,7 @@ async fn a_validator_of_sixty_lines_of_python_keeps_the_contract_and_decides() {
     let validators = [json!({"name": "default", "type": "remote", "remote": remote})];
     let policy = json!({"rules": [{"pattern": "*", "validator": "default"}]});
     let text = config(&registry.host(), &validators, &policy, &admission());
-    let manager = Service::start("manager", &text, Options::default()).await;
+    let manager = Service::start("admission", &text, Options::default()).await;
     let client = manager.webhook(Protocol::Http1);
     let answer = ask(&client, &review("v1", &pod(&[&registry.image("good")]))).await;
     assert_eq!(answer["allowed"], true, "{answer}");

@@ -1,4 +1,5 @@
-//! Gatekeeper's own client package asks our provider (`gatekeeper/main.go`): what it sends we read, and what we answer it reads.
+//! Tests of Gatekeeper's own client package with our provider (`gatekeeper/main.go`): each side reads the other's
+//! messages.
 
 use std::path::Path;
 use std::process::Command;
@@ -39,7 +40,7 @@ async fn gatekeepers_own_client_reads_our_answers() {
     let said: Value = serde_json::from_slice(&asked.stdout).unwrap();
     let (raw, rego) = (&said["raw"], &said["rego"]);
     assert_eq!(raw["kind"], "ProviderResponse");
-    // What a constraint's template sees: pairs of key and value, and pairs of key and error.
+    // The input of a constraint's template: pairs of key and value, and pairs of key and error.
     assert_eq!(rego["responses"][0][0], good.as_str(), "{rego}");
     assert_eq!(rego["responses"][0][1]["digest"], digest.as_str(), "{rego}");
     assert_eq!(rego["errors"][0][0], bad.as_str(), "{rego}");

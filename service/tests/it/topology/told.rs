@@ -1,4 +1,4 @@
-//! Alerts that another process tells.
+//! Tests of alerts that another process sends.
 
 use serde_json::{Value, json};
 use service::run::Options;
@@ -17,8 +17,8 @@ fn remote(pki: &Pki, address: std::net::SocketAddr, blocking: bool) -> Value {
 
 async fn manager(registry: &Registry, alerts: Value) -> Service {
     let mut more = admission();
-    more["alerts"] = alerts;
-    Service::start("manager", &config(&registry.host(), &[], &json!({}), &more), Options::default()).await
+    more["alerting"] = alerts;
+    Service::start("admission", &config(&registry.host(), &[], &json!({}), &more), Options::default()).await
 }
 
 async fn ask(service: &Service, image: &str) -> Value {
@@ -32,7 +32,7 @@ async fn alerts_are_told_by_another_process_in_their_order_and_the_last_ones_at_
     let (registry, pki) = (Registry::start().await, Pki::new());
     let (server, told) = receiver(200).await;
     let receivers = json!({"receivers": [{"template": "ecs-1-12-0", "url": format!("http://{}/", server.address)}]});
-    let text = config("r:1", &[], &json!({}), &json!({"alerting": pki.listen(), "alerts": {"reject": receivers}}));
+    let text = config("r:1", &[], &json!({}), &json!({"alerting": {"listener": pki.listen(), "reject": receivers}}));
     let alerting = Service::start("alerting", &text, Options::default()).await;
     for blocking in [false, true] {
         let alerts = json!({"remote": remote(&pki, at(&alerting, "alerting"), blocking)});
@@ -65,7 +65,7 @@ async fn a_process_of_alerts_that_is_gone_delays_nothing_unless_nothing_is_admit
         assert_eq!(ask(&quiet, &good).await["allowed"], true);
     }
     assert!(started.elapsed() < std::time::Duration::from_secs(2), "{:?}", started.elapsed());
-    // What its queue does not take is a dead letter, as with a receiver of this process.
+    // Alerts without a place in its queue become dead letters, as for a receiver of this process.
     let letters = || std::fs::read_to_string(&dead).unwrap_or_default();
     until("letters are written", || letters().lines().count() >= 10).await;
     let letter: Value = serde_json::from_str(letters().lines().next().unwrap()).unwrap();
@@ -80,7 +80,7 @@ async fn a_process_of_alerts_that_is_gone_delays_nothing_unless_nothing_is_admit
     );
 }
 
-/// A receiver without which nothing is admitted may be one of the other process.
+/// A receiver that reviews wait for may belong to the other process.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_receiver_of_the_other_process_may_decide() {
     let (registry, pki) = (Registry::start().await, Pki::new());
@@ -88,7 +88,7 @@ async fn a_receiver_of_the_other_process_may_decide() {
     let url = format!("http://{}/", server.address);
     let receivers =
         json!({"receivers": [{"name": "ops", "template": "slack", "url": url, "failIfAlertSendingFails": true}]});
-    let text = config("r:1", &[], &json!({}), &json!({"alerting": pki.listen(), "alerts": {"admit": receivers}}));
+    let text = config("r:1", &[], &json!({}), &json!({"alerting": {"listener": pki.listen(), "admit": receivers}}));
     let alerting = Service::start("alerting", &text, Options::default()).await;
     let manager = manager(&registry, json!({"remote": remote(&pki, at(&alerting, "alerting"), true)})).await;
     let answer = ask(&manager, &format!("{}/good:1", registry.host())).await;

@@ -1,4 +1,5 @@
-//! The way to validators: gone, back, half replaced, with other keys, with other certificates; and what starts when none is there.
+//! Tests of the connections to validators: gone, back, half replaced, with other keys, with other certificates; and of
+//! a start without any.
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +20,7 @@ fn message(answer: &Value) -> &str {
     answer["status"]["message"].as_str().unwrap_or_default()
 }
 
-/// A port that is free, and stays so for whoever binds it again.
+/// A free port that can be bound again later.
 fn port() -> std::net::SocketAddr {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
@@ -56,7 +57,7 @@ async fn ask_within(client: &Client, image: &str, timeout: &str) -> Value {
     serde_json::from_slice::<Value>(answer.body()).unwrap()["response"].clone()
 }
 
-/// One validator after the other is replaced while questions go on: not one of them fails.
+/// One validator after the other is replaced while questions go on: none of them fails.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_question_fails_while_validators_are_replaced() {
     let (key, pki) = (Key::new(), Pki::new());
@@ -65,7 +66,7 @@ async fn no_question_fails_while_validators_are_replaced() {
     let text =
         config(&host, &[cosign(&[("default", &key)])], &json!({}), &json!({"validator": pki.listen_at(address)}));
     let mut running = Service::start("validator", &text, Options::default()).await;
-    // Nothing is remembered, so that each review asks.
+    // Nothing is cached, so that each review asks.
     let mut policy = all();
     policy["cache"] = json!({"maxBytes": "0B"});
     let manager = manager(&host, &pki, &[address], &policy).await;
@@ -94,8 +95,8 @@ async fn no_question_fails_while_validators_are_replaced() {
     assert!(asked > 50, "{asked}");
 }
 
-/// Half of a rollout: one process trusts the new key, the other does not yet. Both answer; when the rollout is through, nothing of
-/// before is left.
+/// Half of a rollout: one process trusts the new key, the other does not yet. Both answer; after the rollout no former
+/// verdict is left.
 #[tokio::test(flavor = "multi_thread")]
 async fn half_a_rollout_answers_both_and_another_trust_leaves_no_old_verdict() {
     let (key, stranger, pki) = (Key::new(), Key::new(), Pki::new());
@@ -117,7 +118,7 @@ async fn half_a_rollout_answers_both_and_another_trust_leaves_no_old_verdict() {
         }
     }
     assert!(yes >= 5 && no >= 5, "{yes} by the old trust, {no} by the new one");
-    // A verdict is remembered for an hour, but not past the trust that gave it.
+    // A verdict is cached for an hour, but not past the trust that gave it.
     let remembering = manager_of_one(&host, &pki, addresses[0]).await;
     let client = remembering.webhook(Protocol::Http1);
     assert_eq!(about(&client, &registry.image("good")).await["allowed"], true);
@@ -141,7 +142,7 @@ async fn manager_of_one(host: &str, pki: &Pki, address: std::net::SocketAddr) ->
     manager(host, pki, &[address], &all()).await
 }
 
-/// Nobody is there to say who signed the validator's own image: it starts by its digest, in its namespace, and nothing else does.
+/// No validator is up for the validator's own image: it starts by its digest, in its namespace, and nothing else does.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_validators_own_image_starts_by_its_digest_alone() {
     let (key, pki) = (Key::new(), Pki::new());
@@ -173,7 +174,8 @@ async fn the_validators_own_image_starts_by_its_digest_alone() {
     }
 }
 
-/// Who has no certificate of the installation is not answered, and a manager whose certificate is replaced goes on.
+/// A client without a certificate of the installation gets no answer, and a manager with a replaced certificate
+/// continues.
 #[tokio::test(flavor = "multi_thread")]
 async fn wrong_addresses_and_files_are_refused_at_the_start() {
     let refused = |remote: Value| {

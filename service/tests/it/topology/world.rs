@@ -1,4 +1,4 @@
-//! Certificates of an installation, its processes, and a server over TLS that says what it is told to.
+//! The certificates of an installation, its processes, and a scripted TLS server.
 
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
@@ -41,7 +41,7 @@ impl Pki {
         self.folder.path().join(name)
     }
 
-    /// A new certificate of that name.
+    /// Writes a new certificate for that name.
     pub fn write(&self, name: &str) {
         let mut params = CertificateParams::new(vec!["127.0.0.1".to_owned(), "localhost".to_owned()]).unwrap();
         params.distinguished_name.push(DnType::CommonName, name);
@@ -58,7 +58,7 @@ impl Pki {
         put(format!("{name}.key"), key.serialize_pem());
     }
 
-    /// The keys of a section that listens.
+    /// The keys of a section with a listener.
     pub fn listen(&self) -> Value {
         self.listen_at("127.0.0.1:0".parse().unwrap())
     }
@@ -86,7 +86,7 @@ pub fn cosign(roots: &[(&str, &Key)]) -> Value {
     json!({"name": "default", "type": "cosign", "trustRoots": roots})
 }
 
-/// A configuration with what every process has.
+/// A configuration with the sections of every process.
 pub fn config(registry: &str, validators: &[Value], policy: &Value, more: &Value) -> String {
     let mut config = json!({
         "shutdown": {"drain": "50ms"},
@@ -112,7 +112,7 @@ pub async fn validator(registry: &str, pki: &Pki, validators: &[Value]) -> Servi
 /// A manager whose rules ask the processes at `addresses`.
 pub async fn manager(registry: &str, pki: &Pki, addresses: &[SocketAddr], policy: &Value) -> Service {
     let remote = json!({"name": "default", "type": "remote", "remote": pki.remote(addresses)});
-    Service::start("manager", &config(registry, &[remote], policy, &admission()), Options::default()).await
+    Service::start("admission", &config(registry, &[remote], policy, &admission()), Options::default()).await
 }
 
 pub fn at(service: &Service, role: &str) -> SocketAddr {
@@ -124,7 +124,7 @@ pub fn all() -> Value {
     json!({"rules": [{"pattern": "*", "with": {"verifyInTransparencyLog": false}}]})
 }
 
-/// A registry with one image that `key` has signed, and one that nobody has.
+/// A registry with one image signed by `key`, and an unsigned one.
 pub async fn signed(key: &Key) -> (Signed, String) {
     let registry = Signed::start().await;
     let digest = registry.push("good");
@@ -135,7 +135,7 @@ pub async fn signed(key: &Key) -> (Signed, String) {
 
 pub type Says = Arc<dyn Fn(Request<Incoming>) -> BoxFuture<'static, Response<Body>> + Send + Sync>;
 
-/// A server over TLS, HTTP/1.1, that says what it is told to. It asks for no certificate: that is not what it is for.
+/// A scripted HTTP/1.1 server over TLS. It asks for no certificate, which these tests do not need.
 pub struct Speaker {
     pub address: SocketAddr,
     _tasks: JoinSet<()>,

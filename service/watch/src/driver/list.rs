@@ -1,37 +1,35 @@
 //! A paged list from the first page to the last, as one future.
 //!
-//! Owns the query and what a failed list says about the size of the next page.
+//! This module owns the query, and the size of the next attempt's pages after a failure.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::diagnostics::Diagnostics;
-use crate::machine::{Listing, Page, PageError, PageStep};
+use crate::machine::{ListPage, Listing, PageError, PageStep};
 use crate::object::Kind;
 use crate::source::{Form, Source, encode};
 use crate::store::Store;
 use service_core::kube::{self, Client, LIST_PAGE};
 use service_core::wire;
 
-/// Pages of one list: a million objects. A server that hands out tokens for ever must not hold us for ever.
+/// Most pages of one list: a million objects. A server that returns tokens for ever must not block us for ever.
 const PAGES_MAX: u32 = 2000;
 
-/// Least objects to ask for after pages that did not come in time: with [`PAGES_MAX`] pages of these a hundred thousand objects.
+/// Least page size after pages that did not come in time: with [`PAGES_MAX`] pages, a hundred thousand objects.
 const PAGE_LEAST: u32 = 50;
 
-/// Why there is no list.
 #[derive(Debug, thiserror::Error)]
 pub enum ListError {
-    /// A request failed.
     #[error(transparent)]
     Request(#[from] kube::Error),
     /// A page cannot be used.
     #[error(transparent)]
     Page(#[from] PageError),
-    /// The token expired between two pages; the whole list is asked for in one piece next time, as client-go does.
+    /// The token expired between two pages; the next attempt requests the whole list in one piece, as client-go does.
     #[error("the continue token expired")]
     TokenExpired,
-    /// Too many pages.
+    /// The list has too many pages.
     #[error("more than {PAGES_MAX} pages")]
     Endless,
 }
@@ -45,12 +43,12 @@ impl ListError {
         }
     }
 
-    /// Whether the server says that it has not reached the version asked for.
+    /// Whether the server reports that it has not reached the requested version.
     pub fn is_ahead(&self) -> bool {
         matches!(self, Self::Request(error) if error.is_ahead())
     }
 
-    /// Objects to ask for in the pages of the next attempt; 0 asks for all at once.
+    /// Page size of the next attempt; 0 requests all objects at once.
     pub fn next_page(&self, page: u32) -> u32 {
         match self {
             Self::TokenExpired => 0,
@@ -75,15 +73,15 @@ pub async fn collect<K: Kind>(
     let mut token: Option<String> = None;
     for _ in 0..PAGES_MAX {
         let start = match (&token, &at_least) {
-            // A token fixes the version by itself; sending one beside it is refused.
+            // A token fixes the version by itself; the server refuses a version next to it.
             (Some(token), _) => format!("&continue={}", encode(token)),
             (None, Some(version)) => {
                 format!("&resourceVersion={}&resourceVersionMatch=NotOlderThan", encode(version))
             }
             (None, None) => String::new(),
         };
-        let path = source.asked(&format!("limit={page}{start}"));
-        let (mut page, mut wrong) = (Page::default(), None);
+        let path = source.path_with(&format!("limit={page}{start}"));
+        let (mut page, mut wrong) = (ListPage::default(), None);
         let mut take = |piece: &[u8]| {
             wrong = page.piece(piece, &mut listing, &store).err();
             wrong.is_none()

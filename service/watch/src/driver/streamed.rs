@@ -1,7 +1,8 @@
-//! A list that comes as a watch (`sendInitialEvents=true`, KEP-3157): one stream for both, and no answer of the size of everything.
+//! A list that comes as a watch (`sendInitialEvents=true`, KEP-3157): one stream for both, without an answer as large
+//! as all objects.
 //!
-//! Owns the query, and how long the end of the list is waited for. Servers that do not know it, or do not say where the list ends, are asked
-//! for pages.
+//! This module owns the query and the time limit for the end of the list. A server that does not support this, or does
+//! not mark the end of the list, is asked for pages.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,37 +18,35 @@ use crate::object::Kind;
 use crate::source::{Form, Source, encode};
 use crate::store::Store;
 
-/// Longest time without a byte before the end of the list: as for a page.
+/// Longest time without a byte before the end of the list, as for a page.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
-/// Longest time until the end of the list. A server that withholds the bookmark that says it may go on with events for ever.
+/// Longest time until the end of the list. A server that withholds the final bookmark may send events for ever.
 const LIST_MAX: Duration = Duration::from_mins(2);
 
-/// Why a streamed list failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The request failed.
     #[error(transparent)]
     Request(#[from] kube::Error),
-    /// The stream broke.
     #[error("the stream broke: {0}")]
     Wire(#[from] wire::Error),
-    /// A line has no end.
+    /// A line is longer than the limit.
     #[error(transparent)]
     TooLong(#[from] TooLong),
-    /// The server has not reached the version asked for.
+    /// The server has not reached the requested version.
     #[error("the server has not reached the version asked for")]
     Ahead,
-    /// What came is no list.
+    /// The answer is no list.
     #[error("{0}")]
     Failed(String),
 }
 
 impl Error {
-    /// Whether the server may never answer it: pages are asked for instead. What also fails for pages is left to them.
+    /// Whether the server may never support this form, so that pages are requested. Errors that pages would meet as
+    /// well are left to them.
     pub fn is_unknown(&self) -> bool {
         match self {
             Self::Request(error) => error.status().is_some_and(|status| {
-                // 422: the feature is off (`sendInitialEvents is forbidden`); 400: the parameters are not known.
+                // 422: the feature is off (`sendInitialEvents is forbidden`); 400: the parameters are unknown.
                 matches!(status.as_u16(), 400 | 422)
             }),
             Self::Failed(_) | Self::TooLong(_) => true,
@@ -63,22 +62,22 @@ impl Error {
         }
     }
 
-    /// Whether the server has not reached the version asked for.
+    /// Whether the server has not reached the requested version.
     pub fn is_ahead(&self) -> bool {
         matches!(self, Self::Ahead) || matches!(self, Self::Request(error) if error.is_ahead())
     }
 }
 
-/// Opens a watch of a source in its form.
+/// Opens a watch of a source, in the source's form.
 pub async fn open(client: &Client, source: &Source, query: &str) -> Result<Stream, kube::Error> {
-    let path = source.asked(query);
+    let path = source.path_with(query);
     match source.form {
         Form::Whole => client.watch(&path).await,
         Form::Metadata => client.metadata_watch(&path).await,
     }
 }
 
-/// The list, and the stream that goes on behind it with what was read of it already.
+/// The list, and the stream behind it, with the bytes already read from it.
 pub async fn collect<K: Kind>(
     source: &Source,
     client: &Arc<Client>,

@@ -1,7 +1,7 @@
-//! The rules of taking a lease: pure, with time as an argument.
+//! The rules for taking a lease: pure, with time as an argument.
 //!
-//! What holds: another holder's lease is taken only after it has not changed, as seen by our own monotonic clock, for as long as it
-//! says it lasts. Times that are written in it are never read.
+//! Invariant: another holder's lease is taken only after it has not changed for as long as it lasts, measured by our
+//! own monotonic clock. The times written in it are never read.
 
 use std::time::Duration;
 
@@ -9,22 +9,22 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-/// A lease that says it lasts longer is believed no longer than this: a wrong number must not end all reconciling.
+/// Upper limit for the duration in a lease: a wrong number must not end all reconciling.
 const DURATION_MAX: Duration = Duration::from_hours(1);
 
-/// `spec` of a Lease, as far as it decides anything or must be kept.
+/// The fields of a Lease's `spec` that decide anything or must be kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Record {
-    /// The holder; nobody when absent or empty.
+    /// The holder; absent or empty means that there is none.
     pub holder_identity: Option<String>,
-    /// How long it lasts without being renewed.
+    /// How long the lease lasts without renewal.
     pub lease_duration_seconds: Option<i64>,
     /// When its holder got it.
     pub acquire_time: Option<String>,
-    /// When it was renewed last; only its changing counts.
+    /// When it was renewed last; only a change of it counts.
     pub renew_time: Option<String>,
-    /// How often it changed hands.
+    /// How often its holder changed.
     pub lease_transitions: Option<i64>,
 }
 
@@ -37,22 +37,21 @@ pub struct Election {
 }
 
 impl Election {
-    /// A replica that has seen nothing; its own leases last `duration`, in whole seconds.
+    /// A replica without observations so far; its own leases last `duration`, in whole seconds.
     pub fn new(identity: String, duration: Duration) -> Self {
         Self { identity, duration, observed: None }
     }
 
-    /// Our identity.
     pub fn identity(&self) -> &str {
         &self.identity
     }
 
-    /// The holder as it was seen last; empty when there is none.
+    /// The last known holder; empty if there is none.
     pub fn holder(&self) -> &str {
         self.observed.as_ref().and_then(|(record, _)| record.holder_identity.as_deref()).unwrap_or_default()
     }
 
-    /// The lease as it is now. Answers whether it has another holder than before, who is not us.
+    /// Records the present lease. Returns whether it has a new holder other than us.
     pub fn observe(&mut self, record: Record, now: Instant) -> bool {
         if self.observed.as_ref().is_some_and(|(known, _)| *known == record) {
             return false;
@@ -63,7 +62,7 @@ impl Election {
         holder != before && !holder.is_empty() && holder != self.identity
     }
 
-    /// Whether the lease as it was seen last may be taken, or is ours.
+    /// Whether the last known lease may be taken, or is ours.
     pub fn may_take(&self, now: Instant) -> bool {
         let Some((record, since)) = &self.observed else { return true };
         let holder = self.holder();
@@ -77,7 +76,7 @@ impl Election {
         now.saturating_duration_since(*since) >= lasts
     }
 
-    /// The lease to write to have it, or to keep it.
+    /// The lease to write to get it or to keep it.
     pub fn claim(&self, now: &Value) -> Value {
         let known = self.observed.as_ref().map(|(record, _)| record);
         let kept = known.filter(|record| record.holder_identity.as_ref() == Some(&self.identity));
@@ -91,12 +90,13 @@ impl Election {
             "leaseDurationSeconds": self.duration.as_secs(),
             "acquireTime": acquired,
             "renewTime": now,
-            // A number of 32 bits in the API.
+            // The API has 32 bits for this number.
             "leaseTransitions": transitions.clamp(0, i64::from(i32::MAX)),
         })
     }
 
-    /// The lease to write to give it back: nobody's, and over in a second for those who look at its duration only.
+    /// The lease to write to give it back: without a holder, and over in a second for replicas that check only its
+    /// duration.
     pub fn release(&mut self, now: &Value) -> Value {
         self.observed = None;
         json!({"holderIdentity": null, "leaseDurationSeconds": 1, "acquireTime": now, "renewTime": now})
@@ -125,7 +125,7 @@ mod tests {
     async fn it_is_taken_only_after_it_stood_still_for_its_duration_whatever_its_times_say() {
         let (mut election, start) = election();
         let at = |seconds: u64| start + Duration::from_secs(seconds);
-        // Long over by the clock that wrote it, or not yet begun: neither counts.
+        // Long over by the clock of its writer, or not yet begun: neither counts.
         for renewed in ["1970-01-01T00:00:00.000000Z", "2999-01-01T00:00:00.000000Z"] {
             election.observe(record("other", 20, renewed), start);
             assert!(!election.may_take(at(19)), "{renewed}");

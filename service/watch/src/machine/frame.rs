@@ -13,18 +13,17 @@ use crate::object::{Kind, Object, RawObject};
 use crate::store::Store;
 use service_core::kube::Status;
 
-/// A parsed line.
 #[derive(Debug)]
 pub(super) enum Frame<K> {
-    /// ADDED and MODIFIED: the store knows better which of the two it is.
+    /// ADDED and MODIFIED: only the store knows which of the two it is.
     Applied(Object<K>),
     /// DELETED, with the version of the deletion.
     Deleted(Object<K>),
     /// Everything up to this version has been sent.
     Bookmark { version: Box<str>, initial_end: bool },
-    /// The version asked for is out of history.
+    /// The requested version is out of history.
     Expired,
-    /// The version asked for is one that the server has not reached.
+    /// The server has not reached the requested version.
     Ahead,
     /// Any other error.
     Error { code: u16, retry_after_s: Option<u64>, message: String },

@@ -1,4 +1,4 @@
-//! A list under way: pages in, piece by piece, and one snapshot out.
+//! A list under way: pages go in, piece by piece, and one snapshot comes out.
 //!
 //! Pure. All pages of a list carry the version of the same snapshot; a page of another version means that the server
 //! mixed two, and the list is worthless.
@@ -14,19 +14,16 @@ use crate::items::{Items, ItemsError};
 use crate::object::{Key, Kind, Object, Package, RawObject};
 use crate::store::Store;
 
-/// A snapshot, complete once [`PageStep::Complete`] was answered.
+/// A snapshot, complete after [`PageStep::Complete`].
 #[derive(Debug)]
 pub struct Listing<K = Package> {
-    /// Everything in it.
     pub items: BTreeMap<Key, Arc<Object<K>>>,
     /// `metadata.resourceVersion` of the list.
     pub version: Box<str>,
 }
 
-/// The step after a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PageStep {
-    /// Ask for the next page with this token.
     More(String),
     /// The page was the last one.
     Complete,
@@ -35,11 +32,9 @@ pub enum PageStep {
 /// The meaning of a line for a list that comes as a watch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Streamed {
-    /// More lines follow.
     More,
-    /// That was all of it.
     Complete,
-    /// The server has not reached the version asked for.
+    /// The server has not reached the requested version.
     Ahead,
     /// The list is worthless, for this reason.
     Failed(String),
@@ -48,23 +43,18 @@ pub enum Streamed {
 /// Why a page cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum PageError {
-    /// Not a list.
+    /// The page is no list in JSON.
     #[error("not a list: {0}")]
     Json(#[from] serde_json::Error),
-    /// Not one that is cut into items.
+    /// The list cannot be split into items.
     #[error("not a list: {0}")]
     Items(#[from] ItemsError),
-    /// An item or the list lacks what identifies it.
+    /// An item or the list lacks its identifying fields.
     #[error("a list or item without uid, name or resourceVersion")]
     Identity,
     /// Pages of different snapshots.
     #[error("one list, two versions: {first} and {second}")]
-    Mixed {
-        /// Version of the first page.
-        first: Box<str>,
-        /// Version of this page.
-        second: Box<str>,
-    },
+    Mixed { first: Box<str>, second: Box<str> },
 }
 
 #[derive(Deserialize)]
@@ -84,12 +74,12 @@ struct RawListMeta<'a> {
 
 /// A page under way. Its items are added as they come; a page that breaks off makes the list worthless.
 #[derive(Debug, Default)]
-pub struct Page {
+pub struct ListPage {
     items: Items,
 }
 
-impl Page {
-    /// Adds the items of a piece to `listing`. What `store` already has is shared instead of kept twice.
+impl ListPage {
+    /// Adds the items of a piece to `listing`. Objects already in `store` are shared instead of kept twice.
     pub fn piece<K: Kind>(
         &mut self,
         piece: &[u8],
@@ -106,7 +96,6 @@ impl Page {
         })
     }
 
-    /// Ends it.
     pub fn end<K: Kind>(self, listing: &mut Listing<K>) -> Result<PageStep, PageError> {
         listing.ended(self)
     }
@@ -119,8 +108,8 @@ impl<K> Default for Listing<K> {
 }
 
 impl<K: Kind> Listing<K> {
-    /// Adds a page that has ended.
-    fn ended(&mut self, page: Page) -> Result<PageStep, PageError> {
+    /// Adds a complete page.
+    fn ended(&mut self, page: ListPage) -> Result<PageStep, PageError> {
         let envelope = page.items.finish()?;
         let RawPage { metadata } = serde_json::from_slice(&envelope)?;
         let version = metadata.resource_version;
@@ -135,15 +124,15 @@ impl<K: Kind> Listing<K> {
         Ok(metadata.token.filter(|token| !token.is_empty()).map_or(PageStep::Complete, PageStep::More))
     }
 
-    /// Adds a page that is there as a whole.
+    /// Adds a page given as a whole.
     #[cfg(test)]
     pub fn page(&mut self, body: &[u8], store: &Store<K>) -> Result<PageStep, PageError> {
-        let mut page = Page::default();
+        let mut page = ListPage::default();
         page.piece(body, self, store)?;
         page.end(self)
     }
 
-    /// Takes a line of a list that comes as a watch. What changes before its end is part of it.
+    /// Takes a line of a list that comes as a watch. Changes before the list's end are part of it.
     pub fn line(&mut self, line: &[u8], store: &Store<K>) -> Streamed {
         match Frame::parse(line, store) {
             Ok(Frame::Applied(object)) => self.add(object, store),
@@ -162,7 +151,7 @@ impl<K: Kind> Listing<K> {
     }
 
     fn add(&mut self, object: Object<K>, store: &Store<K>) {
-        // Not by its version alone: a server that was restored hands versions out again.
+        // The version alone is not enough: a restored server assigns the same versions again.
         let known = store.object(&object.key).filter(|known| **known == object);
         let object = known.unwrap_or_else(|| Arc::new(object));
         self.items.insert(object.key.clone(), object);

@@ -30,7 +30,6 @@ fn listing(version: &str, items: &[(&str, &str, &str)]) -> Listing {
     listing
 }
 
-/// A machine that has listed `items` at `version`.
 fn listed(version: &str, items: &[(&str, &str, &str)]) -> Machine {
     let mut machine = Machine::new(Store::default());
     assert_eq!(machine.list(listing(version, items), now(), &mut Vec::new()), Applied::Yes);

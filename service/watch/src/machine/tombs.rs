@@ -1,4 +1,4 @@
-//! The uids that were deleted lately, so that a replayed older event does not bring one back.
+//! The uids of recently deleted objects, so that a replayed older event does not bring one back.
 //!
 //! Bounded: the oldest is forgotten. Pure.
 
@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::version::older;
 
-/// Uids remembered, at about 150 bytes each. A replay concerns what was sent moments ago.
+/// Uids remembered, at about 150 bytes each. A replay concerns events sent moments ago.
 const TOMBS_MAX: usize = 2048;
 
 /// Deleted uids with the version at which they were known to be gone.
@@ -31,7 +31,8 @@ impl Tombs {
 
     /// Whether an event for `uid` at `version` is a replay from before its deletion.
     pub fn refuses(&self, uid: &str, version: &str) -> bool {
-        // Versions without order: an event may be news, and a wrong "no" would lose it. The next list repairs the other error.
+        // Versions without order: an event may be news, and a wrong "no" would lose it. The next list repairs the other
+        // error.
         self.versions.get(uid).is_some_and(|gone| older(version, gone))
     }
 
@@ -42,7 +43,6 @@ impl Tombs {
         }
     }
 
-    /// Forgets everything.
     pub fn clear(&mut self) {
         self.versions.clear();
         self.order.clear();

@@ -9,7 +9,7 @@ use crate::admission::{Config, bench};
 use crate::open_loop::Planned;
 use crate::wire::Endpoint;
 
-/// Deadlines of calls that are over are passed over, also when another call has their place, and do not pile up.
+/// Deadlines of ended calls are skipped, even if another call has their key, and do not pile up.
 #[test]
 fn only_calls_under_way_have_deadlines() {
     let call = |serial| Call {
@@ -48,7 +48,7 @@ fn generator(endpoint: &Endpoint) -> Generator {
     Generator::new(setup, source, Arc::default(), Arc::default()).unwrap().0
 }
 
-/// A call that never got a connection leaves the queue when its time is over, so that whoever has its place later is not
+/// A call that never got a connection leaves the queue when its time is over, so that a later call with its key is not
 /// taken for it.
 #[test]
 fn a_call_that_is_over_waits_for_nothing() {
@@ -74,7 +74,8 @@ fn a_call_that_is_over_waits_for_nothing() {
     assert!(generator.source.due(begun + Duration::from_hours(2), 0).is_none(), "nothing is planned after the stop");
 }
 
-/// The time of a call is cut into phases without a rest, and what a connection did before the call was planned is not its.
+/// The time of a call is divided into phases without a rest, and a connection's work before the planned time is not
+/// counted for it.
 #[test]
 fn phases_add_up() {
     let planned = Instant::now() + Duration::from_hours(1);

@@ -28,7 +28,8 @@ fn who_has_nothing_more_to_read_gives_up_at_once() {
     assert!(overdue.over(Turn { more: false, ..TURN }));
 }
 
-/// Whatever comes, calls are given up after as many turns as it takes to look at all that was there, and each time anew.
+/// Whatever data comes, calls are given up after as many turns as it takes to read all waiting data, and each time
+/// anew.
 #[test]
 fn what_never_ends_keeps_nobody_alive() {
     let mut overdue = Overdue::default();
@@ -39,7 +40,7 @@ fn what_never_ends_keeps_nobody_alive() {
     assert_eq!((0..100).take_while(|_| !overdue.over(TURN)).count(), 17, "an earlier wait does not count");
 }
 
-/// A webhook that answers each request with an answer of so many bytes when it is told to.
+/// A webhook that answers each request on command, with an answer of `bytes` bytes.
 fn webhook(bytes: usize) -> (Endpoint, mpsc::Sender<()>) {
     let certified = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
     let key = PrivatePkcs8KeyDer::from(certified.signing_key.serialize_der());
@@ -49,7 +50,7 @@ fn webhook(bytes: usize) -> (Endpoint, mpsc::Sender<()>) {
         .with_no_client_auth()
         .with_single_cert(vec![certified.cert.der().clone()], key.into())
         .unwrap();
-    // Nothing comes but answers.
+    // The server sends only answers.
     config.send_tls13_tickets = 0;
     let config = Arc::new(config);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -77,7 +78,7 @@ fn webhook(bytes: usize) -> (Endpoint, mpsc::Sender<()>) {
     (Endpoint::new(&url, "", &certified.cert.pem(), b"http/1.1").unwrap(), told)
 }
 
-/// One call that has been sent, and whoever sent it.
+/// One call that has been sent, and the generator that sent it.
 fn sent(endpoint: &Endpoint) -> (Generator, Events) {
     let config: Config = serde_json::from_value(json!({"rate": "1/s"})).unwrap();
     let plan = bench::plan_of_one(&config, 1, Duration::from_secs(1), 4096).unwrap();
@@ -92,7 +93,7 @@ fn sent(endpoint: &Endpoint) -> (Generator, Events) {
     (generator, events)
 }
 
-/// Nothing but an answer can be read.
+/// Only an answer can be read.
 fn is_answer(event: &Event) -> bool {
     slot_of(event.token()).is_some() && event.is_readable()
 }
@@ -102,13 +103,14 @@ fn counts(generator: &Generator) -> Counts {
     recorder.finish((1, 0), &generator.setup.corpus, false).counts
 }
 
-/// The thread stands still from before the answer until an hour after the call's time: the answer is there, so it counts.
+/// The thread stands still from before the answer until an hour after the call's time: the answer is in the socket, so
+/// it counts.
 #[test]
 fn an_answer_that_is_there_counts_however_late_it_is_looked_at() {
     let (endpoint, answer) = webhook(0);
     let (mut generator, mut events) = sent(&endpoint);
     answer.send(()).unwrap();
-    // What else may happen, such as room to write, is seen to in time.
+    // Other events, such as room to write, are handled in time.
     while !generator.wake(&mut events).unwrap() || !events.iter().any(is_answer) {
         generator.act(&events, Instant::now);
     }
@@ -117,7 +119,7 @@ fn an_answer_that_is_there_counts_however_late_it_is_looked_at() {
     assert_eq!((counts.allowed, counts.timeout), (1, 0));
 }
 
-/// Where no answer is, the same stall ends the call.
+/// Without an answer, the same stall ends the call.
 #[test]
 fn a_call_without_an_answer_is_over_after_the_same_stall() {
     let (endpoint, _silent) = webhook(0);

@@ -46,8 +46,8 @@ fn manifest_of(object: &Value) -> Option<Value> {
     serde_json::from_str(annotation.as_str()?).ok()
 }
 
-/// From the manifest that somebody applied we make the very object that the real server made of it: defaults, status,
-/// the copy of the manifest, and who owns which field.
+/// From an applied manifest we make exactly the object that the real server made: defaults, status, the copy of the
+/// manifest, and the owners of fields.
 #[test]
 fn objects_are_made_as_the_real_server_makes_them() {
     let (mut compared, mut found) = (BTreeSet::new(), Vec::new());
@@ -72,7 +72,7 @@ fn objects_are_made_as_the_real_server_makes_them() {
     assert_eq!(compared.len(), 12, "{compared:?}");
 }
 
-/// Where the two differ, one line for each place.
+/// The differences between the two, one line for each place.
 fn differences(ours: &Value, theirs: &Value, at: &str, found: &mut Vec<String>) {
     match (ours, theirs) {
         (Value::Object(a), Value::Object(b)) => {
@@ -97,7 +97,7 @@ fn differences(ours: &Value, theirs: &Value, at: &str, found: &mut Vec<String>) 
     }
 }
 
-/// Takes away what differs for a reason.
+/// Removes differences that have a reason.
 fn align(kind: Kind, ours: &mut Value, theirs: &mut Value) {
     let fields = "/metadata/managedFields/0/fieldsV1";
     ours["metadata"]["managedFields"][0]["time"] = theirs["metadata"]["managedFields"][0]["time"].clone();
@@ -109,7 +109,7 @@ fn align(kind: Kind, ours: &mut Value, theirs: &mut Value) {
     };
     match kind {
         Kind::Pod => {
-            // The plugins have been at work there, without the one for service accounts.
+            // The plugins have changed the real object, without the one for service accounts.
             for key in ["tolerations", "priority", "preemptionPolicy"] {
                 remove(theirs, &format!("/spec/{key}"));
             }
@@ -129,12 +129,12 @@ fn align(kind: Kind, ours: &mut Value, theirs: &mut Value) {
         }
         _ => {}
     }
-    // Since 1.22 nobody owns a status that the server resets.
+    // Since 1.22 no manager owns a status that the server resets.
     remove(theirs, &format!("{fields}/f:status"));
 }
 
-/// Requests have the members that the real ones have, present and `null` alike; metadata too, but for what a manifest
-/// need not say; and the same options.
+/// Requests have the members of the real ones, present and `null` alike; so does metadata, apart from members that a
+/// manifest may omit; and the same options.
 #[test]
 fn requests_have_the_real_shape() {
     let corpus = corpus_of_everything(4);
@@ -170,7 +170,7 @@ fn requests_have_the_real_shape() {
     assert!(!dry.is_empty() && dry.iter().all(|request| request["options"]["dryRun"] == json!(["All"])));
 }
 
-/// The members of a request in order, each with what kind of value it has.
+/// The members of a request in order, each with the kind of its value.
 fn shape(request: &Value) -> Vec<String> {
     let kind = |value: &Value| match value {
         Value::Null => "null",
@@ -182,7 +182,7 @@ fn shape(request: &Value) -> Vec<String> {
     members.map(|(key, value)| format!("{key}: {}", kind(value))).collect()
 }
 
-/// What the server puts into the metadata of an object.
+/// The metadata that the server adds to an object.
 fn metadata(object: &Value) -> BTreeSet<&str> {
     const OF_THE_MANIFEST: [&str; 6] =
         ["labels", "annotations", "ownerReferences", "generateName", "deletionTimestamp", "deletionGracePeriodSeconds"];

@@ -60,7 +60,7 @@ fn more_than_the_answer_ends_the_connection_and_not_the_call() {
     assert_eq!(reader.seen().status, 204);
 }
 
-/// Of encodings only the one that was asked for is noticed, and none outlives its answer.
+/// Only the requested encoding is noticed, and none outlives its answer.
 #[test]
 fn the_encoding_is_that_of_each_answer() {
     use Coding::{Gzip, Identity};
@@ -74,7 +74,7 @@ fn the_encoding_is_that_of_each_answer() {
     }
 }
 
-/// What is no answer is told at once, or when its bound is reached.
+/// Data that is no answer is refused at once, or when its bound is reached.
 #[test]
 fn nonsense_is_refused() {
     let long_line = [b"HTTP/1.1 200 ", &b"a".repeat(HEAD_MAX_BYTES)[..]].concat();
@@ -125,7 +125,7 @@ fn early_ends_are_failures() {
     }
 }
 
-/// A few interim answers are passed over, as long as one head may be all together; then the server is not waited for.
+/// A few interim answers are skipped, together as long as one head; then the client stops waiting.
 #[test]
 fn interim_answers_have_a_bound() {
     let interim = format!("HTTP/1.1 103 Early Hints\r\nX: {}\r\n\r\n", "x".repeat(1000));

@@ -1,12 +1,12 @@
 //! The Huffman code of HPACK (RFC 7541, appendix B), decoded. Pure.
 //!
-//! The code is canonical: codes of the same length are consecutive in the order of their symbols, and begin behind those of
-//! the length before. So the lengths alone say all.
+//! The code is canonical: codes of the same length are consecutive in the order of their symbols, and begin after those
+//! of the length before. So the lengths alone determine the code.
 
 use super::{Fault, broken};
 
 const SYMBOLS: usize = 257;
-/// End of string, which must never be in one (RFC 7541, section 5.2).
+/// End of string, which must never be inside one (RFC 7541, section 5.2).
 const END: u16 = 256;
 const LONGEST: usize = 30;
 
@@ -38,7 +38,7 @@ struct Row {
     /// The first of them.
     first: u32,
     count: u32,
-    /// Where its symbol stands in [`Code::symbols`].
+    /// The index of its symbol in [`Code::symbols`].
     at: u32,
 }
 
@@ -74,7 +74,6 @@ const fn build() -> Code {
     code
 }
 
-/// Appends what the bytes stand for to `out`.
 pub(super) fn decode(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
     let (mut code, mut length) = (0u32, 0);
     for byte in bytes {
@@ -95,7 +94,7 @@ pub(super) fn decode(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
             (code, length) = (0, 0);
         }
     }
-    // What fills the last byte is the beginning of the end: up to seven ones.
+    // The padding of the last byte is the beginning of the end-of-string code: up to seven ones.
     if length > 7 || code != (1 << length) - 1 {
         return Err(broken("a text does not end as it should"));
     }
@@ -131,7 +130,7 @@ mod tests {
         decode(bytes, &mut out).map(|()| out)
     }
 
-    /// RFC 7541, appendix C.4 and C.6, written with their bytes.
+    /// RFC 7541, appendix C.4 and C.6, with the bytes given there.
     #[test]
     fn the_examples_of_the_rfc() {
         for (text, bytes) in [
@@ -150,7 +149,7 @@ mod tests {
         }
     }
 
-    /// No code is left over, so every sequence of bits is one of symbols.
+    /// No code is left over, so every sequence of bits decodes to symbols.
     #[test]
     fn the_code_is_complete() {
         let taken: u64 = LENGTHS.iter().map(|length| 1 << (LONGEST - usize::from(*length))).sum();
@@ -159,20 +158,20 @@ mod tests {
 
     #[test]
     fn what_is_no_text_is_refused() {
-        // The end itself; eight ones of padding; padding that is not all ones.
+        // The end-of-string code itself; eight ones of padding; padding that is not all ones.
         for bytes in ["ffffffff", "f1e3c2e5f23a6ba0ab90f4ffff", "a8eb10649cbe"] {
             assert!(decoded(&hex::decode(bytes).unwrap()).is_err(), "{bytes}");
         }
     }
 
     proptest! {
-        /// Every text survives the way there and back.
+        /// Every text is the same after encoding and decoding.
         #[test]
         fn there_and_back(text: Vec<u8>) {
             prop_assert_eq!(decoded(&encode(&text)).unwrap(), text);
         }
 
-        /// Whatever comes, the text is no longer than eight symbols for five bytes.
+        /// For any input, the text is no longer than eight symbols for five bytes.
         #[test]
         fn nothing_grows_beyond_its_bound(bytes: Vec<u8>) {
             if let Ok(text) = decoded(&bytes) {

@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 
 use super::{Coding, Fault, Head, Name, TEXT_MAX_BYTES, broken};
 
-/// `SETTINGS_HEADER_TABLE_SIZE` when nobody sends it (RFC 9113, section 6.5.2).
+/// The default of `SETTINGS_HEADER_TABLE_SIZE` (RFC 9113, section 6.5.2).
 const TABLE_MAX_BYTES: usize = 4096;
-/// What each entry counts beside its texts (RFC 7541, section 4.1).
+/// The counted size of each entry besides its texts (RFC 7541, section 4.1).
 const ENTRY_BYTES: usize = 32;
 
-/// The names of the static table; those of entries that follow one another are the same more than once.
+/// The names of the static table; neighbouring entries may have the same name.
 const NAMES: [&str; 61] = [
     ":authority",
     ":method",
@@ -83,7 +83,7 @@ const STATUSES: [u16; 7] = [200, 204, 206, 304, 400, 404, 500];
 pub(super) struct Entry {
     field: Field,
     name_bytes: usize,
-    /// What it counts in the table.
+    /// Its counted size in the table.
     bytes: usize,
 }
 
@@ -122,7 +122,7 @@ impl Entry {
         }
     }
 
-    /// Writes into `head` what the field says; a content type is returned instead.
+    /// Writes the field's value into `head`; a content type is returned instead.
     pub(super) fn tell(&self, head: &mut Head) -> Result<Option<&[u8]>, Fault> {
         match &self.field {
             Field::Status(status) => tell_status(*status, head)?,
@@ -164,7 +164,7 @@ pub(super) struct Table {
 
 impl Table {
     pub(super) fn new() -> Self {
-        // All that it can ever hold, so that it never grows between two calls.
+        // The full size that it can ever need, so that it never grows between two calls.
         let entries = VecDeque::with_capacity(TABLE_MAX_BYTES / ENTRY_BYTES);
         Self { entries, bytes: 0, bytes_max: TABLE_MAX_BYTES }
     }
@@ -173,7 +173,7 @@ impl Table {
         self.bytes_max
     }
 
-    /// The server makes its table smaller, or as large as it may be again.
+    /// The server makes its table smaller, or as large as allowed again.
     pub(super) fn resize(&mut self, bytes_max: usize) -> Result<(), Fault> {
         if bytes_max > TABLE_MAX_BYTES {
             return Err(broken("the table grows beyond 4 KiB"));
@@ -200,7 +200,7 @@ impl Table {
         }
     }
 
-    /// A name and how long it is.
+    /// A name and its length.
     pub(super) fn name(&self, index: usize) -> Result<(Name, usize), Fault> {
         if let Some(name) = index.checked_sub(1).and_then(|at| NAMES.get(at)) {
             return Ok((Name::of(name.as_bytes()), name.len()));
@@ -208,12 +208,12 @@ impl Table {
         self.dynamic(index).map(|entry| (entry.name(), entry.name_bytes))
     }
 
-    /// Writes into `head` what the whole field says; a content type is returned instead.
+    /// Writes the value of the whole field into `head`; a content type is returned instead.
     pub(super) fn field(&self, index: usize, head: &mut Head) -> Result<Option<&[u8]>, Fault> {
         if let Some(status) = index.checked_sub(FIRST_STATUS).and_then(|at| STATUSES.get(at)) {
             return tell_status(Some(*status), head).map(|()| None);
         }
-        // Fields without a value, and those of requests, say nothing.
+        // Fields without a value, and those of requests, are ignored.
         if (1..=NAMES.len()).contains(&index) { Ok(None) } else { self.dynamic(index)?.tell(head) }
     }
 

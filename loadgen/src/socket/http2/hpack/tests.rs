@@ -54,7 +54,7 @@ fn what_an_answer_is_judged_by() {
     head.clear();
     decoder.read(b"\x88\xbe\x00\x0econtent-length\x017", &mut head).unwrap();
     assert_eq!((head.status, head.length, &head.content_type[..]), (Some(200), Some(7), &b"application/json"[..]));
-    // A table of no size forgets.
+    // A table of size zero is empty.
     head.clear();
     decoder.read(b"\x20\x88", &mut head).unwrap();
     assert!(decoder.read(b"\xbe", &mut head).is_err());
@@ -83,7 +83,7 @@ fn what_is_broken_is_refused() {
 }
 
 proptest! {
-    /// Whatever comes, the decoder neither panics nor keeps more than its table may hold.
+    /// For any input, the decoder neither panics nor keeps more than its table may hold.
     #[test]
     fn anything_may_come(blocks in prop::collection::vec(any::<Vec<u8>>(), 1..8)) {
         let mut decoder = Decoder::new();

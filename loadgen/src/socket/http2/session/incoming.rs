@@ -1,4 +1,4 @@
-//! What each frame of the server does to a session.
+//! The effect of each of the server's frames on a session.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -8,9 +8,9 @@ use crate::failure::Failure;
 use crate::socket::http2::frame::{self, Code, Fault, Frame};
 use crate::socket::http2::streams::{Broken, Stream};
 
-/// Answers to what a server asks (PING, SETTINGS) that it does not read. One that lets more of them pile up means harm.
+/// The most bytes of replies (PING, SETTINGS) that the server has not read. A server that lets more pile up is hostile.
 pub(super) const REPLIES_MAX_BYTES: usize = 256 << 10;
-/// Longer texts of a GOAWAY are cut off in messages.
+/// The most bytes of a GOAWAY's text in messages.
 const DEBUG_TEXT_BYTES: usize = 200;
 
 impl Session {
@@ -53,8 +53,8 @@ impl Session {
         }
     }
 
-    /// Whether the frame brings a call nearer to its end. There can only be so many of those: a body has a largest size, and a
-    /// stream one end. Interim answers are frames that bring nothing as well, but only the headers tell.
+    /// Whether the frame brings a call nearer to its end. The number of those is bounded: a body has a largest size,
+    /// and a stream one end. Interim answers have no content either, but only the headers show that.
     fn brings_something(&mut self, frame: Frame<'_>) -> bool {
         match frame {
             Frame::Data { stream, data, end, .. } => (end || !data.is_empty()) && self.streams.find(stream).is_some(),
@@ -67,7 +67,7 @@ impl Session {
 
     fn on_data(&mut self, id: u32, (data, counted): (&[u8], u32), end: bool) -> Result<(), Fault> {
         self.known(id)?;
-        // Of the connection's window also what comes for streams that are over.
+        // Data for ended streams also uses the connection's window.
         if let Some(increment) = self.grant.use_up(counted)? {
             frame::window_update(0, increment, &mut self.out);
         }
@@ -103,7 +103,7 @@ impl Session {
     fn on_block(&mut self, id: u32, block: &[u8], end: bool, now: Instant) -> Result<(), Fault> {
         self.known(id)?;
         self.head.clear();
-        // Also for streams that are over: it changes the table.
+        // Also for ended streams, because it changes the table.
         self.decoder.read(block, &mut self.head)?;
         if let Some(stream) = self.streams.find(id) {
             let step = stream.on_head(&self.head, end, now);
@@ -116,7 +116,7 @@ impl Session {
         Ok(())
     }
 
-    /// What became of a stream by the last frame: nothing yet, a complete answer, or none.
+    /// The result of a stream after the last frame: none yet, a complete answer, or a failure.
     fn step(&mut self, id: u32, step: Result<bool, Broken>) {
         match step {
             Ok(false) => {}
@@ -139,7 +139,7 @@ impl Session {
     fn on_reset(&mut self, id: u32, code: Code) -> Result<(), Fault> {
         self.known(id)?;
         let failure = Failure::http(format!("the server reset the stream: {code}"));
-        // RFC 9113, section 8.7: nothing was done before a refusal.
+        // RFC 9113, section 8.7: a refused stream was not processed.
         self.end_unanswered(id, failure, code == Code::REFUSED_STREAM);
         Ok(())
     }
@@ -162,7 +162,7 @@ impl Session {
         self.replied()
     }
 
-    /// What the server has not looked at, and never will, goes over another connection.
+    /// Calls that the server has not processed, and never will, go over another connection.
     fn on_go_away(&mut self, last: u32, code: Code, text: &[u8]) {
         let text = String::from_utf8_lossy(&text[..text.len().min(DEBUG_TEXT_BYTES)]);
         let farewell = if text.is_empty() { format!("GOAWAY {code}") } else { format!("GOAWAY {code}: `{text}`") };
@@ -198,7 +198,7 @@ impl Session {
         Ok(())
     }
 
-    /// Counts an answer to the server.
+    /// Counts a reply to the server.
     fn replied(&mut self) -> Result<(), Fault> {
         const REPLY_BYTES: usize = 17;
         self.replies += REPLY_BYTES;

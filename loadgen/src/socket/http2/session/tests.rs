@@ -55,7 +55,7 @@ impl Client {
         Self { session: Session::new(now), head: Head::new(fields), body, now }
     }
 
-    /// Has said and heard the first things.
+    /// Has exchanged prefaces and settings.
     fn welcomed(bytes: usize) -> Self {
         let mut client = Self::with_body(bytes);
         client.said();
@@ -72,7 +72,7 @@ impl Client {
         self.session.feed(bytes, self.now).map_err(|failure| failure.text)
     }
 
-    /// What it writes now, in as many writes as it takes.
+    /// The session's output now, in as many writes as needed.
     fn said(&mut self) -> Vec<u8> {
         let mut said = Vec::new();
         loop {
@@ -86,7 +86,7 @@ impl Client {
         }
     }
 
-    /// Everything that ended, in words.
+    /// The results of all ended calls, as text.
     fn ended(&mut self) -> Vec<String> {
         let mut texts = Vec::new();
         while let Some(ended) = self.session.next_ended() {
@@ -157,7 +157,7 @@ fn answers_find_their_calls() {
     // An interim answer comes before the real one of stream 5, which has a priority and no body.
     wire.extend(frame(HEADERS, END_HEADERS, 5, b"\x08\x03100"));
     wire.extend(frame(HEADERS, END_HEADERS | END_STREAM | PRIORITY, 5, b"\0\0\0\x01\x05\x89"));
-    // A type that nobody knows.
+    // An unknown type.
     wire.extend(frame(0x77, 0xff, 9, b"?"));
     let cuts = (0..wire.len()).map(|cut| vec![&wire[..cut], &wire[cut..]]);
     for pieces in cuts.chain([wire.chunks(1).collect()]) {
@@ -190,7 +190,7 @@ fn windows_are_obeyed() {
     assert_eq!(sent(&client.said()), [40_000, 65_535 - 40_000], "the connection's window");
     client.hear(&frame(WINDOW_UPDATE, 0, 0, &1_000u32.to_be_bytes())).unwrap();
     assert_eq!(sent(&client.said()), [0, 1_000]);
-    // The window of streams becomes smaller than what was sent of the second.
+    // The window of streams becomes smaller than the sent part of the second.
     client.hear(&setting(4, 10_000)).unwrap();
     client.hear(&frame(WINDOW_UPDATE, 0, 0, &1_000_000u32.to_be_bytes())).unwrap();
     assert_eq!(sent(&client.said()), [0, 0]);
@@ -214,7 +214,7 @@ fn a_stalled_stream_lets_others_pass() {
     assert_eq!(frames(&client.said()), [(DATA, END_STREAM, 3, &client.body[..])]);
 }
 
-/// The body arrives whole and in order, whatever the windows.
+/// The body arrives whole and in order, with any windows.
 #[test]
 fn bodies_are_whole() {
     let mut client = Client::welcomed(70_001);
@@ -236,7 +236,7 @@ fn bodies_are_whole() {
     assert_eq!(body, client.body);
 }
 
-/// What is received is given back, so that a server never stalls.
+/// Received data is given back, so that a server never stalls.
 #[test]
 fn received_data_is_given_back() {
     let mut client = Client::welcomed(0);
@@ -262,7 +262,7 @@ fn received_data_is_given_back() {
     assert!(client.ended().iter().all(|text| text.contains(": 200 ")));
 }
 
-/// What a server does wrong about one answer ends that call, and no other.
+/// A server's fault in one answer ends that call, and no other.
 #[test]
 fn a_bad_answer_ends_its_stream_only() {
     for (frames, expected) in [
@@ -299,7 +299,7 @@ fn a_bad_answer_ends_its_stream_only() {
         }
         client.hear(&frame(HEADERS, END_HEADERS | END_STREAM, 3, OK)).unwrap();
         assert_eq!(client.ended(), [expected, "1: 200 "]);
-        // What still comes for the stream that was ended is passed over.
+        // Later data for the ended stream is skipped.
         client.hear(&frame(HEADERS, END_HEADERS, 1, OK)).unwrap();
         client.hear(&frame(DATA, END_STREAM, 1, b"late")).unwrap();
         client.hear(&frame(WINDOW_UPDATE, 0, 1, &[0, 0, 0, 1])).unwrap();
@@ -307,7 +307,7 @@ fn a_bad_answer_ends_its_stream_only() {
     }
 }
 
-/// What breaks the connection says so to the server, and why to whoever reads the report.
+/// A fault of the connection is reported to the server, and its reason to the reader of the report.
 #[test]
 fn what_breaks_the_connection() {
     let long = frame(HEADERS, 0, 1, &vec![0; 16 << 10]);
@@ -363,7 +363,7 @@ fn own_windows_are_enforced() {
         let id = client.open(call);
         client.hear(&frame(HEADERS, END_HEADERS, id, OK)).unwrap();
     }
-    // Padding counts, and is given back like everything else.
+    // Padding counts, and is given back like other data.
     for _ in 0..1000 {
         client.hear(&frame(DATA, PADDED, 1, &[vec![255, b'x'], vec![0; 255]].concat())).unwrap();
     }
@@ -371,7 +371,7 @@ fn own_windows_are_enforced() {
     assert!(grant.use_up(WINDOW_BYTES + 1).is_err());
 }
 
-/// GOAWAY: what the server has not looked at may be sent again, the rest goes on, and nothing new is begun.
+/// GOAWAY: calls that the server has not processed may be sent again, the rest goes on, and no new call begins.
 #[test]
 fn goaway_parts_what_was_taken_from_what_was_not() {
     let mut client = Client::welcomed(0);
@@ -390,7 +390,7 @@ fn goaway_parts_what_was_taken_from_what_was_not() {
     );
 }
 
-/// What was never handed to the connection may go over another; what was may not.
+/// Calls that were never passed to the connection may go over another; others may not.
 #[test]
 fn only_what_was_not_written_is_sent_again() {
     let mut client = Client::welcomed(0);
@@ -423,7 +423,7 @@ fn room_is_what_the_server_allows() {
     assert_eq!(client.session.streams_max(), 7);
 }
 
-/// PINGs are answered; one that asks without end and reads nothing is cut off.
+/// PINGs are answered; a server that pings without end and reads nothing is cut off.
 #[test]
 fn pings_are_answered_within_bounds() {
     let mut client = Client::welcomed(0);
@@ -435,7 +435,7 @@ fn pings_are_answered_within_bounds() {
     assert!(client.session.out().len() <= REPLIES_MAX_BYTES + 64);
 }
 
-/// A server that says nothing for long is asked, and given up when it does not answer.
+/// A server that is silent for long is pinged, and given up if it does not answer.
 #[test]
 fn silence_is_noticed() {
     let mut client = Client::welcomed(0);
@@ -471,7 +471,7 @@ fn requests_become_shorter_once_the_server_has_spoken() {
 }
 
 proptest! {
-    /// Whatever a server says, in whatever pieces: no panic, and every call ends exactly once.
+    /// For any input in any pieces: no panic, and every call ends exactly once.
     #[test]
     fn anything_may_come(
         frames in prop::collection::vec((0u8..11, any::<u8>(), 0u32..12, prop::collection::vec(any::<u8>(), 0..24)), 0..40),

@@ -1,4 +1,4 @@
-//! Every wait of the table, and mistakes in it.
+//! Tests of every wait in the table, and of mistakes in it.
 
 use super::*;
 use crate::calls::{Call, Rest};
@@ -11,8 +11,8 @@ fn waits() -> impl Iterator<Item = (&'static Call, usize, Form, Meaning, Rest)> 
     })
 }
 
-/// What is wrong with a wait of the table: a minute from now on is two seconds; that is in the scratch, and the program's own words are as
-/// they were.
+/// The error in a wait of the table: a minute from now on is two seconds, which are in the scratch memory, and the
+/// program's own words are unchanged.
 fn wrong(call: &Call, as_made: &Call) -> Option<String> {
     let Kind::Wait { limit, form, meaning, .. } = as_made.kind else { return None };
     let memory = Pretended::default();
@@ -53,7 +53,7 @@ fn a_mistake_in_the_table_is_noticed() {
     }
 }
 
-/// What the kernel refuses is left to it, and so are waits for ever.
+/// Values that the kernel refuses stay unchanged, and so do waits for ever.
 #[test]
 fn waits_that_are_none_pass() {
     for (call, limit, form, ..) in waits() {
@@ -68,7 +68,7 @@ fn waits_that_are_none_pass() {
     }
 }
 
-/// Two seconds that were left are a minute, where the program looks for them.
+/// A rest of two seconds becomes a minute, in the place where the program looks for it.
 #[test]
 fn rests_are_thirty_times_as_long() {
     let clock = Clock::of_test(RATE, BASE);
@@ -86,7 +86,7 @@ fn rests_are_thirty_times_as_long() {
                 continue;
             }
             Rest::InPlace => {
-                // The kernel left it alone: so does the tracer.
+                // The kernel left it unchanged, and so does the tracer.
                 finish(change.then, -14, &clock, &memory);
                 assert_eq!(memory.time(LIMIT), Some([90, 0]), "{}", call.name);
                 memory.set_time(SCRATCH, [2, 0]).unwrap();

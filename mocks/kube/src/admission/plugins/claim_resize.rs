@@ -1,4 +1,4 @@
-//! `PersistentVolumeClaimResize`: which claims may grow ("Expanding Persistent Volumes Claims").
+//! `PersistentVolumeClaimResize`: the check that a claim may grow ("Expanding Persistent Volumes Claims").
 
 use mock_cel::Quantity;
 use mock_objects::status::Failure;
@@ -9,7 +9,7 @@ use crate::admission::Attempt;
 
 const CLASSES: &str = "storageclasses.storage.k8s.io";
 
-/// Refuses a larger claim whose class does not say that it can grow.
+/// Refuses a larger claim if its class does not allow expansion.
 pub(super) fn validate(attempt: &Attempt<'_>, claim: &Value) -> Result<(), Failure> {
     let Some(old) = attempt.old else { return Ok(()) };
     let size = |claim: &Value| {

@@ -116,7 +116,7 @@ fn check(limit: &Value, kind: &str, of: &dyn Fn(&str, &str) -> Option<Quantity>,
         match (request, limit) {
             (None, _) => wrong.push(format!("{begin}.  No request is specified")),
             (Some(request), _) if request < least => {
-                wrong.push(format!("{begin}, but request is {}", request.canonical()))
+                wrong.push(format!("{begin}, but request is {}", request.canonical()));
             }
             (_, Some(limit)) if limit < least => wrong.push(format!("{begin}, but limit is {}", limit.canonical())),
             _ => {}

@@ -1,4 +1,4 @@
-//! `Priority`: what the name of a priority class means for a pod ("Pod Priority and Preemption").
+//! `Priority`: the priority that a pod gets from its priority class ("Pod Priority and Preemption").
 
 use mock_objects::object;
 use mock_objects::status::Failure;
@@ -9,11 +9,11 @@ use crate::admission::Attempt;
 
 const CLASSES: &str = "priorityclasses.scheduling.k8s.io";
 const PREEMPTS: &str = "PreemptLowerPriority";
-/// The classes that every cluster has; nobody makes them here.
+/// The classes that every cluster has; the mock creates no objects for them.
 const OF_THE_SYSTEM: [(&str, i64); 2] =
     [("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000)];
 
-/// Gives a new pod the numbers of its class.
+/// Sets the priority and preemption policy of a new pod from its class.
 pub(super) fn resolve(attempt: &Attempt<'_>, pod: &mut Value) -> Result<bool, Failure> {
     let named = pod["spec"]["priorityClassName"].as_str().unwrap_or_default().to_owned();
     let (name, value, policy) = if named.is_empty() { unnamed(attempt) } else { class(attempt, pod, &named)? };
@@ -41,14 +41,14 @@ pub(super) fn resolve(attempt: &Attempt<'_>, pod: &mut Value) -> Result<bool, Fa
     Ok(set(spec, "preemptionPolicy", policy) | counted | renamed)
 }
 
-/// An update need not repeat what the class said.
+/// Copies the class's values from the old pod, because an update need not repeat them.
 pub(super) fn keep(attempt: &Attempt<'_>, pod: &mut Value) -> bool {
     let (Some(old), Some(spec)) = (attempt.old, pod.get_mut("spec")) else { return false };
     let mut keep = |key: &str| !old["spec"][key].is_null() && set(spec, key, old["spec"][key].clone());
     keep("priority") | keep("preemptionPolicy")
 }
 
-/// There is one default.
+/// Refuses a second default class.
 pub(super) fn validate_class(attempt: &Attempt<'_>, class: &Value) -> Result<(), Failure> {
     if class["globalDefault"] != json!(true) {
         return Ok(());
@@ -63,7 +63,7 @@ pub(super) fn validate_class(attempt: &Attempt<'_>, class: &Value) -> Result<(),
     }
 }
 
-/// Name, value and policy of the class that a pod named.
+/// Name, value and policy of the class that a pod names.
 fn class(attempt: &Attempt<'_>, pod: &Value, named: &str) -> Result<(String, i64, String), Failure> {
     let cluster = attempt.call.cluster();
     let catalogue = cluster.catalogue();
@@ -77,12 +77,12 @@ fn class(attempt: &Attempt<'_>, pod: &Value, named: &str) -> Result<(String, i64
     }
 }
 
-/// The same for a pod that named none.
+/// Name, value and policy for a pod that names no class.
 fn unnamed(attempt: &Attempt<'_>) -> (String, i64, String) {
     default_class(attempt).as_ref().map_or_else(|| (String::new(), 0, PREEMPTS.to_owned()), numbers)
 }
 
-/// Of several the least.
+/// The default class; of several, the one with the lowest value.
 fn default_class(attempt: &Attempt<'_>) -> Option<Value> {
     let classes = all(attempt, CLASSES, None).into_iter().map(|version| version.value());
     let defaults = classes.filter(|class| class["globalDefault"] == json!(true));

@@ -1,4 +1,5 @@
-//! `RuntimeClass`: what the class of a pod adds to it, and that there is one ("Runtime Class").
+//! `RuntimeClass`: the overhead and scheduling that a pod gets from its class, and the check that the class exists
+//! ("Runtime Class").
 
 use mock_cel::Quantity;
 use mock_objects::status::Failure;
@@ -10,7 +11,7 @@ use crate::admission::Attempt;
 const CLASSES: &str = "runtimeclasses.node.k8s.io";
 const OTHER_OVERHEAD: &str = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead";
 
-/// Gives a new pod what its class needs, and the nodes that have it.
+/// Adds the overhead and the node constraints of its class to a new pod.
 pub(super) fn mutate(attempt: &Attempt<'_>, pod: &mut Value) -> Result<bool, Failure> {
     let Some(class) = class(attempt, pod)? else { return Ok(false) };
     let mut changed = false;
@@ -47,7 +48,7 @@ pub(super) fn mutate(attempt: &Attempt<'_>, pod: &mut Value) -> Result<bool, Fai
     Ok(changed)
 }
 
-/// Only a class says what a pod needs beside its containers.
+/// Refuses an overhead that differs from the class's.
 pub(super) fn validate(attempt: &Attempt<'_>, pod: &Value) -> Result<(), Failure> {
     let class = class(attempt, pod)?.unwrap_or_default();
     let given = &pod["spec"]["overhead"];
@@ -67,7 +68,7 @@ fn is_empty(amounts: &Value) -> bool {
     amounts.as_object().is_none_or(Map::is_empty)
 }
 
-/// Whether two lists of amounts say the same, whatever their forms.
+/// Whether two resource lists are equal as quantities, however they are written.
 fn is_same(left: &Value, right: &Value) -> bool {
     let amounts = |value: &Value| -> Vec<(String, Option<Quantity>)> {
         let all = value.as_object().into_iter().flatten();
@@ -76,7 +77,7 @@ fn is_same(left: &Value, right: &Value) -> bool {
     amounts(left) == amounts(right)
 }
 
-/// The class that a pod named.
+/// The class that a pod names.
 fn class(attempt: &Attempt<'_>, pod: &Value) -> Result<Option<Value>, Failure> {
     let Some(name) = pod["spec"]["runtimeClassName"].as_str() else { return Ok(None) };
     let cluster = attempt.call.cluster();

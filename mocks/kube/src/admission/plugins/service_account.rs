@@ -1,4 +1,4 @@
-//! `ServiceAccount`: the account that a pod runs as, and the token that it finds in every container ("Configure Service
+//! `ServiceAccount`: the account of a pod, and the token that is mounted into every container ("Configure Service
 //! Accounts for Pods").
 
 use mock_objects::status::Failure;
@@ -11,10 +11,10 @@ use crate::bootstrap;
 const USUAL: &str = "default";
 const MOUNTED_AT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 const VOLUME: &str = "kube-api-access-";
-/// Pods that a kubelet makes by itself and shows here; nobody may change them.
+/// Annotation of mirror pods: a kubelet makes them by itself, and they must not be changed.
 const MIRROR: &str = "kubernetes.io/config.mirror";
 
-/// Gives a pod its account and the account's token.
+/// Sets a pod's account and mounts its token.
 pub(super) fn mutate(attempt: &Attempt<'_>, pod: &mut Value) -> Result<bool, Failure> {
     if !plays(attempt) || pod["metadata"]["annotations"].get(MIRROR).is_some() {
         return Ok(false);
@@ -23,7 +23,7 @@ pub(super) fn mutate(attempt: &Attempt<'_>, pod: &mut Value) -> Result<bool, Fai
     let mut changed = false;
     if spec["serviceAccountName"].as_str().is_none_or(str::is_empty) {
         spec["serviceAccountName"] = Value::from(USUAL);
-        // The old name of the field.
+        // The deprecated name of the field.
         spec["serviceAccount"] = Value::from(USUAL);
         changed = true;
     }
@@ -42,7 +42,7 @@ pub(super) fn mutate(attempt: &Attempt<'_>, pod: &mut Value) -> Result<bool, Fai
     Ok(changed)
 }
 
-/// Whatever webhooks made of it, the account must be there.
+/// Refuses a pod whose account does not exist: webhooks may have changed it.
 pub(super) fn validate(attempt: &Attempt<'_>, pod: &Value) -> Result<(), Failure> {
     if plays(attempt) && pod["metadata"]["annotations"].get(MIRROR).is_none() {
         account(attempt, pod)?;
@@ -50,7 +50,7 @@ pub(super) fn validate(attempt: &Attempt<'_>, pod: &Value) -> Result<(), Failure
     Ok(())
 }
 
-/// Without accounts nobody could make a pod.
+/// Whether the plugin runs: without accounts every pod would be refused.
 fn plays(attempt: &Attempt<'_>) -> bool {
     attempt.call.cluster().root_ca.is_some()
 }
@@ -72,7 +72,7 @@ fn account(attempt: &Attempt<'_>, pod: &Value) -> Result<Value, Failure> {
     })
 }
 
-/// Mounts the token into every container that has nothing else there; answers whether one needed it.
+/// Mounts the token into every container that has no other mount at its path; returns whether a container needed it.
 fn mount(attempt: &Attempt<'_>, pod: &mut Value) -> bool {
     let named = |volume: &&Value| volume["name"].as_str().is_some_and(|name| name.starts_with(VOLUME));
     let known = pod["spec"]["volumes"].as_array().into_iter().flatten().find(named);
@@ -101,11 +101,11 @@ fn mount(attempt: &Attempt<'_>, pod: &mut Value) -> bool {
     needed
 }
 
-/// Token, authority and namespace, in one folder.
+/// A volume with token, certificate of the authority and namespace.
 fn volume(name: &str) -> Value {
     let namespace = json!({"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}});
     json!({"name": name, "projected": {"defaultMode": 420, "sources": [
-        // An hour, and seven seconds by which such tokens are told apart.
+        // An hour and seven seconds, the real server's mark of such tokens.
         {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
         {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
         {"downwardAPI": {"items": [namespace]}},

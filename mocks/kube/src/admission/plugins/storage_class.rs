@@ -8,13 +8,13 @@ use serde_json::Value;
 use super::{all, set};
 use crate::admission::Attempt;
 
-/// Marks a class as the default; the second is the older name.
+/// Annotations that mark a class as the default; the second is the older name.
 const DEFAULT: [&str; 2] =
     ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
-/// How a claim named its class before there was a field for it.
+/// The annotation for the class of a claim, from before the field existed.
 const NAMED_BY: &str = "volume.beta.kubernetes.io/storage-class";
 
-/// Gives a claim without a class the default one; of several the newest.
+/// Sets the default class of a claim without a class; of several defaults, the newest.
 pub(super) fn mutate(attempt: &Attempt<'_>, claim: &mut Value) -> bool {
     let annotated = claim["metadata"]["annotations"].get(NAMED_BY).is_some();
     if annotated || !claim["spec"]["storageClassName"].is_null() {
@@ -22,7 +22,7 @@ pub(super) fn mutate(attempt: &Attempt<'_>, claim: &mut Value) -> bool {
     }
     let classes = all(attempt, "storageclasses.storage.k8s.io", None).into_iter().map(|version| version.value());
     let is_default = |class: &Value| DEFAULT.iter().any(|key| class["metadata"]["annotations"][key] == "true");
-    // Times of the API sort as texts do.
+    // Timestamps of the API sort as strings.
     let newest_first = |class: &Value| {
         (Reverse(object::meta(class, "creationTimestamp").to_owned()), object::meta(class, "name").to_owned())
     };

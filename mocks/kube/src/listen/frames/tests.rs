@@ -1,4 +1,4 @@
-//! Frames, however the bytes are cut.
+//! Tests of the frame filter, however the bytes are cut.
 
 use mock_faults::{Fault, FaultId, Name};
 use proptest::prelude::*;
@@ -8,7 +8,6 @@ use super::*;
 
 const ID: FaultId = FaultId(1);
 
-/// The bytes of one frame.
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
     let mut bytes = vec![length[1], length[2], length[3], kind, flags];
@@ -22,7 +21,7 @@ fn any_frame() -> impl Strategy<Value = (u8, u8, u32, Vec<u8>)> {
     (kind, 0u8..=1, 0u32..9, proptest::collection::vec(any::<u8>(), 0..40))
 }
 
-/// Faults with one that runs, and a connection that it has chosen or not.
+/// Faults with a running one, and a connection that the fault has chosen or not.
 fn connection(deaf: bool) -> (Arc<Handle>, Arc<Faults>) {
     let (handle, faults) = (Arc::new(Handle::new(1, 0)), Arc::new(Faults::new(0)));
     faults.begin(ID, &Fault::armed(Name::NoPong)).unwrap();
@@ -67,7 +66,7 @@ async fn passed(wire: &[u8], pieces: &[usize], reads: usize, deaf: bool) -> (Vec
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// A healthy connection passes every byte as it is; a deaf one takes out the client's PINGs, and nothing else.
+    /// A healthy connection passes every byte unchanged; a deaf one removes the client's PINGs and no other frames.
     #[test]
     fn only_pings_are_taken_out(
         frames in proptest::collection::vec(any_frame(), 0..12),
@@ -101,7 +100,7 @@ proptest! {
         prop_assert_eq!(hits, pings);
     }
 
-    /// A GOAWAY goes in between two frames, whole, wherever the writer's pieces end.
+    /// A GOAWAY is inserted whole between two frames, wherever the writer's pieces end.
     #[test]
     fn a_goaway_goes_between_frames(
         frames in proptest::collection::vec(any_frame(), 1..8),
@@ -136,7 +135,7 @@ proptest! {
         });
         let mut at = 0;
         let boundaries = std::iter::once(0).chain(wire.iter().map(|frame| { at += frame.len(); at }));
-        // The first boundary that the writer reached after it was told.
+        // The first boundary that the writer reached after the request for a GOAWAY.
         let inserted = goaway(0, 0xb);
         let fits = boundaries.filter(|at| *at >= sent_before).any(|at| {
             got == [&all[..at], &inserted[..], &all[at..]].concat()

@@ -1,4 +1,4 @@
-//! The time that a pod is given to end ("Pod Lifecycle", termination of pods).
+//! The grace period of a pod ("Pod Lifecycle", termination of pods).
 //!
 //! Owns whether a deletion waits, and for how long. Only pods wait, and only those that a kubelet may have started.
 
@@ -9,20 +9,20 @@ use mock_objects::catalogue::Resource;
 use mock_objects::kinds::Ending;
 use mock_objects::object;
 
-/// What a deletion does to the time that an object is given.
+/// The effect of a deletion on the grace period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Grace {
-    /// The kind knows none.
+    /// The kind has no grace period.
     None,
-    /// It is given this many seconds, possibly 0.
+    /// The period begins with this many seconds, possibly 0.
     Begins(i64),
-    /// It has less time than before.
+    /// The period becomes shorter.
     Shortens(i64),
-    /// It was given time before, and this deletion does not take any away.
+    /// A period runs already, and this deletion does not shorten it.
     Pending,
 }
 
-/// What a deletion with `asked_s` seconds does to an object.
+/// The effect of a deletion with `asked_s` seconds.
 pub(super) fn of(value: &Value, resource: &Resource, asked_s: Option<i64>) -> Grace {
     if resource.rules.ending != Ending::Graceful {
         return Grace::None;
@@ -40,12 +40,12 @@ pub(super) fn of(value: &Value, resource: &Resource, asked_s: Option<i64>) -> Gr
         return Grace::Begins(0);
     }
     let own_s = value.pointer("/spec/terminationGracePeriodSeconds").and_then(Value::as_i64);
-    // Less than nothing is as little as there is.
+    // The real server turns a negative period into one second.
     let grace_s = asked_s.or(own_s).unwrap_or(0);
     Grace::Begins(if grace_s < 0 { 1 } else { grace_s })
 }
 
-/// `seconds` after `from`, which may be before it.
+/// `seconds` after `from`; negative seconds are before it.
 pub(super) fn later(from: Timestamp, seconds: i64) -> Timestamp {
     from.checked_add(SignedDuration::from_secs(seconds)).unwrap_or(Timestamp::MAX)
 }

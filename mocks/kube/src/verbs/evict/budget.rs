@@ -1,7 +1,7 @@
-//! What a `PodDisruptionBudget` says about the eviction of one pod ("Specifying a Disruption Budget for your Application",
-//! policy/v1).
+//! The decision of a `PodDisruptionBudget` about the eviction of one pod ("Specifying a Disruption Budget for your
+//! Application", policy/v1).
 //!
-//! Owns which pods a budget guards, when it lets one go, and what it then says of it. Pure: the caller writes.
+//! Owns the selection of guarded pods, the decision, and the new status of the budget. Pure: the caller writes.
 
 use http::StatusCode;
 use jiff::Timestamp;
@@ -11,32 +11,33 @@ use mock_objects::object;
 use mock_objects::selector::{from_label_selector, labels_match};
 use mock_objects::status::{About, Failure};
 
-/// Pods that a budget may have on its list before a controller has looked at them; the API's own number.
+/// Pods that a budget may list as disrupted before a controller has processed them; the API's own number.
 const DISRUPTED_MAX: usize = 2000;
-/// What a client is told to wait while the controller has not looked at a budget.
+/// Seconds that a client should wait while the controller has not processed a budget.
 const RETRY_AFTER_S: u64 = 10;
 const VIOLATED: &str = "Cannot evict pod as it would violate the pod's disruption budget.";
-/// A pod that several budgets guard.
+/// The refusal for a pod that several budgets guard.
 pub(super) const SEVERAL: &str =
     "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
 
-/// Whether a pod goes without a look at budgets: it does no work, or is going already.
+/// Whether budgets do not apply to a pod, because it does no work or is being deleted.
 pub(super) fn is_unguarded(pod: &Value) -> bool {
     object::is_deleting(pod) || matches!(phase(pod), "Succeeded" | "Failed" | "Pending")
 }
 
-/// Whether an unguarded pod could do work a moment later.
+/// Whether a pod without guard could do work a moment later.
 pub(super) fn may_become_ready(pod: &Value) -> bool {
     !object::is_deleting(pod) && phase(pod) == "Pending"
 }
 
-/// Whether the budget guards a pod with these labels. Without a selector it guards none, with an empty one all.
+/// Whether the budget guards a pod with these labels. A budget without a selector guards no pod, one with an empty
+/// selector all.
 pub(super) fn selects<'a>(budget: &Value, label: impl Fn(&str) -> Option<&'a str>) -> bool {
     let selector = &budget["spec"]["selector"];
     selector.is_object() && from_label_selector(selector).is_ok_and(|wanted| labels_match(&wanted, label))
 }
 
-/// Whether the pod is not among those that the budget counts, and may go without being one of its disruptions.
+/// Whether the budget does not count the pod as healthy and allows its eviction without a disruption.
 pub(super) fn lets_unready_go(budget: &Value, pod: &Value) -> bool {
     if is_ready(pod) {
         return false;
@@ -78,13 +79,13 @@ pub(super) fn take(budget: &mut Value, pod: &str, now: Timestamp) -> Result<(), 
     Ok(())
 }
 
-/// The refusal while the controller has not looked at the budget as it is.
+/// The refusal while the controller has not processed the budget's current generation.
 pub(super) fn unsettled(name: &str) -> Failure {
     let cause = format!("The disruption budget {name} is still being processed by the server.");
     too_many(&cause, Some(RETRY_AFTER_S))
 }
 
-/// Notes in a pod that it is evicted; answers whether that was news.
+/// Notes the eviction in a pod; returns whether that changed the pod.
 pub(super) fn note_eviction(pod: &mut Value, now: Timestamp) -> bool {
     let Some(status) = pod.get_mut("status").and_then(Value::as_object_mut) else { return false };
     let (reason, message) = ("EvictionByEvictionAPI", "Eviction API: evicting");
@@ -106,7 +107,7 @@ pub(super) fn note_eviction(pod: &mut Value, now: Timestamp) -> bool {
     true
 }
 
-/// Why a budget allows nothing.
+/// Why a budget allows no disruption.
 fn exhausted(name: &str, budget: &Value) -> String {
     let (desired, current) = (number(budget, "desiredHealthy"), number(budget, "currentHealthy"));
     let conditions = budget.pointer("/status/conditions").and_then(Value::as_array);
@@ -117,7 +118,7 @@ fn exhausted(name: &str, budget: &Value) -> String {
         .map(|condition| (text(condition, "reason"), text(condition, "message")))
         .filter(|(_, message)| !message.is_empty());
     match why {
-        // Its numbers are not to be trusted then.
+        // The numbers are not reliable then.
         Some(("SyncFailed", message)) => format!(
             "The disruption budget {name} does not allow evicting pods currently because it failed sync: {message}"
         ),
@@ -131,7 +132,7 @@ fn exhausted(name: &str, budget: &Value) -> String {
     }
 }
 
-/// Sets the condition that tells that the last disruption was given away.
+/// Sets the condition that no disruption is left.
 fn exhaust(status: &mut Map<String, Value>, observed_generation: i64, now: Timestamp) {
     let conditions = status.entry("conditions").or_insert_with(|| json!([]));
     let Some(conditions) = conditions.as_array_mut() else { return };
@@ -177,7 +178,7 @@ fn phase(pod: &Value) -> &str {
     pod.pointer("/status/phase").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// A number of the status; what is absent is none.
+/// A number of the status; 0 if absent.
 fn number(budget: &Value, key: &str) -> i64 {
     budget["status"][key].as_i64().unwrap_or(0)
 }

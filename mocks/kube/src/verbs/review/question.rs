@@ -1,6 +1,6 @@
-//! What a review may ask (Kubernetes API reference, `authorization.k8s.io` and `authentication.k8s.io`).
+//! The questions of reviews (Kubernetes API reference, `authorization.k8s.io` and `authentication.k8s.io`).
 //!
-//! Owns the form of a question before it has an answer, and the refusal of what is none. Pure.
+//! Owns the form of a question before it has an answer, and the refusal of invalid questions. Pure.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use mock_objects::kinds::Review;
 use mock_objects::object;
 use mock_objects::status::{About, Cause, Failure};
 
-/// Makes of a body what webhooks are shown: a review that has no answer yet.
+/// Turns a body into the review that webhooks see, without an answer.
 pub(super) fn begin(review: &mut Value, resource: &Resource, namespace: &str) {
     let meta = object::metadata(review);
     if resource.namespaced {
@@ -27,7 +27,7 @@ pub(super) fn begin(review: &mut Value, resource: &Resource, namespace: &str) {
     }
 }
 
-/// Refuses what is no question.
+/// Refuses an invalid question.
 pub(super) fn check(review: &Value, resource: &Resource) -> Result<(), Failure> {
     let absent = |pointer: &str| review.pointer(pointer).and_then(Value::as_str).unwrap_or_default().is_empty();
     match resource.rules.review {
@@ -37,7 +37,7 @@ pub(super) fn check(review: &Value, resource: &Resource) -> Result<(), Failure> 
         Some(Review::MyRules) if absent("/spec/namespace") => Err(Failure::bad_request("no namespace on request")),
         Some(asked @ (Review::Access | Review::MyAccess | Review::LocalAccess)) => {
             let causes = wrong(review, asked);
-            // The real server has forgotten the kind by then.
+            // The real server no longer knows the kind at this point.
             let about = About { group: &resource.group, kind: "", name: "" };
             if causes.is_empty() { Ok(()) } else { Err(Failure::invalid(about, &causes)) }
         }
@@ -45,7 +45,7 @@ pub(super) fn check(review: &Value, resource: &Resource) -> Result<(), Failure> 
     }
 }
 
-/// What is wrong with a question about access.
+/// The errors in a question about access.
 fn wrong(review: &Value, asked: Review) -> Vec<Cause> {
     let mut causes = Vec::new();
     let spec = &review["spec"];

@@ -1,6 +1,6 @@
-//! Who owns the number of replicas: of an object and of its `Scale` (KEP-555, "Scale subresource").
+//! The owners of the number of replicas, in an object and in its `Scale` (KEP-555, "Scale subresource").
 //!
-//! Owns what the managers of an object own of its `Scale`, and the way back. It must not decide conflicts.
+//! Owns the mapping of owners in both directions. It must not decide conflicts.
 
 use mock_objects::catalogue::{Resource, Scale};
 use mock_objects::object;
@@ -20,8 +20,9 @@ pub(super) fn of_scale(entries: &Value, resource: &Resource) -> Vec<Value> {
     entries.as_array().into_iter().flatten().filter(own).map(shown).collect()
 }
 
-/// Takes the number of replicas from the managers of an object that do not own it in its `Scale` any more, and gives it to
-/// those that own it there and did not before. They wrote the object as `api_version`, where the number stands at `scale`.
+/// Removes the number of replicas from managers of an object that no longer own it in its `Scale`, and adds it to those
+/// that newly own it there. The new owners wrote the object as `api_version`, in which `scale` gives the place of the
+/// number.
 pub(super) fn to_object(value: &mut Value, of_scale: &Value, resource: &Resource, api_version: &str, scale: &Scale) {
     let of_number = ["f:spec".to_owned(), "f:replicas".to_owned()];
     let new: Vec<&Value> = of_scale.as_array().into_iter().flatten().collect();
@@ -52,7 +53,7 @@ pub(super) fn to_object(value: &mut Value, of_scale: &Value, resource: &Resource
     }
 }
 
-/// Where the number stands in the version that an entry speaks of.
+/// The path of the number in an entry's version.
 fn steps(entry: &Value, resource: &Resource) -> Option<Vec<String>> {
     let version = resource.versions.iter().find(|version| entry["apiVersion"] == *version.api_version)?;
     Some(steps_to(&version.scale.as_ref()?.spec_replicas))
@@ -66,12 +67,12 @@ fn owns(fields: &Value, steps: &[String]) -> bool {
     steps.iter().try_fold(fields, |at, step| at.get(step)).is_some()
 }
 
-/// Whether two entries are of one manager; only updates are told apart by their versions, which differ here.
+/// Whether two entries belong to one manager. Versions are not compared, because they differ here.
 fn is_same(one: &Value, other: &Value) -> bool {
     ["manager", "operation", "subresource"].iter().all(|key| one.get(key) == other.get(key))
 }
 
-/// Takes a place away; what becomes empty goes.
+/// Removes a path and the objects that become empty.
 fn take(fields: &mut Map<String, Value>, steps: &[String]) {
     let Some((step, below)) = steps.split_first() else { return };
     if below.is_empty() {

@@ -1,4 +1,4 @@
-//! Which object and which version of it a write is about, and what is said when that is not the stored one.
+//! The preconditions of a write: the object and the version that it names.
 
 use http::Method;
 use mock_objects::object;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::call::Call;
 use crate::verbs::scaled;
 
-/// The refusal of an update that does not say which version it was made from, where it must.
+/// The refusal of an update without a revision, for kinds that require one.
 pub(super) fn unconditional(call: &Call, name: &str, value: &Value) -> Option<Failure> {
     let must = call.resource.rules.needs_revision;
     let says = !matches!(object::meta(value, "resourceVersion"), "" | "0");
@@ -21,7 +21,7 @@ pub(super) fn unconditional(call: &Call, name: &str, value: &Value) -> Option<Fa
     Some(Failure::invalid(call.resource.about(name), &[cause]))
 }
 
-/// Whether a body is about an object of this name that is not the stored one; that is a conflict before all else.
+/// Whether a body names another uid than the stored object of this name; that conflict comes before other checks.
 fn names_another(call: &Call, name: &str, uid: &str) -> bool {
     let current = call.cluster().get(&call.resource, call.namespace(), name);
     !uid.is_empty() && current.is_some_and(|current| *current.identity.uid != *uid)
@@ -34,7 +34,7 @@ pub(super) fn check_number(revision: &str) -> Result<(), Failure> {
     Err(Failure::plain(format!("strconv.ParseUint: parsing \"{revision}\": invalid syntax")))
 }
 
-/// An update that names the uid of another object is refused before all else.
+/// Refuses an update that names the uid of another object; this check comes before all others.
 pub(super) fn check_uid(value: &Value, current: &Version, call: &Call) -> Result<(), Failure> {
     let uid = object::meta(value, "uid");
     if uid.is_empty() || uid == &*current.identity.uid || is_patch(call) {
@@ -44,10 +44,10 @@ pub(super) fn check_uid(value: &Value, current: &Version, call: &Call) -> Result
     Err(Failure::conflict(call.resource.about(&current.identity.name), &why))
 }
 
-/// Checks the `resourceVersion` of what is to come against the stored object; answers whether the revision is fixed.
+/// Checks the `resourceVersion` of the new object against the stored one; returns whether the revision is fixed.
 pub(super) fn fixed_revision(value: &Value, current: &Version, call: &Call) -> Result<bool, Failure> {
     let name = &*current.identity.name;
-    // A scale that names none is one of the object as it is.
+    // A scale without a revision refers to the current object.
     if call.method == Method::PUT
         && scaled::of(call).is_none()
         && let Some(failure) = unconditional(call, name, value)
@@ -70,7 +70,7 @@ pub(super) fn fixed_revision(value: &Value, current: &Version, call: &Call) -> R
     Ok(is_named && !is_patch(call))
 }
 
-/// A patch that does not name a revision is tried again; the revision in its result is the one it was made from.
+/// A patch without a revision is tried again; the revision in its result is that of the object it was applied to.
 pub(super) fn is_patch(call: &Call) -> bool {
     call.method == Method::PATCH
 }

@@ -1,4 +1,4 @@
-//! A controller with a finalizer, a status and a child object, through every fault.
+//! A controller with a finalizer, a status and a child object, under every fault.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ struct Context {
 
 type Refusal = kube::runtime::finalizer::Error<kube::Error>;
 
-/// Gives each package a config map with its image, and says so in its status.
+/// Gives each package a config map with its image, and notes it in the package's status.
 async fn reconcile(package: Arc<DynamicObject>, context: Arc<Context>) -> Result<Action, Refusal> {
     let packages: Api<DynamicObject> = Api::default_namespaced_with(context.client.clone(), &package_resource());
     finalizer(&packages, FINALIZER, package, |event| async {
@@ -77,7 +77,7 @@ async fn controlled(config: watcher::Config) {
     tasks.spawn(controller.for_each(async |_| ()));
     done(&world, &maps, "listed", "a:1").await;
     assert_eq!(world.get("listed").await["metadata"]["finalizers"], json!([FINALIZER]));
-    // Whoever takes the child away sees it come back: the watch of owned objects works.
+    // A deleted child comes back: the watch of owned objects works.
     maps.delete("listed", &DeleteParams::default()).await.unwrap();
     done(&world, &maps, "listed", "a:1").await;
     for (index, (name, form)) in super::watching::TROUBLES.into_iter().enumerate() {
@@ -97,7 +97,7 @@ async fn controlled(config: watcher::Config) {
     world.server.shutdown().await;
 }
 
-/// The child and the status say what the spec says.
+/// Waits until the child and the status match the spec.
 async fn done(world: &World, maps: &Api<ConfigMap>, name: &str, image: &str) {
     until(&format!("{name} has {image}"), async || {
         let map = maps.get_opt(name).await.unwrap().and_then(|map| map.data);

@@ -1,4 +1,4 @@
-//! `watcher`, with lists in pages, from the cache and as streams.
+//! Tests of `watcher`, with lists in pages, from the cache and as streams.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -21,15 +21,15 @@ fn ways() -> [(&'static str, watcher::Config); 3] {
     ]
 }
 
-/// `None` is both forms of 410 in turn, the HTTP status first. That one alone has its own test below.
+/// `None` means both forms of 410 in turn, the HTTP status first. The HTTP status alone has its own test below.
 pub const TROUBLES: [(Name, Option<Form>); 3] =
     [(Name::WatchReset, None), (Name::Watch410, None), (Name::Watch410, Some(Form::Stream))];
 
-/// What a consumer of the events believes.
+/// The state that a consumer derives from the events.
 #[derive(Default)]
 struct Belief {
     objects: BTreeMap<String, String>,
-    /// What arrives between `Init` and `InitDone`, which replaces everything.
+    /// Objects between `Init` and `InitDone`, which then replace everything.
     fresh: Option<BTreeMap<String, String>>,
     events: Vec<String>,
     errors: Vec<String>,
@@ -61,7 +61,7 @@ impl Belief {
         }
     }
 
-    /// Takes in events until the belief is true.
+    /// Reads events until the state is true.
     async fn converge<S>(&mut self, world: &World, stream: &mut S)
     where
         S: Stream<Item = watcher::Result<watcher::Event<DynamicObject>>> + Unpin,
@@ -114,7 +114,7 @@ async fn survives(way: &str, config: watcher::Config) {
     world.server.shutdown().await;
 }
 
-/// Drives the stream until its watch is open: nothing is asked for unless somebody polls.
+/// Drives the stream until its watch is open: a stream sends requests only while it is polled.
 async fn watch_from_now<S>(world: &World, belief: &mut Belief, stream: &mut S)
 where
     S: Stream<Item = watcher::Result<watcher::Event<DynamicObject>>> + Unpin,
@@ -128,8 +128,8 @@ where
     }
 }
 
-/// kube 5.0.0 takes only the `ERROR` event for a reason to list again. After a 410 as HTTP status it asks for the same
-/// revision again and again, with its back-off, and is deaf for as long as the server prefers that form.
+/// kube 5.0.0 lists again only after an `ERROR` event. After a 410 as HTTP status it requests the same revision again
+/// and again, with its back-off, and gets no events while the server prefers that form.
 #[tokio::test]
 async fn a_410_as_http_status_alone_is_answered_truthfully_each_time() {
     let mut world = World::start().await;
@@ -153,7 +153,7 @@ async fn a_410_as_http_status_alone_is_answered_truthfully_each_time() {
     assert_eq!(traffic.gone_stream, 0);
     let expired = |error: &String| error.contains("Expired") && error.contains("code: 410");
     assert!(belief.errors.iter().any(expired), "{:?}", belief.errors);
-    // Whoever lists is served at once, so the way back was there all the time.
+    // A new list is served at once, so the client could have recovered all the time.
     let mut stream = pin!(watcher(fresh, watcher::Config::default()));
     Belief::default().converge(&world, &mut stream).await;
     world.server.shutdown().await;

@@ -1,4 +1,4 @@
-//! Which requests a webhook gets, down to the corners of its rules, and what it is told about each.
+//! Tests of the match between webhooks and requests, including the edge cases of its rules, and of the reviews.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ fn with_rule(hook: &Webhook, path: &str, rule: &Value, more: &Value) -> Value {
     entry
 }
 
-/// Two served versions, of which only one has subresources, and one that nobody serves.
+/// Two served versions, of which only one has subresources, and one that is not served.
 fn gadgets() -> Value {
     let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
     let scale = json!({"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"});
@@ -31,7 +31,7 @@ fn gadgets() -> Value {
     crate::definition("gadgets", "Gadget", &versions)
 }
 
-/// A webhook for another version gets what that version has, and nothing through one that is not served.
+/// A webhook for another version gets the subresources of that version, and no requests through one that is not served.
 #[tokio::test]
 async fn equivalents_are_served_and_have_the_subresource() {
     let (world, hook) = (World::start().await, Webhook::start(allowing()).await);
@@ -115,7 +115,7 @@ async fn scopes_and_subresources_of_rules_are_kept() {
     assert_eq!(uris, ["/query?a=b&timeout=7s"], "a path may have a query of its own");
 }
 
-/// An object is looked at as it is and as it was; a namespace that goes is known by its own labels.
+/// The new and the old state of an object are matched; a deleted namespace is matched by its own labels.
 #[tokio::test]
 async fn selectors_look_at_what_was_there_too() {
     let (world, hook) = (World::start().await, Webhook::start(allowing()).await);
@@ -143,7 +143,7 @@ async fn selectors_look_at_what_was_there_too() {
     assert!(hook.asked().contains(&"/spaces".to_owned()), "a deletion is judged by what is deleted");
 }
 
-/// What stands in a request beside its objects.
+/// The content of a request beside its objects.
 #[tokio::test]
 async fn requests_say_what_the_real_ones_say() {
     let (world, hook) = (World::start().await, Webhook::start(allowing()).await);
@@ -199,7 +199,7 @@ async fn requests_say_what_the_real_ones_say() {
     );
 }
 
-/// A patch that changes nothing is no reason to ask anybody again; a refusal by code alone has its reason.
+/// A patch that changes nothing causes no further calls; a refusal by code alone gets the code's reason.
 #[tokio::test]
 async fn a_patch_without_effect_asks_nobody_again() {
     let script: Script = Arc::new(|path, request| match path {
@@ -224,7 +224,7 @@ async fn a_patch_without_effect_asks_nobody_again() {
     assert_eq!((&refused["reason"], &refused["message"]), (&json!("Forbidden"), &json!(text)));
 }
 
-/// What a webhook adds is held against the type as what a client sends is.
+/// Fields that a webhook adds are checked against the type, like those of a client.
 #[tokio::test]
 async fn fields_that_a_webhook_invents_are_dropped() {
     let script: Script = Arc::new(|_, request| {

@@ -1,4 +1,4 @@
-//! When webhooks are asked: before and after the server's own rules, and before the store has its say.
+//! Tests of the order of calls: webhooks before and after the server's own rules, and before the store.
 
 use super::*;
 
@@ -7,7 +7,7 @@ fn pod(name: &str) -> Value {
            "spec": {"containers": [{"name": "c", "image": "i"}]}})
 }
 
-/// Who was asked since this was asked last, in order, with the operation and the name.
+/// The calls since the last call of this, in order, with the operation and the name.
 fn asked(hook: &Webhook) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
     let one = |(uri, review): (String, Value)| {
@@ -45,7 +45,7 @@ async fn an_invalid_object_reaches_mutating_webhooks_only() {
     assert_eq!(asked(&hook), ["/mutate UPDATE fixed", "/mutate UPDATE fixed"]);
 }
 
-/// A new object has no uid and no generated name before its webhooks have had their say.
+/// A new object gets its uid and its generated name only after the mutating webhooks.
 #[tokio::test]
 async fn a_generated_name_is_seen_by_validating_webhooks_only() {
     let (world, hook) = asking(allowing(), "*", &[""], &["configmaps"]).await;
@@ -85,7 +85,7 @@ async fn what_only_the_store_knows_comes_last() {
     assert_eq!(client.post(CONFIG_MAPS, &numbered).await.0, 500);
     assert_eq!(asked(&hook), ["/mutate CREATE b", "/validate CREATE b"]);
 
-    // That a revision is old is found out between the two, that the object is another one before both.
+    // A stale revision is found between the two kinds of webhooks, another uid before both.
     let mut stale = config_map("a");
     stale["metadata"]["resourceVersion"] = json!("1");
     assert_eq!(client.put(&format!("{CONFIG_MAPS}/a"), &stale).await.1["reason"], "Conflict");
@@ -115,14 +115,14 @@ async fn deletions_are_asked_about_as_often_as_they_are_decided() {
     assert_eq!((status, asked(&hook)), (409, Vec::new()));
     assert_eq!(client.delete(&format!("{CONFIG_MAPS}/a?dryRun=All")).await.0, 200);
     assert_eq!(asked(&hook), ["/mutate DELETE a", "/validate DELETE a"]);
-    // Of a collection nobody is named, and a rehearsal asks as well.
+    // The deletion of a collection names no object, and a dry run calls webhooks as well.
     for query in ["?dryRun=All", ""] {
         assert_eq!(client.delete(&format!("{CONFIG_MAPS}{query}")).await.0, 200);
         let each = ["/mutate DELETE -", "/validate DELETE -"];
         assert_eq!(asked(&hook), [each, each].concat());
     }
 
-    // A pod is marked first and then goes, and each of the two is asked about.
+    // A pod is first marked and then removed, and webhooks are called for both.
     assert_eq!(client.post(PODS, &pod("p")).await.0, 201);
     hook.reviews();
     assert_eq!(client.delete(&format!("{PODS}/p")).await.0, 200);
@@ -132,7 +132,7 @@ async fn deletions_are_asked_about_as_often_as_they_are_decided() {
         .map(|(_, r)| r["request"]["oldObject"]["metadata"]["deletionTimestamp"].is_string())
         .collect();
     assert_eq!(marks, [false, false, true, true]);
-    // One that is given time is asked about once, and deleting it again is nothing new.
+    // For a pod with a grace period webhooks are called once; deleting it again is no new deletion.
     assert_eq!(client.post(PODS, &pod("q")).await.0, 201);
     let binding = json!({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "q"}, "target": {"kind": "Node", "name": "n"}});
     assert_eq!(client.post(&format!("{PODS}/q/binding"), &binding).await.0, 201);
@@ -143,7 +143,7 @@ async fn deletions_are_asked_about_as_often_as_they_are_decided() {
     assert_eq!(asked(&hook), Vec::<String>::new());
 }
 
-/// The body is what is created; the pod or account that the path names is not shown.
+/// The created object is the body; the pod or account that the path names is not shown.
 #[tokio::test]
 async fn bindings_evictions_and_token_requests_are_creations() {
     let script: Script = Arc::new(|path, request| match (path, &request["request"]["subResource"]) {
@@ -211,7 +211,7 @@ async fn bindings_evictions_and_token_requests_are_creations() {
     assert_eq!(reviews[1].1["request"]["object"]["status"]["token"], "", "the token is not made before it is allowed");
 }
 
-/// What a webhook changes has no owner, so that nobody who applies it conflicts with whoever wrote the rest.
+/// A webhook's changes have no owner, so that a later apply of them does not conflict with the writer of the rest.
 #[tokio::test]
 async fn what_a_webhook_changes_belongs_to_nobody() {
     let script: Script = Arc::new(|path, request| match path {
@@ -229,7 +229,7 @@ async fn what_a_webhook_changes_belongs_to_nobody() {
     assert_eq!((owned.as_array().unwrap().len(), owned[0]["fieldsV1"]["f:data"].get("f:b")), (1, Some(&json!({}))));
 }
 
-/// Two services are admitted at the same time: each has its address before, and nobody else is given it meanwhile.
+/// Two services are admitted at the same time: each has its address before, and no other service gets it meanwhile.
 #[tokio::test]
 async fn an_address_is_reserved_while_its_service_is_admitted() {
     let (world, hook) = (World::start().await, Webhook::answering_together(allowing(), 2).await);
@@ -253,7 +253,7 @@ async fn an_address_is_reserved_while_its_service_is_admitted() {
     let seen = hook.reviews();
     assert!(seen.iter().all(|(_, r)| r["request"]["object"]["spec"]["ports"][0]["nodePort"].is_i64()), "{seen:?}");
 
-    // The one that comes second cannot have what the first one is being admitted with, however that ends.
+    // The second service cannot have the address of the first one during its admission, however that ends.
     let mut same = JoinSet::new();
     for name in ["c", "d", "e"] {
         let mut client = world.client(Protocol::Http1, "harness").await;
@@ -267,7 +267,7 @@ async fn an_address_is_reserved_while_its_service_is_admitted() {
     assert_eq!(statuses, [201, 201, 422]);
 }
 
-/// Two who apply a new object at the same time both succeed: one makes it, and the other's intent is merged into that.
+/// Two concurrent applies of a new object both succeed: one makes it, and the other's intent is merged into it.
 #[tokio::test]
 async fn an_apply_that_was_overtaken_is_merged() {
     let world = World::start().await;
@@ -298,11 +298,12 @@ async fn an_apply_that_was_overtaken_is_merged() {
     assert_eq!(managers, ["one", "two"]);
 }
 
-/// An object that goes while somebody applies it is made anew: the intent is what it shall be, not a change of what it was.
+/// An object that is deleted during an apply is made anew: the intent describes the wanted object, not a change of the
+/// old one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_apply_whose_object_is_deleted_meanwhile_makes_it_anew() {
     let world = World::start().await;
-    // The update waits until the object is deleted, which nobody is asked about.
+    // The update waits until the object is deleted, for which no webhook is called.
     let (asks, mut asked) = tokio::sync::mpsc::unbounded_channel();
     let (answers, gate) = std::sync::mpsc::channel::<()>();
     let gate = Mutex::new(gate);

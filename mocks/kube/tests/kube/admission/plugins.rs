@@ -1,4 +1,4 @@
-//! What the admission plugins of a cluster make of pods and claims, and what they refuse.
+//! Tests of the admission plugins of a cluster: their changes of pods and claims, and their refusals.
 
 use super::*;
 
@@ -32,7 +32,7 @@ async fn a_pod_has_the_priority_of_its_class() {
     );
     let owned = high["metadata"]["managedFields"][0]["fieldsV1"]["f:spec"].as_object().unwrap().clone();
     assert!(owned.contains_key("f:priorityClassName") && !owned.contains_key("f:priority"), "{owned:?}");
-    // Who replaces it need not know what the class said.
+    // A replacement need not repeat the values of the class.
     let (status, replaced) =
         client.put(&format!("{PODS}/high"), &pod("high", &json!({"priorityClassName": "high"}))).await;
     assert_eq!((status, &replaced["spec"]["priority"]), (200, &json!(1000)), "{replaced}");
@@ -93,7 +93,7 @@ async fn a_claim_without_a_class_has_the_newest_default() {
     }
 }
 
-/// The plugin plays where namespaces are furnished, and it is asked again about containers that a webhook adds.
+/// The plugin runs only with furnished namespaces, and it runs again for containers that a webhook adds.
 #[tokio::test]
 async fn every_container_finds_the_token_of_its_account() {
     let script: Script = Arc::new(|path, request| match path {
@@ -119,7 +119,7 @@ async fn every_container_finds_the_token_of_its_account() {
     let mut client = world.client(Protocol::Http1, "harness").await;
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "new"}});
     assert_eq!(client.post("/api/v1/namespaces", &namespace).await.0, 201);
-    // Also in a namespace that was made a moment ago.
+    // Also in a namespace that was just made.
     let (status, made) = client.post("/api/v1/namespaces/new/pods", &pod("p", &json!({}))).await;
     assert_eq!(status, 201, "{made}");
     let spec = &made["spec"];

@@ -1,4 +1,4 @@
-//! Creations that store nothing: reviews, and bindings in their older form.
+//! Tests of creations that store nothing: reviews, and bindings in their older form.
 
 use super::*;
 
@@ -56,7 +56,7 @@ async fn reviews_are_creations_that_have_no_answer_yet() {
     let about = json!({"spec": {"user": "mallory", "resourceAttributes": attributes}});
     let (code, refused) = client.post(&cases[0].0, &about).await;
     assert_eq!((code, hook.asked().len()), (403, 2), "{refused}");
-    // What is no question reaches only those who could make one of it.
+    // An invalid question goes only to mutating webhooks, which could correct it.
     let (code, refused) = client.post(&cases[0].0, &json!({"spec": {"user": "u"}})).await;
     assert_eq!((code, &refused["reason"]), (422, &json!("Invalid")), "{refused}");
     assert_eq!(refused["details"].get("kind"), None);

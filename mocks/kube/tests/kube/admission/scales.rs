@@ -1,4 +1,4 @@
-//! What webhooks see of a scale, and what they may change.
+//! Tests of scales before webhooks: the shown objects, and the allowed changes.
 
 use super::*;
 
@@ -8,8 +8,8 @@ fn without_owners(scale: &Value) -> Value {
     scale
 }
 
-/// What kube-apiserver 1.20.2 sends for a scale, besides the owners that newer ones know: never the object, a PUT as it was asked for to the mutating webhooks, and
-/// the `Scale` of the object as it would be to the validating ones.
+/// The reviews of kube-apiserver 1.20.2 for a scale, besides the owners in newer ones. Webhooks never see the object.
+/// Mutating ones see the requested `Scale` of a PUT, validating ones the `Scale` of the resulting object.
 #[tokio::test]
 async fn a_scale_is_shown_as_a_scale_and_may_be_changed() {
     let script: Script = Arc::new(|path, request| match path {

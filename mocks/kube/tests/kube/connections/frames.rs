@@ -1,4 +1,4 @@
-//! `no-pong`, `goaway` and `max-streams`, seen by a client that shows frames.
+//! Tests of `no-pong`, `goaway` and `max-streams` with a client that shows frames.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! `freeze`: sockets that stay open and move nothing.
+//! Tests of `freeze`: sockets that stay open and move no bytes.
 
 use std::time::Duration;
 
@@ -58,7 +58,7 @@ async fn a_frozen_connection_may_heal_and_loses_nothing() {
 #[tokio::test]
 async fn new_connections_may_be_frozen_too_once_they_carry_a_watch() {
     let scene = Scene::start().await;
-    // Armed before anybody comes, and only for the second watch.
+    // Armed before any client comes, and only for the second watch.
     let second = Fault { resource: Some(RESOURCE.to_owned()), count: Some(1), ..Fault::armed(Name::Freeze) };
     scene.begin(&second.set("newConnections", NewConnections::Frozen));
     assert_eq!(scene.lists(Protocol::Http1).await, 0, "no watch, no fault");
@@ -139,7 +139,7 @@ async fn a_server_that_loses_patience_with_a_frozen_connection_does_not_show_it(
     let mut frozen = scene.watch(scene.address(), Protocol::Http2, "subject").await;
     scene.begin(&at_once(Name::Freeze).set("heals", true));
     scene.write("one").await;
-    // Its own PING after 30 s finds no way out, and 15 s later it gives the connection up.
+    // The server's own PING after 30 s cannot be sent, and 15 s later it gives the connection up.
     tokio::time::pause();
     for _ in 0..60 {
         tokio::time::advance(Duration::from_secs(1)).await;
@@ -150,7 +150,7 @@ async fn a_server_that_loses_patience_with_a_frozen_connection_does_not_show_it(
     assert!(frozen.is_silent(MOMENT).await, "no end either");
     assert_eq!(scene.open_at_server(), 1);
     scene.world.server.faults().end(ID);
-    // The path is back: what had been written comes out, and then the server has gone.
+    // The path works again: written data arrives, and then the server has gone.
     while let Ok(Some(line)) = frozen.next().await {
         assert_eq!(line["object"]["metadata"]["name"], serde_json::json!("one"));
     }

@@ -1,4 +1,4 @@
-//! `refuse-connections` and `certificate`: what a connection meets before anybody knows whose it is.
+//! Tests of `refuse-connections` and `certificate`: faults of a connection before its user is known.
 
 use std::io::ErrorKind;
 

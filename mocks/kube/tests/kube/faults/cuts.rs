@@ -1,4 +1,4 @@
-//! The faults that end a stream, and when in its life they do.
+//! Tests of the faults that end a stream, and of the time at which they do.
 
 use mock_faults::{Code, Fault, FaultId, Http2Code, Name, Nth, Then, When};
 use serde_json::json;
@@ -10,7 +10,7 @@ use crate::client::{Lines, Protocol};
 
 const BOTH: [Protocol; 2] = [Protocol::Http1, Protocol::Http2];
 
-/// The end of a stream: a clean one, or what the error says.
+/// The end of a stream: a clean one, or the error's text.
 async fn end(lines: &mut Lines) -> Result<(), String> {
     match lines.next().await {
         Ok(None) => Ok(()),
@@ -36,8 +36,8 @@ async fn a_stream_ends_cleanly_and_a_new_one_works() {
     }
 }
 
-/// One moment strikes what is open when it comes, and a watch that opens behind it is left alone, however long the fault is kept. One that
-/// has a length strikes that one too.
+/// A momentary fault ends the watches that are open when it begins, and no later ones, however long the fault is kept.
+/// A fault with a length ends later ones too.
 #[tokio::test]
 async fn a_moment_strikes_what_is_open_and_nothing_that_comes_later() {
     let world = crate::client::World::aimed().await;
@@ -63,7 +63,7 @@ async fn a_moment_strikes_what_is_open_and_nothing_that_comes_later() {
     }
 }
 
-/// Every second watch ends early, and so do those of a list; the others live.
+/// Every second watch ends early, and so do those in a list; the others live.
 #[tokio::test]
 async fn watches_are_chosen_by_their_number() {
     let every: Fault = serde_json::from_str(r#"{"name": "watch-end", "at": "0s", "every": "2nd"}"#).unwrap();

@@ -1,4 +1,4 @@
-//! The faults that change events on a stream, or how their bytes are sent.
+//! Tests of the faults that change events on a stream, or how their bytes are sent.
 
 use std::time::{Duration, Instant};
 
@@ -15,10 +15,10 @@ const BOTH: [Protocol; 2] = [Protocol::Http1, Protocol::Http2];
 const LATE: Duration = Duration::from_millis(150);
 
 const OFTEN: Duration = Duration::from_millis(50);
-/// No other bookmark than the one that closes the initial events.
+/// No bookmark but the one that closes the initial events.
 const NEVER: Duration = Duration::from_mins(10);
 
-/// A server that sends bookmarks so often, and a watch of the subject that wants them and the initial events.
+/// A server with this bookmark interval, and a watch of the subject with bookmarks and the initial events.
 async fn streaming(fault: &Fault, protocol: Protocol, bookmarks_every: Duration) -> (World, Lines) {
     let world = World::with(|config| config.bookmarks_every = bookmarks_every).await;
     world.server.faults().target_users(["subject"]);
@@ -110,7 +110,7 @@ async fn an_event_goes_out_byte_by_byte() {
             most = most.max(piece.len());
             whole.extend_from_slice(&piece);
         }
-        // The reader may find several that have come meanwhile on HTTP/1.1, never the whole.
+        // On HTTP/1.1 the reader may find several pieces at once, but never the whole.
         assert!(most < 16, "pieces of {most} bytes");
         let event: serde_json::Value = serde_json::from_slice(&whole).unwrap();
         assert_eq!(event["object"]["spec"]["image"], object["spec"]["image"]);

@@ -1,4 +1,4 @@
-//! The faults on requests: other answers, late ones, and none.
+//! Tests of the faults on requests: other answers, late ones, and none.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use crate::client::{Protocol, World};
 use crate::{PACKAGES, package, revision};
 
 const BOTH: [Protocol; 2] = [Protocol::Http1, Protocol::Http2];
-/// Short enough for a test, long enough to be told from nothing.
+/// Short enough for a test, long enough to be distinguished from no delay.
 const LATE: Duration = Duration::from_millis(150);
 
 fn on(name: Name, on: On) -> Fault {
@@ -163,7 +163,7 @@ async fn held_headers_come_with_the_events_of_meanwhile() {
         let began = Instant::now();
         let meanwhile = async {
             hits(&world, ID, 1).await;
-            // Opened at once: what is forgotten now is not lost to it.
+            // A watch that is opened at once does not lose the events that are compacted now.
             let written = write(&world, "meanwhile").await;
             assert_eq!(world.server.traffic("subject").watches_open, 1);
             written

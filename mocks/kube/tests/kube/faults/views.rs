@@ -1,4 +1,4 @@
-//! The faults that show another state than there is: old ones, forgotten ones, in pieces or in another order.
+//! Tests of the faults that show another state than the present one: old, compacted, in pieces or in another order.
 
 use std::time::Duration;
 
@@ -197,7 +197,7 @@ async fn lists_come_in_pages_that_nobody_asked_for() {
                 seen.extend(names(&list).into_iter().map(str::to_owned));
                 pages += 1;
                 match list["metadata"]["continue"].as_str() {
-                    // The last page says that nothing follows, as a real server's pages of custom resources do.
+                    // The last page has an empty token, as a real server's pages of custom resources do.
                     None | Some("") => break,
                     Some(next) => token = next.to_owned(),
                 }

@@ -1,4 +1,4 @@
-//! Faults of watches strike these as they strike others.
+//! Tests that faults of watches affect WebSocket watches like others.
 
 use std::io::ErrorKind;
 
@@ -25,7 +25,7 @@ async fn with(fault: &Fault) -> World {
     world
 }
 
-/// How a socket breaks off.
+/// The error with which a socket breaks off.
 async fn broken(socket: &mut Socket) -> Error {
     match socket.next().await {
         Some(Err(error)) => error,
@@ -75,7 +75,7 @@ async fn a_silent_watch_answers_pings_and_sends_nothing() {
             tokio::task::yield_now().await;
         }
     };
-    // The socket is looked at meanwhile, so that an event would be noticed.
+    // The socket is polled meanwhile, so that an event would be noticed.
     tokio::select! {
         () = async { tokio::time::timeout(PATIENCE, withheld).await.expect("in time") } => {}
         message = socket.0.next() => panic!("{message:?}"),

@@ -1,4 +1,4 @@
-//! Who gets a WebSocket, and what the others are answered.
+//! Tests of the requests that become a WebSocket, and of the answers to the others.
 
 use tokio::io::AsyncReadExt as _;
 
@@ -6,7 +6,7 @@ use super::{HEADERS, ask};
 use crate::client::{PATIENCE, World};
 use crate::{CONFIG_MAPS, PACKAGES};
 
-/// A good handshake of the subject but for some headers; an empty value takes one away.
+/// The headers of a good handshake of the subject with some changes; an empty value removes one.
 fn but(changed: &[(&'static str, &'static str)]) -> Vec<(&'static str, &'static str)> {
     let all = HEADERS.into_iter().chain([("Authorization", "Bearer subject-token")]);
     let kept = all.filter(|(name, _)| !changed.iter().any(|(other, _)| other == name));
@@ -60,7 +60,7 @@ async fn a_bad_handshake_is_told_so_and_the_connection_is_closed() {
     assert_eq!((refused, world.server.traffic("subject").watches_open), (6, 0));
 }
 
-/// What is refused before the stream begins, and what is no stream, is answered as if nobody had asked for more.
+/// A request that is refused before the stream begins, or that is no stream, is answered as without a WebSocket.
 #[tokio::test]
 async fn only_an_accepted_watch_becomes_a_websocket() {
     let world = World::start().await;

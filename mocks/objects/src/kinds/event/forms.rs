@@ -1,6 +1,6 @@
 //! The two APIs of events: `v1` and `events.k8s.io/v1` show the same objects.
 //!
-//! Owns the forms of an event and what each API demands of one ("Event v1 core" and "Event v1 events.k8s.io" of the API
+//! Owns the forms of an event and the requirements of each API ("Event v1 core" and "Event v1 events.k8s.io" of the API
 //! reference). The form of `v1` is the stored one, as in a real cluster. It must not do I/O.
 
 use serde_json::{Map, Value, json};
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::kinds::Causes;
 use crate::status::Cause;
 
-/// `(field of v1, field of events.k8s.io/v1)`; all others have one name.
+/// `(field of v1, field of events.k8s.io/v1)`; all other fields have the same name in both.
 const NAMES: &[(&str, &str)] = &[
     ("involvedObject", "regarding"),
     ("message", "note"),
@@ -18,10 +18,10 @@ const NAMES: &[(&str, &str)] = &[
     ("count", "deprecatedCount"),
     ("reportingComponent", "reportingController"),
 ];
-/// The longest action, reason and name of a reporting instance.
+/// Longest action, reason and name of a reporting instance.
 const WORD_MAX_BYTES: usize = 128;
 const MESSAGE_MAX_BYTES: usize = 1024;
-/// Namespaces that hold the events of objects without one.
+/// Namespaces for the events of objects without a namespace.
 const OF_THE_CLUSTER: &[&str] = &["", "default", "kube-system"];
 
 /// Turns the form of `events.k8s.io/v1` into the stored one.
@@ -37,14 +37,14 @@ pub(super) fn from_stored(value: &mut Value) {
         series.entry("count").or_insert(json!(0));
     }
     if let Some(object) = value.as_object_mut() {
-        // There they are left out when nobody set them.
+        // That API omits them if they are empty.
         object.retain(|key, value| {
             !(matches!(key.as_str(), "reportingController" | "reportingInstance") && value.as_str() == Some(""))
         });
     }
 }
 
-/// The fields that the stored form always has, as the real server's type does.
+/// Adds the fields that the stored form always has, like the real server's type.
 pub(super) fn fill(value: &mut Value) {
     let Some(object) = value.as_object_mut() else { return };
     leave_out_zeros(object);
@@ -64,7 +64,8 @@ pub(super) fn fill(value: &mut Value) {
     }
 }
 
-/// Numbers and names that are not pointers in the real server's type, so that nobody can set them to nothing.
+/// Removes zero numbers and empty names: they are not pointers in the real server's type, so they cannot be set to
+/// zero.
 fn leave_out_zeros(object: &mut Map<String, Value>) {
     object.retain(|key, value| key != "count" || *value != 0);
     if let Some(series) = object.get_mut("series").and_then(Value::as_object_mut) {
@@ -77,13 +78,13 @@ fn leave_out_zeros(object: &mut Map<String, Value>) {
     }
 }
 
-/// Takes away what stands there only because the type always shows it.
+/// Removes the fields that are present only because the type always shows them.
 pub(super) fn unfill(value: &mut Value) {
     let Some(object) = value.as_object_mut() else { return };
     object.retain(|key, field| match field {
         Value::Null => false,
         Value::String(text) => !text.is_empty(),
-        // Only who named it set it, whatever it says.
+        // `related` is present only if a client set it, even if it is empty.
         Value::Object(map) => !map.is_empty() || key == "related",
         _ => true,
     });
@@ -108,17 +109,17 @@ fn is_set(value: &Value, key: &str) -> bool {
     }
 }
 
-/// The rules of both APIs, in the words of `v1`.
+/// Checks the rules of both APIs, with the field names of `v1`.
 pub(super) fn check(value: &Value, causes: &mut Causes) {
     check_as(value, "reportingComponent", causes);
 }
 
-/// The rules of both APIs, in the words of `events.k8s.io/v1`.
+/// Checks the rules of both APIs, with the field names of `events.k8s.io/v1`.
 pub(super) fn check_newer(value: &Value, causes: &mut Causes) {
     check_as(value, "reportingController", causes);
 }
 
-/// An event with an `eventTime` is of the newer sort.
+/// An event with an `eventTime` must follow the newer rules.
 fn check_as(value: &Value, controller: &str, causes: &mut Causes) {
     let namespace = value["metadata"]["namespace"].as_str().unwrap_or_default();
     let of_object = value["involvedObject"]["namespace"].as_str().unwrap_or_default();
@@ -158,7 +159,7 @@ fn check_as(value: &Value, controller: &str, causes: &mut Causes) {
     }
 }
 
-/// What `events.k8s.io/v1` demands of a new event.
+/// Checks the requirements of `events.k8s.io/v1` for a new event.
 pub(super) fn check_new(value: &Value, causes: &mut Causes) {
     series(value, causes);
     if !is_set(value, "eventTime") {
@@ -175,7 +176,7 @@ pub(super) fn check_new(value: &Value, causes: &mut Causes) {
     }
 }
 
-/// Of an event of `events.k8s.io/v1` only the series and the metadata change.
+/// Allows only the series and the metadata of an event of `events.k8s.io/v1` to change.
 pub(super) fn check_update(value: &Value, old: &Value, causes: &mut Causes) {
     if value["series"] != old["series"] {
         series(value, causes);
@@ -205,7 +206,7 @@ fn series(value: &Value, causes: &mut Causes) {
 mod tests {
     use super::*;
 
-    /// What is no pointer in the real type is left out when it is nothing; a series of the newer API says that it counts none.
+    /// Zero values that are no pointers in the real type are omitted; a series of the newer API shows a count of 0.
     #[test]
     fn nothing_is_not_said() {
         let mut value = json!({
@@ -220,7 +221,7 @@ mod tests {
         assert_eq!(value["series"], json!({"lastObservedTime": null, "count": 0}));
     }
 
-    /// Whatever an event says, it says the same after a way through the other API.
+    /// An event stays the same after a conversion to the other API and back.
     #[test]
     fn the_forms_turn_into_each_other() {
         let newer = json!({

@@ -1,10 +1,10 @@
-//! The targets of a horizontal pod autoscaler, each beside what was measured last.
+//! The targets of a horizontal pod autoscaler, each with its last measured value.
 
 use serde_json::Value;
 
 use crate::kinds::print::{NONE, Row};
 
-/// Targets that a cell lists at most.
+/// Most targets that a cell lists.
 const LISTED: usize = 2;
 
 pub(super) fn targets(row: &Row<'_>) -> Value {
@@ -24,7 +24,7 @@ pub(super) fn targets(row: &Row<'_>) -> Value {
     })
 }
 
-/// A metric, and the current value at the same place in the status when it is of the same type.
+/// A metric, and the current value at the same index in the status if it has the same type.
 fn one(metric: &Value, current: Option<&Value>) -> String {
     let (kind, source) = match metric["type"].as_str().unwrap_or_default() {
         "Resource" => ("resource", &metric["resource"]),

@@ -1,4 +1,4 @@
-//! Which values a job allows, alone or in the template of a `CronJob` ("Kubernetes API reference", Job v1 batch).
+//! The checks of a job, alone or in the template of a `CronJob` ("Kubernetes API reference", Job v1 batch).
 
 use mock_cel::formats::{label, subdomain};
 use serde_json::Value;
@@ -12,13 +12,13 @@ use super::{NAME_OF_JOB, OF_JOB, policies};
 use crate::fields::meta;
 use crate::status::Cause;
 
-/// How many pods or indexes an indexed job may have, or have failed.
+/// Most pods or indexes of an indexed job, and most failed ones.
 const INDEXES_MAX: i64 = 100_000;
-/// The same when it has more completions than that and counts failures by index.
+/// Most failed indexes of a job with more completions than that and failures counted by index.
 const INDEXES_OF_MANY_MAX: i64 = 10_000;
 const MANAGER_MAX_BYTES: usize = 63;
 
-/// Answers what is wrong with a job.
+/// Checks a job.
 pub(super) fn check(value: &Value, causes: &mut Vec<Cause>) {
     let spec = &value["spec"];
     check_spec(spec, SPEC, causes);
@@ -32,8 +32,8 @@ pub(super) fn check(value: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Answers what is wrong with a new job beside that: labels that somebody gave it in place of its own, and a name that leaves no
-/// room for those of its pods.
+/// Checks a new job further: labels that a client set in place of the job's own, and a name that leaves no room for the
+/// names of its pods.
 pub(super) fn check_new(value: &Value, causes: &mut Vec<Cause>) {
     let spec = &value["spec"];
     let (name, uid) = (meta(value, "name"), meta(value, "uid"));
@@ -64,7 +64,7 @@ pub(super) fn check_new(value: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// The specification of a job, without its selector.
+/// Checks the specification of a job, without its selector.
 pub(in crate::kinds) fn check_spec(spec: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     let number = |key: &str| spec[key].as_i64();
     for key in [
@@ -140,7 +140,7 @@ fn indexed(spec: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// The name of another controller: a domain, a slash and a path.
+/// Checks the name of another controller: a domain, a slash and a path.
 fn managed(manager: &str, at: At<'_>, causes: &mut Vec<Cause>) {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&byte);
     match manager.split_once('/') {

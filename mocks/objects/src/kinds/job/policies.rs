@@ -1,4 +1,4 @@
-//! What the ends of a job's pods mean for the job.
+//! The policies of a job for the ends of its pods.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ const CODES_MAX: usize = 255;
 const CONDITIONS_MAX: usize = 20;
 const INDEXES_MAX_BYTES: usize = 64 << 10;
 
-/// `podFailurePolicy`, `successPolicy` and `podReplacementPolicy`.
+/// Checks `podFailurePolicy`, `successPolicy` and `podReplacementPolicy`.
 pub(super) fn check(spec: &Value, indexed: bool, at: At<'_>, causes: &mut Vec<Cause>) {
     let failure = &spec["podFailurePolicy"];
     if !failure.is_null() {
@@ -55,7 +55,7 @@ fn bounded(list: &Value, most: usize, at: At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// A text that must be one of these.
+/// Requires one of these texts.
 fn must_be(value: &Value, at: At<'_>, known: &[&str], causes: &mut Vec<Cause>) {
     if value.as_str().unwrap_or_default().is_empty() {
         causes.required(at, &format!("valid values: {known:?}"));
@@ -159,7 +159,7 @@ fn succeeded(rule: &Value, completions: i64, at: At<'_>, causes: &mut Vec<Cause>
     }
 }
 
-/// How many indexes `0,2-4` names, which stand in order and are below the completions.
+/// The number of indexes in a text such as `0,2-4`; they must be ascending and below the completions.
 fn count_indexes(text: &str, completions: i64) -> Result<i64, String> {
     let (mut total, mut last) = (0, None);
     if text.is_empty() {

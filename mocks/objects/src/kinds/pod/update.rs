@@ -1,4 +1,4 @@
-//! What may change of a pod that is there ("Pod update and replacement").
+//! The allowed changes of an existing pod ("Pod update and replacement").
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use super::super::at::At;
 use super::super::causes::Refuse;
 use crate::status::Cause;
 
-/// Answers what an update changes that may not change.
+/// Refuses forbidden changes in an update.
 pub(super) fn check(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
     let at = At::from("spec");
     let count = |pod: &Value, list: &str| pod["spec"][list].as_array().map_or(0, Vec::len);
@@ -39,7 +39,7 @@ pub(super) fn check(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// A pod waits for no more than it did.
+/// Refuses new scheduling gates.
 fn gates(new: &Value, old: &Value, list: At<'_>, causes: &mut Vec<Cause>) {
     let all = |pod: &Value| -> Vec<String> {
         let gates = pod["spec"]["schedulingGates"].as_array().into_iter().flatten();
@@ -52,7 +52,7 @@ fn gates(new: &Value, old: &Value, list: At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Whether a toleration is not there any more, whatever its time.
+/// Whether a toleration is missing, ignoring its seconds.
 fn loses_a_toleration(new: &Value, old: &Value) -> bool {
     let all = |pod: &Value| -> Vec<Value> {
         let mut list = pod["spec"]["tolerations"].as_array().cloned().unwrap_or_default();

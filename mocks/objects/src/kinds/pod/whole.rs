@@ -1,4 +1,4 @@
-//! What a pod has as a whole because of what its containers have.
+//! The fields of a pod as a whole that follow from its containers.
 
 use mock_cel::Quantity;
 use serde_json::{Value, json};
@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use super::super::pod_spec;
 use crate::fields::{each, set};
 
-/// What a pod as a whole asks for when only its limits are said (KEP-2837, "Proposed Validation & Defaulting Rules").
+/// Sets the pod-level requests and limits that are missing beside given ones (KEP-2837, "Proposed Validation &
+/// Defaulting Rules").
 pub(super) fn fill(spec: &mut Value) {
     let given = |spec: &Value, which: &str| spec["resources"][which].as_object().cloned().unwrap_or_default();
     let (mut limits, mut requests) = (given(spec, "limits"), given(spec, "requests"));
@@ -36,7 +37,7 @@ pub(super) fn fill(spec: &mut Value) {
     }
 }
 
-/// Annotations that say how a container is confined become fields, which they were before.
+/// Turns annotations about the confinement of a container into fields, which they preceded.
 pub(super) fn confine(pod: &mut Value) {
     if pod["spec"]["os"]["name"] == "windows" {
         return;
@@ -63,7 +64,7 @@ pub(super) fn confine(pod: &mut Value) {
     }
 }
 
-/// A limit without a request is a request too.
+/// Copies a limit without a request to the requests.
 pub(super) fn requests(container: &mut Value) {
     let limits = container.pointer("/resources/limits").and_then(Value::as_object).cloned().unwrap_or_default();
     for (resource, amount) in limits {
@@ -71,10 +72,10 @@ pub(super) fn requests(container: &mut Value) {
     }
 }
 
-/// How sure a pod can be of its resources ("Pod Quality of Service Classes").
+/// The quality-of-service class ("Pod Quality of Service Classes").
 pub(super) fn quality(pod: &Value) -> &'static str {
     let spec = &pod["spec"];
-    // Where the pod as a whole says something, its containers do not count.
+    // Pod-level resources replace those of the containers.
     let all: Vec<&Value> = if spec["resources"].is_object() {
         vec![spec]
     } else {

@@ -1,7 +1,7 @@
-//! Which values a pod allows, alone or in a template ("Kubernetes API reference", Pod v1 core).
+//! The checks of a pod, alone or in a template ("Kubernetes API reference", Pod v1 core).
 //!
-//! Owns what holds for a pod as a whole, and the order of the checks, which is that of a real server. Parts of a pod are in files of
-//! their own. The rules are those of 1.34 with the features that are on by default.
+//! Owns the checks of a pod as a whole, and the order of the checks, which is that of a real server. Parts of a pod are
+//! in files of their own. The rules are those of 1.34 with the features that are on by default.
 
 mod affinity;
 mod annotations;
@@ -31,30 +31,30 @@ pub(in crate::kinds) use annotations::APP_ARMOR_OF;
 pub(in crate::kinds) use resources::{of_whole_pod, overcommits};
 pub(in crate::kinds) use volumes::claim;
 
-/// The longest time in seconds, the highest user and the highest group.
+/// The longest time in seconds, and the highest numbers of a user and a group.
 const MAX: i64 = i32::MAX as i64;
 
-/// A pod and what is around it.
+/// A pod specification, its path, and the metadata of the pod.
 #[derive(Clone, Copy)]
 struct Pod<'a> {
     spec: &'a Value,
     at: At<'a>,
-    /// Its metadata when it is no template.
+    /// The pod's metadata; `None` for a template.
     alone: Option<&'a Value>,
 }
 
 impl<'a> Pod<'a> {
-    /// How long it may take to end.
+    /// The grace period in seconds.
     fn grace_s(&self) -> Option<i64> {
         self.spec["terminationGracePeriodSeconds"].as_i64()
     }
 
-    /// Its users are those of its node.
+    /// Whether the pod uses the user namespace of its node.
     fn shares_users(&self) -> bool {
         self.spec["hostUsers"] != Value::Bool(false)
     }
 
-    /// All of its containers: the list that one is in, its number there, itself.
+    /// All containers: the name of the list, the index in it, the container.
     fn containers(&self) -> impl Iterator<Item = (&'static str, usize, &'a Value)> + use<'a> {
         let spec = self.spec;
         ["initContainers", "containers", "ephemeralContainers"]
@@ -63,32 +63,29 @@ impl<'a> Pod<'a> {
     }
 }
 
-/// The items of a list; none when it is absent.
+/// The items of a list; empty if it is absent.
 fn items<'a>(value: &'a Value, list: &str) -> &'a [Value] {
     value[list].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// A text; empty when it is absent.
+/// A text; empty if it is absent.
 fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or_default()
 }
 
-/// The texts of a list.
 fn texts<'a>(value: &'a Value, list: &str) -> impl Iterator<Item = &'a str> + use<'a> {
     items(value, list).iter().map(|item| item.as_str().unwrap_or_default())
 }
 
-/// The entries of a map.
 fn entries<'a>(value: &'a Value, map: &str) -> impl Iterator<Item = (&'a String, &'a Value)> + use<'a> {
     value[map].as_object().into_iter().flat_map(Map::iter)
 }
 
-/// Whether a field is there.
 fn has(value: &Value, key: &str) -> bool {
     value.get(key).is_some_and(|found| !found.is_null())
 }
 
-/// Answers what is wrong with a pod.
+/// Checks a pod.
 pub(in crate::kinds) fn check_pod(pod: &Value, causes: &mut Vec<Cause>) {
     let spec = &pod["spec"];
     let checked = Pod { spec, at: At::from("spec"), alone: Some(&pod["metadata"]) };
@@ -102,7 +99,7 @@ pub(in crate::kinds) fn check_pod(pod: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Answers what is wrong with a new pod beside that.
+/// Checks a new pod further.
 pub(in crate::kinds) fn check_new_pod(pod: &Value, causes: &mut Vec<Cause>) {
     let spec = &pod["spec"];
     let at = At::from("spec");
@@ -115,7 +112,7 @@ pub(in crate::kinds) fn check_new_pod(pod: &Value, causes: &mut Vec<Cause>) {
     annotations::match_fields(&pod["metadata"], Pod { spec, at, alone: Some(&pod["metadata"]) }, causes);
 }
 
-/// Answers what is wrong with the labels and annotations of a template alone.
+/// Checks the labels and annotations of a template alone.
 pub(in crate::kinds) fn check_annotations(template: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     let metadata = &template["metadata"];
     selectors::check_labels(&metadata["labels"], at.field("labels"), causes);
@@ -124,14 +121,14 @@ pub(in crate::kinds) fn check_annotations(template: &Value, at: At<'_>, causes: 
     annotations::check(metadata, pod, at.field("annotations"), causes);
 }
 
-/// How much is wrong with a profile of `AppArmor`.
+/// The number of errors in a profile of `AppArmor`.
 pub(in crate::kinds) fn app_armor_faults(profile: &Value) -> usize {
     let mut causes = Vec::new();
     security::app_armor(profile, At::from(""), &mut causes);
     causes.len()
 }
 
-/// Answers what is wrong with the template of a pod; `at` is where it stands.
+/// Checks the template of a pod at the path `at`.
 pub(in crate::kinds) fn check_template(template: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     let spec = &template["spec"];
     let metadata = &template["metadata"];
@@ -184,7 +181,7 @@ fn check_spec(pod: Pod<'_>, causes: &mut Vec<Cause>) {
     systems::check(pod, causes);
 }
 
-/// What a pod waits for before it is ready, and before it is placed.
+/// Checks the readiness gates and the scheduling gates.
 fn gates(spec: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     for (index, gate) in items(spec, "readinessGates").iter().enumerate() {
         let name = text(gate, "conditionType");
@@ -201,12 +198,12 @@ fn gates(spec: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// When an image is pulled.
+/// Checks a pull policy.
 fn check_pull_policy(value: &Value, key: &str, at: At<'_>, causes: &mut Vec<Cause>) {
     causes.one_of(&value[key], at.field(key), &["Always", "IfNotPresent", "Never"]);
 }
 
-/// What is wrong with a text that must be a label of DNS and may be absent.
+/// Requires a DNS label if the text is present.
 fn check_label(spec: &Value, key: &str, at: At<'_>, causes: &mut Vec<Cause>) {
     let name = text(spec, key);
     if !name.is_empty() {

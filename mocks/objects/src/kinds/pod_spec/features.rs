@@ -1,6 +1,6 @@
-//! Fields that a server knows and that do nothing yet.
+//! Pod fields of disabled features.
 //!
-//! Owns leaving them out, as a server does whose features are off: those of 1.34 that are off by default.
+//! Owns removing them, as a server with these features off does: those of 1.34 that are off by default.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::fields::each;
 
-/// Leaves out what is off.
+/// Removes the fields of disabled features.
 pub(super) fn drop_disabled(spec: &mut Value) {
     if let Some(spec) = spec.as_object_mut() {
         spec.remove("hostnameOverride");
@@ -22,7 +22,7 @@ pub(super) fn drop_disabled(spec: &mut Value) {
     for list in ["containers", "initContainers", "ephemeralContainers"] {
         each(spec, list, |container| {
             remove(container, &["restartPolicyRules"]);
-            // Those that stay beside the others are on.
+            // The policy for init containers that stay beside the others is enabled.
             if list != "initContainers" || container["restartPolicy"] != "Always" {
                 remove(container, &["restartPolicy"]);
             }
@@ -36,7 +36,7 @@ pub(super) fn drop_disabled(spec: &mut Value) {
     }
 }
 
-/// Images as volumes, and where they are mounted.
+/// Removes images as volumes, and their mounts.
 fn images(spec: &mut Value) {
     let Some(volumes) = spec.get_mut("volumes").and_then(Value::as_array_mut) else { return };
     let name = |of: &Value| of["name"].as_str().map(str::to_owned);
@@ -75,7 +75,7 @@ fn remove(value: &mut Value, keys: &[&str]) {
     }
 }
 
-/// A list that has lost all of its items is not set.
+/// Removes a list that has become empty.
 fn without_empty(value: &mut Value, list: &str) {
     if value.get(list).and_then(Value::as_array).is_some_and(Vec::is_empty) {
         remove(value, &[list]);

@@ -1,13 +1,13 @@
-//! When an image is pulled if nobody says so.
+//! The default pull policy of an image.
 //!
-//! Owns reading names of images as far as that needs it: a name that is none has no tag.
+//! Owns reading the names of images for it: an invalid name has no tag.
 
-/// `Always` for what may change under its name, else `IfNotPresent`.
+/// `Always` for a name that can point to another image later, else `IfNotPresent`.
 pub(super) fn pull_policy(image: &str) -> &'static str {
     if tag(image) == Some("latest") { "Always" } else { "IfNotPresent" }
 }
 
-/// The tag of a name; `latest` where it has neither tag nor digest.
+/// The tag of a name; `latest` if it has neither tag nor digest.
 fn tag(image: &str) -> Option<&str> {
     let (name, digest) = image.split_once('@').map_or((image, None), |(name, digest)| (name, Some(digest)));
     if digest.is_some_and(|digest| !is_digest(digest)) {
@@ -50,7 +50,7 @@ fn is_digest(digest: &str) -> bool {
         && hex.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
 }
 
-/// `registry:5000/path/name`, of which only the first part may be a host.
+/// Whether a text is like `registry:5000/path/name`; only the first part may be a host.
 fn is_repository(name: &str) -> bool {
     let mut parts: Vec<&str> = name.split('/').collect();
     let first = parts[0];
@@ -72,7 +72,7 @@ fn is_repository(name: &str) -> bool {
     name.len() <= 255 && parts.into_iter().all(is_path)
 }
 
-/// Small letters and digits, with one dot, one or two underscores or any number of dashes between them.
+/// Lower-case letters and digits, separated by one dot, one or two underscores or any number of dashes.
 fn is_path(part: &str) -> bool {
     let plain = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let bytes = part.as_bytes();

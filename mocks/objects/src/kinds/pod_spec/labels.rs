@@ -1,4 +1,4 @@
-//! Selectors that ask for what a new pod has itself: `matchLabelKeys` and `mismatchLabelKeys`.
+//! Selectors that refer to the labels of a new pod: `matchLabelKeys` and `mismatchLabelKeys`.
 //!
 //! Owns writing the pod's values into the selectors (KEP-3633, KEP-3243).
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::fields::each;
 
-/// Writes the values of a pod's labels into the selectors that ask for them.
+/// Writes the values of a pod's labels into the selectors that refer to them.
 pub(in crate::kinds) fn write(pod: &mut Value) {
     let labels = pod["metadata"]["labels"].clone();
     let Some(spec) = pod.get_mut("spec") else { return };

@@ -1,7 +1,7 @@
-//! What the containers of a pod need together.
+//! The total resources of a pod's containers.
 //!
-//! Owns the sum over containers: those that run add up; those that run before and end need no more than the most that any of them needs beside
-//! those that stay (KEP-753, "Resources calculation for scheduling and pod admission").
+//! Owns the sum over containers. Running containers add up. Of the init containers that end, only the largest counts,
+//! together with the sidecars that run beside it (KEP-753, "Resources calculation for scheduling and pod admission").
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The sources of volumes ("Kubernetes API reference", Config and Storage Resources).
+//! The defaults of volume sources ("Kubernetes API reference", Config and Storage Resources).
 
 use serde_json::{Value, json};
 

@@ -1,9 +1,9 @@
-//! What `kubectl apply` noted in an annotation, when the same object is applied by the server from now on.
+//! The `last-applied` annotation of `kubectl apply`, when the same object is now applied by the server.
 //!
-//! Owns which conflicts that note settles, and keeping it as it should be. Both are done by the server and for the manager
-//! `kubectl` only (`k8s.io/apimachinery/pkg/util/managedfields/internal`, `lastappliedmanager.go` and `lastappliedupdater.go`).
-//! That the entry `kubectl-client-side-apply` becomes one of the new manager is kubectl's own part: it patches `managedFields`
-//! afterwards (`k8s.io/client-go/util/csaupgrade`).
+//! Owns which conflicts that annotation settles, and updating it. The server does both, and only for the manager
+//! `kubectl` (`k8s.io/apimachinery/pkg/util/managedfields/internal`, `lastappliedmanager.go` and
+//! `lastappliedupdater.go`). Turning the entry `kubectl-client-side-apply` into one of the new manager is kubectl's own
+//! task: it patches `managedFields` afterwards (`k8s.io/client-go/util/csaupgrade`).
 
 use std::collections::HashSet;
 
@@ -12,13 +12,13 @@ use serde_json::{Map, Value};
 use super::{Leaves, Path, Places, Rules};
 use crate::object;
 
-/// Whoever wants none of this applies by another name.
+/// The manager for which the annotation counts; a client with another name avoids it.
 pub(super) const MANAGER: &str = "kubectl";
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
-/// All annotations of an object together (the API's own limit).
+/// Largest size of all annotations of an object together (the API's own limit).
 const ANNOTATIONS_MAX_BYTES: usize = 256 * 1024;
 
-/// The conflicts about something else than what was applied before and is still so.
+/// The conflicts that remain: those about fields whose current value differs from the last applied one.
 pub(super) fn beyond(live: &Value, conflicts: &[(String, Path)], rules: Rules<'_>) -> Vec<(String, Path)> {
     let noted = live["metadata"]["annotations"][ANNOTATION].as_str().unwrap_or_default();
     let Ok(applied @ Value::Object(_)) = serde_json::from_str(noted) else { return conflicts.to_vec() };
@@ -33,7 +33,7 @@ pub(super) fn beyond(live: &Value, conflicts: &[(String, Path)], rules: Rules<'_
     conflicts.iter().filter(|(_, path)| !settled.contains(path)).cloned().collect()
 }
 
-/// Notes `intent` where something was noted before, so that going back to `kubectl apply` is possible.
+/// Updates an existing annotation with `intent`, so that a return to `kubectl apply` is possible.
 pub(super) fn note(value: &mut Value, intent: &Value) {
     let Some(annotations) = value.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) else { return };
     if !annotations.contains_key(ANNOTATION) {

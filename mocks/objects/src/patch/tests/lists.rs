@@ -1,11 +1,12 @@
-//! Server-side apply of built-in types: how their lists and selectors merge, and what goes when nobody wants it.
+//! Tests of server-side apply of built-in types: merging lists and selectors, and removing fields that no manager
+//! wants.
 
 use serde_json::{Value, json};
 
 use super::{Manager, by, server_side, track};
 use crate::catalogue::Catalogue;
 
-/// The object after these intents of these managers, one after the other.
+/// The object after the intents of these managers, one after the other.
 fn applied(full_name: &str, intents: &[(&str, Value)]) -> Value {
     let catalogue = Catalogue::builtin();
     let resource = catalogue.by_full_name(full_name).unwrap();
@@ -27,8 +28,8 @@ fn items_of_two_managers_stand_beside_each_other() {
     assert_eq!(keys, ["y"], "taints are one value");
 }
 
-/// What `kubectl apply` noted and what is still so may be changed by `kubectl apply --server-side`; what somebody else
-/// changed meanwhile may not, and nothing by any other manager.
+/// `kubectl apply --server-side` may change fields that `kubectl apply` set and that still have that value. It may not
+/// change fields that another manager changed meanwhile, and no other manager may change any.
 #[test]
 fn the_note_of_a_client_side_apply_settles_conflicts() {
     let catalogue = Catalogue::builtin();
@@ -63,7 +64,7 @@ fn a_selector_is_replaced_as_a_whole() {
     assert_eq!(value["spec"]["selector"], json!({"matchLabels": {"b": "v"}}), "half of each would mean something else");
 }
 
-/// Who wants an object there does not want it empty.
+/// A manager that applies an object without fields does not empty it.
 #[test]
 fn an_empty_object_takes_nothing_away() {
     let labels = json!({"metadata": {"labels": {"a": "1"}}});
@@ -71,7 +72,7 @@ fn an_empty_object_takes_nothing_away() {
     assert_eq!(value["metadata"]["labels"], labels["metadata"]["labels"]);
 }
 
-/// A manager that wanted an object there and now wants something in it has not given it up, nor what others wrote into it.
+/// A manager that applied an object and now applies a field of it keeps the object and the fields of other managers.
 #[test]
 fn wanting_more_of_an_object_is_no_removal() {
     let catalogue = Catalogue::builtin();
@@ -83,8 +84,8 @@ fn wanting_more_of_an_object_is_no_removal() {
     assert_eq!(value["metadata"]["labels"], json!({"a": "1", "b": "2"}));
 }
 
-/// Ordinary writes: one entry for each manager and version of the API, with the time of the last write; an empty selector
-/// that comes with a new object is nobody's.
+/// Ordinary writes: one entry for each manager and version of the API, with the time of the last write. An empty
+/// selector in a new object has no owner.
 #[test]
 fn entries_of_ordinary_writes() {
     let catalogue = Catalogue::builtin();
@@ -119,7 +120,7 @@ fn of_two_items_with_one_key_the_first_is_changed() {
     assert_eq!(value["spec"]["containers"], json!([{"name": "a", "image": "3"}, {"name": "a", "image": "2"}]));
 }
 
-/// An item and something inside another item of the same list go together.
+/// An item and a field inside another item of the same list are removed together.
 #[test]
 fn what_goes_in_a_list_and_below_it_goes_at_once() {
     let port = |port: u16| json!({"containerPort": port, "protocol": "TCP"});

@@ -1,4 +1,5 @@
-//! What definitions may say in rules, and what rules say of objects. The texts are those of the real server's sources.
+//! Tests of rules: their allowed content, and their results on objects. The texts are those of the real server's
+//! sources.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -16,7 +17,7 @@ fn shown(causes: &[Cause]) -> Vec<String> {
     causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect()
 }
 
-/// What the rules of a schema for `spec` say of one, which was something else before.
+/// The result of a schema's rules on a `spec` with another old state.
 fn judged(schema: &Value, spec: &Value, old: Option<&Value>) -> Vec<String> {
     let schema = read(&root(schema), AT).unwrap();
     let object = |spec: &Value| json!({"apiVersion": "a/v1", "kind": "K", "metadata": {"name": "n"}, "spec": spec});
@@ -38,7 +39,7 @@ fn one(schema: Value, rule: &str) -> Value {
     with(schema, &json!([{"rule": rule}]))
 }
 
-/// A schema with everything that has a type of its own.
+/// A schema with all types of values.
 fn rich() -> Value {
     let text = json!({"type": "string"});
     json!({"type": "object", "properties": {
@@ -87,7 +88,7 @@ fn values_have_the_types_of_their_schema() {
         "(has(self.t) ? 1 : 0) + (has(self.none) && self.none != null ? 1 : 0) == 1 && type(self.any) in [string, int]",
         "self.keyed.filter(i, i.k == '1').all(i, i.v < 2) && self.map.map(k, self.map[k]).max() == 1",
         "self.?t.orValue('') == 'x' && self.?none.hasValue()",
-        // What is added to a set is a set, and a list with keys stays one.
+        // A set stays a set after an addition, and a list with keys stays one.
         "self.set + ['c'] == ['c', 'b', 'a'] && (self.set + ['a']) + ['c'] == ['c', 'a', 'b'] && self.set + ['a'] == ['b', 'a']",
         "(self.keyed + [self.keyed[1]]) == self.keyed && ([self.keyed[1]] + [self.keyed[0]]) != self.keyed",
         "self.keyed == [self.keyed[1], self.keyed[0]] && [self.keyed[1], self.keyed[0]] != self.keyed",
@@ -242,7 +243,7 @@ fn where_errors_point_to_and_what_they_say() {
     assert_eq!(shown(&verdict.causes), [format!("<nil>: Invalid value: \"object\": failed rule: {rule}")]);
 }
 
-/// A rule with `oldSelf` is asked where there is a value to compare with, found by field or by key.
+/// A rule with `oldSelf` is evaluated only if there is an old value, found by field or by key.
 #[test]
 fn what_was_there_before() {
     let fixed = one(json!({"type": "integer"}), "self == oldSelf");
@@ -276,7 +277,7 @@ fn what_was_there_before() {
     assert_eq!(judged(&schema, &two, Some(&json!({}))), failed);
 }
 
-/// What an update leaves as it was is told, not refused; a rule that looks back is never forgiven.
+/// An unchanged error is a warning instead of a refusal; a rule with `oldSelf` never tolerates it.
 #[test]
 fn what_was_wrong_before_is_a_warning() {
     let small = one(json!({"type": "integer"}), "self < 5");
@@ -325,7 +326,7 @@ fn rules_that_would_never_end() {
              run due to call cost exceeds limit for rule: {loops}"
         )]
     );
-    // Each may, and all together may not.
+    // Each rule fits the budget, but all together exceed it.
     let some = json!({"rule": "self.l.all(a, self.l.all(b, a + b >= 0))"});
     let short = json!({"l": (0..350).collect::<Vec<u32>>()});
     assert_eq!(judged(&schema(json!([some])), &short, None), Vec::<String>::new());
@@ -339,7 +340,7 @@ fn rules_that_would_never_end() {
     assert_eq!(judged(&all, &long, None).len(), 64, "no answer grows without end");
 }
 
-/// A rule that says of a long list that it does not change costs as much as the list is long, in whatever order it is.
+/// A rule that forbids changes to a long list costs as much as the list is long, in any order of items.
 #[test]
 fn long_lists_with_keys_are_compared_by_their_keys() {
     let item = json!({"type": "object", "properties": {"k": {"type": "string"}, "n": {"type": "integer"}}});
@@ -363,7 +364,7 @@ fn long_lists_with_keys_are_compared_by_their_keys() {
     assert_eq!(judged(&schema, &new, Some(&old)).len(), 2);
 }
 
-/// Bytes are paid for wherever they are decoded.
+/// Decoding bytes costs budget everywhere.
 #[test]
 fn bytes_are_not_for_nothing() {
     let list = json!({"type": "array", "items": {"type": "integer"}});
@@ -390,7 +391,7 @@ fn bytes_are_not_for_nothing() {
     }
 }
 
-/// The sum of nothing is of the type that its items would be of.
+/// An empty sum has the type of the list's items.
 #[test]
 fn sums_of_empty_lists() {
     for (item, rule) in [
@@ -412,7 +413,7 @@ fn spans_may_be_in_words() {
     assert_eq!(judged(&schema, &json!({"wait": "1d"}), None).len(), 1);
 }
 
-/// Long lists are compared with what they were in a time that fits their length.
+/// Long lists are compared with their old state in time proportional to their length.
 #[test]
 fn long_lists_are_compared_item_by_item() {
     let item = |n: u32| json!({"k": n.to_string(), "v": n});
@@ -432,7 +433,7 @@ fn long_lists_are_compared_item_by_item() {
     assert!(found.iter().all(|found| found.starts_with("warning ")), "{found:?}");
 }
 
-/// Expressions of a start and what may be done with it, so that many of them compile.
+/// Expressions made of a start and operations that fit it, so that many of them compile.
 fn expression() -> impl Strategy<Value = String> {
     let starts: Vec<_> = "self~oldSelf~self.n~self.r~self.t~self.list~self.keyed~self.set~self.map~self.at~self.wait~\
         self.raw~self.any~self.none~self.inner~oldSelf.n~oldSelf.keyed~oldSelf.?t~1~'a%s'~b'a'~[1, 2]~{'a': 1}~\
@@ -448,7 +449,7 @@ fn expression() -> impl Strategy<Value = String> {
     (prop::sample::select(starts), parts).prop_map(|(start, parts)| start.to_owned() + &parts.concat())
 }
 
-/// Rules of such expressions.
+/// Rules with such expressions.
 fn source() -> impl Strategy<Value = String> {
     let signs = prop::sample::select(vec!["==", "!=", "<", "in", "&&", "||", "? true :"]);
     let same = || expression().prop_map(|one| format!("{one} == {one}"));
@@ -457,7 +458,7 @@ fn source() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// Whatever a rule is, it is refused, or it ends and says the same twice; no object of the right shape stops the server.
+    /// Any rule is refused, or it ends and gives the same result twice. No object of the right shape blocks the server.
     #[test]
     fn never_panics(rule in source(), message in expression(), path in "[.]?[a-z\\[\\]'.]{0,8}", optional in any::<bool>()) {
         let rules = json!([{"rule": rule, "messageExpression": message, "fieldPath": path, "optionalOldSelf": optional}]);

@@ -1,6 +1,6 @@
-//! Where signatures lie: layers at the tag of an image's signatures, and bundles that refer to it.
+//! The two places of signatures: layers at the tag of an image's signatures, and bundles that refer to it.
 //!
-//! Owns the two forms, as cosign writes them. Who signs what is told.
+//! Owns the two forms, as cosign writes them. Callers choose the signers.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -16,14 +16,14 @@ use crate::manifest::OCI_MANIFEST;
 use crate::store::Store;
 
 const CONFIG_TYPE: &str = "application/vnd.oci.image.config.v1+json";
-/// What legacy payloads are stored as (cosign, `SIGNATURE_SPEC.md`).
+/// The media type of legacy payloads (cosign, `SIGNATURE_SPEC.md`).
 const PAYLOAD_TYPE: &str = "application/vnd.dev.cosign.simplesigning.v1+json";
 const SIGNATURE_ANNOTATION: &str = "dev.cosignproject.cosign/signature";
 const EMPTY_TYPE: &str = "application/vnd.oci.empty.v1+json";
 const BUNDLE_TYPE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
 const PREDICATE_TYPE: &str = "https://sigstore.dev/cosign/sign/v1";
 
-/// Who makes a signature.
+/// The maker of a signature.
 pub(super) enum By<'a> {
     /// The holder of a key.
     Key(&'a Signer),
@@ -31,7 +31,7 @@ pub(super) enum By<'a> {
     Holder(Holder<'a>),
 }
 
-/// Somebody whom a sigstore certifies for the one signature.
+/// A signer with a certificate that a sigstore issued for one signature.
 pub(super) struct Holder<'a> {
     pub(super) sigstore: &'a Sigstore,
     pub(super) certificate: CertificateRecipe,
@@ -45,11 +45,11 @@ impl Holder<'_> {
     }
 }
 
-/// Signatures of `about` at the tag of the image's signatures, one layer for each of `signers`.
+/// Stores signatures of `about` at the tag of the image's signatures, one layer for each of `signers`.
 pub(super) fn at_tag(store: &mut Store, target: &Target<'_>, about: &Digest, signers: &[By<'_>]) -> Result<(), Error> {
     let mut layers = Vec::with_capacity(signers.len());
     for (n, by) in signers.iter().enumerate() {
-        // Each signature has its own payload, as those of two runs of `cosign sign -a` have.
+        // Each signature has its own payload, as after two runs of `cosign sign -a`.
         let payload = json!({
             "critical": {
                 "identity": {"docker-reference": target.reference},
@@ -70,7 +70,7 @@ pub(super) fn at_tag(store: &mut Store, target: &Target<'_>, about: &Digest, sig
     put_manifest(store, target.name, Some(&tag), OCI_MANIFEST, &manifest).map(drop)
 }
 
-/// What a layer says beside its payload.
+/// The annotations of a layer beside its payload.
 fn annotations(by: &By<'_>, payload: &[u8]) -> Result<Value, Error> {
     Ok(match by {
         By::Key(key) => json!({SIGNATURE_ANNOTATION: BASE64.encode(key.sign(payload)?)}),
@@ -91,7 +91,7 @@ fn annotations(by: &By<'_>, payload: &[u8]) -> Result<Value, Error> {
     })
 }
 
-/// A bundle that signs `about`, attached to the image.
+/// Attaches a bundle that signs `about` to the image.
 pub(super) fn in_bundle(store: &mut Store, target: &Target<'_>, about: &Digest, by: &By<'_>) -> Result<(), Error> {
     let hex = about.as_str().trim_start_matches("sha256:");
     let statement = json!({
@@ -132,7 +132,7 @@ pub(super) fn in_bundle(store: &mut Store, target: &Target<'_>, about: &Digest, 
     put_manifest(store, target.name, None, OCI_MANIFEST, &manifest).map(drop)
 }
 
-/// Stores a blob; its descriptor.
+/// Stores a blob; returns its descriptor.
 fn put_blob(store: &mut Store, name: &str, media_type: &str, bytes: Bytes) -> Result<Value, Error> {
     let (digest, size) = (Digest::sha256(&bytes), bytes.len());
     store.put_blob(name, &digest, bytes)?;

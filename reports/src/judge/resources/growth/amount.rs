@@ -1,16 +1,16 @@
-//! Something that may grow: its values over time, and how a size of it is told.
+//! An amount that may grow: its values over time, and the text of its sizes.
 
 use crate::record::{Phase, Record};
 
-/// Something that may grow, in the steady phase.
+/// An amount that may grow, in the steady phase.
 pub(in crate::judge::resources) struct Amount {
-    /// As the subject of a sentence.
+    /// The subject of a sentence.
     pub what: String,
     pub t_s: Vec<f64>,
     pub value: Vec<f64>,
-    /// The least scatter that is believed, in its own unit.
+    /// The least scatter that is assumed, in its own unit.
     pub sigma_least: f64,
-    /// A size in its unit; it may be negative, less than one, or without a bound.
+    /// The text of a size in its unit; it may be negative, less than one, or infinite.
     pub size: fn(f64) -> String,
 }
 
@@ -27,7 +27,7 @@ impl Amount {
         Self { what: what.into(), t_s, value, sigma_least, size }
     }
 
-    /// A part of it, by the numbers of its samples.
+    /// A part of it, by the indexes of its samples.
     pub(super) fn at(&self, range: std::ops::Range<usize>) -> Self {
         let of = |list: &[f64]| list.get(range.clone()).map(<[f64]>::to_vec).unwrap_or_default();
         Self { what: self.what.clone(), t_s: of(&self.t_s), value: of(&self.value), ..*self }

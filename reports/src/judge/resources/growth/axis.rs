@@ -1,14 +1,14 @@
-//! What growth is judged against: time, the subject's own time, distinct objects, admission reviews.
+//! The axes of growth: time, the subject's own time, distinct objects, admission reviews.
 
 use crate::record::{Interval, Record};
 
 const SECONDS_PER_HOUR: f64 = 3600.0;
 
-/// What something may grow with.
+/// An axis that growth is judged against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::judge::resources) enum Axis {
     Hours,
-    /// By the subject's own clock.
+    /// Hours of the subject's own clock.
     OwnHours,
     /// Distinct objects that have come and gone.
     Objects,
@@ -16,9 +16,9 @@ pub(in crate::judge::resources) enum Axis {
     Requests,
 }
 
-/// The axis of one run: where on it a moment is.
+/// The axis of one run: the place of each moment on it.
 pub(super) enum Scale {
-    /// So many pass in an hour.
+    /// This many pass in an hour.
     Hours(f64),
     Counted(Counted),
 }
@@ -30,7 +30,7 @@ pub(super) struct Counted {
 }
 
 impl Axis {
-    /// The unit, behind a size.
+    /// The unit after a size.
     pub(super) fn per(self) -> &'static str {
         match self {
             Self::Hours => "/h",
@@ -79,7 +79,7 @@ impl Counted {
         Self { known }
     }
 
-    /// The count at this time, on the line between the two next that are known.
+    /// The count at this time, interpolated between the two nearest known ones.
     fn at(&self, t_s: f64) -> f64 {
         let next = self.known.partition_point(|(known_s, _)| *known_s < t_s);
         match (next.checked_sub(1).and_then(|before| self.known.get(before)), self.known.get(next)) {

@@ -1,7 +1,8 @@
-//! Whether one amount grows faster than it may, in words.
+//! Whether one amount grows faster than its budget, as text.
 //!
-//! Owns the words of the answer; [`crate::growth`] decides. Where the subject was started anew, or samples are missing for long, each part is
-//! judged for itself (`parts.rs`): one that grew too fast has failed, whatever came after it.
+//! Owns the text of the answer; [`crate::growth`] decides. If the subject was started again, or samples are missing for
+//! long, each part is judged for itself (`parts.rs`): if one part grew too fast, the budget is broken, whatever came
+//! after it.
 
 use super::amount::Amount;
 use super::axis::Axis;
@@ -15,11 +16,10 @@ use crate::statistics::blocks::Series;
 use crate::statistics::theil_sen::Slope;
 use crate::words::{count, millis, three_digits};
 
-/// A limit on growth.
 pub(in crate::judge::resources) struct Limit {
     /// For each unit of the axis.
     pub most: f64,
-    /// As it is shown.
+    /// The limit as it is shown.
     pub text: String,
     pub axis: Axis,
 }
@@ -35,42 +35,42 @@ impl Limit {
     }
 }
 
-/// What became of it.
+/// The result of the decision.
 #[derive(Debug)]
 pub(in crate::judge::resources) struct Decided {
     pub verdict: Verdict,
     pub observed: String,
     /// One or more sentences.
     pub text: String,
-    /// What it grew by, where that is known; the end of a sentence.
+    /// Its growth, if that is known; the end of a sentence.
     pub grew: Option<String>,
     /// The length of the steady phase that would decide, in seconds.
     pub needed_s: Option<f64>,
-    /// The most that it may grow with confidence, in units of the limit.
+    /// The upper bound of its growth, in units of the limit.
     pub upper: Option<f64>,
-    /// The least that it grew with confidence over all that was judged, in its own unit; nought where that is not known.
+    /// The lower bound of its growth over the whole judged time, in its own unit; 0 if that is unknown.
     pub least: f64,
-    /// Its samples say nothing, however long the run.
+    /// Whether its samples cannot be judged, however long the run is.
     pub is_unusable: bool,
 }
 
-/// How a series is asked.
+/// How a series is judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Look {
-    /// Of so many series about one budget.
+    /// The number of series judged against one budget.
     pub looks: usize,
-    /// Holes and all: only a failure counts.
+    /// The series has gaps: only a failure counts.
     pub holed: bool,
 }
 
 impl Look {
-    /// One of so many parts without a hole.
+    /// One of this many parts without a gap.
     pub(super) fn of(looks: usize) -> Self {
         Self { looks, holed: false }
     }
 }
 
-/// The answer, what else was steady from when on, and where on the axis each value is.
+/// The answer, the time from which the other series were steady, and the place of each value on the axis.
 pub(super) fn ask(record: &Record, limit: &Limit, amount: &Amount, look: Look) -> (Answer, Settled, Vec<f64>) {
     let Look { looks, holed } = look;
     let scale = limit.axis.of(record);
@@ -80,7 +80,7 @@ pub(super) fn ask(record: &Record, limit: &Limit, amount: &Amount, look: Look) -
     let question =
         Question { series, budget: limit.most, planned_s: planned_s(record), sigma_least, tau_least_s, looks };
     let mut settled = Settled::of(record);
-    // What settled only behind the middle of a part says nothing of that part.
+    // Another series that settled only after the middle of a part shows nothing about that part.
     let middle_s = amount.t_s.get(amount.t_s.len() / 2).copied().unwrap_or_default();
     if looks > 1 && settled.since_s > middle_s {
         settled = Settled::default();
@@ -94,7 +94,6 @@ fn planned_s(record: &Record) -> f64 {
     record.manifest.phases.steady_ms as f64 / 1000.0
 }
 
-/// Decides.
 pub(in crate::judge::resources) fn decide(record: &Record, limit: &Limit, amount: &Amount) -> Decided {
     let parts = parts::of(record, amount);
     if let [only] = parts.as_slice() {
@@ -121,7 +120,7 @@ pub(in crate::judge::resources) fn decide(record: &Record, limit: &Limit, amount
             let text =
                 format!("growth is not judged: {broken}. The longest part was {}: {}", place(part), decided.text);
             let observed = parts::observed(record).to_owned();
-            // Of a series with a hole another one may know what happened in it; a life that ended is over for every series.
+            // Another series may cover a gap of this one; a process that ended is over for every series.
             let is_unusable = anew(record).is_none();
             Decided { verdict: Verdict::Inconclusive, observed, text, is_unusable, ..decided }
         }
@@ -138,7 +137,7 @@ pub(in crate::judge::resources) fn decide(record: &Record, limit: &Limit, amount
     }
 }
 
-/// The part of a series that decides, where there are several, and how it was asked.
+/// The part of a series that decides, if there are several, and how it was judged.
 pub(super) fn deciding(record: &Record, limit: &Limit, amount: &Amount) -> Option<(Amount, Look)> {
     let mut parts = parts::of(record, amount);
     if parts.len() < 2 {
@@ -153,7 +152,7 @@ pub(super) fn deciding(record: &Record, limit: &Limit, amount: &Amount) -> Optio
     all.find(|(amount, look)| one(record, limit, amount, *look).verdict == Verdict::Fail).or(longest)
 }
 
-/// Decides by one series without a break, or in spite of its holes.
+/// Decides by one series without a break, or in spite of its gaps.
 fn one(record: &Record, limit: &Limit, amount: &Amount, look: Look) -> Decided {
     let (answer, settled, axis) = ask(record, limit, amount, look);
     let planned_s = planned_s(record);
@@ -171,7 +170,7 @@ fn one(record: &Record, limit: &Limit, amount: &Amount, look: Look) -> Decided {
         Outcome::Pass => (Verdict::Pass, format!("{}, within {}.", said.grew(), limit.text)),
         Outcome::Fail => (Verdict::Fail, format!("{}, more than {}.", said.grew(), limit.text)),
         Outcome::Inconclusive { needed_s } => (Verdict::Inconclusive, said.undecided(amount.span_s(), needed_s)),
-        // This budget says nothing; what else was measured does.
+        // This budget is undecided; other measurements still count.
         Outcome::Invalid { why } => (Verdict::Inconclusive, format!("growth is not judged: {why}.")),
     };
     let grew = answer.slope.as_ref().map(|slope| said.between(slope));
@@ -182,7 +181,7 @@ fn one(record: &Record, limit: &Limit, amount: &Amount, look: Look) -> Decided {
     Decided { verdict, observed, text: text + &said.notes(record), grew, needed_s, upper, least, is_unusable }
 }
 
-/// What is said of an answer.
+/// The text of an answer.
 struct Wording<'a> {
     amount: &'a Amount,
     limit: &'a Limit,
@@ -220,7 +219,7 @@ impl Wording<'_> {
         }
     }
 
-    /// What the series looks like besides, each a sentence with a space before it.
+    /// The features of the series' shape, each a sentence with a space before it.
     fn notes(&self, record: &Record) -> String {
         let (size, settled, planned_s) = (self.amount.size, self.settled, self.planned_s);
         let mut text = String::new();
@@ -247,7 +246,7 @@ impl Wording<'_> {
         }
         if let Some(teeth) = &shape.saw_tooth {
             note(format!(
-                "It rises and falls by {} every {}; its minima count.",
+                "It rises and falls by {} every {}; its minima are judged.",
                 size(teeth.height),
                 seconds(teeth.period_s)
             ));
@@ -256,9 +255,9 @@ impl Wording<'_> {
             WarmUp::None => {}
             WarmUp::Until { t_s } if settled.since_s >= t_s => {
                 let last = settled.last.unwrap_or_default();
-                note(format!("What was before {} was warm-up still: {last} was not steady yet.", seconds(t_s)));
+                note(format!("The time before {} counts as warm-up: {last} was not steady yet.", seconds(t_s)));
             }
-            WarmUp::Until { t_s } => note(format!("What was before {} was warm-up still.", seconds(t_s))),
+            WarmUp::Until { t_s } => note(format!("The time before {} counts as warm-up.", seconds(t_s))),
             WarmUp::Never => note(format!("It was never steady in {}.", seconds(planned_s))),
         }
         if !settled.never.is_empty() {
@@ -277,7 +276,7 @@ fn during(record: &Record, t_s: f64) -> String {
     if names.is_empty() { String::new() } else { format!(", during {}", names.join(" and ")) }
 }
 
-/// Bytes that may be negative, less than one, or without a bound.
+/// Text of bytes that may be negative, less than one, or infinite.
 pub(in crate::judge::resources) fn size_of_bytes(bytes: f64) -> String {
     let sign = if bytes < 0.0 { "-" } else { "" };
     let (unit, size) = match bytes.abs() {
@@ -290,7 +289,7 @@ pub(in crate::judge::resources) fn size_of_bytes(bytes: f64) -> String {
     format!("{sign}{} {unit}", three_digits(bytes.abs() / size))
 }
 
-/// A number of no unit, as [`size_of_bytes`].
+/// Text of a number without a unit, like [`size_of_bytes`].
 pub(in crate::judge::resources) fn size_of_count(number: f64) -> String {
     let sign = if number < 0.0 { "-" } else { "" };
     if number.is_finite() { format!("{sign}{}", three_digits(number.abs())) } else { format!("{sign}any number") }

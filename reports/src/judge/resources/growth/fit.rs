@@ -1,6 +1,7 @@
-//! What the judge of memory growth saw, for a picture: the series, the slope with its interval, the budget.
+//! The judge's view of memory growth, for a picture: the series, the slope with its interval, the budget.
 //!
-//! Owns where the lines lie. It asks as the judge asks, so that no picture shows another slope than the one that decided.
+//! Owns the positions of the lines. It judges like the judge, so that no picture shows another slope than the one that
+//! decided.
 
 use super::axis::Axis;
 use super::decide::{self, Limit};
@@ -14,26 +15,26 @@ use crate::statistics::quantile;
 pub(crate) struct Fit {
     /// The budget: `memory.growth`.
     pub budget: &'static str,
-    /// What was judged, as the subject of a sentence.
+    /// The judged amount, as the subject of a sentence.
     pub what: String,
     /// The limit as it is shown.
     pub limit: String,
-    /// Milliseconds of the run and bytes.
+    /// The points: milliseconds of the run and bytes.
     pub points: Vec<(u64, f64)>,
-    /// From here on it counts, in milliseconds; what was before is warm-up.
+    /// The start of the counted time, in milliseconds; the time before is warm-up.
     pub from_ms: u64,
-    /// Each line through the middle of what counts: at its start and at its end, in bytes. The estimate, …
+    /// The estimated line through the middle of the counted points: its values at start and end, in bytes.
     pub estimate: (f64, f64),
-    /// … its lower and its upper bound, …
+    /// The lines with the lower and the upper bound of the slope.
     pub lower: (f64, f64),
     pub upper: (f64, f64),
-    /// … and what the budget would allow.
+    /// The line that the budget would allow.
     pub most: (f64, f64),
-    /// Where the line begins and ends, in milliseconds.
+    /// The start and the end of the lines, in milliseconds.
     pub span_ms: (u64, u64),
 }
 
-/// One for each budget on memory that grows through which a slope could be laid.
+/// One for each budget on growing memory through which a slope could be computed.
 pub(crate) fn fits(record: &Record) -> Vec<Fit> {
     let Some(memory) = &record.manifest.budgets.memory else { return Vec::new() };
     let limits = [
@@ -76,7 +77,7 @@ fn fit(record: &Record, budget: &'static str, limit: Limit) -> Option<Fit> {
     let first = amount.t_s.partition_point(|t_s| *t_s < from_s);
     let (places, values) = (axis.get(first..)?, amount.value.get(first..)?);
     let (begin, end) = (*places.first()?, *places.last()?);
-    // Through the medians, as Theil's line: an outlier moves it no more than it moves the slope.
+    // Through the medians, like Theil's line: an outlier moves it no more than it moves the slope.
     let middle = (quantile::median(places), quantile::median(values));
     let line = |slope: f64| {
         let at = |place: f64| middle.1 + slope * (place - middle.0);

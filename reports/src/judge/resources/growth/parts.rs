@@ -1,6 +1,6 @@
 //! The parts of a series in which one process was measured without a break.
 //!
-//! Owns where a series is cut: where the subject was started anew, and at holes. What a subject does right after it was started is its
+//! Owns where a series is cut: at each start of the subject, and at gaps. The time right after a start is the subject's
 //! warm-up, and belongs to no part.
 
 use super::amount::Amount;
@@ -10,7 +10,7 @@ use crate::record::Record;
 use crate::statistics::blocks::Series;
 use crate::words::millis;
 
-/// One of them.
+/// One of these parts.
 pub(super) struct Part {
     pub(super) amount: Amount,
 }
@@ -25,7 +25,7 @@ impl Part {
     }
 }
 
-/// All of them that have a sample, and the whole where it has none.
+/// All parts that have a sample, and the whole series if it has none.
 pub(super) fn of(record: &Record, amount: &Amount) -> Vec<Part> {
     let mut parts = Vec::new();
     for life in lives(record) {
@@ -37,7 +37,7 @@ pub(super) fn of(record: &Record, amount: &Amount) -> Vec<Part> {
     if parts.is_empty() { vec![Part { amount: amount.at(0..amount.t_s.len()) }] } else { parts }
 }
 
-/// The whole of each life that has a hole: what grew on both sides of a hole has grown, though each side may be too short to tell.
+/// The whole of each life that has a gap: growth across a gap is growth, though each side may be too short to decide.
 pub(super) fn holed(record: &Record, amount: &Amount) -> Vec<Part> {
     let whole = |life: Life| {
         let within = amount.between(life.from_ms as f64 / 1000.0, life.to_ms as f64 / 1000.0);
@@ -47,16 +47,16 @@ pub(super) fn holed(record: &Record, amount: &Amount) -> Vec<Part> {
     lives(record).into_iter().filter_map(whole).collect()
 }
 
-/// Why there is more than one, as a clause that follows others.
+/// Why there is more than one part, as a clause that follows others.
 pub(super) fn broken(record: &Record, amount: &Amount) -> String {
     if let Some(t_ms) = anew(record) {
-        return format!("the subject was started anew at {}", millis(t_ms));
+        return format!("the subject was restarted at {}", millis(t_ms));
     }
     let longest = amount.t_s.windows(2).map(|pair| pair[1] - pair[0]).fold(0.0, f64::max);
     format!("there are no samples for {longest:.0} s")
 }
 
-/// The same in a word or two.
+/// The reason in a word or two.
 pub(super) fn observed(record: &Record) -> &'static str {
     if anew(record).is_some() { "restarted" } else { "not judged" }
 }

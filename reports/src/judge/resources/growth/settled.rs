@@ -1,7 +1,8 @@
-//! When everything but memory was steady: a subject that still warms up is not one that leaks.
+//! The time from which everything but memory was steady: a subject that still warms up is not one that leaks.
 //!
-//! Owns the three other series: the median of the response time, processor time for each review, and connections. They can only cut
-//! the start. What never settles is told and does not decide, because a noisy machine unsettles the first two of them for ever.
+//! Owns the three other series: the median of the response time, processor time for each review, and connections. They
+//! can only cut the start. A series that never settles is reported and does not decide, because on a noisy machine the
+//! first two never settle.
 
 use crate::growth::{WarmUp, warm_up};
 use crate::record::{Phase, Record};
@@ -11,14 +12,14 @@ use crate::statistics::quantile;
 /// A level that differs by less than this share from the later one is steady.
 const MATTERS: f64 = 0.1;
 
-/// What is known of the other series.
+/// The state of the other series.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Settled {
-    /// From here on all were steady that ever were, in seconds of the run.
+    /// The time from which all series were steady that ever were, in seconds of the run.
     pub(super) since_s: f64,
-    /// What was steady last.
+    /// The series that became steady last.
     pub(super) last: Option<&'static str>,
-    /// What was not steady in the first half of the run.
+    /// The series that were not steady in the first half of the run.
     pub(super) never: Vec<&'static str>,
 }
 
@@ -46,14 +47,14 @@ impl Settled {
     }
 }
 
-/// Seconds and microseconds.
+/// The response time: seconds and microseconds.
 fn response(record: &Record) -> Vec<(f64, f64)> {
     let rows = record.intervals.iter().filter(|row| row.phase == Phase::Steady);
     let medians = rows.filter_map(|row| Some((row.end_ms, row.admission.as_ref()?.response.as_ref()?.p50_us?)));
     medians.map(|(end_ms, p50_us)| (end_ms as f64 / 1000.0, p50_us as f64)).collect()
 }
 
-/// Seconds and milliseconds a review, by the samples next to the ends of the intervals.
+/// The cost of a review: seconds and milliseconds, by the samples next to the ends of the intervals.
 fn cost(record: &Record) -> Vec<(f64, f64)> {
     let cpu_ms = |t_ms: u64| {
         let next = record.samples.partition_point(|row| row.t_ms < t_ms);
@@ -68,7 +69,7 @@ fn cost(record: &Record) -> Vec<(f64, f64)> {
     .collect()
 }
 
-/// Seconds and sockets.
+/// The open connections: seconds and sockets.
 fn connections(record: &Record) -> Vec<(f64, f64)> {
     let sockets = record.samples_in_turn().filter_map(|row| Some((row.t_ms, row.subject?.fds.socket)));
     sockets.map(|(t_ms, sockets)| (t_ms as f64 / 1000.0, sockets as f64)).collect()
@@ -91,7 +92,7 @@ mod tests {
         assert_eq!(settled(|_| {}), Settled::default());
     }
 
-    /// Connections come for half a minute.
+    /// New connections come for half a minute.
     #[test]
     fn what_settles_late_cuts_the_start() {
         let late = settled(|e| {
@@ -103,7 +104,7 @@ mod tests {
         assert!((35.0..55.0).contains(&late.since_s), "{late:?}");
     }
 
-    /// Half as many every few seconds until after the middle: told, and nothing is cut.
+    /// Half as many every few seconds until after the middle: reported, and nothing is cut.
     #[test]
     fn what_never_settles_is_told() {
         let never = settled(|e| {

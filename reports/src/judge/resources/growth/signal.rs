@@ -1,8 +1,9 @@
-//! Which series judges the growth of memory, and what the other one says.
+//! The choice of the series that judges the growth of memory, and the text about the other one.
 //!
-//! Owns the choice. What the subject's allocator or runtime has in use is the first witness where the subject tells it often enough: a leak
-//! shows in it before the resident set moves, and what an allocator only keeps does not. But memory leaks outside of the heap as well, so a
-//! flat heap excuses a resident set that grows only as far as an allocator can be the reason.
+//! Owns the choice. The memory in use by the subject's allocator or runtime comes first, if the subject reports it
+//! often enough: a leak shows in it before the resident set moves, and memory that an allocator only retains does not.
+//! But memory leaks outside of the heap as well. So a flat heap excuses a growing resident set only as far as an
+//! allocator can be the reason.
 
 use super::amount::Amount;
 use super::decide::{Decided, Limit, decide, size_of_bytes};
@@ -13,18 +14,18 @@ use crate::record::{MetricsRow, Phase, Process, Record};
 use crate::statistics::quantile;
 use crate::words::count;
 
-/// The least scatter of memory that is believed, in bytes: a page of noise would make any run long enough.
+/// The least scatter of memory that is assumed, in bytes: with a page of noise any run would be long enough.
 const SIGMA_BYTES_LEAST: f64 = 65_536.0;
 const OF_BYTES: (f64, fn(f64) -> String) = (SIGMA_BYTES_LEAST, size_of_bytes);
 
-/// Readings of the heap in the steady phase without which it is no signal: three for each of the fewest blocks.
+/// The fewest readings of the heap in the steady phase that make it a signal: three for each of the fewest blocks.
 const READINGS_LEAST: usize = 36;
-/// Something else grew with the resident set if there is so much more of it in the last quarter of the steady phase than in the first, …
+/// A count grew with the resident set if its last quarter of the steady phase is at least this many times the first.
 const MORE_SHARE: f64 = 1.5;
-/// … and so many at least.
+/// The least difference of such a count.
 const MORE_LEAST: f64 = 8.0;
 
-/// Judges memory by the best series that there is.
+/// Judges memory by the best series that exists.
 pub(super) fn judge(record: &Record, limit: &Limit) -> Decided {
     if let (Some(why), None) = (unsampled(record), heap(record)) {
         return Decided {
@@ -43,12 +44,12 @@ pub(super) fn judge(record: &Record, limit: &Limit) -> Decided {
     let what = heap.what.clone();
     if heap.t_s.len() < READINGS_LEAST && !resident.is_unusable {
         let readings = count(heap.t_s.len() as u64);
-        let text = format!("{} By {what} it was not judged: {readings} readings are no signal.", resident.text);
+        let text = format!("{} It was not judged by {what}, because {readings} readings are too few.", resident.text);
         return Decided { text, ..resident };
     }
     let in_use = decide(record, limit, &heap);
     if in_use.is_unusable && !resident.is_unusable {
-        let text = format!("{} By {what} it was not judged, because {}", resident.text, in_use.text);
+        let text = format!("{} It was not judged by {what}, because {}", resident.text, in_use.text);
         return Decided { text, ..resident };
     }
     let Some(grew) = &resident.grew else { return in_use };
@@ -60,24 +61,25 @@ pub(super) fn judge(record: &Record, limit: &Limit) -> Decided {
                 return Decided { text, ..resident };
             }
             None => format!(
-                " The resident set grew by {grew} all the same, as far as an allocator that keeps free memory can be the reason; a longer run, or `memory.ceiling`, tells that from a leak outside of the heap."
+                " The resident set grew by {grew}, which an allocator that keeps free memory can explain; a longer run, or \
+                 `memory.ceiling`, shows whether it is a leak outside the heap."
             ),
         },
         (Verdict::Fail, Verdict::Pass) => {
-            format!(" The resident set does not show it: it grew by {grew}. Room that was free before is being filled.")
+            format!(" The resident set grew by only {grew}, because memory that was free before is filled.")
         }
         _ => format!(" The resident set grew by {grew}."),
     };
     Decided { text: in_use.text.clone() + &also, ..in_use }
 }
 
-/// Why a resident set that grows beside a flat heap is a leak all the same.
+/// Why a resident set that grows beside a flat heap is still a leak.
 enum Outside {
-    /// It grew by more than the heap ever held: so much no allocator keeps.
+    /// The resident set grew by more than the heap ever held: no allocator retains that much.
     MoreThanTheHeap { least: f64, heap: f64, with: Vec<String> },
-    /// Something that lives outside of the heap grew with it.
+    /// Other resources outside of the heap grew with it.
     With(Vec<String>),
-    /// It went on for longer than an allocator takes to fill up.
+    /// The growth went on for longer than an allocator takes to fill up.
     Long,
 }
 
@@ -101,19 +103,21 @@ impl Outside {
             Self::MoreThanTheHeap { least, heap, with } => {
                 let with = if with.is_empty() { String::new() } else { format!(" Meanwhile {}.", with.join(", ")) };
                 format!(
-                    "it is at least {} more, and the heap never held more than {}, so no allocator keeps it. Something outside of the heap leaks: buffers of a native library, stacks, TLS sessions, mappings.{with}",
+                    "it grew by at least {}, and the heap never held more than {}, so an allocator is not the reason. Memory outside the \
+                     heap leaks: buffers of a native library, stacks, TLS sessions, mappings.{with}",
                     size_of_bytes(*least),
                     size_of_bytes(*heap)
                 )
             }
-            Self::With(with) => format!("memory outside of the heap grew with what holds it: {}.", with.join(", ")),
-            Self::Long => "it went on for longer than an allocator takes to fill up, so something outside of the heap leaks: buffers of a native library, stacks, TLS sessions, mappings."
+            Self::With(with) => format!("memory outside the heap grew together with these: {}.", with.join(", ")),
+            Self::Long => "it continued for longer than an allocator takes to fill up, so memory outside the heap leaks: buffers of a \
+                           native library, stacks, TLS sessions, mappings."
                 .to_owned(),
         }
     }
 }
 
-/// What there is ever more of beside memory: descriptors, threads, open watches, connections.
+/// The resources beside memory that keep growing: descriptors, threads, open watches, connections.
 fn grown(record: &Record) -> Vec<String> {
     let processes = |read: fn(&Process) -> u64| -> Vec<(u64, u64)> {
         subject(record).map(|(t_ms, process)| (t_ms, read(&process))).collect()
@@ -142,7 +146,7 @@ fn grown(record: &Record) -> Vec<String> {
     told.collect()
 }
 
-/// The series by which it is judged; none where there is no sample.
+/// The series that is judged; none if there is no sample.
 pub(super) fn judged(record: &Record, limit: &Limit) -> Option<Amount> {
     let other = resident(record);
     let Some(heap) = heap(record) else { return Some(other).filter(|amount| !amount.t_s.is_empty()) };
@@ -160,7 +164,7 @@ fn resident(record: &Record) -> Amount {
     Amount::of(record, "the resident set", OF_BYTES, values)
 }
 
-/// None where the subject does not tell it.
+/// None if the subject does not report it.
 fn heap(record: &Record) -> Option<Amount> {
     let of = record.metrics.iter().find_map(|row: &MetricsRow| row.heap_of.as_deref())?;
     let values = record.metrics.iter().filter_map(|row| Some((row.t_ms, row.heap_bytes? as f64)));

@@ -1,7 +1,8 @@
-//! Every slice of a gate as a dot, in the order in which they were played: one chart for each metric that was measured in slices, and one of
-//! the machine, which shows why some are left out.
+//! Every slice of a gate as a dot, in the order in which they were played: one chart for each metric that was measured
+//! in slices, and one of the machine, which shows why some are left out.
 //!
-//! The axis counts slices, a thousand of its units each. What is not counted has another colour, and a band behind it.
+//! The axis counts slices, a thousand of its units each. Slices that are left out have another colour, and a band
+//! behind them.
 
 use std::fmt::Write;
 
@@ -15,7 +16,7 @@ use crate::words::{counted, three_digits};
 
 /// Units of the axis for a slice.
 const SLICE: u64 = 1000;
-/// Ticks of the axis are at most so many; blocks of four are not torn apart.
+/// The most ticks of the axis; blocks of four are not split.
 const TICKS_MOST: usize = 8;
 const TICK_STEPS: [usize; 8] = [1, 2, 4, 8, 16, 40, 80, 200];
 const KIB: f64 = 1024.0;
@@ -25,7 +26,7 @@ const MIB: f64 = 1_048_576.0;
 struct Played<'a> {
     slice: &'a Slice,
     stretch: (u64, u64),
-    /// The stretch of it and its partner.
+    /// The stretch of the slice and its partner.
     pair: (u64, u64),
     counts: bool,
 }
@@ -45,7 +46,7 @@ fn played<'a>(record: &'a Record, dropped: &[Option<String>]) -> Vec<Played<'a>>
     let slices = &record.slices;
     let each = (0..).zip(slices).map(|(index, slice)| {
         let same = |other: usize| slices.get(other).is_some_and(|one| pair_of(one) == pair_of(slice));
-        // The partner stands before or after it.
+        // The partner comes before or after it.
         let first = if index > 0 && same(index - 1) { index - 1 } else { index };
         let last = if same(index + 1) { index + 1 } else { index };
         let start = |index: usize| index as u64 * SLICE;
@@ -96,7 +97,7 @@ fn axis(record: &Record, played: &[Played<'_>]) -> Axis {
     }
 }
 
-/// The values of a series: where the dot is, and for which stretch of the axis it is read.
+/// The values of a series: the place of the dot, and the stretch of the axis that its reading covers.
 type Dots = Vec<(Step, (u64, u64))>;
 
 /// The dot of a slice, if it has such a value.
@@ -117,14 +118,14 @@ fn metric(rule: &'static Rule, played: &[Played<'_>], judgement: &Judgement, len
         played.iter().filter(|one| !one.counts).filter_map(|one| dot(one, read(one), one.stretch)).collect();
     let values = || [&a, &b, &out].into_iter().flatten().map(|(step, _)| step.value);
     let (least, most) = reach(values())?;
-    // Requests that failed nowhere are no picture.
+    // Without any failed request there is no chart.
     if rule.metric == Metric::Failures && most <= 0.0 {
         return None;
     }
     let limit = row.map(|row| {
         if matches!(rule.scale, Comparison::Ratio { .. }) { row.a * (1.0 + row.limit) } else { row.a + row.limit }
     });
-    // A limit far away would press the slices to a line.
+    // A distant limit would press the slices to a line.
     let limit = limit.filter(|limit| *limit <= most + (most - least).max(most.abs() / 10.0));
     let scale = Scale::part(least, limit.unwrap_or(most).max(most), unit(rule, most));
     let words = |value: f64| rule.value(value);

@@ -8,7 +8,7 @@ use super::{BAND_PARTS, HIT_MARKS, clock};
 use crate::record::{FaultEvent, Record};
 use crate::words::count;
 
-/// A fault that was active, as it happened.
+/// A fault that was active, with its real times.
 pub(super) struct Played<'a> {
     pub name: &'a str,
     pub from_ms: u64,
@@ -16,7 +16,7 @@ pub(super) struct Played<'a> {
     pub hits: u64,
 }
 
-/// What is told of one fault.
+/// The moments of one fault.
 #[derive(Default)]
 struct Moments {
     started_ms: Option<u64>,
@@ -49,7 +49,7 @@ pub(super) fn played(record: &Record) -> Vec<Played<'_>> {
     active.collect()
 }
 
-/// All of them as one surface: a page with thousands of faults has one path, which every chart shows.
+/// All of them as one area: a page with thousands of faults has one path, which every chart shows.
 pub(super) fn bands(played: &[Played<'_>], length_ms: u64) -> String {
     let part = |t_ms: u64| t_ms.min(length_ms).saturating_mul(BAND_PARTS) / length_ms.max(1);
     let mut covered: BTreeSet<u64> = BTreeSet::new();
@@ -70,14 +70,14 @@ pub(super) fn bands(played: &[Played<'_>], length_ms: u64) -> String {
     path
 }
 
-/// When faults had an effect, several in one place as one mark.
+/// The times at which faults had an effect; those in one place share a mark.
 pub(super) fn hits(record: &Record, length_ms: u64) -> Vec<Mark> {
     let width_ms = (length_ms / HIT_MARKS).max(1);
     let mut before: BTreeMap<&str, u64> = BTreeMap::new();
-    // Where the first of them is, so that no mark stands before its fault.
+    // The mark is at the first of them, so that no mark precedes its fault.
     let mut places: BTreeMap<u64, (u64, u64, BTreeSet<&str>)> = BTreeMap::new();
     for row in record.faults.iter().filter(|row| row.event == FaultEvent::Hit) {
-        // Of a fault with many hits only some have a row; each counts them all.
+        // Of a fault with many hits only some have a row; each row has the count of all.
         let counted = before.entry(&row.id).or_default();
         let at_ms = row.t_ms.min(length_ms);
         let place = places.entry(at_ms / width_ms).or_insert_with(|| (0, at_ms, BTreeSet::new()));

@@ -1,4 +1,4 @@
-//! Growth of memory as it was judged: what counts, the slope with its band, and what the budget would allow.
+//! The judged growth of memory: the counted points, the slope with its band, and the line that the budget would allow.
 
 use std::fmt::Write;
 
@@ -17,7 +17,7 @@ pub(super) fn charts(record: &Record, length_ms: u64) -> impl Iterator<Item = Ch
 
 fn chart(record: &Record, length_ms: u64, fit: &Fit) -> Chart {
     let ends = |line: (f64, f64)| [line.0, line.1];
-    // Bounds without an end are no place to draw to.
+    // Infinite bounds cannot be drawn.
     let values = fit.points.iter().map(|(_, value)| *value).chain(ends(fit.estimate)).chain(ends(fit.most));
     let most = values.filter(|value| value.is_finite()).fold(0.0, f64::max);
     let scale = Scale::linear(most, MIB);
@@ -36,14 +36,14 @@ fn chart(record: &Record, length_ms: u64, fit: &Fit) -> Chart {
         let edge = [(fit.from_ms, 0.0), (fit.from_ms, most)];
         curves.push(Curve::line(format!("warm-up until {}", millis(fit.from_ms)), "c4 thin", edge, length_ms, scale));
     }
-    let caption = "what was judged, the slope through it with its 95 % band, and what the budget would allow";
+    let caption = "the judged series, its slope with the 95 % band, and the slope that the budget allows";
     let names = (fit.budget.replace('.', "-"), fit.budget, caption);
     let summary = format!("{} against {}", fit.what, fit.limit);
     let fills = band(fit, length_ms, scale).into_iter().collect();
     Chart { fills, ..Chart::new(names, (scale, &words), curves, summary) }
 }
 
-/// The surface between the bounds of the slope, which cross in the middle.
+/// The area between the bounds of the slope, which cross in the middle.
 fn band(fit: &Fit, length_ms: u64, scale: Scale) -> Option<Fill> {
     let corners = [
         (fit.span_ms.0, fit.lower.0),

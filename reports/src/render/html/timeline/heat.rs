@@ -1,4 +1,4 @@
-//! Latency over time as a heat map: how many answers took how long, where quantiles show only a few of them.
+//! Latency over time as a heat map: the number of answers by duration, where quantiles show only a few of them.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! Reviews by what became of them.
+//! The chart of reviews by outcome.
 
 use super::super::chart::{Chart, Curve, reach};
 use super::super::scale::Scale;
@@ -6,7 +6,7 @@ use super::{cuts, rates};
 use crate::record::{AdmissionRow, Record};
 use crate::words::three_digits;
 
-/// Name, class, and what is counted of an interval.
+/// Name, class, and the count of an interval.
 type Line = (&'static str, &'static str, fn(&AdmissionRow) -> u64);
 
 const LINES: [Line; 4] = [

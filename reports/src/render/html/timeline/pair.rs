@@ -9,7 +9,7 @@ use crate::words::{bytes, count, micros, three_digits};
 
 const MIB: f64 = 1_048_576.0;
 
-/// A series: identity, title, how it is drawn, and its values in one run.
+/// A series: identity, title, style, and its values in one run.
 pub(super) struct Series {
     pub id: &'static str,
     pub title: &'static str,
@@ -85,7 +85,7 @@ pub(in crate::render::html) fn charts(a: &Record, b: &Record) -> (Axis, Vec<Char
     (plain_axis(length_ms), drawn.collect())
 }
 
-/// None where neither run has it.
+/// None if neither run has it.
 fn chart(series: &Series, runs: [&Record; 2], length_ms: u64) -> Option<Chart> {
     let lines = runs.map(|run| (series.read)(run, length_ms));
     let (least, most) = reach(lines.iter().flatten().map(|(_, value)| *value))?;

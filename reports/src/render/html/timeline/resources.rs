@@ -1,4 +1,4 @@
-//! The charts of what the subject uses: memory, descriptors, sockets, and the series of its own metrics that are followed.
+//! The charts of the subject's resources: memory, descriptors, sockets, and the followed series of its own metrics.
 
 use std::borrow::Cow;
 
@@ -20,7 +20,7 @@ pub(super) fn memory(record: &Record, length_ms: u64) -> Option<Chart> {
     let ceiling = record.manifest.budgets.memory.as_ref().and_then(|budget| budget.ceiling);
     let limit = ceiling.map(|ceiling| (ceiling.0 as f64, format!("limit {ceiling}")));
     let caption = if record.metrics.iter().any(|row| row.heap_bytes.is_some()) {
-        "resident set of the process tree, and the heap that it says it has in use"
+        "resident set of the process tree, and its reported heap in use"
     } else {
         "resident set of the process tree"
     };
@@ -55,7 +55,6 @@ pub(super) fn threads(record: &Record, length_ms: u64) -> Option<Chart> {
     lines_chart(record, length_ms, names, (1.0, &words), limit, &lines)
 }
 
-/// Processor time.
 pub(super) fn processor(record: &Record, length_ms: u64) -> Option<Chart> {
     let share = |read| processor_share(record, length_ms, read);
     let words = |value: f64| format!("{} %", three_digits(value));
@@ -64,7 +63,7 @@ pub(super) fn processor(record: &Record, length_ms: u64) -> Option<Chart> {
     lines_chart(record, length_ms, names, (1.0, &words), None, &lines)
 }
 
-/// Share of one processor that was used, by the difference of one sample to the next.
+/// The used share of one processor, by the difference of one sample to the next.
 pub(super) fn processor_share(
     record: &Record,
     length_ms: u64,
@@ -75,7 +74,7 @@ pub(super) fn processor_share(
         let each = record.samples.iter().filter(|row| !row.peak).filter_map(move |row| {
             let now = (row.t_ms, read(row)?);
             let (t_ms, before) = last.replace(now)?;
-            // A process that was started anew counts from nought.
+            // The counter of a process that was started again begins at zero.
             let used_ms = (now.1.starts == before.starts).then(|| now.1.cpu_ms.checked_sub(before.cpu_ms))??;
             let length_ms = now.0.saturating_sub(t_ms);
             (length_ms > 0).then(|| (now.0, used_ms as f64 / length_ms as f64 * 100.0))
@@ -84,7 +83,7 @@ pub(super) fn processor_share(
     }
 }
 
-/// What the machine was like.
+/// The load of the machine.
 pub(super) fn pressure(record: &Record, length_ms: u64) -> Option<Chart> {
     let of = |read: fn(&MachineRow) -> Option<f64>| {
         thinned(record.samples.iter().filter_map(|row| Some((row.t_ms, read(&row.machine)?))), length_ms)
@@ -96,7 +95,7 @@ pub(super) fn pressure(record: &Record, length_ms: u64) -> Option<Chart> {
         ("disk", "c4 thin", of(|machine| machine.psi_io_some_pct)),
         ("taken by other guests", "c2", stolen(record, length_ms)),
     ];
-    let caption = "share of the last 10 s in which something waited for it";
+    let caption = "share of the last 10 s in which tasks waited for it";
     lines_chart(
         record,
         length_ms,
@@ -154,7 +153,7 @@ pub(super) fn of_subject(record: &Record, length_ms: u64, read: fn(&Process) -> 
     thinned(values, length_ms)
 }
 
-/// A chart of lines from nought; none where the first has no point.
+/// A chart of lines from zero; none if the first line has no point.
 pub(super) fn lines_chart(
     record: &Record,
     length_ms: u64,

@@ -1,4 +1,5 @@
-//! The series of several runs of one scenario on one time axis: a curve for each subject in each chart, the faults of all as bands.
+//! The series of several runs of one scenario on one time axis: a curve for each subject in each chart, the faults of
+//! all as bands.
 
 use super::super::chart::{Chart, Curve, Mark, position, reach};
 use super::super::scale::Scale;
@@ -8,11 +9,11 @@ use crate::ledger::Outcome;
 use crate::record::{ApiRow, EndReason, Interval, Record};
 use crate::words::three_digits;
 
-/// The curve of each subject by its place: as many as there may be subjects.
+/// The class of each subject's curve, by its place: as many as there can be subjects.
 pub(in crate::render::html) const CLASSES: [&str; 16] =
     ["s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13", "s14", "s15", "s16"];
 
-/// What a watch client does, before what it uses.
+/// Series of a watch client's behaviour, before those of its resources.
 const FIRST: [Series; 5] = [
     Series { id: "lost", title: "Lost so far: missed, ghosts", unit: Some(1.0), words: of_count, read: lost },
     Series { id: "observations", title: "Events seen a second", unit: Some(1.0), words: a_second, read: observations },
@@ -60,7 +61,7 @@ pub(in crate::render::html) fn charts(runs: &[(&str, Option<&Record>)]) -> (Axis
     (axis(longest, length_ms), charts)
 }
 
-/// None where no run has it.
+/// None if no run has it.
 fn chart(series: &Series, runs: &[(&str, Option<&Record>)], length_ms: u64) -> Option<Chart> {
     let lines: Vec<Vec<(u64, f64)>> =
         runs.iter().map(|(_, run)| run.map(|run| (series.read)(run, length_ms)).unwrap_or_default()).collect();
@@ -76,7 +77,7 @@ fn chart(series: &Series, runs: &[(&str, Option<&Record>)], length_ms: u64) -> O
     Some(Chart::new(names, (scale, words), curves.collect(), summary))
 }
 
-/// Where a subject ended before its run did.
+/// The end of each subject that ended before its run.
 fn ends(runs: &[(&str, Option<&Record>)], length_ms: u64) -> Vec<Mark> {
     let mark = |(name, run): &(&str, Option<&Record>)| {
         let end = run.as_ref()?.end.as_ref()?;
@@ -91,7 +92,7 @@ fn ends(runs: &[(&str, Option<&Record>)], length_ms: u64) -> Vec<Mark> {
     runs.iter().filter_map(mark).collect()
 }
 
-/// How many were lost so far, by the time of their commit.
+/// The number of lost versions so far, by the time of their commit.
 fn lost(record: &Record, length_ms: u64) -> Vec<(u64, f64)> {
     let is_lost = |outcome: Outcome| matches!(outcome, Outcome::Missed | Outcome::Ghost | Outcome::IdentitySwap);
     let rows = record.anomalies.iter().filter(|row| is_lost(row.outcome));
@@ -109,7 +110,7 @@ fn rate(record: &Record, read: fn(&ApiRow) -> u64) -> Vec<(u64, f64)> {
     per_second(record, |row| read(&row.api))
 }
 
-/// What was counted in each interval, a second, at its middle.
+/// The count of each interval, per second, at its middle.
 fn per_second(record: &Record, read: impl Fn(&Interval) -> u64) -> Vec<(u64, f64)> {
     let point = |row: &Interval| {
         let ms = row.end_ms.saturating_sub(row.start_ms).max(1);

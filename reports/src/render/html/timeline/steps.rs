@@ -1,19 +1,20 @@
-//! What was counted in intervals, as steps: nothing that a fault did is drawn before it.
+//! Counts of intervals as steps, so that no effect of a fault is drawn before the fault.
 //!
-//! An interval in which a fault begins holds what came before it and what came of it, and its mean cannot be told apart. So its step begins with
-//! the fault, and before that, from the interval's start, nothing is claimed.
+//! In an interval in which a fault begins, events before and after its start share one mean. So the step begins with
+//! the fault, and the time from the interval's start to the fault is left blank.
 
 use super::super::chart::Step;
 use super::faults::Played;
 use super::{BAND_PARTS, POINTS};
 
-/// Faults that cut steps one by one. Of more only those that begin where no other is drawn: else steps would be dots.
+/// Faults that cut steps one by one. Of more faults only those cut that begin outside of all others; else steps would
+/// become dots.
 const CUTS_MOST: usize = 40;
 
-/// Where steps are cut, and how they are thinned.
+/// The places at which steps are cut, and how steps are thinned.
 #[derive(Debug)]
 pub(in crate::render::html) struct Cuts {
-    /// When faults began, in order.
+    /// The starts of faults, in order.
     starts_ms: Vec<u64>,
     length_ms: u64,
 }
@@ -35,19 +36,19 @@ impl Cuts {
         Self { starts_ms: spans.into_iter().map(|(from_ms, _)| from_ms).collect(), length_ms }
     }
 
-    /// Where what was counted from `start_ms` to `end_ms` may be drawn from: the start, or the last fault that began since. What is cut off must
-    /// be wide enough to be seen.
+    /// The start of the step for a count from `start_ms` to `end_ms`: the interval's start, or the last fault that
+    /// began since. The cut-off part must be wide enough to be visible.
     pub(super) fn drawn_from_ms(&self, start_ms: u64, end_ms: u64) -> u64 {
         let next = self.starts_ms.partition_point(|fault_ms| *fault_ms < end_ms);
         let last = next.checked_sub(1).and_then(|last| self.starts_ms.get(last)).copied().unwrap_or(0);
         if last > start_ms.saturating_add(self.length_ms / BAND_PARTS) { last } else { start_ms }
     }
 
-    /// Stretches (start, end, value) in order as at most [`POINTS`] steps and a few: of each part of the axis the largest, because peaks are what
-    /// limits are about.
+    /// Stretches (start, end, value) in order as at most about [`POINTS`] steps: the largest of each part of the axis,
+    /// because limits are about peaks.
     pub(super) fn steps(&self, each: impl Iterator<Item = (u64, u64, f64)>) -> Vec<Step> {
         let width_ms = (self.length_ms / POINTS).max(1);
-        // With its start, from which the one before may go on.
+        // Each with its start, up to which the step before may continue.
         let mut thin: Vec<(u64, Step)> = Vec::new();
         for (start_ms, end_ms, value) in each.filter(|(start_ms, end_ms, _)| start_ms < end_ms) {
             let step = Step { from: self.drawn_from_ms(start_ms, end_ms), until: end_ms, value };
@@ -62,7 +63,7 @@ impl Cuts {
                 _ => thin.push((start_ms, step)),
             }
         }
-        // What was left out between two is not a pause.
+        // Stretches left out between two steps are no pause.
         for next in 1..thin.len() {
             let start_ms = thin[next].0;
             let before = &mut thin[next - 1].1;
@@ -82,7 +83,7 @@ mod tests {
         Played { name: "watch-end", from_ms, to_ms, hits: 1 }
     }
 
-    /// The interval in which a fault begins is drawn from its beginning, all others from theirs.
+    /// The interval in which a fault begins is drawn from the fault on, all others from their start.
     #[test]
     fn a_step_does_not_begin_before_its_fault() {
         let cuts = Cuts::new(&[fault(63_000, 64_000), fault(64_000, 70_000)], 160_000);
@@ -95,7 +96,7 @@ mod tests {
         }
     }
 
-    /// Of a hundred hours a few hundred steps are left, none of them early, and the highest among them.
+    /// Of a hundred hours a few hundred steps remain, none of them early, with the highest among them.
     #[test]
     fn long_runs_are_thinned() {
         let hour_ms = 3_600_000;
@@ -111,7 +112,7 @@ mod tests {
         assert!(steps.windows(2).all(|two| two[0].until <= two[1].from && two[0].from < two[0].until), "{steps:?}");
     }
 
-    /// Faults without end do not turn steps into dots: only where the first of them begins is one cut.
+    /// Very many faults do not turn steps into dots: only the start of the first of them cuts a step.
     #[test]
     fn many_faults_are_one() {
         let many: Vec<_> = (0..2000).map(|number| fault(7000 + number * 70, 7050 + number * 70)).collect();
@@ -121,7 +122,7 @@ mod tests {
         assert_eq!(cut, [7000]);
     }
 
-    /// Where nothing was counted nothing is drawn.
+    /// Times without a count stay blank.
     #[test]
     fn a_pause_stays_one() {
         let cuts = Cuts::new(&[], 160_000);

@@ -1,4 +1,4 @@
-//! The time line of a suite: its tests against the faults, and what was asked and written meanwhile.
+//! The time line of a suite: its tests against the faults, and the requests and writes meanwhile.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use super::{Axis, Band, HIT_MARKS, clock, plain_axis, stack};
 use crate::suite::{Suite, Test};
 use crate::words::{count, counted, three_digits};
 
-/// Tests with a line of their own: those that failed.
+/// Tests with a line of their own: failed ones.
 const LINES: usize = 12;
 /// Bars of the line of all tests.
 const BARS: usize = 2000;
-/// Hits of one fault that come so close, as a part of the whole, are one band.
+/// The part of the whole within which hits of one fault are one band.
 const CLOSE: u64 = 40;
 
 /// One line of tests.
@@ -30,7 +30,7 @@ pub(in crate::render::html) struct Bar {
     pub label: String,
 }
 
-/// The axis with its faults: hits of one fault that come close are a band.
+/// The axis with its faults: hits of one fault that are close to each other are a band.
 pub(in crate::render::html) fn axis(suite: &Suite) -> Axis {
     let length_ms = suite.length_ms.max(1);
     let close_ms = (length_ms / CLOSE).max(1);
@@ -66,7 +66,7 @@ pub(in crate::render::html) fn axis(suite: &Suite) -> Axis {
     Axis { faults, bands, hits: marks(suite, length_ms), lanes, ..plain_axis(length_ms) }
 }
 
-/// The hits as marks, several in one place as one.
+/// The hits as marks; those in one place share a mark.
 fn marks(suite: &Suite, length_ms: u64) -> Vec<Mark> {
     let width_ms = (length_ms / HIT_MARKS).max(1);
     let mut places: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
@@ -82,7 +82,7 @@ fn marks(suite: &Suite, length_ms: u64) -> Vec<Mark> {
     places.into_values().map(mark).collect()
 }
 
-/// All tests on one line, and each that failed on one of its own.
+/// All tests on one line, and each failed one on a line of its own.
 pub(in crate::render::html) fn lanes(suite: &Suite) -> Vec<Lane> {
     if suite.tests.is_empty() {
         return Vec::new();
@@ -101,7 +101,7 @@ pub(in crate::render::html) fn lanes(suite: &Suite) -> Vec<Lane> {
         some => format!("{}, {} failed", counted(suite.tests.len() as u64, "test"), count(some as u64)),
     };
     let mut bars: Vec<Bar> = suite.tests.iter().take(BARS).map(bar).collect();
-    // What failed lies over what passed.
+    // Failed tests are drawn over passed ones.
     bars.sort_by_key(|bar| bar.class == "fail");
     let mut lanes = vec![Lane { name, bars }];
     lanes.extend(failed.iter().take(LINES).map(|test| Lane { name: test.name.clone(), bars: vec![bar(test)] }));
@@ -128,7 +128,7 @@ pub(in crate::render::html) fn charts(suite: &Suite) -> Vec<Chart> {
         let summary = format!("at most {}", words(most));
         (most > 0.0).then(|| Chart::new(names, (scale, &words), drawn.collect(), summary))
     };
-    let asked = ("requests", "Requests", "a second, of everybody");
+    let asked = ("requests", "Requests", "a second, of all clients");
     let written = ("writes", "Writes", "object versions and conflicts a second");
     let commits = ("commits", "c3", rate(|one| one.commits));
     let conflicts = ("conflicts", "c2", rate(|one| one.conflicts));

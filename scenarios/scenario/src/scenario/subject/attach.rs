@@ -1,4 +1,4 @@
-//! A subject that runs already. It is started by nobody, so nothing is given to it.
+//! A subject that runs already. The harness does not start it, so it cannot set its variables.
 
 use std::path::{Path, PathBuf};
 
@@ -17,24 +17,27 @@ use crate::witness::Witness;
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 pub struct Attach {
-    /// Its process, which is measured with all below it. Without one nothing is known of memory, descriptors and threads.
+    /// Its process, which is measured with all its descendants. Without one, memory, descriptors and threads are not
+    /// measured.
     pub pid: Option<u32>,
-    /// Its Pods, in a cluster that was there before the run (`controlPlane: {kind: kubeconfig}`, or `kind` after `longhaul cluster up`): they are measured
-    /// together, also those that come in their place, and their output is read. Not beside `pid`.
+    /// Its Pods, in a cluster that existed before the run (`controlPlane: {kind: kubeconfig}`, or `kind` after
+    /// `longhaul cluster up`). They are measured together, replacements included, and their output is read. Not beside
+    /// `pid`.
     pub pods: Option<PodsOf>,
-    /// Where it serves admission reviews, such as `https://127.0.0.1:9443/validate`.
+    /// The URL for admission reviews, such as `https://127.0.0.1:9443/validate`.
     pub url: Option<String>,
-    /// The certificates of who signed that of its webhook, a PEM file relative to the scenario file.
+    /// The authorities of its webhook's certificate, a PEM file relative to the scenario file.
     pub ca: Option<PathBuf>,
-    /// What that certificate is for, where it is not the host of `url`: the name of a Service, such as `hook.my-namespace.svc`, for a webhook
-    /// that is reached through a forwarded port.
+    /// The name in that certificate, if it is not the host of `url`: the name of a Service, such as
+    /// `hook.my-namespace.svc`, for a webhook that is reached through a forwarded port.
     pub server_name: Option<String>,
-    /// The kubeconfig that it reads, relative to the scenario file. It is written when the run begins, for your eyes alone, and removed when it
-    /// ends. Default: a file in a temporary folder, which is told.
+    /// The path of the kubeconfig that it reads, relative to the scenario file. It is written when the run begins,
+    /// readable for you alone, and removed when it ends. Default: a file in a temporary folder, whose path is printed.
     pub kubeconfig: Option<PathBuf>,
-    /// `webhook`: it answers reviews and watches nothing. `both`: it watches as well, and its answers are judged as those of a `webhook`.
+    /// `webhook`: it answers reviews and watches nothing. `both`: it watches as well, and its answers are judged as
+    /// those of a `webhook`.
     pub role: Option<Role>,
-    /// By what it is known to be ready: `{url: ADDRESS}` or `{request: first}`. Default: as for a command.
+    /// Its sign of readiness: `{url: ADDRESS}` or `{request: first}`. Default: as for a command.
     pub ready: Option<Sign>,
 }
 
@@ -42,19 +45,19 @@ pub struct Attach {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct PodsOf {
-    /// Where they are.
+    /// Their namespace.
     pub namespace: String,
-    /// What selects them, as `kubectl get pods --selector` takes it: `app=hook,tier!=test`.
+    /// Their label selector in the syntax of `kubectl get pods --selector`: `app=hook,tier!=test`.
     pub selector: String,
 }
 
-/// One of the ways in which a subject says that it is ready, where nobody reads what it writes.
+/// A sign that a subject is ready, if its output is not read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Sign {
-    /// `GET` of this address, over plain HTTP, is answered with a status of 200 to 399, as a kubelet's probe asks for it.
+    /// `GET` of this address, over plain HTTP, is answered with a status of 200 to 399, as for a kubelet's probe.
     Url(String),
-    /// It sends a request to the control plane, whatever it asks for.
+    /// The subject has sent any request to the control plane.
     Request(Which),
 }
 
@@ -65,19 +68,16 @@ impl Kind for Attach {
 
     fn check(&self, subject: &Subject) -> Result<(), Wrong> {
         if self.pid == Some(0) {
-            return wrong("pid", "`pid: 0` is no process: write the number that `pgrep` tells");
+            return wrong("pid", "`pid: 0` is no process: write the number that `pgrep` prints");
         }
         if let Some(PodsOf { namespace, selector }) = &self.pods {
             if self.pid.is_some() {
-                return wrong(
-                    "pods",
-                    "`pods` stands beside `pid`: it is either Pods or one process of this machine, leave one out",
-                );
+                return wrong("pods", "`attach` has both `pods` and `pid`: keep one");
             }
             if namespace.is_empty() || selector.trim().is_empty() {
                 return wrong("pods", "`pods` needs both: `{namespace: team, selector: app=hook}`");
             }
-            // It becomes part of a path.
+            // The namespace becomes part of a path.
             if !namespace.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-') {
                 let text = format!("`namespace: {namespace}` is no name of a namespace: small letters, digits and `-`");
                 return wrong("pods", text);
@@ -88,7 +88,7 @@ impl Kind for Attach {
         }
         match (&self.url, &self.ca) {
             (Some(_), None) => {
-                let text = "`url` needs `ca: FILE`: the certificate of who signed that of the webhook, as PEM";
+                let text = "`url` needs `ca: FILE`: the CA that signed the webhook's certificate, as PEM";
                 return wrong("url", text);
             }
             (None, None) if self.server_name.is_some() => {
@@ -108,12 +108,11 @@ impl Kind for Attach {
         }
         let page = subject.metrics.as_ref().and_then(|metrics| metrics.url.as_ref());
         if page.is_some_and(|url| url.contains(METRICS_PORT)) {
-            let text =
-                format!("`metrics`: nobody gives `{METRICS_PORT}` to a process that runs already: write its port");
+            let text = format!("`metrics`: a process that already runs does not get `{METRICS_PORT}`: write its port");
             return wrong("metrics", text);
         }
-        // Said here and not by a type: the witness is a key of every subject, and its kinds are one list (`witness.rs`). A list for this
-        // subject alone would repeat it but for one row, in the schema too.
+        // This is checked here and not by a type: the witness is a key of every subject, and its kinds are one list
+        // (`witness.rs`). A list for this subject alone would repeat it but for one row, in the schema too.
         if matches!(subject.witness, Witness::Log(_)) {
             let text =
                 "`witness: {kind: log}` reads the output of a process that the harness starts: use `http` or `status`";
@@ -174,29 +173,31 @@ impl Kind for Attach {
         let unsampled = "it ran before the run (`attach`), and the scenario names no `pid`";
         Notes {
             unsampled: (self.pid.is_none() && self.pods.is_none()).then_some(unsampled),
-            note: Some("the subject ran before the run and was left running: what it did before is not in this record"),
+            note: Some(
+                "the subject ran before the run and was left running: its earlier actions are not in this record",
+            ),
         }
     }
 
     fn start(&self, scene: &Scene<'_>) -> Result<Start> {
         anyhow::ensure!(
             !scene.is_planted,
-            "--plant: nobody plants a bug in a subject that runs already (`subject: {{attach: …}}`)"
+            "--plant: a bug cannot be planted in a subject that already runs (`subject: {{attach: …}}`)"
         );
         let attached =
-            Attached::find(self.pid).map_err(|why| anyhow::anyhow!("{why}; mend `subject` of the scenario"))?;
+            Attached::find(self.pid).map_err(|why| anyhow::anyhow!("{why}; correct `subject` of the scenario"))?;
         Ok(Start::Runs(attached, self.kubeconfig.as_ref().map(|path| scene.ground.folder().join(path))))
     }
 }
 
-/// Host and port of a webhook, for a connection; none where it is no address of one.
+/// Host and port of a webhook, for a connection; `None` if the address is invalid.
 pub fn host_and_port(url: &str) -> Option<(String, u16)> {
     let uri: Uri = url.parse().ok().filter(|uri: &Uri| uri.scheme_str() == Some("https"))?;
     let host = uri.host().filter(|host| !host.is_empty())?;
     Some((host.trim_start_matches('[').trim_end_matches(']').to_owned(), uri.port_u16().unwrap_or(443)))
 }
 
-/// What is wrong with an address.
+/// A mistake in an address.
 fn problem(url: &str) -> Option<String> {
     match host_and_port(url) {
         Some(_) => None,
@@ -235,7 +236,8 @@ mod tests {
         };
         assert_eq!(told("{pods: {namespace: team-1, selector: 'app in (a, b),!x'}}"), "");
         assert!(
-            told("{pid: 1, pods: {namespace: team, selector: a=b}}").starts_with("pods: `pods` stands beside `pid`")
+            told("{pid: 1, pods: {namespace: team, selector: a=b}}")
+                .starts_with("pods: `attach` has both `pods` and `pid`")
         );
         assert!(told("{pods: {namespace: team, selector: ' '}}").starts_with("pods: `pods` needs both"));
         assert!(told("{pods: {namespace: 'a/../b', selector: a=b}}").contains("is no name of a namespace"));

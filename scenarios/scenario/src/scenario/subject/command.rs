@@ -1,4 +1,4 @@
-//! Any command: one program, or several processes that are one subject.
+//! A subject that is any command: one program, or several processes together.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,59 +14,62 @@ use crate::scenario::mounts::{self, Mount};
 use crate::scenario::{BackOff, Certificates, Readiness, Restart, Restarts, Serves};
 use crate::subject::{self, Launch};
 
-/// More is no subject but a cluster.
+/// The most processes; more would be a cluster.
 const PROCESSES_MAX: usize = 16;
 
-/// The keys of `command`, of which a list of words is `run` alone.
+/// The keys of `command`; a list of words sets `run` alone.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default, remote = "Self")]
 #[schemars(transform = or_words)]
 pub struct Command {
-    /// The program and its arguments. `${NAME}` stands for the value of a variable that it finds: `KUBECONFIG`, `LONGHAUL_WATCH`, what `serves`
-    /// and `metrics` give, a free port by `LONGHAUL_PORT_1` to `LONGHAUL_PORT_9`, and those of `env`. `$${NAME}` is passed on as `${NAME}`.
+    /// The program and its arguments. `${NAME}` is replaced by a variable's value: `KUBECONFIG`, `LONGHAUL_WATCH`, the
+    /// variables of `serves` and `metrics`, a free port in `LONGHAUL_PORT_1` to `LONGHAUL_PORT_9`, and those of `env`.
+    /// `$${NAME}` is passed on as `${NAME}`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub run: Vec<String>,
-    /// Several processes instead of one, such as a controller and its webhook, or two replicas. All have the same kubeconfig and variables, and
-    /// are measured together; one that ends has ended the subject.
+    /// Several processes instead of one, such as a controller and its webhook, or two replicas. All have the same
+    /// kubeconfig and variables, and are measured together; the end of one is the end of the subject.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub processes: Vec<Process>,
-    /// `webhook`: it answers reviews and watches nothing, so it is ready when its port answers TLS, and needs no witness. `both`: it watches as
-    /// well, and its answers are judged as those of a `webhook`. Default: whatever the other keys say, and reviews are answered as the
-    /// service's policy wants it.
+    /// `webhook`: it answers reviews and watches nothing, so it is ready when its port answers TLS, and needs no
+    /// witness. `both`: it watches as well, and its answers are judged as those of a `webhook`. Default: the role
+    /// follows from the other keys, and its reviews must be answered by the service's policy.
     pub role: Option<Role>,
-    /// Variables for it, beside `KUBECONFIG` and `LONGHAUL_WITNESS_URL`. Values may have `${NAME}` in them, as words of `run`.
+    /// Variables for it, beside `KUBECONFIG` and `LONGHAUL_WITNESS_URL`. Values may contain `${NAME}`, like the
+    /// arguments of `run`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
     /// Its working directory, relative to the scenario file.
     pub cwd: Option<PathBuf>,
-    /// The files and folders that make up its build, relative to the scenario file, such as the script that an interpreter runs. The SHA-256 of
-    /// all of them together, as of what `sha256sum` prints of them, is the subject's digest in the record, so that two versions differ.
-    /// Default: the program file of `run`.
+    /// The files and folders that make up its build, relative to the scenario file, such as the script that an
+    /// interpreter runs. The SHA-256 over all of them, that of the output of `sha256sum` for them, is the subject's
+    /// digest in the record, so that two versions differ. Default: the program file of `run`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<PathBuf>,
     /// Folders that its processes alone find, as a kubelet mounts them: `/certs: {secret: NAMESPACE/NAME}`. Needs root or unprivileged user
     /// namespaces.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub mounts: BTreeMap<PathBuf, Mount>,
-    /// Where it serves admission reviews. It gets `LONGHAUL_WEBHOOK_PORT`, `LONGHAUL_TLS_CERT`, `LONGHAUL_TLS_KEY` and `LONGHAUL_TLS_DIR`, the
-    /// folder of both as `tls.crt` and `tls.key`, as variables and as `${LONGHAUL_TLS_DIR}` in its words and variables.
+    /// The endpoint for admission reviews. It gets `LONGHAUL_WEBHOOK_PORT`, `LONGHAUL_TLS_CERT`, `LONGHAUL_TLS_KEY` and
+    /// `LONGHAUL_TLS_DIR` (the folder of both files, as `tls.crt` and `tls.key`) as variables, and as
+    /// `${LONGHAUL_TLS_DIR}` in its arguments and variables.
     pub serves: Option<Serves>,
-    /// By what it is known to be ready: `{url: ADDRESS}`, `{log: TEXT}` or `{request: first}`. Default: it has asked the control plane for what
-    /// is judged, and its webhook's port is open; one of `role: webhook` answers TLS there.
+    /// Its sign of readiness: `{url: ADDRESS}`, `{log: TEXT}` or `{request: first}`. Default: it has requested a judged
+    /// resource from the control plane, and its webhook's port is open; with `role: webhook`, its port answers TLS.
     pub ready: Option<Readiness>,
-    /// A process that ends by itself is started again, as a kubelet does it: `always` or `onFailure`. Default: its end fails the run. How often
-    /// it may is `budgets.crashes`.
+    /// The ends after which a process is started again, as by a kubelet: `always` or `onFailure`. Default: its end
+    /// fails the run. `budgets.crashes` limits the number.
     pub restart: Option<Restart>,
-    /// How long nobody runs after a crash.
+    /// The time without a process after a crash.
     pub back_off: Option<BackOff>,
-    /// It is restarted while load runs, as a rolling update does it. For a subject that serves admission reviews.
+    /// Restarts while load runs, like a rolling update. For a subject that serves admission reviews.
     pub restarts: Option<Restarts>,
-    /// Its serving certificates are replaced while load runs. For a subject that serves admission reviews.
+    /// Replacements of its serving certificates while load runs. For a subject that serves admission reviews.
     pub certificates: Option<Certificates>,
-    /// How many times faster its own clock runs: any program's of 64 bits, those it starts among them. What the harness
-    /// measures stays in real time; the server's side is compressed alike.
+    /// How many times faster its own clock runs. This works for any 64-bit program, and for the processes that it
+    /// starts. The harness measures in real time; lifetimes on the server are compressed by the same factor.
     pub clock_rate: Option<u32>,
-    /// How long it may take to exit after SIGTERM. Default 30s.
+    /// Time to exit after SIGTERM. Default 30s.
     pub stop_timeout: Option<Span>,
 }
 
@@ -74,11 +77,11 @@ pub struct Command {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Process {
-    /// How it is called in the log and in the report.
+    /// Its name in the log and in the report.
     pub name: String,
     /// The program and its arguments.
     pub run: Vec<String>,
-    /// Variables for it alone, beside those of the subject.
+    /// Variables for this process alone, beside those of the subject.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
     /// Its working directory, relative to the scenario file. Default: that of the subject.
@@ -213,7 +216,7 @@ impl Kind for Command {
     }
 }
 
-/// The words of a program, each with the variables that the scenario gives it.
+/// The arguments of a program, each with the variables that the scenario sets.
 fn written<'t>(words: &'t [String], env: &'t BTreeMap<String, String>, one: Option<&'t Process>) -> Vec<Templated<'t>> {
     let own: Vec<&str> = env.keys().chain(one.iter().flat_map(|one| one.env.keys())).map(String::as_str).collect();
     words.iter().map(|text| Templated { key: "run", text, own: own.clone() }).collect()
@@ -223,8 +226,8 @@ fn values(env: &BTreeMap<String, String>) -> impl Iterator<Item = Templated<'_>>
     env.values().map(|text| Templated { key: "env", text, own: Vec::new() })
 }
 
-/// Programs that come with Longhaul lie beside it and need no path; every other is looked up as a shell would. Our own
-/// have their planted bugs in a program of its own; a foreign program may understand the variable by itself.
+/// Finds a program. Programs of Longhaul lie beside the running one and need no path; others are searched as a shell
+/// would. Our own programs have separate builds with planted bugs; a foreign program may read the variable by itself.
 fn find(program: &str, planted: bool) -> PathBuf {
     if program.contains('/') {
         return PathBuf::from(program);

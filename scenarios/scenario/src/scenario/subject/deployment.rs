@@ -1,6 +1,7 @@
-//! A subject in Pods: what is applied to a cluster, and the images that it needs there.
+//! A subject in Pods: the manifests that are applied to a cluster, and the images that it needs there.
 //!
-//! Owns its keys, and what they become: objects and images. Applying and loading them, and following the Pods, is `run/deploy`'s.
+//! Owns its keys, and their conversion to objects and images. `run/deploy` applies and loads them, and follows the
+//! Pods.
 
 use std::path::{Path, PathBuf};
 
@@ -15,15 +16,15 @@ use crate::scenario::manifests::{self, Manifest};
 use crate::scenario::{Ground, Restart};
 use crate::witness::Witness;
 
-/// As the manifests of the service name its image.
+/// The name of its image in the service's manifests.
 const SERVICE_IMAGE: &str = "docker.io/library/longhaul-service:dev";
-/// As whom they let it run.
+/// The user ID in the service's manifests.
 const SERVICE_USER: u32 = 65532;
 const SERVICE_NAMESPACE: &str = "longhaul-system";
 const SERVICE_WEBHOOK: &str = "longhaul-webhook";
 const SERVICE_WATCH: &str = "longhaul-watch";
 const SERVICE_SECRET: &str = "longhaul-webhook-tls";
-/// The Service that a run makes in front of the watching Pod's pages.
+/// The Service that a run creates for the pages of the watching Pod.
 const PAGES: &str = "longhaul-watch-pages";
 const PAGES_PORT: u16 = 9090;
 
@@ -31,25 +32,27 @@ const PAGES_PORT: u16 = 9090;
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 pub struct Deployment {
-    /// What is applied, relative to the scenario file: files and folders of plain YAML, or folders with a `kustomization.yaml`, which
-    /// `kubectl kustomize` builds; what `helm template` writes is plain YAML. All Deployments in it are the subject. Default with `build: service`: the manifests of the service.
+    /// The applied manifests, relative to the scenario file: files and folders of plain YAML, or folders with a
+    /// `kustomization.yaml`, which `kubectl kustomize` builds; the output of `helm template` is plain YAML. All
+    /// Deployments in them are the subject. Default with `build: service`: the manifests of the service.
     pub manifests: Vec<PathBuf>,
-    /// Images that are loaded into the nodes before: archives as `docker save` writes them, OCI layouts in a tar, or folders with an OCI layout.
+    /// Images that are loaded into the nodes first: archives of `docker save`, OCI layouts in a tar, or folders with an
+    /// OCI layout.
     pub images: Vec<PathBuf>,
-    /// `service`: an image is made of the program of the service and loaded.
+    /// `service`: an image is made from the program of the service and loaded.
     pub build: Option<Build>,
-    /// With `build: service`: settings of the service, as `settings` of `service`.
+    /// With `build: service`: settings of the service, like `settings` of `service`.
     pub settings: Option<Map<String, Value>>,
-    /// How many Pods the Deployment behind the webhook has, or the only one, instead of what its manifest says.
+    /// Number of Pods of the Deployment behind the webhook, or of the only one, instead of the number in its manifest.
     pub replicas: Option<u32>,
-    /// The Secret in which it finds its serving certificate, as `tls.crt`, `tls.key` and `ca.crt`, in the namespace of its Deployment: the run
-    /// makes it.
+    /// The Secret with its serving certificate, as `tls.crt`, `tls.key` and `ca.crt`, in the namespace of its
+    /// Deployment: the run creates it.
     pub secret: Option<String>,
     /// `webhook`: it answers reviews and watches nothing. `both`: it watches as well, and its answers are judged as those of a `webhook`.
     pub role: Option<Role>,
 }
 
-/// What of this house is put into an image.
+/// A program of Longhaul that is put into an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Build {
@@ -57,45 +60,40 @@ pub enum Build {
     Service,
 }
 
-/// What a subject is to become.
+/// A planned subject in Pods.
 #[derive(Debug, Clone)]
 pub struct Planned {
-    /// What is applied, in order.
+    /// The objects to apply, in order.
     pub objects: Vec<Manifest>,
-    /// What its Pods run.
+    /// The images of its Pods.
     pub images: Vec<Image>,
     /// The Service in front of its webhook: namespace, name and port.
     pub webhook: Option<ServicePort>,
     /// The Service in front of its pages.
     pub pages: Option<ServicePort>,
-    /// The Secret of its serving certificate, where the run makes it: namespace and name.
+    /// The Secret of its serving certificate, if the run creates it: namespace and name.
     pub secret: Option<(String, String)>,
 }
 
-/// Where an image comes from.
+/// The source of an image.
 #[derive(Debug, Clone)]
 pub enum Image {
-    /// An archive of an image.
     Archive(PathBuf),
-    /// An image that is made of one static program.
+    /// An image that is made from one static program.
     Program {
-        /// How the image is called.
+        /// The name of the image.
         name: &'static str,
-        /// Where the program is.
         program: PathBuf,
         /// The user that it runs as.
         user: u32,
     },
 }
 
-/// A port of a Service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServicePort {
-    /// The namespace of the Service.
     pub namespace: String,
-    /// Its name.
     pub name: String,
-    /// The port, as the Service numbers it.
+    /// The port number of the Service.
     pub port: u16,
 }
 
@@ -103,7 +101,7 @@ impl Planned {
     /// The files that make it up.
     pub(super) fn files(&self) -> Vec<PathBuf> {
         let file = |image: &Image| match image {
-            // The index of a layout names the digest of all that is in it.
+            // The index of a layout names the digest of its whole content.
             Image::Archive(path) if path.is_dir() => path.join("index.json"),
             Image::Archive(path) | Image::Program { program: path, .. } => path.clone(),
         };
@@ -127,21 +125,21 @@ impl Kind for Deployment {
             );
         }
         if self.secret.is_some() && self.is_service() {
-            return wrong("secret", "`secret`: the manifests of the service name theirs: leave it out");
+            return wrong("secret", "`secret`: the manifests of the service already name their Secret: leave it out");
         }
         if self.replicas == Some(0) {
             return wrong("replicas", "`replicas: 0` is no subject: write 1 or more");
         }
         if subject.rbac.is_some() {
-            return wrong("rbac", "`rbac`: what a Deployment may do stands in its manifests: leave it out");
+            return wrong("rbac", "`rbac`: the rights of a Deployment are in its manifests: leave it out");
         }
         if matches!(subject.witness, Witness::Log(_)) && self.is_service() {
-            return wrong("witness", "`witness: {kind: log}`: the service tells by `http`");
+            return wrong("witness", "`witness: {kind: log}`: the service reports by `http`");
         }
         Ok(())
     }
 
-    /// As its own manifests deploy it.
+    /// Whether the service's own manifests deploy it.
     fn is_service(&self) -> bool {
         self.build == Some(Build::Service) && self.manifests.is_empty()
     }
@@ -179,7 +177,7 @@ impl Kind for Deployment {
     }
 
     fn upkeep(&self) -> Upkeep {
-        // Whatever the manifests say, the kubelet starts containers of a Deployment again.
+        // For any manifests, the kubelet restarts the containers of a Deployment.
         Upkeep { restart: Some(Restart::Always), ..Upkeep::default() }
     }
 
@@ -237,7 +235,7 @@ impl Deployment {
         );
         let mut objects = Vec::new();
         for (file, text) in kind::manifests::all() {
-            // The run registers the webhook itself, and the resource is there already.
+            // The run registers the webhook itself, and the resource exists already.
             if file == "webhook.yaml" || file == "package-crd.yaml" {
                 continue;
             }
@@ -260,7 +258,7 @@ impl Deployment {
         Ok(objects)
     }
 
-    /// The files of the `ConfigMap`: addresses are those of a Pod, certificates lie where the manifests mount them.
+    /// The files of the `ConfigMap`: addresses are those of a Pod, and certificates lie where the manifests mount them.
     fn configuration(&self, ground: &Ground, wiring: &Wiring) -> Result<Value> {
         let service = Service { settings: Some(self.settings.clone().unwrap_or_default()), ..Service::default() };
         let all: Value = serde_json::from_str(&service.configuration(ground, wiring)?)?;
@@ -295,14 +293,15 @@ fn read(ground: &Ground, paths: &[PathBuf]) -> Result<Vec<Manifest>> {
     Ok(objects)
 }
 
-/// Whether an object is there after `helm install`: `helm template` writes hooks as well, and those of tests, upgrades and deletions are
-/// nobody's to run here (Helm documentation, "Chart Hooks").
+/// Whether an object exists after `helm install`. `helm template` also writes the hooks of tests, upgrades and
+/// deletions, which a run must not apply (Helm documentation, "Chart Hooks").
 fn is_installed(object: &Value) -> bool {
     let Some(hooks) = object["metadata"]["annotations"]["helm.sh/hook"].as_str() else { return true };
     hooks.split(',').any(|hook| ["pre-install", "post-install", "crd-install"].contains(&hook.trim()))
 }
 
-/// Looks at manifests that are read later. What a kustomization reads is its program's affair, which leaves its folder only when told to.
+/// Checks manifests that are read later. kubectl itself checks the files of a kustomization: it leaves the folder only
+/// with a flag.
 pub fn look(ground: &Ground, path: &PathBuf) -> Result<(), String> {
     match kustomization(ground, path) {
         Some(_) => ground.look(path).map(drop),
@@ -310,7 +309,7 @@ pub fn look(ground: &Ground, path: &PathBuf) -> Result<(), String> {
     }
 }
 
-/// The folder, where it has a kustomization.
+/// The folder, if it has a kustomization.
 fn kustomization(ground: &Ground, path: &Path) -> Option<PathBuf> {
     let folder = ground.folder().join(path);
     folder.join("kustomization.yaml").is_file().then_some(folder)
@@ -321,7 +320,7 @@ fn plain(ground: &Ground, path: &PathBuf) -> Result<Vec<Manifest>, String> {
     read.map_err(|text| text.replacen("controlPlane.manifests", "deployment: {manifests: …}", 1))
 }
 
-/// What `kubectl kustomize` makes of a folder.
+/// The output of `kubectl kustomize` for a folder.
 fn kustomized(folder: &Path) -> Result<Vec<Manifest>> {
     let assets = std::env::var_os("KUBEBUILDER_ASSETS").map(|assets| PathBuf::from(assets).join("kubectl"));
     let kubectl = assets.filter(|path| path.is_file()).unwrap_or_else(|| PathBuf::from("kubectl"));
@@ -336,7 +335,6 @@ fn kustomized(folder: &Path) -> Result<Vec<Manifest>> {
     Ok(objects.into_iter().map(|object| Manifest { file: folder.to_owned(), object }).collect())
 }
 
-/// The Secret of a serving certificate.
 fn certificate(namespace: &str, name: &str, wiring: &Wiring) -> Result<Manifest> {
     let read =
         |path: &Path| std::fs::read_to_string(path).with_context(|| format!("failed to read {}", path.display()));
@@ -348,14 +346,13 @@ fn certificate(namespace: &str, name: &str, wiring: &Wiring) -> Result<Manifest>
     Ok(Manifest { file: PathBuf::from(name), object })
 }
 
-/// The namespace of the first Deployment.
 fn namespace_of_first(objects: &[Manifest]) -> String {
     let first = objects.iter().find(|manifest| manifest.is_deployment());
     let namespace = first.and_then(|manifest| manifest.object["metadata"]["namespace"].as_str());
     namespace.unwrap_or("default").to_owned()
 }
 
-/// Of the service it is the webhook that has several; a stranger's Deployments get it all.
+/// For the service, only the webhook gets several replicas; foreign Deployments all do.
 fn set_replicas(objects: &mut [Manifest], replicas: u32) {
     for manifest in objects.iter_mut().filter(|manifest| manifest.is_deployment()) {
         if manifest.object["metadata"]["name"] != SERVICE_WATCH {
@@ -391,7 +388,8 @@ mod tests {
         }
     }
 
-    /// What the run knows goes into the `ConfigMap`: where a Pod listens, where its certificate is mounted, where the registry is.
+    /// The `ConfigMap` has the run's values: a Pod's listening address, the mounted certificate, and the registry's
+    /// address.
     #[test]
     fn the_configuration_of_the_service_is_that_of_a_pod() {
         let settings = serde_json::from_value(json!({"watch": {"silenceLimit": "4s"}})).unwrap();
@@ -406,7 +404,7 @@ mod tests {
         assert_eq!(watch["watch"], json!({"resource": "packages", "silenceLimit": "4s"}));
     }
 
-    /// A folder with a kustomization is built, one without is read as it is.
+    /// A folder with a kustomization is built; one without is read as it is.
     #[test]
     fn manifests_are_read_plain_or_as_kustomize_builds_them() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! Subjects as they were written before: `kind` and all keys side by side, or `webhook` beside the kind. They are refused with what to write
-//! instead.
+//! Subjects in the earlier notation: `kind` and all keys side by side, or `webhook` beside the kind. They are refused,
+//! with the new notation in the message.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::keys;
 
-/// The first key that stands in the wrong place, and the section as it is to be written; none where nothing does.
+/// The first misplaced key, and the section in the new notation; `None` if there is none.
 pub(in crate::scenario) fn rewritten(text: &str) -> Option<(String, String)> {
     let file: Map<String, Value> = serde_saphyr::from_str(text).ok()?;
     let written = file.get("subject")?.as_object()?;
@@ -29,7 +29,7 @@ pub(in crate::scenario) fn rewritten(text: &str) -> Option<(String, String)> {
                 settings.insert("processes".to_owned(), all.iter().map(process).collect());
             }
             (key, value) if belongs(key) => drop(settings.insert(key.to_owned(), value.clone())),
-            // What its webhook is registered with may stand there already.
+            // Its registration settings may already stand there.
             (key, value) => drop(shared.entry(key).or_insert_with(|| value.clone())),
         }
     }
@@ -46,7 +46,8 @@ pub(in crate::scenario) fn rewritten(text: &str) -> Option<(String, String)> {
     Some((stray.clone(), lines))
 }
 
-/// Where it serves belongs to its kind, and the rest to how that is registered; the project's own registrations have all of it.
+/// The endpoint belongs to the subject's kind, and the rest to the registration; the project's own registrations
+/// contain all of it.
 fn webhook(kind: &str, keys: &Map<String, Value>, settings: &mut Map<String, Value>, shared: &mut Map<String, Value>) {
     let (place, registered): (Map<_, _>, Map<_, _>) =
         keys.clone().into_iter().partition(|(key, _)| matches!(key.as_str(), "path" | "port"));
@@ -57,7 +58,7 @@ fn webhook(kind: &str, keys: &Map<String, Value>, settings: &mut Map<String, Val
             let path = place.get("path").and_then(Value::as_str).unwrap_or("/");
             settings.entry("url").or_insert_with(|| format!("https://127.0.0.1:{port}{path}").into());
         }
-        // The service has its own, a Deployment that of its Service.
+        // The service has its own path, and a Deployment that of its Service.
         _ => {}
     }
     if !registered.is_empty() && !shared.get("install").is_some_and(Value::is_object) {
@@ -79,7 +80,7 @@ fn line(lines: &mut String, indent: usize, key: &str, value: &Value) {
     let _ = writeln!(lines, "{:indent$}{key}: {}", "", flow(value));
 }
 
-/// YAML on one line.
+/// A value as YAML on one line.
 fn flow(value: &Value) -> String {
     match value {
         Value::Object(map) => {
@@ -92,7 +93,7 @@ fn flow(value: &Value) -> String {
     }
 }
 
-/// A text without quotes where it is read as that text anyway.
+/// A text without quotes if YAML reads it as the same text.
 fn plain(text: &str) -> String {
     let is_word = text.starts_with(|c: char| c.is_ascii_alphabetic() || "/.".contains(c))
         && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c))

@@ -1,7 +1,7 @@
 //! The built-in service: its keys, and its configuration for a run.
 //!
-//! The scenario's settings are kept as they are; addresses, certificates and the registry are replaced by those of the
-//! run. The service itself checks the result, strictly.
+//! The scenario's settings are kept; addresses, certificates and the registry are replaced by those of the run. The
+//! service itself checks the result strictly.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -18,40 +18,42 @@ use crate::scenario::{
 };
 use crate::subject::Launch;
 
-/// Most processes that answer for others.
+/// The most processes that answer for others.
 pub const VALIDATORS_MAX: usize = 4;
-/// A configuration has a few kilobytes.
+/// Largest configuration; a usual one has a few kilobytes.
 const BYTES_MAX: u64 = 1 << 20;
 
 /// The keys of `service`.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 pub struct Service {
-    /// A service configuration beside the scenario file. Addresses, certificates and registries in it are replaced by those of the run.
+    /// A service configuration beside the scenario file. Addresses, certificates and registries in it are replaced by
+    /// those of the run.
     pub config: Option<PathBuf>,
     /// Settings written here instead of in a file; the service itself checks them.
     pub settings: Option<Map<String, Value>>,
-    /// With `registry: {signed: true}`: so many more processes have the keys and say who signed an image; the one with the webhook asks them.
+    /// With `registry: {signed: true}`: number of additional processes with the keys, which verify signatures for the
+    /// one with the webhook.
     pub validators: usize,
-    /// They are replaced one after the other while load runs.
+    /// Replacements of the validators, one after the other, while load runs.
     pub validator_restarts: Option<ValidatorRestarts>,
-    /// Their answers come late for a while.
+    /// A time in which the validators answer late.
     pub validator_delay: Option<ValidatorDelay>,
-    /// With `registry: {signed: true}`: keys that it trusts are replaced while load runs, and it has a second to notice.
+    /// With `registry: {signed: true}`: changes of its trusted keys while load runs. It has a second to notice each.
     pub trusted_keys: Option<TrustedKeys>,
-    /// A process that ends by itself is started again, as a kubelet does it: `always` or `onFailure`. Default: its end fails the run. How often
-    /// it may is `budgets.crashes`.
+    /// The ends after which a process is started again, as by a kubelet: `always` or `onFailure`. Default: its end
+    /// fails the run. `budgets.crashes` limits the number.
     pub restart: Option<Restart>,
-    /// How long nobody runs after a crash.
+    /// The time without a process after a crash.
     pub back_off: Option<BackOff>,
-    /// It is restarted while load runs, as a rolling update does it.
+    /// Restarts while load runs, like a rolling update.
     pub restarts: Option<Restarts>,
-    /// Its serving certificates are replaced while load runs.
+    /// Replacements of its serving certificates while load runs.
     pub certificates: Option<Certificates>,
-    /// How many times faster its own clock runs. What the harness measures stays in real time; the server's side is compressed
-    /// alike.
+    /// How many times faster its own clock runs. The harness measures in real time; lifetimes on the server are
+    /// compressed by the same factor.
     pub clock_rate: Option<u32>,
-    /// How long it may take to exit after SIGTERM. Default 30s.
+    /// Time to exit after SIGTERM. Default 30s.
     pub stop_timeout: Option<Span>,
 }
 
@@ -67,7 +69,7 @@ impl Kind for Service {
         if self.validators > VALIDATORS_MAX {
             return wrong(
                 "validators",
-                format!("at most {VALIDATORS_MAX}: more are not needed to see that several answer alike"),
+                format!("at most {VALIDATORS_MAX}, which is enough to compare several answers"),
             );
         }
         let asked = [
@@ -75,7 +77,7 @@ impl Kind for Service {
             ("validatorDelay", self.validator_delay.is_some()),
         ];
         if let Some((key, _)) = asked.into_iter().find(|(_, is_asked)| *is_asked && self.validators == 0) {
-            return wrong(key, format!("`{key}` needs somebody whom it is about: add `validators: 2`"));
+            return wrong(key, format!("`{key}` needs validators: add `validators: 2`"));
         }
         Ok(())
     }
@@ -142,10 +144,10 @@ impl Kind for Service {
             launches.push(launch(Some(format!("validator-{}", launches.len())), "validator", config));
         }
         let config = self.configuration(scene.ground, &wiring)?;
-        // Each process has its own: one that is going must not follow the addresses of the next.
+        // Each process has its own file: an old process must not follow the addresses of the next.
         let config = (scene.write)(&format!("service-{}.yaml", wiring.admission.port()), &config)?;
         let name = (!launches.is_empty()).then(|| "manager".to_owned());
-        // First, as the process whose numbers are read.
+        // It comes first, because the numbers of the first process are read.
         launches.insert(0, launch(name, "all", config));
         Ok(Start::Programs(launches, Some(wiring.health)))
     }
@@ -153,48 +155,46 @@ impl Kind for Service {
 
 /// The parts of the world that go into the configuration.
 pub struct Wiring {
-    /// Where reviews are answered.
+    /// The address for reviews.
     pub admission: SocketAddr,
-    /// Where its health and its metrics are.
+    /// The address of its health and metrics pages.
     pub health: SocketAddr,
-    /// Its serving certificate, as PEM.
+    /// The file with its serving certificate, as PEM.
     pub certificate: PathBuf,
-    /// The key of that.
+    /// The file with the key of the certificate.
     pub key: PathBuf,
-    /// Who signed it, as PEM.
+    /// The certificate of its authority, as PEM.
     pub authority: String,
-    /// As images name the registry.
+    /// The registry's name in images.
     pub registry: String,
-    /// Where it really is.
+    /// The registry's real address.
     pub endpoint: SocketAddr,
-    /// What it says to the registry, where that wants to know: a name, and the file with the password.
+    /// Its login to the registry, if needed: a name, and the file with the password.
     pub login: Option<(String, PathBuf)>,
-    /// The section of its API over Deployments, if the run calls that.
+    /// The section of its API over Deployments, if the run has calls.
     pub replicas: Option<Value>,
     /// Its receivers of alerts, if the run has some.
     pub alerts: Option<Value>,
-    /// Its Redis, if the run has one.
     pub shared_cache: Option<Value>,
-    /// The digest lock that it honours, if there is one.
     pub lock: Option<PathBuf>,
     /// Its validators and the rules of its policy, if images are signed in the run.
     pub trust: Option<(Value, Value)>,
     /// The folder with the authority and the client certificate of its processes: `ca.crt`, `client.crt`, `client.key`.
     pub installation: PathBuf,
-    /// Where its other processes listen, and where they are asked.
+    /// The addresses of its other processes.
     pub others: Vec<Other>,
 }
 
-/// Where a process of the subject listens, and where another one of it finds it.
+/// The listening and the public address of a process of the subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Other {
-    /// Where it listens.
+    /// The address that it listens on.
     pub listens: SocketAddr,
-    /// Where another one asks it.
+    /// The address that other processes use.
     pub asked: SocketAddr,
 }
 
-/// Why a configuration could not be made.
+/// The reason why a configuration could not be made.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
     #[error("the service configuration {path} cannot be read: {why}")]
@@ -223,7 +223,7 @@ impl Service {
             section("replicas", replicas.clone());
         }
         if let Some(alerts) = &wiring.alerts {
-            section("alerts", alerts.clone());
+            section("alerting", alerts.clone());
         }
         if let Some(shared) = &wiring.shared_cache {
             section("sharedCache", shared.clone());
@@ -246,7 +246,8 @@ impl Service {
         Ok(serde_json::to_string_pretty(&Value::Object(config)).unwrap_or_default())
     }
 
-    /// Address and configuration of each process that has the keys; from then on the one with the webhook has none and asks them.
+    /// Address and configuration of each process with the keys. The one with the webhook then has no keys and calls
+    /// these.
     fn others(&self, wiring: &mut Wiring) -> Vec<(SocketAddr, String)> {
         let others: Vec<Other> = wiring.others.iter().copied().take(self.validators).collect();
         let Some((validators, _)) = &mut wiring.trust else { return Vec::new() };

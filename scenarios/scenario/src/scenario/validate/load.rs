@@ -1,4 +1,4 @@
-//! Does what a scenario sends fit: reviews, calls, alerts, the shared cache, and the steps of a script?
+//! Checks the load of a scenario: reviews, calls, alerts, the shared cache, and the steps of a script.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use mock_faults::{Family, Name};
 use super::super::{ControlPlaneKind, Scenario};
 use super::{Item, Part, Problem, meant, problem, problem_in};
 
-/// In less time a subject that serves one object a second has shown nothing.
+/// Least warm-up for finding the rate. In less time, a subject that handles one object per second has shown nothing.
 const FIND_OUT_MIN: Duration = Duration::from_secs(5);
 
 pub(super) fn load(scenario: &Scenario) -> Result<(), Problem> {
@@ -25,12 +25,13 @@ pub(super) fn load(scenario: &Scenario) -> Result<(), Problem> {
     }
     if scenario.churn.iter().any(|churn| churn.rate.steer().is_some()) && scenario.phases.warm_up.0 < FIND_OUT_MIN {
         let text = format!(
-            "`rate: auto` finds out in the warm-up what the subject sustains: make `phases.warmUp` {FIND_OUT_MIN:?} or longer, or write a rate"
+            "`rate: auto` measures the subject's rate in the warm-up: make `phases.warmUp` {FIND_OUT_MIN:?} or longer, or write a rate"
         );
         return Err(Problem { section: Some("churn"), part: Some(Part::Key("rate")), text });
     }
     if scenario.churn.len() > 1 && scenario.control_plane.kind != ControlPlaneKind::Mock {
-        let text = "several sections are judged where the harness sees inside: use `controlPlane: {kind: mock}`, or one section";
+        let text =
+            "several sections can be judged only with the mock: use `controlPlane: {kind: mock}`, or one section";
         return problem("churn", text);
     }
     let subject = &scenario.subject;
@@ -38,17 +39,17 @@ pub(super) fn load(scenario: &Scenario) -> Result<(), Problem> {
         script(scenario, config)?;
     }
     if scenario.admission.is_none() && scenario.churn.is_empty() && scenario.script.is_none() {
-        return problem("subject", "nothing happens in this scenario: add `admission`, `churn` or `script`");
+        return problem("subject", "this scenario has no load: add `admission`, `churn` or `script`");
     }
     if scenario.admission.is_some() && !subject.serves() {
         return problem(
             "admission",
-            format!("the subject says not where it serves reviews: add {} to it", subject.kind().serving()),
+            format!("the subject has no address for reviews: add {} to it", subject.kind().serving()),
         );
     }
     if scenario.budgets.crashes.is_some() && subject.upkeep().restart.is_none() {
-        let text = "`crashes` is about a subject that is started again, and without that any end of it fails the run: add `restart: \
-                    always` to `subject`, or leave it out";
+        let text = "`crashes` needs a subject that is restarted; otherwise any end of it fails the run: add `restart: always` to \
+                    `subject`, or leave it out";
         return Err(Problem { section: Some("budgets"), part: Some(Part::Key("crashes")), text: text.to_owned() });
     }
     through(scenario)?;
@@ -66,16 +67,10 @@ pub(super) fn load(scenario: &Scenario) -> Result<(), Problem> {
     if scenario.budgets.events.as_ref().is_some_and(|events| events.restored == Some(true))
         && subject.children.is_empty()
     {
-        return problem(
-            "budgets",
-            "`events.restored` is judged from children, and none are named: add `children` to `subject`",
-        );
+        return problem("budgets", "`events.restored` needs children: add `children` to `subject`");
     }
     if scenario.budgets.children.is_some() && subject.children.is_empty() {
-        return problem(
-            "budgets",
-            "`children` is judged from children, and none are named: add `children` to `subject`",
-        );
+        return problem("budgets", "the budget `children` needs children: add `children` to `subject`");
     }
     let writes = [
         ("writes", scenario.budgets.writes.is_some()),
@@ -86,9 +81,7 @@ pub(super) fn load(scenario: &Scenario) -> Result<(), Problem> {
         && scenario.churn.is_empty()
         && scenario.script.is_none()
     {
-        let text = format!(
-            "`{key}` is judged from what the subject makes of objects, and there are none: add `churn` or `script`"
-        );
+        let text = format!("`{key}` needs changes of objects, and there are none: add `churn` or `script`");
         return problem("budgets", text);
     }
     let asks = scenario.admission.is_some() || (subject.own_webhooks_file().is_some() && !scenario.churn.is_empty());
@@ -106,12 +99,13 @@ pub(super) fn load(scenario: &Scenario) -> Result<(), Problem> {
              config/webhook/manifests.yaml}` to `subject`",
         );
     }
+    attacks(scenario)?;
     alerts(scenario)?;
     shared_cache(scenario)?;
     sickness(scenario)
 }
 
-/// Load that goes to webhooks of the project's own is about what they are registered for.
+/// Load for a project's own webhooks must have objects that they are registered for.
 fn about_nothing(scenario: &Scenario) -> Result<(), Problem> {
     let Some(file) = scenario.subject.own_webhooks_file() else { return Ok(()) };
     if !scenario.admission.as_ref().is_some_and(loadgen::admission::Config::is_left_to_webhooks) {
@@ -135,7 +129,7 @@ fn about_nothing(scenario: &Scenario) -> Result<(), Problem> {
     )
 }
 
-/// Calls need somebody who offers what is called.
+/// Calls need a subject with that API.
 fn calls(scenario: &Scenario) -> Result<(), Problem> {
     let Some(config) = &scenario.api else {
         if scenario.budgets.api.is_some() {
@@ -150,7 +144,7 @@ fn calls(scenario: &Scenario) -> Result<(), Problem> {
         );
     }
     if scenario.subject.upkeep().restarts.is_some() {
-        let text = "`restarts` are for a subject that answers reviews: calls do not follow a process that goes";
+        let text = "`restarts` need a subject that answers reviews: calls do not move to the next process";
         return problem("api", text);
     }
     match loadgen::calls::Plan::build(config, scenario.seed, scenario.phases.loaded()) {
@@ -159,12 +153,24 @@ fn calls(scenario: &Scenario) -> Result<(), Problem> {
     }
 }
 
+/// Attacks are over when load is, so that a run shows how the subject stands them.
+fn attacks(scenario: &Scenario) -> Result<(), Problem> {
+    let loaded = units::Span(scenario.phases.loaded());
+    let mut attacks = scenario.admission.iter().flat_map(|config| &config.attacks);
+    let late = attacks.find(|attack| attack.at.0 + attack.lasts.0 > loaded.0);
+    late.map_or(Ok(()), |attack| {
+        let name = attack.name.as_str();
+        let text =
+            format!("`attacks`: `{name}` ends after the load ({loaded}): make it shorter, or `phases.steady` longer");
+        problem("admission", text)
+    })
+}
+
 /// A shared cache holds verdicts about signatures.
 fn shared_cache(scenario: &Scenario) -> Result<(), Problem> {
     let Some(cache) = scenario.shared_cache else { return Ok(()) };
     if !matches!(scenario.subject.kind, super::super::SubjectKind::Service(_)) || !scenario.registry.signed {
-        let text =
-            "only the service keeps verdicts there: write `subject: {service: {}}` and `registry: {signed: true}`";
+        let text = "only the service has a shared cache: write `subject: {service: {}}` and `registry: {signed: true}`";
         return problem("sharedCache", text);
     }
     let loaded = units::Span(scenario.phases.loaded());
@@ -177,12 +183,12 @@ fn shared_cache(scenario: &Scenario) -> Result<(), Problem> {
     }
 }
 
-/// Alerts and locks are those of the service, and judged by its own answers.
+/// Alerts and locks exist only in the service, and are judged by its own answers.
 fn alerts(scenario: &Scenario) -> Result<(), Problem> {
     let (alerts, lock) = (scenario.alerts.is_some(), scenario.registry.lock.is_some());
     let budgets = &scenario.budgets;
     if budgets.alerts.is_some() && !alerts {
-        return problem("budgets", "`alerts` has a budget but nobody is told: add `alerts: {}`");
+        return problem("budgets", "`alerts` has a budget but there is no receiver: add `alerts: {}`");
     }
     if budgets.admission.as_ref().is_some_and(|budget| budget.unlocked.is_some()) && !lock {
         return problem("budgets", "`admission.unlocked` needs a lock: add `registry: {lock: handed}`");
@@ -193,8 +199,7 @@ fn alerts(scenario: &Scenario) -> Result<(), Problem> {
     let (section, what) = if alerts { ("alerts", "`alerts`") } else { ("registry", "`lock`") };
     let is_started = matches!(scenario.subject.kind, super::super::SubjectKind::Service(_));
     if !is_started {
-        let text =
-            format!("{what}: only the service is told of it: write `subject: {{service: {{}}}}`, or leave it out");
+        let text = format!("{what}: only the service gets it: write `subject: {{service: {{}}}}`, or leave it out");
         return problem(section, text);
     }
     if scenario.admission.as_ref().is_none_or(|load| load.through == Through::Apiserver) {
@@ -203,16 +208,16 @@ fn alerts(scenario: &Scenario) -> Result<(), Problem> {
         return problem(section, text);
     }
     if lock && scenario.registry.signed {
-        return problem("registry", "`lock`: what a tag moves to is signed by nobody: leave out `signed` or `lock`");
+        return problem("registry", "`lock`: tags move to unsigned images: leave out `signed` or `lock`");
     }
     if alerts && scenario.subject.upkeep().restarts.is_some() {
-        let text = "a process that goes keeps what it could not tell to itself: leave out `restarts` or `alerts`";
+        let text = "a process that exits loses its unsent alerts: leave out `restarts` or `alerts`";
         return problem(section, text);
     }
     Ok(())
 }
 
-/// What a sick registry excuses is known where the answers of the webhook itself are seen.
+/// The excuse of a sick registry is known only if the answers of the webhook itself are seen.
 fn sickness(scenario: &Scenario) -> Result<(), Problem> {
     let judged = scenario.budgets.registry.as_ref();
     if judged.is_none_or(|budget| budget.unavailable.is_none() && budget.staleness.is_none()) {
@@ -232,7 +237,7 @@ fn sickness(scenario: &Scenario) -> Result<(), Problem> {
     }
 }
 
-/// Load through the API server needs a registration, and what is stored can only be judged with such load.
+/// Load through the API server needs a registration, and stored objects can only be judged with such load.
 fn through(scenario: &Scenario) -> Result<(), Problem> {
     let through = scenario.admission.as_ref().is_some_and(|config| config.through == Through::Apiserver);
     if through && scenario.subject.install.is_none() {
@@ -254,7 +259,7 @@ fn through(scenario: &Scenario) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Workers know what is right before the run, and hear of nothing that changes it.
+/// Workers know the right answers before the run, and receive no changes.
 fn workers(scenario: &Scenario) -> Result<(), Problem> {
     let Some(config) = scenario.admission.as_ref().filter(|config| config.workers.is_some()) else { return Ok(()) };
     let upkeep = scenario.subject.upkeep();
@@ -266,20 +271,20 @@ fn workers(scenario: &Scenario) -> Result<(), Problem> {
     } else if scenario.faults.iter().any(|fault| turns(fault.name)) {
         "a sick registry excuses denials"
     } else if upkeep.trusted_keys.is_some() || upkeep.validator_restarts.is_some() || upkeep.validator_delay.is_some() {
-        "what validators say changes what is right"
+        "the answers of validators change the right answer"
     } else if scenario.clock_rate() > 1 {
         "`clockRate` makes the subject's certificates valid by another clock"
     } else if !config.objects.is_empty()
         || (scenario.subject.own_webhooks_file().is_some() && config.is_left_to_webhooks())
     {
-        "what webhooks of one's own are sent is made when they answer"
+        "requests to your own webhooks are created during the run"
     } else {
         return Ok(());
     };
     Err(Problem {
         section: Some("admission"),
         part: Some(Part::Key("workers")),
-        text: format!("`workers` know only what is right before the run, and {why}: leave one of them out"),
+        text: format!("`workers` know the right answers only from before the run, and {why}: leave one of them out"),
     })
 }
 
@@ -327,7 +332,7 @@ fn admission_key(error: &loadgen::admission::Error) -> Option<&'static str> {
     }
 }
 
-/// The step that an error is about, from 0.
+/// Index of the step that an error is about, from 0.
 fn step_of(error: &loadgen::script::Error) -> Option<usize> {
     let loadgen::script::Error::Config { key, .. } = error else { return None };
     let number: usize = key.strip_prefix("steps[")?.split(']').next()?.parse().ok()?;

@@ -1,6 +1,6 @@
-//! A project's own webhook configurations: read from its manifests, and held against what a run writes.
+//! A project's own webhook configurations: read from its manifests, and compared with the writes of a run.
 //!
-//! Owns reading, and saying before a run which of them nobody would ask. It registers nothing.
+//! Owns the reading, and the search for configurations that no write of a run would match. It registers nothing.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,12 +12,12 @@ use crate::scenario::reach::Ground;
 const MUTATING: &str = "MutatingWebhookConfiguration";
 const VALIDATING: &str = "ValidatingWebhookConfiguration";
 
-/// One configuration, as its file has it.
+/// One configuration as in its file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Configuration {
     /// Whether it may change objects.
     pub mutating: bool,
-    /// The configuration.
+    /// The whole configuration object.
     pub object: Value,
 }
 
@@ -29,21 +29,21 @@ pub struct Hook<'a> {
     raw: &'a Value,
 }
 
-/// What a run writes of one resource.
+/// The writes of a run to one resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
-    /// By whom, for messages: `churn`.
+    /// The writer, for messages: `churn`.
     pub by: &'static str,
     pub group: String,
     pub version: String,
     pub plural: String,
-    /// `CREATE`, `UPDATE`, `DELETE`.
+    /// The operations: `CREATE`, `UPDATE`, `DELETE`.
     pub operations: Vec<&'static str>,
-    /// The labels of the namespaces that it is in; none where it is in none.
+    /// The labels of its namespaces; `None` for objects without a namespace.
     pub namespace: Option<BTreeMap<String, String>>,
 }
 
-/// Reads the configurations of a file or a folder; what else is in it is not looked at.
+/// Reads the configurations in a file or a folder; other objects in it are ignored.
 pub fn read(ground: &Ground, path: &Path) -> Result<Vec<Configuration>, String> {
     let manifests = crate::scenario::manifests::read(ground, &[path.to_owned()]);
     let manifests = manifests.map_err(|text| text.replacen("controlPlane.manifests", "install: {webhooks: …}", 1))?;
@@ -66,7 +66,6 @@ pub fn read(ground: &Ground, path: &Path) -> Result<Vec<Configuration>, String> 
 }
 
 impl Configuration {
-    /// Its webhooks, in order.
     pub fn hooks(&self) -> impl Iterator<Item = Hook<'_>> {
         let hooks = self.object["webhooks"].as_array().into_iter().flatten();
         hooks.map(|raw| Hook { mutating: self.mutating, raw })
@@ -74,17 +73,17 @@ impl Configuration {
 }
 
 impl<'a> Hook<'a> {
-    /// The webhook that `raw` is.
+    /// The webhook in `raw`.
     pub fn of(mutating: bool, raw: &'a Value) -> Self {
         Self { mutating, raw }
     }
 
-    /// Its name, empty where it has none.
+    /// Its name; empty if it has none.
     pub fn name(&self) -> &'a str {
         self.raw["name"].as_str().unwrap_or_default()
     }
 
-    /// Where it serves: the path of its service, or of its address.
+    /// Its path: that of its service, or of its URL.
     pub fn path(&self) -> String {
         let client = &self.raw["clientConfig"];
         let of_url = || {
@@ -101,7 +100,7 @@ impl<'a> Hook<'a> {
             let list = rule[key].as_array().into_iter().flatten().filter_map(Value::as_str);
             list.into_iter().any(|item| item == "*" || wanted.contains(&item))
         };
-        // Another version of the same objects is shown to it as well, unless it says otherwise.
+        // It also reviews the same objects in another version, unless it requires an exact match.
         let is_exact = self.raw["matchPolicy"] == "Exact";
         self.raw["rules"].as_array().into_iter().flatten().any(|rule| {
             has(rule, "operations", &[operation])
@@ -111,7 +110,7 @@ impl<'a> Hook<'a> {
         })
     }
 
-    /// Why nothing of what a run writes would be shown to it, as far as that can be known.
+    /// The reason why it would review no write of a run, as far as that can be known.
     pub fn unmatched(&self, written: &[Written]) -> Option<String> {
         let covered: Vec<&Written> = written
             .iter()
@@ -122,7 +121,7 @@ impl<'a> Hook<'a> {
         if covered.is_empty() {
             let each: Vec<String> = written.iter().map(Written::told).collect();
             let each = if each.is_empty() { "nothing is written".to_owned() } else { each.join(", ") };
-            return Some(format!("its rules ({}) match nothing that is written: {each}", self.rules()));
+            return Some(format!("its rules ({}) match no written object: {each}", self.rules()));
         }
         let selector = &self.raw["namespaceSelector"];
         let missing = covered.iter().map(|one| one.namespace.as_ref().and_then(|labels| unselected(selector, labels)));
@@ -149,14 +148,14 @@ impl<'a> Hook<'a> {
 }
 
 impl Written {
-    /// `CREATE|UPDATE caches.cache.example.com by churn`.
+    /// The writes in words, such as `CREATE|UPDATE caches.cache.example.com by churn`.
     fn told(&self) -> String {
         let dot = if self.group.is_empty() { "" } else { "." };
         format!("{} {}{dot}{} by the {}", self.operations.join("|"), self.plural, self.group, self.by)
     }
 }
 
-/// What a selector wants of a namespace that has only these labels; none where it selects it.
+/// The unmet requirement of a selector for a namespace with only these labels; `None` if it selects the namespace.
 fn unselected(selector: &Value, labels: &BTreeMap<String, String>) -> Option<String> {
     let equal = selector["matchLabels"].as_object().into_iter().flatten();
     for (key, value) in equal {
@@ -224,7 +223,7 @@ mod tests {
             plain
                 .unmatched(&[written("", "pods", &["CREATE"]), written("cache.example.com", "caches", &["DELETE"])])
                 .unwrap(),
-            "its rules (CREATE|UPDATE caches.cache.example.com) match nothing that is written: CREATE pods by the churn, DELETE \
+            "its rules (CREATE|UPDATE caches.cache.example.com) match no written object: CREATE pods by the churn, DELETE \
              caches.cache.example.com by the churn"
         );
         let narrow = hook(&json!({"namespaceSelector": {"matchLabels": {"admission": "enabled"}}}));

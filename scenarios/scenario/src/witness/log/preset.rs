@@ -1,4 +1,4 @@
-//! What the lines of well-known libraries say. The lines in the tests are such as these libraries write.
+//! The log lines of well-known libraries. The lines in the tests are those that these libraries write.
 
 use std::sync::Arc;
 
@@ -14,14 +14,14 @@ use super::{Proves, object};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Preset {
-    /// Go's controller-runtime: what a reconciler logs with the logger of its context, as JSON, console or klog lines. They name the object
-    /// and no version.
+    /// Go's controller-runtime: the log lines of a reconciler with the logger of its context, as JSON, console or klog
+    /// lines. They name the object and no version.
     ControllerRuntime,
     /// kopf: the lines about an object, plain or as JSON. They name the object and no version.
     Kopf,
-    /// kube-rs: what is logged inside the span of a reconciliation. It names the object and no version.
+    /// kube-rs: log lines inside the span of a reconciliation. They name the object and no version.
     KubeRs,
-    /// Pepr with `LOG_LEVEL=debug`: the events of its watches, whole.
+    /// Pepr with `LOG_LEVEL=debug`: the whole events of its watches.
     Pepr,
 }
 
@@ -38,7 +38,7 @@ impl Preset {
         self != Self::Pepr
     }
 
-    /// Reads its lines; `of` is the kind of the objects, if only those of one are meant.
+    /// A reader of its lines; `of` selects the kind of the objects.
     pub(super) fn lines(self, of: Option<String>) -> Result<Arc<dyn Lines>, String> {
         let shapes: &[&str] = match self {
             Self::ControllerRuntime => &[
@@ -72,7 +72,7 @@ impl Lines for Shapes {
     fn read(&self, line: &str, t_ms: u64) -> Option<Result<Statement, &'static str>> {
         let line = without_colours(line);
         let found = self.shapes.iter().find_map(|shape| shape.captures(&line))?;
-        // A line that does not say its kind is taken: most subjects have one controller.
+        // A line without a kind is accepted: most subjects have one controller.
         let kind = found.name("kind").map(|kind| kind.as_str());
         if kind.zip(self.of.as_deref()).is_some_and(|(kind, of)| kind != of) {
             return None;
@@ -82,7 +82,7 @@ impl Lines for Shapes {
     }
 }
 
-/// Lines that are events of a watch, in JSON with a message.
+/// Lines with watch events, in JSON with a message.
 struct Events {
     of: Option<String>,
 }
@@ -103,13 +103,13 @@ struct Metadata {
 
 impl Lines for Events {
     fn read(&self, line: &str, t_ms: u64) -> Option<Result<Statement, &'static str>> {
-        // Most lines are none: they are not parsed.
+        // Most lines are no events and need no parsing.
         line.find("\"msg\":\"Watch event ")?;
         let Ok(event) = serde_json::from_str::<Event>(line) else {
             return Some(Err("an event that is no JSON, or longer than what is read of a line"));
         };
         let word = event.msg.strip_prefix("Watch event ")?.split_whitespace().next()?;
-        // Others are about the watch itself.
+        // Other events are about the watch itself.
         let (change, metadata) = (change(word)?, event.metadata?);
         if event.kind.as_ref().zip(self.of.as_ref()).is_some_and(|(kind, of)| kind != of) {
             return None;
@@ -119,7 +119,7 @@ impl Lines for Events {
     }
 }
 
-/// A line without the colours of a terminal, which stand between words.
+/// A line without the terminal colours between its words.
 fn without_colours(line: &str) -> std::borrow::Cow<'_, str> {
     if !line.contains('\u{1b}') {
         return line.into();
@@ -147,7 +147,7 @@ mod tests {
         Of::Name(namespace.into(), name.into())
     }
 
-    /// As controller-runtime 0.19 writes with zap (JSON, then console) and with klog.
+    /// Lines of controller-runtime 0.19 with zap (JSON, then console) and with klog.
     #[test]
     fn controller_runtime() {
         let preset = Preset::ControllerRuntime;
@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(read(preset, None, start), None);
     }
 
-    /// As kopf 1.45 writes, plain and with `--log-format=json`.
+    /// Lines of kopf 1.45, plain and with `--log-format=json`.
     #[test]
     fn kopf() {
         let preset = Preset::Kopf;
@@ -184,7 +184,7 @@ mod tests {
         assert_eq!(read(preset, None, other), None);
     }
 
-    /// As tracing-subscriber writes the span of kube-runtime, in a terminal with colours.
+    /// Lines of tracing-subscriber for the span of kube-runtime, in a terminal with colours.
     #[test]
     fn kube_rs() {
         let line = |of: &str| {
@@ -203,7 +203,7 @@ mod tests {
         assert_eq!(read(None, "2026-01-02T03:04:05Z  INFO operator: starting"), None);
     }
 
-    /// As Pepr 1.1 writes with `LOG_LEVEL=debug`.
+    /// Lines of Pepr 1.1 with `LOG_LEVEL=debug`.
     #[test]
     fn pepr() {
         let line = r#"{"level":20,"time":1767322800000,"pid":7,"hostname":"h","apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"n","uid":"u","resourceVersion":"12"},"data":{"x":"\"msg\":\"no\""},"msg":"Watch event DELETED received"}"#;

@@ -82,7 +82,7 @@ fn leases_events_and_what_was_only_listed_do_not_count() {
     assert_eq!(rewrites.finish(None).objects, 0);
 }
 
-/// A controller that makes its child anew all the time never writes one object twice.
+/// A controller that recreates its child all the time never writes one object twice.
 #[test]
 fn what_is_made_under_ever_new_names_is_one_thing() {
     let mut rewrites = Rewrites::new(WINDOW);

@@ -26,7 +26,7 @@ fn entry(name: &str, change: Change, generation: i64, fields: Value) -> audit::E
     audit::Entry { at: Instant::now(), commit, progress, images: Vec::new(), fields, source: audit::Source::Watched }
 }
 
-/// A parent with so many entries.
+/// A parent that wants `entries` children.
 fn parent(name: &str, generation: i64, entries: u64) -> audit::Entry {
     let list: Vec<u64> = (0..entries).collect();
     entry(name, Change::Modified, generation, json!([null, list]))
@@ -45,12 +45,12 @@ fn gone(name: &str, of: &str) -> audit::Entry {
     owned(name, of, Change::Deleted)
 }
 
-/// What the census says at 60 s.
+/// The result of the census at 60 s.
 fn end(census: Census) -> record::Siblings {
     census.finish(60_000, REPLACED_MS).remove(0)
 }
 
-/// A cache that did not have the first child yet: the second is there for a tenth of a second.
+/// A cache did not have the first child yet: the second one exists for a tenth of a second.
 #[test]
 fn a_child_made_twice_is_found_although_it_goes_at_once() {
     let mut census = census(OWNED);
@@ -71,7 +71,7 @@ fn a_child_made_twice_is_found_although_it_goes_at_once() {
     assert_eq!((end.excess, end.parents, end.made, &end.examples[..]), (1, 1, 2, &[example][..]));
 }
 
-/// A roll has more Pods for a while, all with the label of the parent: the subject made one Deployment.
+/// A rollout has more Pods for a while, all with the label of the parent; the subject created one Deployment.
 #[test]
 fn what_a_controller_makes_of_a_child_is_not_counted() {
     let mut census = census("{resource: pods/v1, by: {label: of}}");
@@ -90,10 +90,10 @@ fn who_has_what_it_wants_is_not_charged() {
     let mut census = census("{resource: configmaps/v1, by: {label: of}, perEntry: /spec/list}");
     census.parent(1000, &parent("p", 1, 3));
     (0..3).for_each(|child| census.child(0, 1010 + child, &made(&format!("p-{child}"), "p")));
-    // One is deleted by somebody, and made again.
+    // A child is deleted by another client and created again.
     census.child(0, 2000, &gone("p-0", "p"));
     census.child(0, 2010, &made("p-9", "p"));
-    // It wants fewer, and is late.
+    // The parent wants fewer children, and the subject is late.
     census.parent(9000, &parent("p", 2, 1));
     census.child(0, 30_000, &gone("p-1", "p"));
     census.child(0, 30_010, &gone("p-2", "p"));
@@ -114,7 +114,7 @@ fn the_version_that_wants_more_may_come_a_moment_later() {
     assert_eq!(end(census).excess, 0);
 }
 
-/// A child that replaces another one stands beside it for a moment. One that stays is too many.
+/// A replacement may exist beside the old child for a moment. If both stay, there is one too many.
 #[test]
 fn a_replacement_has_its_time() {
     let replaced = |leaves_ms: Option<u64>| {
@@ -133,7 +133,7 @@ fn a_replacement_has_its_time() {
     assert_eq!((replaced(Some(10_500)), replaced(Some(14_000)), replaced(None)), (0, 0, 1));
 }
 
-/// A subject that lags makes the child of the version before when the next one is there already.
+/// A lagging subject creates the child of the earlier version when the next version is there already.
 #[test]
 fn a_late_subject_that_replaces_is_not_charged() {
     let mut census = census(OWNED);
@@ -146,7 +146,7 @@ fn a_late_subject_that_replaces_is_not_charged() {
     assert_eq!(end(census).excess, 0);
 }
 
-/// Whatever a parent that goes still has is the garbage collector's.
+/// The remaining children of a parent that is being deleted belong to the garbage collector.
 #[test]
 fn a_parent_that_goes_owes_nothing() {
     let mut census = census(OWNED);
@@ -177,7 +177,7 @@ fn a_watch_that_was_lost_is_said() {
     assert_eq!(end(census).unread.as_deref(), Some("too slow"));
 }
 
-/// Memory is that of what is there.
+/// The memory is proportional to the existing objects.
 #[test]
 fn what_is_gone_is_forgotten() {
     let mut census = census(OWNED);
@@ -223,7 +223,7 @@ fn parent_gone(census: &mut Census, t_ms: u64) {
     census.parent(t_ms, &entry("p", Change::Deleted, 0, json!([null, null])));
 }
 
-/// The garbage collector takes what has an owner; this has none.
+/// The garbage collector removes children with an owner; this child has none.
 #[test]
 fn a_child_that_nobody_owns_and_that_outlives_its_parent_is_an_orphan() {
     for (keys, name, labels, known) in [
@@ -282,7 +282,8 @@ fn who_has_an_owner_or_is_taken_in_time_is_no_orphan() {
     );
 }
 
-/// A deletion with the policy `Orphan` takes the owner away while the parent is going. An update that forgets the owner is the subject's mistake.
+/// A deletion with the policy `Orphan` removes the owner reference while the parent is being deleted. An update that
+/// forgets the owner is the subject's mistake.
 #[test]
 fn a_child_that_a_deletion_lets_go_is_no_orphan() {
     let found = |lost_ms: u64, finalizer: &str| {

@@ -1,7 +1,7 @@
-//! `--handler copy`: a `ConfigMap` with the name of each object, as controllers keep what they own beside what they watch.
+//! `--handler copy`: a `ConfigMap` with the name of each object, like the owned objects of controllers.
 //!
-//! Owns the requests for one change of one object: a read, then a creation or a replacement; a deletion when it is gone.
-//! It must not try again: whoever handles changes does.
+//! Owns the requests for one change of one object: a read, then a creation or a replacement; a deletion when the object
+//! is gone. It must not try again: the caller does.
 
 use serde_json::{Value, json};
 
@@ -11,14 +11,14 @@ use crate::object::Object;
 use crate::store::Change;
 use crate::wire::{Ask, Trouble, Wire};
 
-/// Where an object without a namespace of its own has its copy.
+/// The namespace for copies of cluster-wide objects.
 const NAMESPACE: &str = "default";
 
-/// Makes the copy what the object is.
+/// Updates or deletes the copy of the object.
 pub async fn keep(wire: &Wire, scope: &Scope, object: &Object, change: Change) -> Result<(), Trouble> {
     let namespace = if object.namespace.is_empty() { NAMESPACE } else { &*object.namespace };
     let all = format!("/api/v1/namespaces/{namespace}/configmaps");
-    // A kind of its own in front, so that two kinds with one name do not fight over a copy.
+    // The resource comes first, so that two kinds with one name do not share a copy.
     let name = format!("{}.{}", scope.resource, object.name);
     let path = format!("{all}/{name}");
     if change == Change::Deleted {

@@ -1,8 +1,8 @@
-//! The policy after the end of a list or a watch: what is asked next, and when.
+//! The policy after the end of a list or a watch: the next step, and its time.
 //!
-//! Owns the counters of failures and the decision; pure. It must not sleep or ask. The rules of the correct client: a clean
-//! end resumes; 410 lists; trouble backs off and resumes, and every second time in a row it lists instead, because a list
-//! may work where a watch does not; nothing ever ends it.
+//! Owns the counters of failures and the decision; pure. It must not sleep or send requests. The rules of the correct
+//! client: a clean end resumes; 410 lists. Trouble backs off and resumes; every second time in a row it lists instead,
+//! because a list may work where a watch does not. Nothing ever ends it.
 
 use std::time::Duration;
 
@@ -10,102 +10,92 @@ use crate::backoff;
 use crate::mistakes::{Mistake, Mistakes};
 use crate::wire::Trouble;
 
-/// Between a clean end and the next watch.
+/// Pause between a clean end and the next watch.
 const RESUME_PAUSE: Duration = Duration::from_millis(50);
-/// A watch that lived so long was no empty answer, even when nothing happened in it.
+/// Life of a watch from which on its end counts as normal, even without an event.
 const LIVED: Duration = Duration::from_secs(1);
-/// `gives-up-after-n-errors`.
+/// The limit of `gives-up-after-n-errors`.
 const ERRORS_MAX: u32 = 5;
 /// `aborts-healthy-streams`: the first and the longest pause while nothing happens.
 const ABORT_PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(16));
 
-/// The next step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// List.
     List,
-    /// Watch.
     Watch,
-    /// Nothing, ever again. Only a mistake ends so.
+    /// Nothing, ever again. Only a mistake leads here.
     Stop,
 }
 
-/// How a step ended.
 #[derive(Debug)]
 pub enum End {
-    /// The list was taken in.
+    /// The list was accepted.
     Listed,
     /// The watch ended cleanly.
-    Clean {
-        /// How long it was open.
-        lived: Duration,
-    },
+    Clean { lived: Duration },
     /// 410, as a status or as an event.
     Gone,
     /// The watch was silent for too long.
     Silent,
-    /// The messages cannot be right: only a list can say what is.
+    /// The messages are inconsistent: only a list shows the true state.
     Doubt(#[expect(dead_code, reason = "for people, who see it with `--verbose`")] String),
-    /// `aborts-healthy-streams`.
+    /// The abort of `aborts-healthy-streams`.
     Aborted {
         /// Whether nothing had happened.
         quiet: bool,
     },
-    /// Anything else.
+    /// Any other failure.
     Failed(Trouble),
 }
 
-/// A decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Decision {
-    /// The next step.
     pub next: Step,
-    /// And after which pause.
+    /// The pause before it.
     pub pause: Duration,
 }
 
-/// The counters.
 #[derive(Debug)]
 pub struct Policy {
     mistakes: Mistakes,
     relist: Duration,
-    /// Watches in a row that brought nothing.
+    /// Number of watches in a row without an event.
     watch_failures: u32,
     list_failures: u32,
-    /// Troubles in a row, of lists and watches.
+    /// Number of failures in a row, of lists and watches.
     errors: u32,
     silences: u32,
     aborts: u32,
-    /// There is no revision to watch from.
+    /// Whether there is no revision to watch from.
     must_list: bool,
     /// Whether it worked once.
     connected: bool,
 }
 
 impl Policy {
-    /// Nothing has happened yet; `relist` is the interval of periodic lists.
+    /// A policy at the start; `relist` is the interval of periodic lists.
     pub fn new(mistakes: Mistakes, relist: Duration) -> Self {
         let (watch_failures, list_failures, errors, silences, aborts) = (0, 0, 0, 0, 0);
         let (must_list, connected) = (true, false);
         Self { mistakes, relist, watch_failures, list_failures, errors, silences, aborts, must_list, connected }
     }
 
-    /// The watch brought an event or a bookmark.
+    /// Records that the watch delivered an event or a bookmark.
     pub fn received(&mut self) {
         (self.watch_failures, self.errors, self.silences) = (0, 0, 0);
     }
 
-    /// The initial events of a watch were complete.
+    /// Records that the initial events of a watch were complete.
     pub fn listed_by_watch(&mut self) {
         (self.list_failures, self.must_list, self.connected) = (0, false, true);
     }
 
-    /// There is no revision to watch from any more.
+    /// Whether there is no revision to watch from any more.
     pub fn must_list(&self) -> bool {
         self.must_list
     }
 
-    /// The decision that follows. `random` is between 0 and 1.
+    /// The decision after the end of a step. `random` is between 0 and 1.
     pub fn after(&mut self, step: Step, end: &End, random: f64) -> Decision {
         let decision = match end {
             End::Listed => self.listed(random),
@@ -130,7 +120,7 @@ impl Policy {
         Decision { next, pause }
     }
 
-    /// A list that nothing demands, every second time in a row that watches bring nothing.
+    /// The next step if no list is required: a list every second time in a row that watches deliver nothing.
     fn list_or_watch(&self, times: u32) -> Step {
         let precaution = times.is_multiple_of(2) && !self.mistakes.made(Mistake::NeverRelists);
         if self.must_list || precaution { Step::List } else { Step::Watch }
@@ -168,7 +158,7 @@ impl Policy {
         Self::then(Step::List, self.after_news(random))
     }
 
-    /// The first one in a row is news, not trouble; a row of them stays below two requests a second.
+    /// The pause after a 410. The first one in a row is normal; several in a row stay below two requests a second.
     fn after_news(&self, random: f64) -> Duration {
         if self.watch_failures == 1 { Duration::ZERO } else { backoff::pause(self.watch_failures, random) }
     }
@@ -209,7 +199,7 @@ impl Policy {
             (if self.must_list { Step::List } else { Step::Watch }, self.list_failures)
         } else {
             self.watch_failures += 1;
-            // A kind that is gone has lost its objects; a revision from the future cannot be waited for.
+            // A resource that is gone has lost its objects; a revision from the future cannot be waited for.
             let anew = code == 404 || trouble.is_too_large();
             self.must_list |= anew && !self.mistakes.made(Mistake::IgnoresRewind);
             (self.list_or_watch(self.watch_failures), self.watch_failures)

@@ -1,7 +1,7 @@
 //! Lists: the first one, the one after a 410, and the periodic one while a watch is open.
 //!
-//! Owns the question whether a list may be believed. A list that is older than what was seen is not, until consistent lists
-//! have been older for so long that the store must have gone back (a restore from a backup).
+//! Owns the decision whether a list is accepted. A list older than the seen state is refused. It is accepted once
+//! consistent lists have been older for so long that the store must have gone back (a restore from a backup).
 
 use tokio::time::Instant;
 
@@ -13,9 +13,9 @@ use crate::store::Trust;
 use crate::watch::{Backlog, Message, Stream};
 use crate::wire::Trouble;
 
-/// While a list is under way its watch is read, and believed later. Beyond this it has to wait in the connection.
+/// The most messages of a watch that are read during a list and applied later. Further ones wait in the connection.
 const BACKLOG_MAX: usize = 10_000;
-/// After a periodic list that failed, in times of the silence limit: the watch must get its own chance in between.
+/// Pause after a failed periodic list, as a multiple of the silence limit: the watch must get time in between.
 const RETRY_SILENCES: f64 = 1.25;
 
 impl Informer {
@@ -30,8 +30,8 @@ impl Informer {
         }
     }
 
-    /// Lists while a watch is open. What the watch says meanwhile is kept, so that nothing is compared with a list that is
-    /// older: first comes what the list includes, then the list, then (by the caller) the rest.
+    /// Lists while a watch is open. Messages of the watch are kept meanwhile, so that nothing is compared with an older
+    /// list. Messages that the list includes come first, then the list, and then the caller applies the rest.
     pub(super) async fn list_during(&mut self, stream: &mut Stream) -> Backlog {
         let mut backlog = Backlog::new();
         let parts = &self.parts;
@@ -67,7 +67,7 @@ impl Informer {
         backlog
     }
 
-    /// `relist-beside-watch`: the watch is believed as it comes, and then the list, which may be older.
+    /// `relist-beside-watch`: the watch is applied at once, and then the list, which may be older.
     pub(super) async fn list_beside(&mut self, stream: &mut Stream) -> Option<End> {
         let parts = &self.parts;
         let (wire, path, mistakes) = (parts.wire.clone(), parts.path.clone(), parts.mistakes.clone());
@@ -90,7 +90,7 @@ impl Informer {
         None
     }
 
-    /// Handles the messages of the watch from before the list was made.
+    /// Handles the messages of the watch from before the list.
     async fn catch_up(&mut self, backlog: &mut Backlog, listing: &Listing) {
         while let Some(message) = backlog.front() {
             let before = match message {
@@ -114,19 +114,19 @@ impl Informer {
         let not_older = self.not_older();
         let listing = list(&parts.wire, &parts.path, not_older.as_ref(), &parts.mistakes).await;
         if listing.as_ref().is_err_and(Trouble::is_too_large) && !self.made(Mistake::NoTooLargeFallback) {
-            // This server has not got so far, or never will: what it says without being told is as good as it gets.
+            // This server has not reached the revision, or never will: its plain answer is the best available one.
             self.ask_not_older = false;
         }
         self.judge(listing?, not_older.is_none())
     }
 
-    /// The revision that the next list may not be older than, if that is to be said.
+    /// The lower bound for the revision of the next list, if it is to be stated.
     fn not_older(&self) -> Option<crate::revision::Revision> {
         let always = self.made(Mistake::NoTooLargeFallback);
         self.seen.clone().filter(|_| self.ask_not_older || always)
     }
 
-    /// Whether a list may be believed.
+    /// Decides whether a list is accepted.
     fn judge(&mut self, listing: Listing, consistent: bool) -> Result<(Listing, Trust), Trouble> {
         let Some(seen) = self.seen.as_ref().filter(|seen| listing.revision.older_than(seen)) else {
             (self.older_since, self.ask_not_older) = (None, false);
@@ -146,7 +146,7 @@ impl Informer {
         Err(Trouble::Stale { listed: listing.revision.to_string(), seen: seen.to_string() })
     }
 
-    /// Believes a list and reports the difference.
+    /// Applies a list and reports the differences.
     async fn take_in(&mut self, listing: Listing, trust: Trust) {
         self.relist_at = Instant::now() + self.parts.clocks.relist;
         self.parts.growth.listed(&self.parts.mistakes);
@@ -163,7 +163,7 @@ impl Informer {
         }
         self.tell(changes, None).await;
         if listing.items.is_empty() && !self.listed_once && self.made(Mistake::WaitsForFirstItem) {
-            // "Absent" is never told, so what waits for it waits for ever.
+            // "Absent" is never reported, so a consumer that waits for it waits for ever.
             std::future::pending::<()>().await;
         }
         self.synced();

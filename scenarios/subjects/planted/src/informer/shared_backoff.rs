@@ -1,4 +1,4 @@
-//! One back-off for all kinds: `shared-backoff`. The correct client has none to share, and passes at once.
+//! One back-off for all kinds: `shared-backoff`. The correct client shares none, and passes at once.
 //!
 //! Owns the pause. It must not know why a kind failed.
 
@@ -8,11 +8,11 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep_until};
 
-/// As the framework of the corpus has it by default.
+/// The default of the framework in the corpus.
 const FIRST: Duration = Duration::from_millis(800);
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// Where all kinds wait; clones share it.
+/// The pause of all kinds; clones share it.
 #[derive(Clone, Default)]
 pub struct SharedBackoff(Option<Arc<Mutex<Pause>>>);
 
@@ -23,7 +23,7 @@ struct Pause {
 }
 
 impl SharedBackoff {
-    /// One that a failure of one kind closes for all.
+    /// A back-off that a failure of one kind closes for all.
     pub fn shared() -> Self {
         Self(Some(Arc::default()))
     }
@@ -39,7 +39,7 @@ impl SharedBackoff {
         self.0.as_ref()?.lock().until.filter(|until| *until > Instant::now())
     }
 
-    /// A step of some kind ended.
+    /// Records the end of a step of some kind.
     pub fn ended(&self, failed: bool) {
         let Some(pause) = self.0.as_ref().filter(|_| failed) else { return };
         let mut pause = pause.lock();
@@ -47,7 +47,7 @@ impl SharedBackoff {
         pause.failures += 1;
     }
 
-    /// Some kind received something: it works, whatever the others do.
+    /// Records that some kind received something: it works, whatever the state of the others.
     pub fn received(&self) {
         if let Some(pause) = &self.0 {
             pause.lock().failures = 0;

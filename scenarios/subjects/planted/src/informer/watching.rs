@@ -1,7 +1,7 @@
-//! Watching: from an open watch to its end, whoever ends it.
+//! Watching: from an open watch to its end, by either side.
 //!
-//! Owns the clocks of a watch (silence, the periodic list, the end of the initial events) and what each event means. It must
-//! not decide what follows the end.
+//! Owns the clocks of a watch (silence, the periodic list, the end of the initial events) and the meaning of each
+//! event. It must not decide what follows the end.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,9 +19,9 @@ use crate::store::Change;
 use crate::watch::{Backlog, Message, Start, Stream};
 use crate::wire::{Refusal, Trouble};
 
-/// For the bookmark that closes the initial events. A server that never sends it does not know it.
+/// Time limit for the bookmark after the initial events. A server that never sends it does not support them.
 const INITIAL_DEADLINE: Duration = Duration::from_secs(5);
-/// `aborts-healthy-streams`.
+/// The time of `aborts-healthy-streams`.
 const ABORT_AFTER: Duration = Duration::from_secs(2);
 /// A clock that never strikes.
 const NEVER: Duration = Duration::from_hours(24 * 365);
@@ -29,11 +29,10 @@ const NEVER: Duration = Duration::from_hours(24 * 365);
 /// The initial events so far.
 pub(super) struct Initial {
     listed: BTreeSet<Arc<str>>,
-    /// `waits-for-initial-end` keeps them here.
+    /// The events that `waits-for-initial-end` keeps.
     kept: Vec<Event>,
 }
 
-/// The clocks of one watch.
 struct Watching {
     stream: Stream,
     opened_at: Instant,
@@ -111,7 +110,7 @@ impl Informer {
         }
     }
 
-    /// Waits for the next thing to do about a watch.
+    /// Waits for the next action for a watch.
     async fn struck(&mut self, watching: &mut Watching) -> Struck {
         let now = Instant::now();
         if let Some(message) = watching.backlog.pop_front() {
@@ -120,7 +119,7 @@ impl Informer {
         let relist_at =
             if self.made(Mistake::NeverRelists) || self.initial.is_some() { now + NEVER } else { self.relist_at };
         let abort_at = watching.opened_at + if self.made(Mistake::AbortsHealthyStreams) { ABORT_AFTER } else { NEVER };
-        // Not left to the select below: a stream that always has something would never let them strike.
+        // This is checked before the select below: a stream with constant traffic would never let the clocks strike.
         if now >= abort_at {
             return Struck::Abort;
         }
@@ -155,10 +154,10 @@ impl Informer {
         !never && !not_yet && !self.deaf
     }
 
-    /// A watch that did not open.
+    /// Handles a watch that did not open.
     fn refused(&mut self, trouble: Trouble, start: &Start) -> End {
         if *start == Start::Initial && matches!(trouble.code(), Some(400 | 422)) {
-            // A server that does not know initial events: lists are what it knows.
+            // The server does not support initial events, so lists are used.
             self.parts.streaming = false;
         }
         match trouble.refusal() {
@@ -167,7 +166,7 @@ impl Informer {
         }
     }
 
-    /// Handles a message; answers an end, if it ends the watch.
+    /// Handles a message. Returns the end, if the message ends the watch.
     pub(super) async fn handle(&mut self, message: Message) -> Option<End> {
         match message {
             Message::Bytes => None,
@@ -186,7 +185,7 @@ impl Informer {
         }
     }
 
-    /// An ERROR event.
+    /// Handles an ERROR event.
     async fn error(&mut self, event: &Event) -> Option<End> {
         if self.made(Mistake::IgnoresErrorEvents) {
             return None;
@@ -252,7 +251,8 @@ impl Informer {
         self.tell(changes, event.raw).await;
     }
 
-    /// An event before the closing bookmark. Its revision says nothing: initial events come in any order (KEP-3157).
+    /// Handles an event before the closing bookmark. Its revision says nothing: initial events come in any order
+    /// (KEP-3157).
     async fn apply_initial(&mut self, event: Event) {
         let (Some(initial), Some(object)) = (&mut self.initial, &event.object) else { return };
         if event.kind == Kind::Deleted {
@@ -266,12 +266,12 @@ impl Informer {
         self.apply(event).await;
     }
 
-    /// The closing bookmark: what was not among the initial events is gone.
+    /// Handles the closing bookmark: objects that were not among the initial events are gone.
     async fn initial_end(&mut self, event: Event) -> Option<End> {
         let revision = event.revision?;
         if let Some(seen) = self.seen.as_ref().filter(|seen| revision.older_than(seen)) {
             let (listed, seen) = (revision.to_string(), seen.to_string());
-            // A plain list is asked for next, and judged like any other.
+            // A plain list follows, which is judged like any other.
             self.parts.streaming = false;
             return Some(End::Failed(Trouble::Stale { listed, seen }));
         }

@@ -1,6 +1,6 @@
-//! An answer that is being read, and the connection that it holds on to.
+//! An answer that is being read, and the connection that it holds.
 //!
-//! Owns what becomes of the connection: read to the end, it can be used again; given up, it is closed (HTTP/1.1) or the
+//! Owns the fate of the connection. Read to the end, it can be reused. Abandoned, it is closed (HTTP/1.1), or the
 //! stream is reset (HTTP/2). It must not know what the bytes mean.
 
 use std::sync::Arc;
@@ -16,13 +16,12 @@ use super::trouble::{RETRY_AFTER_MAX, Refusal, Trouble};
 use super::{Shared, broke, broke_two, within};
 use crate::mistakes::Mistake;
 
-/// A refusal is short; a proxy's page of HTML is not worth more.
+/// Largest refusal; a proxy's HTML page is not worth more.
 const REFUSAL_BYTES_MAX: usize = 64 << 10;
 const REFUSAL_DEADLINE: Duration = Duration::from_secs(2);
 
-/// The head of an answer and the body to come.
+/// The head of an answer, and the body to come.
 pub struct Answer {
-    /// The HTTP status.
     pub status: u16,
     /// The wait of `Retry-After`, in seconds only; zero without it.
     pub retry_after: Duration,
@@ -33,7 +32,6 @@ pub struct Answer {
     _place: Option<OwnedSemaphorePermit>,
 }
 
-/// A body that is on its way.
 pub(crate) enum Body {
     One(hyper::body::Incoming),
     Two(h2::RecvStream),
@@ -41,13 +39,13 @@ pub(crate) enum Body {
 
 /// The right to use a connection for one request.
 pub(crate) enum Lease {
-    /// All of an HTTP/1.1 connection; none once it is given back.
+    /// A whole HTTP/1.1 connection; `None` once it is given back.
     One(Option<One>),
     /// A stream of an HTTP/2 connection.
     Two(Two),
 }
 
-/// A body and its connection that nobody closes.
+/// A body and its connection that are never closed.
 #[expect(dead_code, reason = "kept, never read: that is the mistake")]
 pub(crate) struct Leaked(Option<Body>, Lease);
 
@@ -60,7 +58,7 @@ impl Lease {
         Self::Two(two)
     }
 
-    /// The connection is not to be trusted with anything new.
+    /// Marks the connection as unfit for new requests.
     pub(crate) fn retire(&mut self) {
         match self {
             Self::One(one) => drop(one.take()),
@@ -92,7 +90,7 @@ impl Answer {
         Self { status, retry_after, shared, body, lease, ended: false, _place: place }
     }
 
-    /// The next bytes; none at a clean end. May be dropped and called again without losing any.
+    /// The next bytes; `None` at a clean end. Cancel safe.
     pub async fn chunk(&mut self) -> Option<Result<Bytes, Trouble>> {
         loop {
             let next = match self.body.as_mut()? {
@@ -103,7 +101,7 @@ impl Answer {
                 },
                 Body::Two(body) => match body.data().await {
                     Some(Ok(data)) => {
-                        // The room that it took is free again once it was taken out of the connection.
+                        // The flow-control window is free again once the data was taken.
                         let _ = body.flow_control().release_capacity(data.len());
                         Some(Ok(data))
                     }
@@ -144,14 +142,13 @@ impl Answer {
         }
     }
 
-    /// The refusal of an answer other than 200.
     pub async fn refusal(mut self) -> Trouble {
         let body = self.collect(REFUSAL_BYTES_MAX, Some(REFUSAL_DEADLINE)).await.unwrap_or_default();
         let status = serde_json::from_slice(&body).unwrap_or(Value::Null);
         Trouble::Refused(Refusal::new(self.status, self.retry_after, &status))
     }
 
-    /// Nothing new goes out on this connection. What other streams it carries go on.
+    /// Marks the connection as unfit for new requests. Its other streams go on.
     pub fn retire(&mut self) {
         if self.shared.mistakes.any(&[Mistake::WatchNotClosed, Mistake::ConnectionPerReconnect])
             && matches!(self.lease, Some(Lease::One(_)))
@@ -173,7 +170,7 @@ impl Drop for Answer {
             self.shared.leak(Leaked(body, lease));
             return;
         }
-        // First the body: on HTTP/2 that resets a stream that has not ended, and needs the connection for it.
+        // The body is dropped first: on HTTP/2 that resets an unfinished stream, and needs the connection for it.
         drop(body);
         if let (true, Lease::One(one)) = (self.ended, &mut lease)
             && let Some(one) = one.take()

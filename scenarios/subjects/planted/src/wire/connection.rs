@@ -1,6 +1,6 @@
 //! One connection to the API server, HTTP/1.1 or HTTP/2.
 //!
-//! Owns TCP, TLS, the handshake and the HTTP/2 ping. It must not know what is asked, nor which connection is used for it.
+//! Owns TCP, TLS, the handshake and the HTTP/2 ping. It must not know the requests, nor choose the connection for them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -19,23 +19,22 @@ use tokio_rustls::client::TlsStream;
 use super::trouble::Trouble;
 use crate::mistakes::{Mistake, Mistakes};
 
-/// TCP, TLS and the HTTP handshake together.
+/// Time limit of TCP, TLS and the HTTP handshake together.
 const CONNECT_DEADLINE: Duration = Duration::from_secs(4);
-/// An idle peer is asked whether it is there; one that does not answer is not.
+/// Interval of pings to an idle peer; a peer that does not answer counts as gone.
 const PING_EVERY: Duration = Duration::from_secs(5);
 const PING_DEADLINE: Duration = Duration::from_secs(3);
-/// A watch that nobody reads for a moment must not stop the others on its connection.
+/// Window of a stream: a watch that is not read for a moment must not stop the others on its connection.
 const STREAM_WINDOW_BYTES: u32 = 1 << 20;
 const CONNECTION_WINDOW_BYTES: u32 = 64 << 20;
-/// Stands for "the server has not said yet"; an odd number that no server says.
+/// Stands for "the server has not sent its limit yet"; an odd number that no server sends.
 const STREAMS_UNTOLD: usize = 97;
-/// How long a server may take to say it; then the number above is the limit.
+/// The most waits for the server's limit; after that the number above is the limit.
 const SETTINGS_POLLS: u32 = 100;
 const SETTINGS_POLL: Duration = Duration::from_millis(3);
 
 /// An HTTP/1.1 connection, for one request at a time.
 pub struct One {
-    /// Sends.
     pub sender: hyper::client::conn::http1::SendRequest<Full<Bytes>>,
     _driver: Driver,
 }
@@ -43,16 +42,13 @@ pub struct One {
 /// An HTTP/2 connection, shared.
 #[derive(Clone)]
 pub struct Two {
-    /// Sends.
     pub sender: h2::client::SendRequest<Bytes>,
     state: Arc<State>,
 }
 
-/// A connection as it comes out of the handshake.
+/// A connection after the handshake.
 pub enum Connection {
-    /// HTTP/1.1.
     One(One),
-    /// HTTP/2.
     Two(Two),
 }
 
@@ -100,7 +96,7 @@ impl Two {
         }
     }
 
-    /// No new streams from now on.
+    /// Allows no new streams from now on.
     pub fn retire(&self) {
         self.state.retired.store(true, Ordering::Relaxed);
     }
@@ -134,7 +130,7 @@ pub async fn connect(host: &str, port: u16, tls: &TlsConnector, mistakes: &Mista
 async fn one(stream: TlsStream<TcpStream>) -> Result<One, Trouble> {
     let (sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(failed)?;
     let driver = Driver(tokio::spawn(async move {
-        // What goes wrong here is told to whoever waits for an answer.
+        // An error here reaches the waiter for an answer.
         let _ = connection.await;
     }));
     Ok(One { sender, _driver: driver })
@@ -183,7 +179,7 @@ async fn drive(mut connection: h2::client::Connection<TlsStream<TcpStream>, Byte
     }
 }
 
-/// The kernel asks an idle peer after 5 s, each second, 3 times. A proxy answers for its dead other side.
+/// The kernel probes an idle peer after 5 s, each second, 3 times. A proxy answers for its dead other side.
 fn keep_alive(stream: &TcpStream) -> std::io::Result<()> {
     rustix::net::sockopt::set_socket_keepalive(stream, true)?;
     rustix::net::sockopt::set_tcp_keepidle(stream, Duration::from_secs(5))?;

@@ -1,22 +1,21 @@
-//! Bytes to lines: an event ends at its newline, wherever chunks, frames or packets end.
+//! Splits bytes into lines: an event ends at its newline, wherever chunks, frames or packets end.
 //!
 //! Owns the buffer and its bound. It must not decode anything.
 
 use bytes::{Bytes, BytesMut};
 
-/// Objects are at most 1.5 MiB; a line that is longer than this is no event.
+/// Longest line. Objects are at most 1.5 MiB, so a longer line is no event.
 const LINE_BYTES_MAX: usize = 4 << 20;
 
-/// The beginning of a line, and whole lines that nobody took yet.
+/// The beginning of a line, and whole lines that were not taken yet.
 #[derive(Debug, Default)]
 pub struct Lines {
     buffer: BytesMut,
-    /// No newline is before here, so that a line in a thousand pieces is not read a thousand times.
+    /// There is no newline before this offset, so that a line in a thousand pieces is not searched a thousand times.
     searched: usize,
 }
 
 impl Lines {
-    /// More bytes.
     pub fn push(&mut self, chunk: &[u8]) {
         self.buffer.extend_from_slice(chunk);
     }

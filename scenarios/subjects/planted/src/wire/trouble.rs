@@ -6,36 +6,34 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// A server that asks to stay away for longer is asked again after this.
+/// The longest `Retry-After` that is followed.
 pub(super) const RETRY_AFTER_MAX: Duration = Duration::from_secs(30);
 
-/// Why a request has no answer that could be used.
+/// The reason why a request has no usable answer.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Trouble {
-    /// No connection, no handshake.
+    /// There is no connection, or the handshake failed.
     #[error("failed to connect: {0}")]
     Connect(String),
     /// The head or a part of the body did not come in time.
     #[error("no answer in time")]
     NoAnswer,
-    /// The connection or the stream broke.
     #[error("the connection broke: {0}")]
     Broke(String),
     /// One HTTP/2 stream was reset; its connection goes on.
     #[error("the stream was reset: {0}")]
     Reset(String),
-    /// Bytes that are no Kubernetes answer.
+    /// The bytes are no Kubernetes answer.
     #[error("the answer makes no sense: {0}")]
     Malformed(String),
-    /// An HTTP error.
     #[error("the server answered {} {}: {}", .0.code, .0.reason, .0.message)]
     Refused(Refusal),
-    /// A list that is older than what was seen.
+    /// A list is older than the seen state.
     #[error("the list is of revision {listed}, and {seen} was seen already")]
     Stale {
-        /// Of the list.
+        /// Revision of the list.
         listed: String,
-        /// The newest one that was seen.
+        /// The newest revision that was seen.
         seen: String,
     },
 }
@@ -45,22 +43,22 @@ pub enum Trouble {
 pub struct Refusal {
     /// The HTTP status, or the `code` of a `Status` in a stream.
     pub code: u16,
-    /// Why, as one word.
+    /// The reason as one word.
     pub reason: String,
-    /// Why, for people.
+    /// The reason as text.
     pub message: String,
-    /// How long the server asks to stay away.
+    /// The server's `Retry-After`.
     pub retry_after: Duration,
-    /// The revision that was asked for is newer than this server's.
+    /// Whether the requested revision is newer than this server's.
     pub too_large: bool,
 }
 
 impl Refusal {
-    /// From a `Status`, or from whatever a proxy put in its place.
+    /// Reads a `Status`, or the answer of a proxy in its place.
     pub fn new(code: u16, retry_after: Duration, status: &Value) -> Self {
         let text = |key: &str| status[key].as_str().unwrap_or_default().to_owned();
         let message = text("message");
-        // Newer servers name the cause; older ones only say it.
+        // Newer servers name the cause; older ones only mention it in the text.
         let causes = status["details"]["causes"].as_array().into_iter().flatten();
         let too_large = causes.filter_map(|cause| cause["reason"].as_str()).any(|why| why == "ResourceVersionTooLarge")
             || message.contains("Too large resource version");
@@ -75,14 +73,13 @@ impl Refusal {
         }
     }
 
-    /// The history that was asked for is gone.
+    /// Whether the requested history is gone.
     pub fn is_gone(&self) -> bool {
         self.code == 410
     }
 }
 
 impl Trouble {
-    /// The refusal, if it is one.
     pub fn refusal(&self) -> Option<&Refusal> {
         match self {
             Self::Refused(refusal) => Some(refusal),
@@ -90,12 +87,11 @@ impl Trouble {
         }
     }
 
-    /// The HTTP status, if there is one.
     pub fn code(&self) -> Option<u16> {
         self.refusal().map(|refusal| refusal.code)
     }
 
-    /// The revision that was asked for is newer than this server's.
+    /// Whether the requested revision is newer than this server's.
     pub fn is_too_large(&self) -> bool {
         self.refusal().is_some_and(|refusal| refusal.too_large)
     }
@@ -112,7 +108,7 @@ mod tests {
             "causes": [{"reason": "ResourceVersionTooLarge"}], "retryAfterSeconds": 1}});
         let refusal = Refusal::new(504, Duration::ZERO, &new);
         assert!(refusal.too_large);
-        // A number that no clock can add.
+        // The number is too large for any clock.
         let far = json!({"code": 429, "details": {"retryAfterSeconds": u64::MAX}});
         assert_eq!(Refusal::new(429, Duration::ZERO, &far).retry_after, RETRY_AFTER_MAX);
         assert_eq!(refusal.retry_after, Duration::from_secs(1));

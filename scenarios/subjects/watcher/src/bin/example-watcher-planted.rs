@@ -1,4 +1,4 @@
-//! The example watcher with bugs to plant, under a name of its own so that it never replaces the clean one.
+//! The example watcher with planted bugs, under a separate name so that it never replaces the clean one.
 
 #[path = "../bugs.rs"]
 mod bugs;

@@ -1,13 +1,13 @@
-//! What starts although nobody can say who signed it: the images of the validators themselves, by their digests.
+//! Bootstrap images: the images of the validators themselves, which start by their digests without verified signatures.
 
 use serde::Deserialize;
 
 use super::super::{Checker, Error};
 
-/// Most digests: a validator, a manager, alerting, for each architecture, before and after a rollout.
+/// Most digests: a validator, a manager and alerting, for each architecture, before and after a rollout.
 const DIGESTS_MAX: usize = 32;
 
-/// Images that start although nobody can say who signed them.
+/// Images that start without verified signatures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bootstrap {
     namespace: String,

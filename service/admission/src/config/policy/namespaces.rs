@@ -1,4 +1,5 @@
-//! Namespaces that take part, and those that do not: what the configuration itself says beside the webhook's `namespaceSelector`.
+//! The namespaces whose objects are judged, as the configuration selects them in addition to the webhook's
+//! `namespaceSelector`.
 
 use serde::Deserialize;
 
@@ -10,12 +11,11 @@ const ENTRIES_MAX: usize = 100;
 /// Longest entry: Kubernetes allows 63 for a namespace.
 const ENTRY_BYTES_MAX: usize = 63;
 
-/// Which namespaces take part.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Namespaces {
-    /// Nothing in these is looked at.
+    /// Objects in these are not examined.
     ignore: Vec<String>,
-    /// When there are any, nothing else is.
+    /// If not empty, only objects in these are examined.
     validate: Vec<String>,
 }
 
@@ -27,12 +27,12 @@ pub(in crate::config) struct RawNamespaces {
 }
 
 impl Namespaces {
-    /// Whether every namespace takes part.
+    /// Whether objects of every namespace are examined.
     pub fn are_all(&self) -> bool {
         self.ignore.is_empty() && self.validate.is_empty()
     }
 
-    /// The key that says that `namespace` does not take part, when one does.
+    /// The key that excludes `namespace`, if one does.
     pub fn out(&self, namespace: &str) -> Option<&'static str> {
         let one_of = |globs: &[String]| globs.iter().any(|pattern| glob(pattern.as_bytes(), namespace.as_bytes()));
         if one_of(&self.ignore) {

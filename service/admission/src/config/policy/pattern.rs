@@ -1,9 +1,10 @@
 //! The patterns of policy rules, with Connaisseur's matching and specificity, or with policy-controller's matching.
 //!
-//! Pure. To Connaisseur `*` is any text, `/` included, and `?` any one character; a `*` is thought at both ends. In the matcher of
-//! segments `*` and `?` stay between slashes, `**` crosses them, and nothing is thought. Of several patterns that match,
-//! the most specific one counts: more parts between slashes, then part by part from the left the longer common beginning with the
-//! image, then part by part the longer text. Parts and lengths are those of the pattern as written.
+//! Pure. For Connaisseur `*` is any text, `/` included, and `?` any one character; a `*` is implied at both ends. In
+//! the matcher of segments `*` and `?` stay between slashes, `**` crosses them, and nothing is implied. Of several
+//! matching patterns the most specific one applies: more parts between slashes, then part by part from the left the
+//! longer common beginning with the image, then part by part the longer text. Parts and lengths are those of the
+//! pattern as written.
 
 mod segments;
 
@@ -13,17 +14,16 @@ use serde::Deserialize;
 
 use service_core::authority::OneName;
 
-/// Longest pattern: the longest reference there is.
+/// Longest pattern: the longest possible reference.
 const PATTERN_BYTES_MAX: usize = 520;
 
-/// How patterns match.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Matcher {
-    /// As Connaisseur's.
+    /// Connaisseur's matching.
     #[default]
     Connaisseur,
-    /// As policy-controller's.
+    /// policy-controller's matching.
     Segments,
 }
 
@@ -32,28 +32,25 @@ pub enum Matcher {
 pub struct Pattern {
     written: String,
     matcher: Matcher,
-    /// The host in lower case: whose parts are counted and compared.
+    /// The pattern with its host in lower case; its parts are counted and compared.
     folded: String,
-    /// As it is matched: to Connaisseur with a star at both ends.
+    /// The text for matching; for Connaisseur with a star at both ends.
     glob: String,
-    /// As it is matched where it lets in what nobody looks at: host and path apart. None: as `glob`.
+    /// Host and path for matching in rules that admit without a check, each matched alone. `None`: as `glob`.
     anchored: Option<(String, String)>,
 }
 
-/// The host of names without one, and its folder of names without a path.
+/// The default host of names without one, and the default folder of names without a path.
 const HUB: &str = "index.docker.io";
 const OFFICIAL: &str = "library/";
 
 /// Why a text is no pattern, and what to write instead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
-    /// The pattern is empty.
     #[error("is empty: write `*` for every image")]
     Empty,
-    /// The pattern is too long.
     #[error("is longer than {PATTERN_BYTES_MAX} bytes, which no image is")]
     TooLong,
-    /// A character that no image has.
     #[error(
         "has `{}`, which no image has: only `*` (any text) and `?` (any character) are special",
         .0.escape_debug()
@@ -62,12 +59,12 @@ pub enum PatternError {
 }
 
 impl Pattern {
-    /// Checks `written`, a pattern as Connaisseur's.
+    /// Checks `written`, a pattern in Connaisseur's syntax.
     pub fn new(written: &str) -> Result<Self, PatternError> {
         Self::with(written, Matcher::Connaisseur)
     }
 
-    /// Checks `written`, which is matched by `matcher`.
+    /// Checks `written`, which `matcher` matches.
     pub fn with(written: &str, matcher: Matcher) -> Result<Self, PatternError> {
         if written.is_empty() {
             return Err(PatternError::Empty);
@@ -95,7 +92,6 @@ impl Pattern {
         Ok(Self { written: written.to_owned(), matcher, folded, glob, anchored })
     }
 
-    /// As the configuration has it.
     pub fn as_str(&self) -> &str {
         &self.written
     }
@@ -108,8 +104,9 @@ impl Pattern {
         }
     }
 
-    /// The same for a rule that lets in what it matches without a look. A host that is written is then the host and no part of a path, and no star of it
-    /// goes beyond: `trusted.corp/*` is not `evil.example/trusted.corp/x`.
+    /// Like [`Self::matches`], for a rule that admits its images without a check. A written host then matches only a
+    /// host and never a part of a path, and none of its stars crosses the slash: `trusted.corp/*` does not match
+    /// `evil.example/trusted.corp/x`.
     pub fn matches_at_its_host(&self, image: &str) -> bool {
         let (Some((host, path)), Some((at, rest))) = (&self.anchored, image.split_once('/')) else {
             return self.matches(image);
@@ -117,7 +114,7 @@ impl Pattern {
         matches(host.as_bytes(), at.as_bytes()) && matches(path.as_bytes(), rest.as_bytes())
     }
 
-    /// How specific the two are for `image`, which both match; `Greater` when this one is more specific.
+    /// Compares the specificity of two patterns that both match `image`; `Greater` if this one is more specific.
     pub fn compare(&self, other: &Self, image: &str) -> Ordering {
         let common = |pattern: &str| -> Vec<usize> {
             let parts = pattern.split('/').zip(image.split('/'));
@@ -130,14 +127,15 @@ impl Pattern {
         by_parts.then_with(|| common(mine).cmp(&common(theirs))).then_with(|| lengths(mine).cmp(&lengths(theirs)))
     }
 
-    /// Whether the two match the same images for certain, so that one of them is useless.
+    /// Whether the two surely match the same images, so that one of them is useless.
     pub fn equals(&self, other: &Self) -> bool {
         self.glob == other.glob
     }
 
     /// Whether an image with no more parts than the patterns can match both while neither is more specific.
     ///
-    /// Images with more parts, in which both stand one after the other, are not looked for: nearly all patterns tie there.
+    /// Images with more parts, in which both patterns follow each other, are not considered: nearly all patterns tie
+    /// there.
     pub fn ties_with(&self, other: &Self) -> bool {
         let mine: Vec<_> = self.folded.split('/').collect();
         let theirs: Vec<_> = other.folded.split('/').collect();
@@ -150,8 +148,8 @@ impl Pattern {
             if mine == theirs {
                 return true;
             }
-            // What two patterns begin with counts the same for both. Where they part, a literal character decides unless a
-            // wildcard came before it, or the star at the front that is only thought.
+            // The common beginning of two patterns scores the same for both. Where they differ, a literal character
+            // decides, unless a wildcard or the implied star at the front came before it.
             let common = common_bytes(mine, theirs);
             let (next, other_next) = (mine.as_bytes().get(common), theirs.as_bytes().get(common));
             let wild = |byte: Option<&u8>| matches!(byte, Some(b'*' | b'?'));
@@ -161,7 +159,7 @@ impl Pattern {
     }
 }
 
-/// The host by its one name, as hosts are compared. `docker.io` stays: a star is thought before it, and its length counts as written.
+/// Replaces the host by its one name. `docker.io` stays: a star is implied before it, and its length counts as written.
 fn fold_host(text: &str) -> String {
     match text.split_once('/') {
         Some((host, rest)) if is_host(host) => {
@@ -185,7 +183,8 @@ fn is_host(first: &str) -> bool {
     first.contains(|char: char| char == '.' || char == ':' || char.is_ascii_uppercase()) || first == "localhost"
 }
 
-/// Host and path of a folded pattern of Connaisseur's. None: it begins with a star that somebody wrote and has no path, so any host is meant.
+/// Host and path of a folded Connaisseur pattern. `None`: it begins with a written star and has no path, so it matches
+/// any host.
 fn anchored(folded: &str) -> Option<(String, String)> {
     let (host, path) = match folded.split_once('/') {
         None if folded.starts_with('*') => return None,
@@ -201,7 +200,7 @@ fn common_bytes(left: &str, right: &str) -> usize {
     left.bytes().zip(right.bytes()).take_while(|(left, right)| left == right).count()
 }
 
-/// Glob matching with one step back for each star: linear in the product of the lengths at worst, without recursion.
+/// Glob matching with one step back for each star: at worst linear in the product of the lengths, without recursion.
 pub(super) fn matches(glob: &[u8], text: &[u8]) -> bool {
     let (mut at, mut read) = (0, 0);
     let mut back: Option<(usize, usize)> = None;
@@ -227,7 +226,7 @@ pub(super) fn matches(glob: &[u8], text: &[u8]) -> bool {
     glob[at..].iter().all(|&byte| byte == b'*')
 }
 
-/// Whether some text matches both globs: the table of which ends of the two can match the same text, from the right.
+/// Whether some text matches both globs: computes from the right which ends of the two can match the same text.
 fn overlap(left: &[u8], right: &[u8]) -> bool {
     let mut below = vec![false; right.len() + 1];
     for at in (0..=left.len()).rev() {
@@ -235,7 +234,7 @@ fn overlap(left: &[u8], right: &[u8]) -> bool {
         for other in (0..=right.len()).rev() {
             row[other] = match (left.get(at), right.get(other)) {
                 (None, None) => true,
-                // A star of one side takes nothing, or the character that the other side has next.
+                // A star of one side matches nothing, or the next character of the other side.
                 (Some(b'*'), next) if below[other] || (next.is_some() && row[other + 1]) => true,
                 (next, Some(b'*')) if row[other + 1] || (next.is_some() && below[other]) => true,
                 (Some(b'*') | None, _) | (_, Some(b'*') | None) => false,

@@ -1,4 +1,4 @@
-//! One rule: its images, what is done with them, and what it demands of them.
+//! One rule: its images, their treatment, and its demands on them.
 
 use serde::Deserialize;
 
@@ -12,19 +12,16 @@ use super::{Defaults, Mode, OnFailure, Pattern, Recheck};
 pub struct Rule {
     /// Its name in messages: the path of its key, or its document.
     pub name: String,
-    /// Which images.
     pub pattern: Pattern,
-    /// The treatment.
     pub mode: Mode,
-    /// When they are looked at.
+    /// When its images are judged again.
     pub recheck: Recheck,
-    /// The actions on failures.
     pub on_failure: OnFailure,
-    /// The validator that is asked: an index into the validators.
+    /// Index of its validator.
     pub validator: Option<usize>,
-    /// The demands on their signatures, when a validator of signatures is asked.
+    /// The demands on signatures, for a validator of signatures.
     pub with: Option<With>,
-    /// The same as it is passed on, as JSON, when somebody else is asked; empty when nothing is demanded.
+    /// The demands as JSON for a validator in another process; empty if there are none.
     pub passed: Option<String>,
 }
 
@@ -68,7 +65,7 @@ impl Checker<'_> {
                 let what = "neither recheck nor onFailure has an effect with `mode: skip`: remove them";
                 return Err(self.value(key("mode"), what));
             }
-            // Nothing is looked at under `skip`, whatever the others do.
+            // Under `skip` nothing is examined, whatever the other defaults say.
             let of_others = || defaults.recheck_of_all.or(raw.recheck).unwrap_or(defaults.recheck);
             let recheck = if mode == Mode::Skip { Recheck::Changed } else { of_others() };
             let on_failure = raw.on_failure;
@@ -94,7 +91,7 @@ impl Checker<'_> {
                     );
                     return Err(self.value(key("mode"), what));
                 }
-                // Whatever it says, nobody looks up a digest.
+                // In every mode of such a rule, no digest is looked up.
                 (raw.mode.unwrap_or(Mode::Verify), None)
             }
             Kind::Cosign(cosign) => {
@@ -121,7 +118,7 @@ impl Checker<'_> {
         Ok(Rule { name, pattern, mode, recheck, on_failure: raw.on_failure, validator: Some(index), with, passed })
     }
 
-    /// The mode of a rule that asks who signed an image.
+    /// The mode of a rule with a validator.
     fn verifying(&self, key: &dyn Fn(&str) -> String, mode: Option<Mode>, flow: Option<Flow>) -> Result<Mode, Error> {
         match (mode, flow) {
             (None, None | Some(Flow::Mutate)) => Ok(Mode::VerifyAndPin),
@@ -140,7 +137,7 @@ impl Checker<'_> {
 }
 
 impl Rule {
-    /// Whether somebody is asked who signed its images.
+    /// Whether signatures of its images are verified.
     pub fn verifies(&self) -> bool {
         self.with.is_some() || self.passed.is_some()
     }

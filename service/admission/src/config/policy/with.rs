@@ -1,4 +1,4 @@
-//! Demands of a rule on signatures: Connaisseur's `with`, and what it has not.
+//! The demands of a rule on signatures: Connaisseur's `with`, and additions to it.
 
 use std::collections::BTreeMap;
 #[cfg(feature = "verify")]
@@ -17,15 +17,14 @@ const DEFAULT_ROOT: &str = "default";
 /// Most annotations, attestations and fields of one rule.
 const DEMANDS_MAX: usize = 32;
 
-/// Demands on an image's signatures.
 #[expect(clippy::struct_excessive_bools, reason = "each is a key of the configuration, and any may go with any")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct With {
-    /// The roots whose signatures count.
+    /// The roots whose signatures are accepted.
     pub roots: Roots,
-    /// How many distinct signers there must be; at least 1, at most the number of roots.
+    /// Least number of distinct signers; at least 1, at most the number of roots.
     pub threshold: usize,
-    /// Roots that must be among them.
+    /// Roots that must be among the signers.
     pub required: Vec<String>,
     /// Whether each signature must be in a transparency log.
     pub transparency_log: bool,
@@ -33,29 +32,24 @@ pub struct With {
     pub certificate_timestamp: bool,
     /// Whether each signature needs a timestamp (RFC 3161).
     pub timestamp: bool,
-    /// Key and value that must have been signed with the image.
+    /// Keys and values that must have been signed with the image.
     pub annotations: BTreeMap<String, String>,
     /// Whether the image itself must be signed, besides attestations.
     pub image_signature: bool,
-    /// Attestations that must be there.
     pub attestations: Vec<Attestation>,
     /// Whether the signed name must be the image's.
     pub same_repository: bool,
 }
 
-/// The roots whose signatures count.
+/// The roots whose signatures are accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Roots {
-    /// Every root of the validator.
     All,
-    /// The roots of these names.
     Named(Vec<String>),
 }
 
-/// Demands on an attestation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attestation {
-    /// Its predicate type.
     pub predicate_type: String,
     /// JSON pointers into the predicate, and globs for the texts there.
     pub fields: BTreeMap<String, String>,
@@ -76,13 +70,12 @@ pub(in crate::config) struct RawWith {
     pub image_signature: Option<bool>,
     pub attestations: Vec<RawAttestation>,
     pub same_repository: bool,
-    // Connaisseur's for its other validators: known here to be refused in words.
+    // Keys of Connaisseur's other validators, known here only so that the refusal can explain them.
     pub delegations: Option<Vec<String>>,
     pub verification_level: Option<String>,
     pub verify_timestamp: Option<String>,
 }
 
-/// Connaisseur's `with.mode`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::config) enum Flow {
@@ -99,7 +92,7 @@ pub(in crate::config) struct RawAttestation {
 }
 
 impl RawWith {
-    /// As it is sent to somebody else: what is written, as JSON; equal demands give equal texts.
+    /// The demands for another process: the written ones, as JSON; equal demands give equal texts.
     pub(super) fn passed(self) -> String {
         let Ok(Value::Object(mut written)) = serde_json::to_value(self) else { return String::new() };
         let says_nothing = |value: &Value| match value {
@@ -108,7 +101,7 @@ impl RawWith {
             Value::Object(map) => map.is_empty(),
             _ => false,
         };
-        // These two are absent or true: false is what everybody takes absence for.
+        // These two are absent or true; every reader treats absent as false.
         let is_default = |key: &str, value: &Value| {
             ["requireTimestamp", "sameRepository"].contains(&key) && value == &Value::Bool(false)
         };
@@ -117,7 +110,7 @@ impl RawWith {
     }
 }
 
-/// What `demands` asks of somebody who trusts `cosign`.
+/// The checked form of `demands`, for a process that trusts `cosign`.
 #[cfg(feature = "verify")]
 pub fn demanded(demands: &str, cosign: &Cosign) -> Result<With, String> {
     let raw: RawWith = match demands {
@@ -149,7 +142,7 @@ impl Checker<'_> {
                 return Err(self.value(key("required"), what));
             }
         }
-        // As Connaisseur's code has it: with all roots and nothing else said, all of them must have signed.
+        // As in Connaisseur's code: with all roots and without other keys, all of them must have signed.
         let threshold = match (raw.threshold.filter(|&n| n > 0), raw.required.len()) {
             (Some(n), _) => self.within(&key("threshold"), n, 1, count as u64)?,
             (None, 0) => count,
@@ -193,7 +186,7 @@ impl Checker<'_> {
         Ok((with, raw.mode))
     }
 
-    /// The roots that `name` means, and how many they are.
+    /// The roots that `name` selects, and their number.
     fn roots(&self, key: &dyn Fn(&str) -> String, name: &str, cosign: &Cosign) -> Result<(Roots, usize), Error> {
         if name == ALL_ROOTS {
             return Ok((Roots::All, cosign.roots.len()));

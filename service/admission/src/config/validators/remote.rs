@@ -1,4 +1,4 @@
-//! Validators in other processes: where their instances are, how they are reached, and in which form they answer.
+//! Validators in other processes: their instances, their connection settings, and the form of their answers.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,66 +12,60 @@ use super::super::{Checker, Error, Transport};
 
 /// Most instances of one validator.
 const INSTANCES_MAX: usize = 32;
-/// Largest weight of one.
 const WEIGHT_MAX: u64 = 1000;
 /// Longest time of a question to one instance: as long as one resolution.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Questions at one time: what one connection of HTTP/2 carries.
+/// Questions at one time: the streams of one HTTP/2 connection.
 const MAX_IN_FLIGHT: u64 = 200;
-/// Questions that wait for a place: as many again as are under way, twice.
+/// Questions that wait for a place: twice as many as are under way.
 const QUEUE: u64 = 400;
-/// How long what a provider said is remembered: Gatekeeper's own default.
+/// How long a provider's answer is remembered: Gatekeeper's own default.
 const TTL: Duration = Duration::from_mins(3);
 
 /// A validator that speaks the contract.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remote {
-    /// How it is reached.
     pub way: Way,
-    /// Its name over there.
+    /// Its name in the other process.
     pub validator: String,
-    /// Whether it is given the pull secrets of pods.
+    /// Whether it gets the pull secrets of pods.
     pub pass_credentials: bool,
 }
 
 /// A provider of Gatekeeper's external data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Provider {
-    /// How it is reached.
     pub way: Way,
-    /// What its answers look like.
+    /// The form of its answers.
     pub form: Form,
-    /// How long an answer is remembered at most.
+    /// Longest time that an answer is remembered.
     pub ttl: Duration,
 }
 
-/// How a validator in another process is reached.
+/// The connection settings of a validator in another process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Way {
     /// Address and weight.
     pub instances: Vec<(String, u32)>,
-    /// Whom we trust and who we are.
+    /// Trusted authorities and our own certificate.
     pub files: Files,
-    /// Which HTTP is spoken.
     pub protocol: Protocol,
-    /// Questions at one time.
     pub max_in_flight: usize,
-    /// Questions that may wait.
     pub queue: usize,
     /// Longest time of a question to one instance.
     pub timeout: Duration,
 }
 
-/// What a provider's `value` looks like.
+/// The form of a provider's `value`.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Form {
-    /// That of our own provider: `verdict` with its class.
+    /// Our own provider: `verdict` with its class.
     #[default]
     Longhaul,
-    /// That of Ratify: `isSuccess`.
+    /// Ratify: `isSuccess`.
     Ratify,
-    /// That of cosign-gatekeeper-provider: the key with `_valid` behind it.
+    /// cosign-gatekeeper-provider: the key with `_valid` appended.
     CosignGatekeeperProvider,
 }
 
@@ -102,7 +96,7 @@ struct RawInstance {
 }
 
 impl Way {
-    /// Every file that it is made of.
+    /// Every file with a part of its settings.
     pub fn files(&self) -> impl Iterator<Item = &PathBuf> {
         let identity = self.files.identity.iter().flat_map(|(certificate, key)| [certificate, key]);
         self.files.ca.iter().chain(identity)
@@ -116,7 +110,7 @@ impl Checker<'_> {
         name: &str,
         raw: Option<RawRemote>,
     ) -> Result<Remote, Error> {
-        let raw = self.asked(key, raw)?;
+        let raw = self.settings(key, raw)?;
         if raw.answers.is_some() || raw.ttl.is_some() {
             let what = "has no effect with `type: remote`, which speaks the contract: remove answers and ttl";
             return Err(self.value(key("remote"), what));
@@ -127,7 +121,7 @@ impl Checker<'_> {
     }
 
     pub(super) fn provider(&self, key: &dyn Fn(&str) -> String, raw: Option<RawRemote>) -> Result<Provider, Error> {
-        let raw = self.asked(key, raw)?;
+        let raw = self.settings(key, raw)?;
         if raw.validator.is_some() || raw.pass_credentials {
             let what = "has no effect with `type: externalData`, whose questions are images alone: remove validator and passCredentials";
             return Err(self.value(key("remote"), what));
@@ -136,7 +130,7 @@ impl Checker<'_> {
         Ok(Provider { way: self.way(key, raw, Protocol::Http1)?, form, ttl })
     }
 
-    fn asked(&self, key: &dyn Fn(&str) -> String, raw: Option<RawRemote>) -> Result<RawRemote, Error> {
+    fn settings(&self, key: &dyn Fn(&str) -> String, raw: Option<RawRemote>) -> Result<RawRemote, Error> {
         raw.ok_or_else(|| self.value(key("remote"), "is missing: write its instances, caFile, certificate and key"))
     }
 

@@ -1,4 +1,4 @@
-//! Trust roots: a key, or whom an authority vouches for.
+//! Trust roots: a key, or an identity that an authority certifies.
 
 use std::path::PathBuf;
 
@@ -7,43 +7,36 @@ use serde::Deserialize;
 use super::super::{Checker, Error};
 use super::Text;
 
-/// Longest expression for an issuer or a subject; it is compiled once and bounded there as well.
+/// Longest expression for an issuer or a subject; its compiled size is limited as well.
 const EXPRESSION_BYTES_MAX: usize = 2048;
-/// How references to keys begin that are somewhere else than in a text or a file.
+/// Prefixes of references to keys that are neither in a text nor in a file.
 const REMOTE_KEYS: [&str; 8] =
     ["awskms://", "gcpkms://", "azurekms://", "hashivault://", "k8s://", "pkcs11:", "gitlab://", "github://"];
 
-/// A root whose signatures count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrustRoot {
-    /// Its name in rules and messages.
     pub name: String,
-    /// The key or identity.
     pub root: Root,
 }
 
-/// Kinds of trust roots.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Root {
-    /// A public key.
     Key(Text),
-    /// Whoever an issuer of identities knows by this name.
+    /// Any signer with this identity at this issuer.
     Keyless {
         /// The issuer of the identity, such as `https://token.actions.githubusercontent.com`.
         issuer: Constraint,
-        /// For whom: an e-mail address or a URI.
+        /// The identity: an e-mail address or a URI.
         subject: Constraint,
     },
 }
 
-/// A demand on a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Constraint {
-    /// This text.
     Exact(String),
-    /// One that the expression matches as a whole.
+    /// A text that the expression matches as a whole.
     Regex(String),
-    /// One that begins so.
+    /// A text with this beginning.
     Prefix(String),
 }
 
@@ -68,7 +61,7 @@ pub(in crate::config) struct RawKeyless {
 }
 
 impl TrustRoot {
-    /// The texts that it is made of.
+    /// The texts with its keys or certificates.
     pub fn texts(&self) -> impl Iterator<Item = &Text> {
         match &self.root {
             Root::Key(text) => Some(text),
@@ -132,7 +125,7 @@ impl Checker<'_> {
     }
 }
 
-/// The text of `name`, or the file of `nameFile`, when one of them is written.
+/// The text of `name`, or the file of `nameFile`, if one of them is written.
 pub(super) fn one_of(
     checker: &Checker<'_>,
     key: &dyn Fn(&str) -> String,

@@ -1,4 +1,4 @@
-//! Tests of what is remembered of verdicts, over a validator that plays a script.
+//! Tests of the cache of verdicts, over a scripted validator.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,7 +8,7 @@ use crate::config::Config;
 use crate::validator::Signer;
 use service_registry::Keyring;
 
-/// Says what its tag says, and counts how often it was asked.
+/// Answers as its tag says, and counts the questions.
 struct Script {
     generation: String,
     asked: AtomicUsize,
@@ -22,7 +22,7 @@ impl Script {
         Arc::new(Self { generation: generation.to_owned(), asked, says: Mutex::new(says), takes })
     }
 
-    fn asked(&self) -> usize {
+    fn questions(&self) -> usize {
         self.asked.load(Ordering::Relaxed)
     }
 }
@@ -71,14 +71,14 @@ fn failure(class: Class) -> Failure {
     Failure::new(class, "scripted")
 }
 
-/// How often a validator that says `answer` is asked by two questions, one after the other.
+/// How often a validator with the answer `answer` is asked by two questions, one after the other.
 async fn asked_twice(answer: Answer) -> usize {
     let (approvals, script) = (approvals(""), Script::new("g", answer.clone()));
     let validator: Arc<dyn Validator> = script.clone();
     for _ in 0..2 {
         assert_eq!(approvals.ask(&validator, question("d")).await, answer);
     }
-    script.asked()
+    script.questions()
 }
 
 #[tokio::test(start_paused = true)]
@@ -111,7 +111,7 @@ async fn a_verdict_is_known_for_its_digest_rule_and_trust_alone() {
     let keyring = Keyring::docker_config(docker.as_bytes(), &"secret".into()).unwrap();
     let validator: Arc<dyn Validator> = script.clone();
     approvals.ask(&validator, Question { keyring, ..question("d") }).await.unwrap();
-    assert_eq!(script.asked(), 2);
+    assert_eq!(script.questions(), 2);
 }
 
 #[tokio::test(start_paused = true)]
@@ -120,7 +120,7 @@ async fn five_hundred_callers_cause_one_question() {
     let validator: Arc<dyn Validator> = script.clone();
     let answers = futures_util::future::join_all((0..500).map(|_| approvals.ask(&validator, question("d")))).await;
     assert!(answers.iter().all(|answer| *answer == Ok(approval())));
-    assert_eq!(script.asked(), 1);
+    assert_eq!(script.questions(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -151,11 +151,11 @@ async fn what_is_remembered_is_bounded_in_bytes() {
     assert!(!approvals.cache.lock().is_empty());
 }
 
-/// What every process of a service can see.
+/// A store that every process of a service can read.
 #[derive(Default)]
-struct Board(Mutex<std::collections::HashMap<String, (Vec<u8>, Duration)>>);
+struct SharedValues(Mutex<std::collections::HashMap<String, (Vec<u8>, Duration)>>);
 
-impl Knowledge for Board {
+impl Knowledge for SharedValues {
     fn known(&self, key: &str, _: Instant) -> BoxFuture<'static, Option<service_core::known::Known>> {
         let known = self.0.lock().get(key).cloned();
         std::future::ready(known.map(|(value, life)| service_core::known::Known { value, life })).boxed()
@@ -166,39 +166,40 @@ impl Knowledge for Board {
     }
 }
 
-/// Each of two processes has a memory of its own; what one was told the other need not ask, for as long as it is good and no longer.
+/// Each of two processes has its own cache; an answer stored by one saves the other a question, for its life and no
+/// longer.
 #[tokio::test(start_paused = true)]
 async fn what_another_process_was_told_is_not_asked_again_and_doubts_are_told_nobody() {
     for answer in [Ok(approval()), Err(failure(Class::Unsigned)), Err(failure(Class::Unavailable))] {
-        let board = Arc::new(Board::default());
+        let board = Arc::new(SharedValues::default());
         let (one, other) = (approvals("").sharing(Some(board.clone())), approvals("").sharing(Some(board.clone())));
         let script = Script::new("g", answer.clone());
         let validator: Arc<dyn Validator> = script.clone();
         let is_definite = answer.as_ref().err().is_none_or(|failure| failure.class.cache_ttl().is_some());
         assert_eq!(one.ask(&validator, question("d")).await, answer);
         assert_eq!(other.ask(&validator, question("d")).await, answer);
-        assert_eq!(script.asked(), if is_definite { 1 } else { 2 });
+        assert_eq!(script.questions(), if is_definite { 1 } else { 2 });
         assert_eq!(board.0.lock().len(), usize::from(is_definite));
         assert_eq!(other.known(&*validator, "h.io", "a", "d"), is_definite.then_some(answer));
-        // Under another rule nothing of it is known.
+        // Under another rule the answer is unknown.
         let stranger = Script::new("h", Ok(approval()));
         let validator: Arc<dyn Validator> = stranger.clone();
         assert_eq!(other.ask(&validator, question("d")).await, Ok(approval()));
-        assert_eq!(stranger.asked(), 1);
+        assert_eq!(stranger.questions(), 1);
     }
 }
 
-/// A value that says no verdict costs a question.
+/// A shared value that is no verdict costs a question.
 #[tokio::test(start_paused = true)]
 async fn a_shared_value_that_is_none_is_asked_for() {
-    let board = Arc::new(Board::default());
+    let board = Arc::new(SharedValues::default());
     let approvals = approvals("").sharing(Some(board.clone()));
     let script = Script::new("g", Ok(approval()));
     let validator: Arc<dyn Validator> = script.clone();
     let key = key(&*validator, "h.io", "a", "d", None);
     board.keep(&key, b"{\"verified\": 1}".to_vec(), Duration::from_mins(1));
     assert_eq!(approvals.ask(&validator, question("d")).await, Ok(approval()));
-    assert_eq!(script.asked(), 1);
+    assert_eq!(script.questions(), 1);
 }
 
 /// Takes the time of a question in one of two ways: it waits for a peer, or for itself.
@@ -224,7 +225,7 @@ impl Validator for Late {
     }
 }
 
-/// Time that runs out here is no failure of a registry, whichever ends first: the review or the question.
+/// A timeout caused on our side is no failure of a registry, whether the review or the question ends first.
 #[tokio::test(start_paused = true)]
 async fn who_was_waited_for_says_whose_failure_it_is() {
     for (for_a_peer, class) in [(true, Class::Unavailable), (false, Class::Busy)] {

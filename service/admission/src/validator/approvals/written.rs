@@ -1,7 +1,7 @@
 //! Verdicts as text, for other processes of the same service. Pure.
 //!
-//! Only what may be remembered is written; what is read is checked as far as it can be, though only who has the service's key can have
-//! written it.
+//! Only verdicts that may be stored are written. Read text is checked as far as possible, although only a holder of the
+//! service's key can have written it.
 
 use std::sync::Arc;
 
@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 use super::super::{Answer, Approval, SIGNERS_MAX, Signer};
 use service_registry::verdicts::{Class, Failure};
 
-/// A verdict.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 enum Written {
@@ -25,7 +24,7 @@ struct By {
     evidence: String,
 }
 
-/// The text of what a validator said.
+/// The text of a validator's answer.
 pub fn write(answer: &Answer) -> Option<Vec<u8>> {
     let written = match answer {
         Ok(approval) => {
@@ -40,7 +39,7 @@ pub fn write(answer: &Answer) -> Option<Vec<u8>> {
     serde_json::to_vec(&written).ok()
 }
 
-/// What another process was told.
+/// The answer that another process stored.
 pub fn read(text: &[u8]) -> Option<Answer> {
     Some(match serde_json::from_slice(text).ok()? {
         Written::Verified(by) if (1..=SIGNERS_MAX).contains(&by.len()) => {
@@ -50,7 +49,7 @@ pub fn read(text: &[u8]) -> Option<Answer> {
         Written::Verified(_) => return None,
         Written::Failed { class, cause } => {
             let class = Class::ALL.into_iter().find(|known| known.name() == class)?;
-            // What is not definite nobody remembers.
+            // Uncertain answers are never stored.
             class.cache_ttl()?;
             Err(Failure::new(class, cause))
         }

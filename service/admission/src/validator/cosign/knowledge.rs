@@ -1,34 +1,30 @@
-//! Knowledge about registries: whether they know the referrers API, and in which form signatures lie there.
+//! Facts about registries: whether they support the referrers API, and the form of their signatures.
 //!
-//! It saves requests and decides nothing: whatever is known, every form is looked for before an image counts as unsigned.
+//! The facts save requests and decide nothing: every form is tried before an image counts as unsigned.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-/// Hosts that something is known of; images name hosts, so without a bound anybody could make it grow. When there are more, all are
-/// forgotten.
+/// Most hosts remembered; images name hosts, so without a limit outsiders could make this grow. Beyond this number, all
+/// are forgotten.
 const HOSTS_MAX: usize = 256;
-/// How long a registry counts as one without referrers: then it may have learned.
+/// How long a registry counts as one without referrers; afterwards it may have been upgraded.
 const WITHOUT_API: Duration = Duration::from_hours(1);
 
-/// In which form signatures lie.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// At tags.
     #[default]
     Tags,
-    /// In bundles.
     Bundles,
 }
 
-/// The known facts of a host.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Known {
-    /// Since when it has no referrers API, as far as is known.
+    /// Since when it is known to lack the referrers API.
     without_api: Option<Instant>,
-    /// The form that was found there last.
+    /// The form found there last.
     pub last: Form,
 }
 
@@ -37,7 +33,7 @@ pub struct Known {
 pub struct Knowledge(Mutex<BTreeMap<String, Known>>);
 
 impl Known {
-    /// Whether it is worth asking for referrers.
+    /// Whether a request for referrers is worth trying.
     pub fn may_have_api(self, now: Instant) -> bool {
         self.without_api.is_none_or(|since| now.saturating_duration_since(since) >= WITHOUT_API)
     }
@@ -49,12 +45,12 @@ impl Knowledge {
         self.0.lock().get(host).copied().unwrap_or_default()
     }
 
-    /// `host` does not know the question for referrers.
+    /// Records that `host` lacks the referrers API.
     pub fn has_no_api(&self, host: &str, now: Instant) {
         self.change(host, |known| known.without_api = Some(now));
     }
 
-    /// Signatures were found at `host` in this form.
+    /// Records that signatures at `host` have this form.
     pub fn found(&self, host: &str, form: Form) {
         if self.of(host).last != form {
             self.change(host, |known| known.last = form);

@@ -1,10 +1,11 @@
-//! The search for signatures of one image: which places are asked, in which order, and when it is enough.
+//! The search for signatures of one image: the places, their order, and the end of the search.
 //!
-//! It ends as soon as the requirement is met. Until then every place is asked, so that "unsigned" is never said of an image whose
-//! signatures lie elsewhere; and a place that could not be read is a doubt, which outweighs whatever the others did not have.
+//! The search ends as soon as the requirement is met. Until then every place is searched, so that an image with
+//! signatures elsewhere is never called unsigned. An unreadable place is a doubt, which outweighs absent signatures in
+//! other places.
 //!
-//! With the referrers API a signed image costs at most four requests, its digest included: HEAD, referrers, then a bundle's manifest
-//! and blob, or the `.sig` manifest and its payload. An unsigned one costs three.
+//! With the referrers API a signed image costs at most four requests, its digest included: HEAD, referrers, then a
+//! bundle's manifest and blob, or the `.sig` manifest and its payload. An unsigned one costs three.
 
 use std::time::Instant;
 
@@ -22,22 +23,23 @@ use service_core::share::{NoMemory, Payer, Reserved};
 use service_registry::verdicts::{Class, Failure};
 use service_registry::{Piece, Wanted};
 
-/// Pieces that are fetched at one time after the first: the registry's limiter bounds them further.
+/// Pieces fetched at one time after the first: the registry's limiter bounds them further.
 const BATCH: usize = 4;
-/// Most pieces fetched for one image. More than any honest image has; whoever hides a signature behind more denies it.
+/// Most pieces fetched for one image. No honest image has more; an author that hides a signature behind more makes it
+/// invalid.
 const PIECES_MAX: usize = 40;
-/// Most bytes of them: four of the largest. At a hundred megabytes a second they come within a third of a second.
+/// Most bytes of all pieces: four of the largest. At a hundred megabytes a second they arrive within a third of a
+/// second.
 const PIECES_BYTES_MAX: u64 = 4 * ENVELOPE_BYTES_MAX;
 
-/// Bytes that every image may keep of a manifest: some keyless signatures.
+/// Bytes of a manifest that every image may keep: some keyless signatures.
 const KEPT_FREE_BYTES: usize = 16 << 10;
-/// Why a layer that is named is no evidence.
+/// The message for a layer without a blob.
 const ABSENT: &str = "the registry has no such blob";
 
-/// Predicate type of a bundle that signs an image, and nothing else.
+/// Predicate type of a bundle that only signs an image.
 const SIGNS_IMAGE: &str = "https://sigstore.dev/cosign/sign/v1";
 
-/// A search under way.
 pub(super) struct Search<'s> {
     engine: &'s Engine,
     question: &'s Question,
@@ -46,42 +48,38 @@ pub(super) struct Search<'s> {
     searched: Searched,
     pieces: usize,
     bytes: Mutex<u64>,
-    /// This image alone waits for the memory of its evidence.
+    /// The account of this image, which waits for the memory of its own evidence.
     payer: Payer,
 }
 
-/// Where signatures may lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
-    /// The referrers that the registry names.
+enum Location {
+    /// The referrers that the registry lists.
     Referrers,
-    /// The same at a tag, where a registry does not know such questions.
+    /// The referrers listed at a tag, for registries without the referrers API.
     Fallback,
-    /// The tag `sha256-….sig`.
     Signatures,
-    /// The tag `sha256-….att`.
     Attestations,
 }
 
 /// Why a piece is no evidence.
 enum Missed {
-    /// The piece is not what it must be.
+    /// The piece has a wrong form.
     Broken(String),
-    /// Nobody could read it.
+    /// The piece could not be read.
     Unread(String, Failure),
 }
 
-/// The bytes of a layer, `None` when the registry has none, and the memory for them.
+/// The bytes of a layer, `None` if the registry has none, and the memory for them.
 struct Fetched {
     bytes: Option<Bytes>,
     _memory: Reserved,
 }
 
-/// The outcome of a place.
 enum Found {
-    /// Something that can be judged, or nothing.
+    /// There may be something to judge.
     Judge,
-    /// The registry does not know the question.
+    /// The registry does not support the request.
     Unknown,
 }
 
@@ -99,7 +97,7 @@ impl<'s> Search<'s> {
         }
     }
 
-    /// Looks until the requirement is met or there is nothing left to look at.
+    /// Searches until the requirement is met or no place is left.
     pub async fn run(mut self) -> Answer {
         let known = self.engine.knowledge.of(&self.question.host);
         let with_api = known.may_have_api(Instant::now());
@@ -108,16 +106,19 @@ impl<'s> Search<'s> {
         while let Some(place) = places.pop() {
             match self.look(place).await {
                 Ok(Some(verdict)) => {
-                    let form =
-                        if matches!(place, Place::Referrers | Place::Fallback) { Form::Bundles } else { Form::Tags };
+                    let form = if matches!(place, Location::Referrers | Location::Fallback) {
+                        Form::Bundles
+                    } else {
+                        Form::Tags
+                    };
                     self.engine.knowledge.found(&self.question.host, form);
                     return Ok(words::approval(&verdict));
                 }
                 Ok(None) | Err(Found::Judge) => {}
                 Err(Found::Unknown) => {
                     self.engine.knowledge.has_no_api(&self.question.host, Instant::now());
-                    // Most such registries hold signatures at tags; the index at a tag is asked for last.
-                    places.insert(0, Place::Fallback);
+                    // Most such registries hold signatures at tags; the index at a tag is requested last.
+                    places.insert(0, Location::Fallback);
                 }
             }
         }
@@ -129,32 +130,32 @@ impl<'s> Search<'s> {
         Err(words::refusal(demand, self.searched, &verdict))
     }
 
-    /// The places in the order that costs least where signatures usually lie.
-    fn places(&self, with_api: bool, last: Form) -> Vec<Place> {
+    /// The places, in the cheapest order for the usual form.
+    fn places(&self, with_api: bool, last: Form) -> Vec<Location> {
         let requirement = &self.engine.requirement;
         let tags = [
-            requirement.image_signature.then_some(Place::Signatures),
-            (!requirement.attestations.is_empty()).then_some(Place::Attestations),
+            requirement.image_signature.then_some(Location::Signatures),
+            (!requirement.attestations.is_empty()).then_some(Location::Attestations),
         ];
         let tags = tags.into_iter().flatten();
         match (with_api, last) {
-            (true, _) => [Place::Referrers].into_iter().chain(tags).collect(),
-            (false, Form::Bundles) => [Place::Fallback].into_iter().chain(tags).collect(),
-            (false, Form::Tags) => tags.chain([Place::Fallback]).collect(),
+            (true, _) => [Location::Referrers].into_iter().chain(tags).collect(),
+            (false, Form::Bundles) => [Location::Fallback].into_iter().chain(tags).collect(),
+            (false, Form::Tags) => tags.chain([Location::Fallback]).collect(),
         }
     }
 
-    /// Looks at one place; the verdict when it is enough.
-    async fn look(&mut self, place: Place) -> Result<Option<Verdict>, Found> {
+    /// Searches one place; returns the verdict if it is enough.
+    async fn look(&mut self, place: Location) -> Result<Option<Verdict>, Found> {
         let image = self.subject.digest;
         let (name, tag) = match place {
-            Place::Referrers => ("referrers", image.to_string()),
-            Place::Fallback => ("referrers at tag", oci::referrers_tag(&image)),
-            Place::Signatures => ("signatures at tag", oci::signature_tag(&image)),
-            Place::Attestations => ("attestations at tag", oci::attestation_tag(&image)),
+            Location::Referrers => ("referrers", image.to_string()),
+            Location::Fallback => ("referrers at tag", oci::referrers_tag(&image)),
+            Location::Signatures => ("signatures at tag", oci::signature_tag(&image)),
+            Location::Attestations => ("attestations at tag", oci::attestation_tag(&image)),
         };
-        let wanted = if place == Place::Referrers { Wanted::Referrers(&tag) } else { Wanted::Manifest(&tag) };
-        let said = if place == Place::Referrers { name.to_owned() } else { format!("{name} {tag}") };
+        let wanted = if place == Location::Referrers { Wanted::Referrers(&tag) } else { Wanted::Manifest(&tag) };
+        let said = if place == Location::Referrers { name.to_owned() } else { format!("{name} {tag}") };
         let bytes = match self.piece(wanted).await {
             Ok(Piece::Found(bytes)) => bytes,
             Ok(Piece::Absent) => {
@@ -167,11 +168,11 @@ impl<'s> Search<'s> {
                 return Err(Found::Judge);
             }
         };
-        if matches!(place, Place::Referrers | Place::Fallback) {
+        if matches!(place, Location::Referrers | Location::Fallback) {
             match oci::referrers(&bytes) {
                 Ok(mut referrers) => {
                     self.searched.looked.push(format!("{said} ({} bundles)", referrers.len()));
-                    // Nobody believes what the index says of them; it only says what to fetch first.
+                    // The index is not trusted; it only decides the order of fetching.
                     let likely = |referrer: &Referrer| {
                         let signs = referrer.predicate_type.as_deref() == Some(SIGNS_IMAGE);
                         signs == self.engine.requirement.image_signature
@@ -183,14 +184,14 @@ impl<'s> Search<'s> {
             }
         } else {
             let layers = match place {
-                Place::Attestations => oci::attestation_layers(&bytes),
+                Location::Attestations => oci::attestation_layers(&bytes),
                 _ => oci::signature_layers(&bytes),
             };
             match layers {
                 Ok(oci::Layers { layers, bytes, unusable }) => {
                     self.searched.looked.push(format!("{said} ({} layers)", layers.len() + unusable.len()));
                     for piece in &unusable {
-                        let judged = self.judged(piece);
+                        let judged = self.judgement(piece);
                         self.trial.take(judged);
                     }
                     match self.kept(bytes).await {
@@ -206,7 +207,7 @@ impl<'s> Search<'s> {
         }
     }
 
-    /// The first alone, which nearly always is enough; the others in batches.
+    /// Fetches the first bundle alone, which nearly always is enough; then the others in batches.
     async fn bundles(&mut self, referrers: Vec<Referrer>) -> Option<Verdict> {
         let mut rest = referrers.as_slice();
         let mut size = 1;
@@ -217,7 +218,8 @@ impl<'s> Search<'s> {
                 return None;
             }
             let this = &*self;
-            // Each is judged and dropped as it comes: kept until the others are there, it would hold the memory that they wait for.
+            // Each is judged and dropped on arrival: if it were kept until the others arrive, it would hold the memory
+            // that they wait for.
             let found = join_all(batch.iter().map(|referrer| this.bundle(referrer))).await;
             if let Some(verdict) = self.taken(found) {
                 return Some(verdict);
@@ -226,7 +228,7 @@ impl<'s> Search<'s> {
         None
     }
 
-    /// The judgement of the bundle that a referrer is; nothing when it is none.
+    /// Judges the bundle of a referrer; empty if it is none.
     async fn bundle(&self, referrer: &Referrer) -> Vec<Result<Judged, Missed>> {
         match self.bundle_at(referrer).await {
             Ok(judged) => judged.map(Ok).into_iter().collect(),
@@ -245,13 +247,13 @@ impl<'s> Search<'s> {
         drop(manifest);
         let Some(layer) = layer.map_err(|error| Missed::Broken(format!("{what}: {error}")))? else { return Ok(None) };
         let fetched = self.blob(&layer).await.map_err(unread)?;
-        Ok(Some(self.judged(&match fetched.bytes {
+        Ok(Some(self.judgement(&match fetched.bytes {
             Some(bytes) => layer.evidence(bytes.into()),
             None => layer.missing(ABSENT),
         })))
     }
 
-    /// Layers of a manifest at a tag. Several signatures of one payload share its blob.
+    /// Judges layers of a manifest at a tag. Several signatures of one payload share its blob.
     async fn layers(&mut self, layers: Vec<Layer>) -> Option<Verdict> {
         let mut groups: Vec<Vec<Layer>> = Vec::new();
         for layer in layers {
@@ -278,14 +280,14 @@ impl<'s> Search<'s> {
         None
     }
 
-    /// The judgements of layers with the same payload.
+    /// Judges layers with the same payload.
     async fn layer(&self, group: Vec<Layer>) -> Vec<Result<Judged, Missed>> {
         let Some(any) = group.iter().find(|layer| layer.data.is_some()).or(group.first()) else { return Vec::new() };
         let fetched = match self.blob(any).await {
             Ok(fetched) => fetched,
             Err(failure) => return vec![Err(Missed::Unread(format!("layer {}", any.descriptor.digest), failure))],
         };
-        // Each takes the bytes over from the one before: as many copies as there are layers would be more than was reserved.
+        // Each layer takes the bytes over from the one before: one copy per layer would exceed the reserved memory.
         let mut bytes = fetched.bytes.map(Vec::from).ok_or_else(|| ABSENT.to_owned());
         let mut judged = Vec::with_capacity(group.len());
         for layer in group {
@@ -293,13 +295,13 @@ impl<'s> Search<'s> {
                 Ok(bytes) => layer.evidence(bytes),
                 Err(cause) => layer.missing(&cause),
             };
-            judged.push(Ok(self.judged(&piece)));
+            judged.push(Ok(self.judgement(&piece)));
             bytes = piece.into_bytes().map_err(|rejected| rejected.cause);
         }
         judged
     }
 
-    /// The bytes of a layer, with the memory that they and their verdict need.
+    /// The bytes of a layer, with the memory for them and their verdict.
     async fn blob(&self, layer: &Layer) -> Result<Fetched, Failure> {
         let size = layer.descriptor.size.min(ENVELOPE_BYTES_MAX);
         self.may_read(size)?;
@@ -317,7 +319,7 @@ impl<'s> Search<'s> {
         Ok(Fetched { bytes, _memory: memory })
     }
 
-    /// Memory for what is kept of a manifest. Little is part of what the image itself costs.
+    /// Memory for the kept part of a manifest. A small part is included in the image's own cost.
     async fn kept(&self, bytes: usize) -> Result<Option<Reserved>, Failure> {
         if bytes <= KEPT_FREE_BYTES {
             return Ok(None);
@@ -339,7 +341,7 @@ impl<'s> Search<'s> {
         may
     }
 
-    /// Counts `size` bytes that are to be read. A small piece may still fit when a large one did not.
+    /// Counts `size` bytes to read. A small piece may still fit after a large one did not.
     fn may_read(&self, size: u64) -> Result<(), Failure> {
         let mut read = self.bytes.lock();
         let all = read.saturating_add(size);
@@ -352,12 +354,12 @@ impl<'s> Search<'s> {
         Ok(())
     }
 
-    /// Judges a piece, which may be dropped then.
-    fn judged(&self, evidence: &Evidence) -> Judged {
-        self.trial.judged(evidence)
+    /// Judges a piece, which may be dropped afterwards.
+    fn judgement(&self, evidence: &Evidence) -> Judged {
+        self.trial.judgement(evidence)
     }
 
-    /// Lets a batch count; the verdict when it is enough.
+    /// Adds a batch to the result; returns the verdict if it is enough.
     fn taken(&mut self, found: Vec<Vec<Result<Judged, Missed>>>) -> Option<Verdict> {
         for outcome in found.into_iter().flatten() {
             match outcome {
@@ -379,7 +381,7 @@ impl<'s> Search<'s> {
         None
     }
 
-    /// Something is there that nobody could read. A definite failure is what somebody put there; all others are doubts.
+    /// Records an unreadable piece. A definite failure is the author's fault; all others are doubts.
     fn missed(&mut self, said: &str, failure: Failure) {
         if failure.class == Class::Invalid {
             self.searched.broken.push(format!("{said}: {}", failure.cause));
@@ -389,7 +391,7 @@ impl<'s> Search<'s> {
         self.doubts(failure);
     }
 
-    /// The first doubt is said, but a limit of ours outweighs what a registry did not answer: that may be let in.
+    /// Keeps the first doubt, but a limit of ours outweighs a registry without an answer: a rule may admit the latter.
     fn doubts(&mut self, failure: Failure) {
         let doubt = &mut self.searched.doubt;
         if doubt.as_ref().is_none_or(|known| failure.class.is_own_limit() && !known.class.is_own_limit()) {
@@ -403,7 +405,7 @@ fn no_memory(error: NoMemory) -> Failure {
         NoMemory::TooLarge { .. } => Class::TooMuchEvidence,
         NoMemory::Late => Class::Busy,
     };
-    Failure::new(class, error.to_string())
+    Failure::new(class, format!("{error} (admission.maxHeldBytes)"))
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! From the configuration to what `service-verify` trusts and demands: reads the files of keys and names the key that is wrong.
+//! Compilation of the configured trust and demands for `service-verify`: it reads the files of keys, and errors name
+//! the configuration key.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -11,13 +12,12 @@ use service_verify::{
 
 use crate::config::{self, Constraint, Cosign, Root, Text};
 use crate::validator::ValidatorError;
-use service_core::logs::names;
 
 /// Largest file of keys; the public instance's `trusted_root.json` has 7 KiB.
 const FILE_BYTES_MAX: u64 = 1 << 20;
-/// The authority made of a `trusted_root.json`.
+/// The name of the authority from a `trusted_root.json`.
 const TRUSTED_ROOT: &str = "trustedRootFile";
-/// The authority made of what is listed under `host`.
+/// The name of the authority from the keys listed under `host`.
 const HOST: &str = "host";
 
 /// The trust of `validators[index]`, called `name`.
@@ -62,12 +62,11 @@ pub fn compile(name: &str, index: usize, cosign: &Cosign) -> Result<Trust, Valid
     let trust = Trust::compile(&TrustSpec { roots, authorities })
         .map_err(|error| ValidatorError { key: key(&error.place), what: error.cause })?;
     for what in trust.left_out() {
-        tracing::warn!(name: names::TRUST_LEFT_OUT, validator = name, what, "a key is left out");
+        tracing::warn!(name: crate::events::TRUST_LEFT_OUT, validator = name, what, "a key is left out");
     }
     Ok(trust)
 }
 
-/// The demands of the rule called `name`.
 pub fn requirement(name: &str, with: &config::With) -> Result<Requirement, ValidatorError> {
     let mut attestations = Vec::with_capacity(with.attestations.len());
     for (index, attestation) in with.attestations.iter().enumerate() {
@@ -102,12 +101,12 @@ fn pattern(constraint: &Constraint) -> Result<Pattern, PatternError> {
     match constraint {
         Constraint::Exact(text) => Pattern::exact(text),
         Constraint::Regex(text) => Pattern::regex(text),
-        // A glob would read the wildcards of the text.
+        // A glob would interpret wildcards in the text.
         Constraint::Prefix(text) => Pattern::regex(&format!("{}(?s:.*)", escaped(text))),
     }
 }
 
-/// `text` as a regular expression that matches itself.
+/// A regular expression that matches exactly `text`.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 8);
     for char in text.chars() {
@@ -119,7 +118,7 @@ fn escaped(text: &str) -> String {
     out
 }
 
-/// The text of a file, which may be a mounted one that is being replaced.
+/// Reads a file, which may be a mounted one that is being replaced.
 fn read(path: &Path) -> Result<String, String> {
     let said = |error: std::io::Error| format!("{}: {error}", path.display());
     let mut text = String::new();

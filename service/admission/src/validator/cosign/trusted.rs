@@ -1,5 +1,5 @@
-//! Whose signatures count when another process asks: every cosign validator of the configuration, by its name, under the demands that come
-//! with the question.
+//! The trust for questions of other processes: every cosign validator of the configuration by name, under the demands
+//! in the question.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,16 +12,15 @@ use sha2::{Digest as _, Sha256};
 use super::{Engine, GENERATION_BYTES, Memory, Pieces, Validator, ValidatorKind, trust};
 use crate::config::{Config, Cosign, demanded};
 
-/// Demands that are kept compiled: those of the largest policy of one manager. When there are more, all are compiled again.
+/// Most compiled demands that are kept: those of the largest policy of one manager. Beyond this number, all are
+/// compiled again.
 const COMPILED_MAX: usize = 256;
-/// Longest demands.
 const DEMANDS_BYTES_MAX: usize = 32 << 10;
-/// What is missing in a validator that was asked for.
+/// The message for an unknown validator.
 const NOWHERE: &str = "there is no cosign validator of that name in the configuration of the process that is asked";
 
 type Engines = BTreeMap<(String, String), Arc<dyn Validator>>;
 
-/// The cosign validators of a configuration.
 #[derive(Default)]
 pub struct Trusted {
     by_name: BTreeMap<String, (Cosign, Arc<Trust>)>,
@@ -30,7 +29,7 @@ pub struct Trusted {
 }
 
 impl Trusted {
-    /// Those of `config`, whose trust is compiled already, by their index.
+    /// The validators of `config`, whose trust is compiled already, by their index.
     pub(super) fn new(
         config: &Config,
         compiled: &BTreeMap<usize, Arc<Trust>>,
@@ -47,7 +46,7 @@ impl Trusted {
         Self { by_name, parts: Some((Arc::clone(pieces), memory.clone())), compiled: Mutex::default() }
     }
 
-    /// Whoever trusts what `name` does, and is asked what `demands` says.
+    /// A validator with the trust of `name` and the demands `demands`.
     pub fn engine(&self, name: &str, demands: &str) -> Result<Arc<dyn Validator>, Failure> {
         let wrong = |what: String| Failure::new(Class::Misconfigured, format!("the validator `{name}`: {what}"));
         let (Some((cosign, trust)), Some((pieces, memory))) = (self.by_name.get(name), &self.parts) else {
@@ -72,7 +71,7 @@ impl Trusted {
         Ok(engine)
     }
 
-    /// Their names, and a text that is another one as soon as one of them trusts something else.
+    /// The validators' names, and a text that changes with the trust of any of them.
     pub fn about(&self) -> (Vec<String>, String) {
         let mut hash = Sha256::new();
         for (name, (_, trust)) in &self.by_name {
@@ -81,7 +80,7 @@ impl Trusted {
                 hash.update(text);
             }
         }
-        // Another release may judge otherwise.
+        // Another release may judge differently.
         hash.update(env!("CARGO_PKG_VERSION"));
         (self.by_name.keys().cloned().collect(), hex::encode(&hash.finalize()[..GENERATION_BYTES]))
     }

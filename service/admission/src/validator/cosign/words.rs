@@ -1,4 +1,4 @@
-//! Messages about an image's signatures: to the person whose object was refused, and in the audit log.
+//! Messages about an image's signatures, for the author of a refused object and for the audit log.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -8,25 +8,24 @@ use service_verify::{Class as Found, Outcome, Requirement, Roots, Signer as Proo
 use crate::validator::{Approval, SIGNERS_MAX, Signer};
 use service_registry::verdicts::{Class, Failure};
 
-/// Most pieces that a denial says something about; the others are counted.
+/// Most pieces that a denial describes; the others are counted.
 const REJECTED_SAID_MAX: usize = 3;
 /// Most trust roots that a denial names.
 const ROOTS_SAID_MAX: usize = 5;
-/// Characters of one piece's cause.
+/// Most characters of one piece's cause.
 const CAUSE_CHARS_MAX: usize = 160;
 
-/// The course of a search.
 #[derive(Default)]
 pub(super) struct Searched {
-    /// Where was looked, and what was there.
+    /// The places searched, and their content.
     pub looked: Vec<String>,
-    /// Pieces that could not be read as what they must be.
+    /// Pieces with a wrong form.
     pub broken: Vec<String>,
     /// The first failure that left a doubt.
     pub doubt: Option<Failure>,
 }
 
-/// The approval of a verdict that is good.
+/// The approval of a positive verdict.
 pub(super) fn approval(verdict: &Verdict) -> Arc<Approval> {
     let signer = |proof: &Proof| {
         let mut evidence = format!("{} {}", proof.kind.name(), proof.source);
@@ -45,7 +44,7 @@ pub(super) fn approval(verdict: &Verdict) -> Arc<Approval> {
     Arc::new(Approval { signers })
 }
 
-/// The roots whose signatures would count.
+/// The roots whose signatures are accepted.
 fn wanted(requirement: &Requirement, trust: &Trust) -> String {
     let names: Vec<String> = match &requirement.roots {
         Roots::Named(names) => names.clone(),
@@ -59,7 +58,7 @@ fn wanted(requirement: &Requirement, trust: &Trust) -> String {
     format!("{many}{}{more}", names.join(", "))
 }
 
-/// Why the image may not run: what nobody could tell outweighs what was not found.
+/// Why the image may not run: a doubt outweighs an absent signature.
 pub(super) fn refusal((requirement, trust): (&Requirement, &Trust), searched: Searched, verdict: &Verdict) -> Failure {
     let Searched { looked, broken, doubt } = searched;
     let looked = if looked.is_empty() { "nothing".to_owned() } else { looked.join(", ") };
@@ -71,7 +70,7 @@ pub(super) fn refusal((requirement, trust): (&Requirement, &Trust), searched: Se
         return Failure::new(Class::Internal, "a verdict that is good was taken for a refusal");
     };
     let class = match class {
-        // Something is there, and it is not what it should be.
+        // A piece exists and has a wrong form.
         Found::Unsigned if !broken.is_empty() => Class::Invalid,
         Found::Unsigned => Class::Unsigned,
         Found::Invalid => Class::Invalid,

@@ -1,4 +1,5 @@
-//! Connections whose clients mean harm: frames written by hand, answers that are not read. The clock stands still until everybody waits.
+//! Tests of connections with hostile clients: hand-written frames, and answers that are not read. The clock advances
+//! only when all tasks wait.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,11 +13,11 @@ use tokio::time::{Instant, sleep};
 
 use super::*;
 use crate::edge::slots::Slots;
-use crate::edge::{Drain, Limits, Metrics, Room};
+use crate::edge::{CallMemory, Drain, Limits, Metrics};
 
 const ATTACKER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
 const OTHER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
-/// What a process has that was told nothing of its memory.
+/// The room of a process whose memory limit is unknown.
 const ROOM_BYTES: usize = 3 << 20;
 const PEER_BYTES: usize = ROOM_BYTES / 8 * 7;
 const ANSWER_BYTES: usize = 24 << 10;
@@ -27,13 +28,14 @@ const PRIORITY: u8 = 2;
 const RST_STREAM: u8 = 3;
 const SETTINGS: u8 = 4;
 const PING: u8 = 6;
+const GOAWAY: u8 = 7;
 const WINDOW_UPDATE: u8 = 8;
 const CONTINUATION: u8 = 9;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 const REFUSED: [u8; 4] = [0, 0, 0, 7];
 const CANCEL: [u8; 4] = [0, 0, 0, 8];
-/// Settings of a client with an initial window of nothing.
+/// Settings of a client with an initial window of 0.
 const WINDOW_OF_NOTHING: [u8; 6] = [0, 4, 0, 0, 0, 0];
 
 /// A listener without its socket.
@@ -54,7 +56,7 @@ impl Drop for Counted {
 }
 
 impl Site {
-    /// Each call is answered with [`ANSWER_BYTES`] when its body has come.
+    /// Each call is answered with [`ANSWER_BYTES`] once its body has arrived.
     fn new() -> Self {
         let calls = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&calls);
@@ -74,7 +76,7 @@ impl Site {
         Self { shared, slots: Slots::new(limits), drain: Drain::new(), calls }
     }
 
-    fn room(&self) -> &Room {
+    fn room(&self) -> &CallMemory {
         self.shared.metrics.room()
     }
 
@@ -97,7 +99,7 @@ impl Site {
         (client, served)
     }
 
-    /// A client over HTTP/2 that has sent its preface.
+    /// An HTTP/2 client that has sent its preface.
     async fn connect(&self, address: IpAddr, settings: &[u8]) -> Raw {
         let (io, served) = self.serve(address, true, 1 << 20);
         let mut raw = Raw { io, served };
@@ -107,7 +109,7 @@ impl Site {
     }
 }
 
-/// A client that writes its frames itself.
+/// A client that writes its own frames.
 struct Raw {
     io: DuplexStream,
     served: JoinHandle<()>,
@@ -145,7 +147,7 @@ fn head(values: &[usize]) -> Vec<u8> {
 
 impl Raw {
     async fn send(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
-        // Whoever was cut off may still write.
+        // A client that was cut off may still write.
         let _ = self.io.write_all(&frame(kind, flags, stream, payload)).await;
     }
 
@@ -154,7 +156,7 @@ impl Raw {
         self.send(HEADERS, END_HEADERS | flags, 2 * index + 1, head).await;
     }
 
-    /// Everything that has come until nobody does anything: type, flags, stream, payload.
+    /// All frames received until every task waits: type, flags, stream, payload.
     async fn frames(&mut self) -> Vec<(u8, u8, u32, Vec<u8>)> {
         settle().await;
         let mut bytes = Vec::new();
@@ -188,14 +190,14 @@ impl Raw {
         self.served.is_finished()
     }
 
-    /// Brings a whole request, which is answered.
+    /// Sends a complete request, which is answered.
     async fn prove(&mut self) {
         self.open(0, END_STREAM, &head(&[])).await;
         assert!(self.frames().await.iter().any(|(kind, _, stream, _)| (*kind, *stream) == (HEADERS, 1)));
     }
 }
 
-/// Lets all tasks do what they can without the clock.
+/// Lets all tasks run without advancing the clock.
 async fn settle() {
     for _ in 0..50 {
         yield_now().await;
@@ -210,7 +212,7 @@ async fn streams_without_a_body_hold_no_more_than_the_room() {
         let (mut clients, mut refused) = (Vec::new(), 0);
         for _ in 0..60 {
             let mut client = site.connect(ATTACKER, &[]).await;
-            // Refused where the connections before have taken all that one peer gets.
+            // Refused where earlier connections have taken all of one peer's share.
             client.open(0, END_STREAM, &head(&[])).await;
             client.frames().await;
             for index in 1..250 {
@@ -247,7 +249,7 @@ async fn a_connection_has_few_streams_until_one_request_of_it_is_whole() {
     assert_eq!((client.resets(REFUSED).await, site.calls()), (0, 219));
 }
 
-/// Whoever only opens streams that are refused is sent away.
+/// A client that opens only refused streams is disconnected.
 #[tokio::test(start_paused = true)]
 async fn a_connection_that_never_brings_a_request_is_ended() {
     let site = Site::new();
@@ -283,6 +285,39 @@ async fn a_head_has_eight_kibibytes() {
     assert!(client.is_over().await);
 }
 
+/// A client that keeps values in HPACK's table gets a table of size 0, then a GOAWAY; its connection ends if it goes on.
+#[tokio::test(start_paused = true)]
+async fn a_client_that_fills_the_table_is_sent_away() {
+    let site = Site::new();
+    let kept = [&head(&[])[..], &[0x40, 1, b'x', 1, b'y']].concat();
+    let mut client = site.connect(ATTACKER, &[]).await;
+    let settings = client.frames().await.into_iter().find(|(kind, _, _, _)| *kind == SETTINGS).unwrap().3;
+    assert!(settings.chunks(6).any(|setting| setting == [0, 1, 0, 0, 0, 0]), "{settings:?}");
+    for index in 0..20 {
+        client.open(index, END_STREAM, &kept).await;
+        assert!(client.frames().await.iter().all(|(kind, _, _, _)| *kind != GOAWAY), "{index}");
+    }
+    client.open(20, END_STREAM, &kept).await;
+    assert!(client.frames().await.iter().any(|(kind, _, _, _)| *kind == GOAWAY));
+    // Its calls end first: nobody reads their answers.
+    sleep(Duration::from_secs(10)).await;
+    assert!(client.is_over().await);
+
+    // One that empties the table with its next head, as clients do that have read the settings, stays.
+    let mut client = site.connect(OTHER, &[]).await;
+    for index in 0..60 {
+        let emptied = [&[0x20][..], &kept].concat();
+        client.open(index, END_STREAM, if index < 10 { &kept } else { &emptied }).await;
+        assert!(client.frames().await.iter().all(|(kind, _, _, _)| *kind != GOAWAY), "{index}");
+    }
+    assert!(!client.is_over().await);
+    let mut busy = site.connect(ATTACKER, &[]).await;
+    for index in 0..45 {
+        busy.open(index, 0, &kept).await;
+    }
+    assert!(busy.is_over().await);
+}
+
 #[tokio::test(start_paused = true)]
 async fn floods_of_frames_end_the_connection() {
     let site = Site::new();
@@ -306,7 +341,7 @@ async fn floods_of_frames_end_the_connection() {
     }
 }
 
-/// A window of nothing, and more answers than there is room for.
+/// A window of 0, and more answers than there is room for.
 #[tokio::test(start_paused = true)]
 async fn answers_that_are_not_read_hold_no_more_than_the_room_and_are_reset() {
     let site = Site::new();
@@ -331,13 +366,13 @@ async fn answers_that_are_not_read_hold_no_more_than_the_room_and_are_reset() {
     }
     assert_eq!((reset, site.room().held_bytes()), (waiting, 0));
     assert!(began.elapsed() < Duration::from_secs(6));
-    // The connections are as good as before.
+    // The connections still work as before.
     clients[0].send(SETTINGS, 0, 0, &[0, 4, 0, 0, 0xff, 0xff]).await;
     clients[0].open(30, END_STREAM, &head(&[])).await;
     assert!(clients[0].frames().await.iter().any(|(kind, _, stream, _)| (*kind, *stream) == (DATA, 61)));
 }
 
-/// With a window of one byte hyper has let go of the stream, and only its connection can be ended.
+/// With a window of one byte hyper has released the stream, and only its connection can be ended.
 #[tokio::test(start_paused = true)]
 async fn a_connection_that_takes_a_byte_of_an_answer_and_no_more_is_ended() {
     let site = Site::new();
@@ -352,7 +387,7 @@ async fn a_connection_that_takes_a_byte_of_an_answer_and_no_more_is_ended() {
     assert_eq!((site.room().held_bytes(), site.slots.open()), (0, 0));
 }
 
-/// Over HTTP/1.1 as well; whoever reads slowly but steadily gets all of it.
+/// Over HTTP/1.1 as well; a slow but steady reader gets the whole answer.
 #[tokio::test(start_paused = true)]
 async fn an_answer_over_http1_is_counted_until_it_is_taken() {
     let site = Site::new();

@@ -1,4 +1,4 @@
-//! Who stays and who goes.
+//! Tests of the choice of the connection to give up.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -50,7 +50,8 @@ async fn the_oldest_idle_connection_of_the_greatest_holder_makes_room() {
     drop(busy);
 }
 
-/// Which one goes is looked up in a map without order: eight that rested within a millisecond show whether time decides.
+/// The choice goes over a map without order: eight connections that became idle within a millisecond show whether time
+/// decides.
 #[tokio::test]
 async fn the_oldest_goes_also_when_all_came_to_rest_within_a_millisecond() {
     let slots = Slots::new(Limits { connections: 8, connections_per_peer: 8, handshakes_per_peer: 8 });

@@ -63,7 +63,7 @@ fn holds_nothing(stream: &TlsStream) -> bool {
     [stream.partial.capacity(), stream.plain.bytes.capacity(), stream.unsent.bytes.capacity()] == [0; 3]
 }
 
-/// Reads `length` bytes, each time as many as the next of `sizes` says.
+/// Reads `length` bytes, in pieces of the lengths in `sizes`.
 async fn read_by(stream: &mut TlsStream, length: usize, sizes: &[usize]) -> Vec<u8> {
     let mut got = Vec::new();
     for size in sizes.iter().cycle() {
@@ -99,7 +99,7 @@ async fn both_directions_in_both_versions_whatever_the_sizes() {
     }
 }
 
-/// Every record and every message of the handshake comes in many parts.
+/// Every record and every message of the handshake arrives in many parts.
 #[tokio::test]
 async fn records_that_come_byte_by_byte_are_put_together() {
     let (client, mut from_client) = sockets().await;
@@ -147,7 +147,7 @@ async fn a_goodbye_is_the_end_and_a_cut_is_an_error() {
     assert_eq!(server.read(&mut [0; 9]).await.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
 }
 
-/// The peer learns why; an error about certificates stays one for whoever counts them.
+/// The peer learns the reason; an error about certificates stays countable as one.
 #[tokio::test]
 async fn what_is_not_tls_is_refused_with_an_alert() {
     let (config, _) = configs(&TLS13);
@@ -160,7 +160,7 @@ async fn what_is_not_tls_is_refused_with_an_alert() {
     let _ = client.read_to_end(&mut alert).await;
     assert_eq!(alert.first(), Some(&21), "the content type of alerts (RFC 8446, section 5.1)");
 
-    // A client that trusts somebody else says so in the handshake.
+    // A client that trusts another authority reports it in the handshake.
     let (_, stranger) = configs(&TLS13);
     let (client, server) = sockets().await;
     let name = ServerName::try_from("localhost").unwrap();
@@ -184,7 +184,7 @@ async fn what_is_held_for_a_peer_is_bounded() {
 
     let (config, _) = configs(&TLS13);
     let (mut client, server) = sockets().await;
-    // A record whose message of the handshake says that it has 65,535 bytes, and one more of 16 KiB after the other.
+    // A record whose handshake message announces 65,535 bytes, then one more of 16 KiB after the other.
     let mut records = vec![22, 3, 1, 0x40, 0, 1, 0, 0xff, 0xff];
     records.resize(5 + (16 << 10), 0);
     for _ in 0..9 {

@@ -1,8 +1,8 @@
-//! Whether a client that is connected would still be let in.
+//! The standing of a connected client: whether its certificate would still be accepted.
 //!
-//! A handshake is checked once, and a resumed one not at all; a connection lives for hours. So whoever answers calls asks here
-//! before each of them. The signatures are checked again only when something has changed: the files, the end of the certificate or
-//! of a revocation list. In between it is a comparison of two numbers.
+//! A full handshake checks the client once, a resumed one not at all, and a connection lives for hours. So listeners
+//! ask here before each call. The signatures are verified again only after a change: new files, or the end of the
+//! certificate or of a revocation list. Otherwise the check compares two numbers.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,10 +14,9 @@ use rustls_pki_types::{CertificateDer, UnixTime};
 use super::{Refusal, ServerTls};
 use crate::wire::{Facts, facts};
 
-/// Longest time between two looks at a certificate about which nothing is known to change.
+/// Longest time between two checks of a certificate without a known change.
 const RECHECK: Duration = Duration::from_mins(1);
 
-/// A client with its certificate.
 #[derive(Debug)]
 pub struct ClientCertificate {
     tls: Arc<ServerTls>,
@@ -30,14 +29,14 @@ pub struct ClientCertificate {
 #[derive(Debug)]
 struct Checked {
     generation: u64,
-    /// From then on the result need not be the same.
+    /// The result holds until this time.
     until: SystemTime,
     result: Result<(), Refusal>,
 }
 
 impl ClientCertificate {
-    /// The certificate of a client who showed `chain` to `tls`; an error when it is not let in. `verified` is the generation whose verifier has
-    /// just accepted it, if one has: nobody verifies a session that is resumed.
+    /// The certificate of a client that showed `chain` to `tls`; an error if it is refused. `verified` is the
+    /// generation whose verifier has just accepted it, if any: a resumed session is not verified.
     pub(in crate::edge) fn new(
         tls: &Arc<ServerTls>,
         chain: &[CertificateDer<'static>],
@@ -54,17 +53,16 @@ impl ClientCertificate {
         Ok(client)
     }
 
-    /// The client's name: its first alternative name, and without one `CN=` and its common name.
+    /// The client's name: its first alternative name, else `CN=` and its common name.
     pub fn identity(&self) -> &Arc<str> {
         &self.identity
     }
 
-    /// Facts of the certificate.
     pub fn facts(&self) -> &Facts {
         &self.facts
     }
 
-    /// Whether it would be let in at `now`.
+    /// Whether it would be accepted at `now`.
     pub fn check(&self, now: SystemTime) -> Result<(), Refusal> {
         let generation = self.tls.generation.load(Ordering::Acquire);
         let mut checked = self.checked.lock();
@@ -92,12 +90,12 @@ impl ClientCertificate {
     }
 }
 
-/// Until when a result of `now` about `chain` holds.
+/// The time until which the result at `now` about `chain` holds.
 fn until(chain: &[CertificateDer<'_>], lists_end: Option<SystemTime>, now: SystemTime) -> SystemTime {
-    // The library compares whole seconds and lets the last one in.
+    // The library compares whole seconds and accepts the last one.
     let after = |moment: SystemTime| moment + Duration::from_secs(1);
     let ends = chain.iter().filter_map(facts).map(|facts| after(facts.not_after));
     let first = ends.chain(lists_end.map(after)).filter(|moment| *moment > now).min();
-    // When an authority ends is not in the chain; nobody may outlive it for long.
+    // The end of the authority is not in the chain; this limits how long a client outlives it.
     first.unwrap_or(now + RECHECK).min(now + RECHECK)
 }

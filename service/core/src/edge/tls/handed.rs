@@ -1,12 +1,12 @@
-//! A server certificate that another part of the process hands over, instead of files.
+//! A server certificate that another part of the process provides, instead of files.
 //!
-//! Owns the pair as it is now and why there is no newer one. Where it comes from, the edge does not know.
+//! This module owns the present pair and the reason why there is no newer one. It does not know the certificate's
+//! source.
 
 use parking_lot::Mutex;
 use rustls::sign::CertifiedKey;
 use tokio::sync::watch;
 
-/// The place of the certificate.
 #[derive(Debug)]
 pub struct Handed {
     source: String,
@@ -16,18 +16,18 @@ pub struct Handed {
 }
 
 impl Handed {
-    /// An empty place; `source` says to a person where its certificate will come from.
+    /// An empty place; `source` names the certificate's source for people.
     pub fn new(source: String) -> Self {
         Self { source, pair: Mutex::new(None), trouble: Mutex::new(None), changes: watch::Sender::new(0) }
     }
 
-    /// Takes the place of the one before. New connections get it at once, open ones stay.
+    /// Replaces the pair. New connections use it at once; open ones stay.
     pub fn replace(&self, pair: CertifiedKey) {
         *self.pair.lock() = Some(pair);
         self.changes.send_modify(|changes| *changes += 1);
     }
 
-    /// Says why there is no newer one, or that nothing is wrong.
+    /// Sets the reason why there is no newer pair; `None` if nothing is wrong.
     pub fn say(&self, trouble: Option<String>) {
         *self.trouble.lock() = trouble;
     }

@@ -1,4 +1,4 @@
-//! From files to settings: everything is read and checked before anything of it is used.
+//! Loading of TLS settings from files: everything is read and checked before any of it is used.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -14,7 +14,8 @@ use crate::wire::{
     TlsError, certificates_from_pem, key_from_pem, lists_end, pair, provider, revocation_lists_from_pem,
 };
 
-/// The permissions of everybody who is neither owner nor of the group: a Secret that is mounted with `fsGroup` is the group's.
+/// Permission bits of users that are neither owner nor in the group: a Secret mounted with `fsGroup` belongs to the
+/// group.
 const OTHERS: u32 = 0o007;
 
 /// A server that has no certificate yet.
@@ -27,7 +28,6 @@ impl ResolvesServerCert for Nothing {
     }
 }
 
-/// Reads all of `files`.
 pub(super) fn read(files: &Files) -> Result<Current, CertificateError> {
     let pair = match &files.handed {
         Some(handed) => handed.pair(),
@@ -36,7 +36,7 @@ pub(super) fn read(files: &Files) -> Result<Current, CertificateError> {
     let chain = pair.as_ref().map(|pair| pair.cert.clone()).unwrap_or_default();
     let identity: Arc<dyn ResolvesServerCert> = match pair {
         Some(pair) => Arc::new(SingleCertAndKey::from(pair)),
-        // A caller learns it by a failed handshake, and readiness keeps callers away.
+        // A client gets a failed handshake, and readiness keeps clients away.
         None => Arc::new(Nothing),
     };
     let mut authorities = Vec::new();
@@ -77,7 +77,7 @@ fn read_file(path: &Path) -> Result<Vec<u8>, CertificateError> {
     std::fs::read(path).map_err(|source| CertificateError::Read { path: path.into(), source })
 }
 
-/// The text of a key, which is wiped when it is done with.
+/// The text of a key; its memory is wiped when dropped.
 fn read_key(path: &Path, private: bool) -> Result<Zeroizing<Vec<u8>>, CertificateError> {
     if private {
         let failed = |source| CertificateError::Read { path: path.into(), source };

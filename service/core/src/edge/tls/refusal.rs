@@ -1,44 +1,39 @@
-//! Why a client is not let in: a closed list, each with one label for metrics and logs and one sentence for a person.
+//! The reasons for refusing a client: a closed list, each with one label for metrics and logs and one sentence for
+//! people.
 //!
-//! Pure. It reads what the library says; nothing here decides.
+//! Pure. This module translates the library's errors; it decides nothing.
 
 use rustls::CertificateError;
 
 use super::verifier::LongLived;
 
-/// Why a client is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// The client showed no certificate.
     NoCertificate,
-    /// Its certificate is not valid any more.
     Expired,
-    /// Its certificate is not valid yet.
     NotYetValid,
-    /// Its certificate was revoked.
     Revoked,
-    /// No authority of the list has signed it.
+    /// No trusted authority has signed the certificate.
     UnknownIssuer,
-    /// A signature does not verify: of the certificate, or over the handshake.
+    /// The certificate's signature or that of the handshake is not valid.
     BadSignature,
-    /// The bytes are no X.509 certificate, or one with parts that must be understood and are not.
+    /// The bytes are no X.509 certificate, or it has critical parts that are not understood.
     BadEncoding,
     /// The certificate is not for clients (extended key usage).
     Purpose,
     /// The list of revoked certificates is out of date.
     ListExpired,
-    /// There is no list of revoked certificates, and one is required.
+    /// A list of revoked certificates is required and missing.
     NoList,
-    /// The certificate is valid for longer than is allowed.
+    /// The certificate is valid for longer than the rules allow.
     LongLived,
-    /// None of its names is among those that may call.
+    /// None of its names is an accepted one.
     Name,
-    /// Whatever else the library finds.
+    /// Any other error of the library.
     Other,
 }
 
 impl Refusal {
-    /// Every reason.
     pub const ALL: [Self; 13] = [
         Self::NoCertificate,
         Self::Expired,
@@ -55,7 +50,6 @@ impl Refusal {
         Self::Other,
     ];
 
-    /// The label.
     pub fn label(self) -> &'static str {
         match self {
             Self::NoCertificate => "no-certificate",
@@ -74,26 +68,25 @@ impl Refusal {
         }
     }
 
-    /// The sentence.
     pub fn text(self) -> &'static str {
         match self {
             Self::NoCertificate => "a client certificate is needed",
             Self::Expired => "the client certificate has expired",
             Self::NotYetValid => "the client certificate is not valid yet",
             Self::Revoked => "the client certificate was revoked",
-            Self::UnknownIssuer => "the client certificate is of no known authority",
+            Self::UnknownIssuer => "the client certificate is from an unknown authority",
             Self::BadSignature => "a signature of the client certificate does not verify",
             Self::BadEncoding => "the client certificate cannot be read",
             Self::Purpose => "the certificate is not for clients",
             Self::ListExpired => "the list of revoked certificates is out of date",
             Self::NoList => "there is no list of revoked certificates for this authority",
             Self::LongLived => "the client certificate is valid for longer than is allowed",
-            Self::Name => "none of the certificate's names may call",
+            Self::Name => "none of the certificate's names is allowed to call",
             Self::Other => "the client certificate was refused",
         }
     }
 
-    /// The refusal for an error of the library about a client's certificate; nothing when it is about something else.
+    /// The refusal for the library's error about a client's certificate; `None` if the error is about something else.
     pub fn of(error: &rustls::Error) -> Option<Self> {
         match error {
             rustls::Error::NoCertificatesPresented => Some(Self::NoCertificate),

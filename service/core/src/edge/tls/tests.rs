@@ -1,4 +1,4 @@
-//! What is taken from the files, and what is not.
+//! Tests of accepted and refused files.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ fn files(folder: &Path) -> Files {
     Files { certificate, key, ..Files::default() }
 }
 
-/// Writes a fresh pair that ends in `year` and answers certificate and key.
+/// Writes a fresh pair that ends in `year`; returns certificate and key.
 fn write(folder: &Path, year: i32) -> (String, String) {
     let mut params = rcgen::CertificateParams::new(["name".to_owned()]).unwrap();
     params.not_after = rcgen::date_time_ymd(year, 1, 1);

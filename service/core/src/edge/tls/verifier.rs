@@ -1,4 +1,5 @@
-//! Verification of clients: the library's verifier of chain, validity, purpose and revocation, then the listener's own rules.
+//! Verification of clients: the library's verifier of chain, validity, purpose and revocation, then the listener's own
+//! rules.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use rustls_pki_types::{CertificateDer, UnixTime};
 use super::{CertificateError, Files, Loaded};
 use crate::wire::{TlsError, facts, provider};
 
-/// A certificate that is valid for longer than one may be.
+/// The certificate is valid for longer than this limit.
 #[derive(Debug, thiserror::Error)]
 #[error("the certificate is valid for longer than {} h", .0.as_secs() / 3600)]
 pub(super) struct LongLived(Duration);
@@ -39,7 +40,7 @@ pub(super) fn build(files: &Files, loaded: &Loaded) -> Result<Arc<dyn ClientCert
     Ok(Arc::new(Ruled { inner, names, purpose_required: rules.purpose_required, lifetime_max: rules.lifetime_max }))
 }
 
-/// The library's verifier, and then the list of names and the longest life.
+/// The library's verifier, followed by the accepted names and the longest validity.
 #[derive(Debug)]
 struct Ruled {
     inner: Arc<dyn ClientCertVerifier>,

@@ -1,4 +1,4 @@
-//! The connection while its files change, against a real TLS listener.
+//! Tests of the connection while its files change, against a real TLS listener.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use tokio_rustls::TlsAcceptor;
 use super::*;
 use crate::wire::{certificates_from_pem, key_from_pem, provider};
 
-/// A self-signed pair; it is its own authority. Server and client use the same one.
+/// A self-signed pair that is its own authority. Server and client use the same one.
 struct Pair {
     chain: String,
     key: String,
@@ -46,7 +46,7 @@ impl Pair {
     }
 }
 
-/// Answers every request with `{}` over the settings of the moment.
+/// Answers every request with `{}`, with the present settings.
 async fn serve(acceptor: Arc<Mutex<TlsAcceptor>>) -> (u16, JoinSet<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -85,21 +85,21 @@ async fn a_rotated_authority_and_client_certificate_are_used_without_a_restart_a
     let client = Client::new(Cluster::find(Some(&path)).unwrap(), Transport::Http1);
     client.read("/a").await.unwrap();
 
-    // Half of the next pair: the old one stays in use.
+    // Half of the next pair: the former one stays in use.
     let second = Pair::make();
     std::fs::write(folder.path().join("tls.crt"), &second.chain).unwrap();
     assert!(client.renew().is_err());
     client.forget_connections();
     client.read("/b").await.unwrap();
 
-    // The server changes first, so that nothing but the new files can work; the idle connection is not used any more.
+    // The server changes first, so that only the new files can work; the idle connection is not used any more.
     second.write(folder.path());
     *acceptor.lock() = second.acceptor();
     client.renew().unwrap();
     client.read("/c").await.unwrap();
 }
 
-/// Time is paused and jumps, so the follower looks without anybody waiting for it.
+/// Time is paused and jumps, so the follower checks its files without a waiting caller.
 #[tokio::test(start_paused = true)]
 async fn the_files_are_looked_at_as_long_as_they_are_followed_also_after_bad_ones() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Tests of kubeconfigs: what is read from where, and what is refused by name.
+//! Tests of kubeconfigs: their sources, and the features refused by name.
 
 use std::path::Path;
 
@@ -69,7 +69,7 @@ fn what_is_not_supported_is_refused_by_name() {
     }
     for user in ["token: t", "tokenFile: t"] {
         let error = refused("server: \"http://192.0.2.1:8080\"", user);
-        assert!(error.contains("would show the token to everybody on the way"), "{error}");
+        assert!(error.contains("would expose the token in the network"), "{error}");
     }
     assert!(refused(server, "client-key-data: aGVsbG8=").contains("needed together"));
     assert!(

@@ -1,4 +1,4 @@
-//! Tests of what a key fits. The cases of hosts, ports and paths are those of the kubelet's `TestURLsMatch`,
+//! Tests of the matching of keys. The cases of hosts, ports and paths are those of the kubelet's `TestURLsMatch`,
 //! `TestDockerKeyringForGlob`, `TestKeyringHitWithUnqualifiedDockerHub` and their neighbours
 //! (`kubernetes/pkg/credentialprovider/keyring_test.go`).
 
@@ -125,7 +125,7 @@ fn what_is_too_large_is_refused() {
     assert!(Keyring::docker_config(long.to_string().as_bytes(), &"x".into()).unwrap().is_empty());
 }
 
-/// What may be shared is a matter of the credentials that fit, and of nothing else in the ring.
+/// A fingerprint depends only on the matching credentials, not on the rest of the ring.
 #[test]
 fn a_fingerprint_is_of_what_fits_and_not_of_where_it_is_from() {
     let of = |host: &str, password: &str, source: &str| {
@@ -143,7 +143,7 @@ fn a_fingerprint_is_of_what_fits_and_not_of_where_it_is_from() {
 }
 
 proptest! {
-    /// A glob without special characters takes itself only, and no glob panics or takes long.
+    /// A glob without special characters matches only itself, and no glob panics or takes long.
     #[test]
     fn globs_end(glob in "[a-c*?\\[\\]^-]{0,40}", text in "[a-c]{0,60}") {
         let fit = fits(glob.as_bytes(), text.as_bytes());
@@ -152,7 +152,7 @@ proptest! {
         }
     }
 
-    /// Whatever a secret holds, it is read or refused, and whatever its keys say, asking them ends.
+    /// Any content of a secret is read or refused, and matching against its keys always ends.
     #[test]
     fn noise_is_refused(text in prop::collection::vec(any::<u8>(), 0..200), key in ".{0,40}") {
         let _ = Keyring::docker_config(&text, &"x".into());
@@ -161,7 +161,7 @@ proptest! {
     }
 }
 
-/// What goes to another process and comes back opens the same doors in the same order.
+/// A ring sent to another process and back matches the same credentials in the same order.
 #[test]
 fn a_ring_survives_being_written_down() {
     let text = r#"{"auths": {

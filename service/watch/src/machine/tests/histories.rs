@@ -1,5 +1,5 @@
-//! Generated histories: a model of the server writes, the stream delivers, repeats, loses, breaks and expires, lists come
-//! early, late and stale. Whatever happens, the view ends equal to the server's and the events are a true story.
+//! Generated histories: a model of the server writes; the stream delivers, repeats, loses, breaks and expires; lists
+//! come early, late and stale. In every case the view ends equal to the server's, and the events are consistent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,11 +12,11 @@ enum Step {
     Create(u8),
     Update(u8),
     Delete(u8),
-    /// The stream delivers so many of the events that wait.
+    /// The stream delivers this many of the waiting events.
     Deliver(usize),
-    /// The stream repeats so many of the events it has sent.
+    /// The stream repeats this many of the events it has sent.
     Repeat(usize),
-    /// The stream silently skips so many events: the server lies.
+    /// The stream silently skips this many events: a faulty server.
     Lose(usize),
     Bookmark,
     /// The stream breaks and is resumed.
@@ -24,7 +24,7 @@ enum Step {
     /// 410: everything before now is out of history.
     Expire,
     SideBegin,
-    /// The list beside the watch is answered from the state so many versions ago, but not before it was asked for.
+    /// The list next to the watch is answered from the state this many versions ago, but not before it was requested.
     SideList(u64),
     SideSettle,
     /// A list from a lagging replica answers the next 410 first.
@@ -105,7 +105,7 @@ impl Server {
     }
 }
 
-/// The client, the place of its stream in the log, and a consumer that believes only its events.
+/// The client, the place of its stream in the log, and a consumer that uses only its events.
 struct World {
     server: Server,
     machine: Machine,
@@ -132,8 +132,8 @@ impl World {
         }
     }
 
-    /// The consumer checks that the story is possible: additions of what it does not have, newer versions of what it has,
-    /// deletions of what it has and what is really deleted, and nobody comes back from the dead.
+    /// Checks that the events are possible for a consumer: additions of absent objects, newer versions of present ones,
+    /// deletions of present ones that are really deleted, and no return of a deleted uid.
     fn consume(&mut self, events: &[Event]) {
         for event in events {
             let name = event.object.key.name.to_string();
@@ -248,8 +248,8 @@ impl World {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
-    /// After any history with faults, one safety list and the rest of the stream make the view equal to the server's, and
-    /// the events add up to the same view.
+    /// After any history with faults, one safety list and the rest of the stream make the view equal to the server's,
+    /// and the events add up to the same view.
     #[test]
     fn the_view_ends_true(steps in prop::collection::vec(step(), 0..60)) {
         let mut world = World::new();

@@ -1,16 +1,17 @@
-//! A server that goes back in time, as after a restore from a backup: told apart from one that lags, and followed.
+//! A server that goes back in time, as after a restore from a backup: it is distinguished from a lagging one, and
+//! followed.
 
 use super::rewind::{LISTS_MIN, PATIENCE};
 use super::*;
 
-/// What the restored server has in these tests, when the client knew `("a", "u1", "90")` and `("c", "u3", "95")` at 100.
+/// The restored server's objects in these tests. The client knew `("a", "u1", "90")` and `("c", "u3", "95")` at 100.
 const RESTORED: &[(&str, &str, &str)] = &[("a", "u1", "50"), ("b", "u2", "51")];
 
 fn knows_the_lost_history() -> Machine {
     listed("100", &[("a", "u1", "90"), ("c", "u3", "95")])
 }
 
-/// The changes that a client needs to come from the lost history to [`RESTORED`].
+/// The changes that lead a client from the lost history to [`RESTORED`].
 fn back() -> [(Change, &'static str, &'static str); 3] {
     [(Change::Deleted, "u3", "95"), (Change::Modified, "u1", "50"), (Change::Added, "u2", "51")]
 }

@@ -1,13 +1,13 @@
-//! Frames that HTTP/2 allows and that bring nothing: some are no harm, without end they are.
+//! Frames that HTTP/2 allows and that have no content: some are harmless, an endless number is not.
 
 use super::*;
 
 const PRIORITY_FRAME: u8 = 2;
 const ACK: u8 = 1;
-/// What a server may say without being asked, with a little room for how each flood begins.
+/// Frames that a server may send unasked, with a little room for the start of each flood.
 const PUT_UP_WITH: std::ops::RangeInclusive<usize> = 9_900..=10_100;
 
-/// Each flood ends the connection with the same word, after so many frames and not because somebody waits.
+/// Each flood ends the connection with the same error, after this many frames and without a timeout.
 #[test]
 fn every_flood_is_cut_off() {
     let window = |stream| frame(WINDOW_UPDATE, 0, stream, &1u32.to_be_bytes());
@@ -37,7 +37,7 @@ fn every_flood_is_cut_off() {
         client.open(1);
         client.said();
         client.hear(&begin).unwrap();
-        // The calls themselves may be answered with a little.
+        // The calls themselves may be answered with a few.
         let mut count = 0;
         let said = loop {
             if let Err(said) = client.hear(&again) {
@@ -45,7 +45,7 @@ fn every_flood_is_cut_off() {
             }
             count += 1;
             assert!(count < 1_000_000, "{what}");
-            // It reads what is answered, so that nothing piles up.
+            // The replies are read, so that none pile up.
             if count % 1_000 == 0 {
                 client.said();
             }
@@ -60,7 +60,7 @@ fn every_flood_is_cut_off() {
     }
 }
 
-/// A server that is as talkative as any, for as long as calls go on: each call pays for what is said about it.
+/// A server that sends many frames about calls, for as long as calls go on: each call pays for its frames.
 #[test]
 fn talk_about_calls_is_no_flood() {
     let mut client = Client::welcomed(20_000);

@@ -1,4 +1,4 @@
-//! Where a pod wants to be: near which nodes and which other pods.
+//! The checks of affinity: preferred and required nodes, and neighbouring pods.
 
 use mock_cel::formats::{label, label_value, qualified_name, subdomain};
 use serde_json::Value;
@@ -13,7 +13,7 @@ use crate::status::Cause;
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 
-/// `affinity`.
+/// Checks `affinity`.
 pub(super) fn check(affinity: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     nodes(&affinity["nodeAffinity"], at.field("nodeAffinity"), causes);
     for kind in ["podAffinity", "podAntiAffinity"] {
@@ -47,7 +47,7 @@ fn nodes(nodes: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     for (index, wish) in items(nodes, PREFERRED).iter().enumerate() {
         let at = list.item(index);
         weight(wish, at, causes);
-        // One that no node can have is only a wish.
+        // A preference that no node can meet is allowed.
         node_term(&wish["preference"], false, at.field("preference"), causes);
     }
 }

@@ -1,4 +1,4 @@
-//! What the annotations of a pod say of its containers.
+//! The checks of annotations about a pod's containers.
 
 use mock_cel::formats::qualified_name;
 use serde_json::Value;
@@ -17,7 +17,7 @@ const SECCOMP_OF: &str = "container.seccomp.security.alpha.kubernetes.io/";
 pub(in crate::kinds) const APP_ARMOR_OF: &str = "container.apparmor.security.beta.kubernetes.io/";
 const MAX_BYTES: usize = 256 << 10;
 
-/// Their keys and their size.
+/// Checks keys and total size.
 pub(super) fn check_keys(metadata: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     let mut bytes = 0;
     for (key, value) in entries(metadata, "annotations") {
@@ -29,7 +29,7 @@ pub(super) fn check_keys(metadata: &Value, at: At<'_>, causes: &mut Vec<Cause>) 
     }
 }
 
-/// The values of those that mean something for a pod.
+/// Checks the values of annotations that have a meaning for pods.
 pub(super) fn check(metadata: &Value, pod: Pod<'_>, at: At<'_>, causes: &mut Vec<Cause>) {
     let all = &metadata["annotations"];
     if let Some(mirror) = all[MIRROR].as_str()
@@ -67,7 +67,7 @@ pub(super) fn check(metadata: &Value, pod: Pod<'_>, at: At<'_>, causes: &mut Vec
     }
 }
 
-/// A number without a plus and without a zero before others.
+/// Whether a text is a number without a plus and without leading zeros.
 fn is_cost(text: &str) -> bool {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let plain = !text.starts_with('+') && (digits == "0" || !digits.starts_with('0'));
@@ -82,7 +82,7 @@ fn seccomp(profile: &str, at: At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Where an annotation and a field say the same thing they must agree.
+/// An annotation and a field with the same meaning must agree.
 pub(super) fn match_fields(metadata: &Value, pod: Pod<'_>, causes: &mut Vec<Cause>) {
     let all = &metadata["annotations"];
     let whole = &pod.spec["securityContext"];

@@ -1,4 +1,4 @@
-//! The containers of a pod: those that run, those that run before, and those that look into it.
+//! The checks of containers: regular, init and ephemeral ones.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use super::volumes::Known;
 use super::{Pod, check_pull_policy, environment, handlers, has, items, mounts, resources, security, text};
 use crate::status::Cause;
 
-/// What a container that looks into a pod may not have.
+/// Fields that an ephemeral container may not have.
 const NOT_EPHEMERAL: [&str; 8] = [
     "ports",
     "resources",
@@ -53,7 +53,7 @@ pub(super) fn check(pod: Pod<'_>, known: &Known<'_>, claims: &Claims<'_>, causes
         } else if !name.is_empty() {
             names.insert(name);
         }
-        // Each is alone with its ports, and is named as if it was the only one.
+        // The ports of each init container are checked alone, and causes name it as if it were the only one.
         host_ports(&init[index..=index], list, causes);
         if text(container, "restartPolicy") == "Always" {
             handlers::check(pod, container, at, causes);
@@ -102,7 +102,7 @@ fn ephemeral<'a>(around: &Around<'a>, mut names: BTreeSet<&'a str>, causes: &mut
     }
 }
 
-/// An image of a pod has no blanks around its name; in templates they are left alone.
+/// An image in a pod has no blanks around its name; templates may have them.
 pub(super) fn trimmed(container: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     let image = text(container, "image");
     if image.trim() != image {
@@ -110,7 +110,7 @@ pub(super) fn trimmed(container: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// A port of the node is taken once.
+/// Refuses a second use of a port of the node.
 fn host_ports(containers: &[Value], list: At<'_>, causes: &mut Vec<Cause>) {
     let mut taken = BTreeSet::new();
     for (index, container) in containers.iter().enumerate() {
@@ -125,7 +125,7 @@ fn host_ports(containers: &[Value], list: At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// What containers can refer to.
+/// The volumes and claims that containers can refer to.
 struct Around<'a> {
     pod: Pod<'a>,
     known: &'a Known<'a>,
@@ -133,7 +133,7 @@ struct Around<'a> {
 }
 
 impl Around<'_> {
-    /// What holds for containers of all sorts.
+    /// Checks the rules for containers of all sorts.
     fn common(&self, container: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
         let name = causes.text_in(container, "name", at);
         if !name.is_empty() {
@@ -151,7 +151,7 @@ impl Around<'_> {
         security::check(&container["securityContext"], self.pod, at.field("securityContext"), causes);
     }
 
-    /// `resizePolicy`: what is wrong with one of the list is said of the list.
+    /// Checks `resizePolicy`; some causes name the list instead of the item.
     fn resizing(&self, container: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
         let mut seen = BTreeSet::new();
         for (index, one) in items(container, "resizePolicy").iter().enumerate() {

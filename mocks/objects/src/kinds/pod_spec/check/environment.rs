@@ -1,4 +1,4 @@
-//! The environment of a container, and what of a pod can be read from inside.
+//! The checks of a container's environment, and of the pod fields that are readable from inside.
 
 use mock_cel::Quantity;
 use mock_cel::formats::{qualified_name, subdomain};
@@ -10,7 +10,7 @@ use super::super::super::texts::{key, variable_name};
 use super::{has, items, text};
 use crate::status::Cause;
 
-/// What of a pod a variable can hold.
+/// Fields of a pod that a variable can hold.
 const FIELDS_OF_VARIABLES: [&str; 9] = [
     "metadata.name",
     "metadata.namespace",
@@ -23,11 +23,11 @@ const FIELDS_OF_VARIABLES: [&str; 9] = [
     "status.podIPs",
 ];
 
-/// What of a pod a file can hold.
+/// Fields of a pod that a file can hold.
 const FIELDS_OF_FILES: [&str; 5] =
     ["metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid"];
 
-/// What else is a field of a pod, but for neither.
+/// Further fields of a pod, which neither can hold.
 const OTHER_FIELDS: [&str; 4] = ["spec.host", "spec.restartPolicy", "spec.schedulerName", "status.phase"];
 
 const AMOUNTS: [&str; 6] = [
@@ -41,7 +41,7 @@ const AMOUNTS: [&str; 6] = [
 const HUGE_PAGES: [&str; 2] = ["limits.hugepages-", "requests.hugepages-"];
 const DIVISORS: [&str; 13] = ["1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"];
 
-/// `env` and `envFrom` of a container.
+/// Checks `env` and `envFrom` of a container.
 pub(super) fn check(container: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     let list = at.field("env");
     for (index, variable) in items(container, "env").iter().enumerate() {
@@ -93,7 +93,7 @@ fn key_of(given: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// All entries of a map at once; what is wrong with their number is said of the list.
+/// Checks a source of all entries of a map; errors in the number of sources name the list.
 fn all_of(from: &Value, list: At<'_>, at: At<'_>, causes: &mut Vec<Cause>) {
     let prefix = text(from, "prefix");
     if !prefix.is_empty() {
@@ -115,7 +115,7 @@ fn all_of(from: &Value, list: At<'_>, at: At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// A name that may go on after a dash.
+/// A prefix of a name: a trailing dash is allowed.
 fn unfinished(name: &str) -> String {
     match name.strip_suffix('-') {
         Some(start) if !start.is_empty() => format!("{start}a"),
@@ -123,7 +123,7 @@ fn unfinished(name: &str) -> String {
     }
 }
 
-/// What a file holds that is written into a volume.
+/// Checks the content of a file that is written into a volume.
 pub(super) fn check_file(file: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     if has(file, "fieldRef") {
         field_of_pod(&file["fieldRef"], &FIELDS_OF_FILES, at.field("fieldRef"), causes);
@@ -173,7 +173,7 @@ fn field_of_pod(given: &Value, known: &[&str], at: At<'_>, causes: &mut Vec<Caus
     }
 }
 
-/// An amount of a resource of a container.
+/// Checks an amount of a container's resource.
 fn amount(given: &Value, in_file: bool, at: At<'_>, causes: &mut Vec<Cause>) {
     let resource = text(given, "resource");
     let is_pages = HUGE_PAGES.iter().any(|prefix| resource.starts_with(prefix));

@@ -1,4 +1,4 @@
-//! What is done to a container from outside: probes, and what comes after its start and before its end.
+//! The checks of probes and lifecycle hooks.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use super::super::super::texts::{header_name, port_name};
 use super::{Pod, has, items, text};
 use crate::status::Cause;
 
-/// Probes and `lifecycle` of a container.
+/// Checks the probes and `lifecycle` of a container.
 pub(super) fn check(pod: Pod<'_>, container: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     let lifecycle = at.field("lifecycle");
     for hook in ["postStart", "preStop"].into_iter().filter(|hook| has(&container["lifecycle"], hook)) {
@@ -36,7 +36,7 @@ pub(super) fn check(pod: Pod<'_>, container: &Value, at: At<'_>, causes: &mut Ve
     }
 }
 
-/// What is done: one of these.
+/// Requires exactly one action, and checks it.
 fn action(pod: Pod<'_>, handler: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     let mut is_first = true;
     for kind in ["exec", "httpGet", "tcpSocket", "grpc", "sleep"].into_iter().filter(|kind| has(handler, kind)) {

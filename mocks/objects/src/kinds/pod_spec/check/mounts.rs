@@ -1,4 +1,4 @@
-//! Where a container has its volumes: as folders, or as devices.
+//! The checks of a container's mounts: volumes as folders or as devices.
 
 use std::collections::BTreeSet;
 
@@ -11,13 +11,13 @@ use super::volumes::Known;
 use super::{has, items, text};
 use crate::status::Cause;
 
-/// `volumeMounts` and `volumeDevices` of a container.
+/// Checks `volumeMounts` and `volumeDevices` of a container.
 pub(super) fn check(container: &Value, known: &Known<'_>, at: At<'_>, causes: &mut Vec<Cause>) {
     folders(container, known, at.field("volumeMounts"), causes);
     devices(container, known, at.field("volumeDevices"), causes);
 }
 
-/// What a field of the items of a list holds.
+/// The texts of one field in all items of a list.
 fn all<'a>(container: &'a Value, list: &str, key: &str) -> BTreeSet<&'a str> {
     items(container, list).iter().map(|item| text(item, key)).collect()
 }
@@ -46,7 +46,7 @@ fn folders(container: &Value, known: &Known<'_>, list: At<'_>, causes: &mut Vec<
         if !below.is_empty() && !by_variables.is_empty() {
             refuse("subPathExpr", "subPathExpr and subPath are mutually exclusive");
         }
-        // What is wrong with these is said of the list.
+        // Errors in sub-paths name the list.
         if !below.is_empty() {
             descending(below, list.field("subPath"), causes);
         }

@@ -1,4 +1,4 @@
-//! What a pod names: its account, its node, itself in the network, how long it may run.
+//! The checks of single fields of a pod: account, node, host name, longest duration.
 
 use mock_cel::formats::subdomain;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! The network of a pod: ports of its node, who answers for names, names of its own.
+//! The checks of a pod's network: ports of its node, DNS servers, host aliases.
 
 use mock_cel::formats::subdomain;
 use serde_json::Value;
@@ -11,10 +11,10 @@ use crate::status::Cause;
 
 const NAMESERVERS_MAX: usize = 3;
 const SEARCHES_MAX: usize = 32;
-/// All of them together, with the blanks between them.
+/// Longest search list, with the blanks between the domains.
 const SEARCHES_MAX_BYTES: usize = 2048;
 
-/// In the network of the node a port is the same inside and outside.
+/// In the network of the node a port must be the same inside and outside.
 pub(super) fn check_host_ports(pod: Pod<'_>, causes: &mut Vec<Cause>) {
     if pod.spec["hostNetwork"] != Value::Bool(true) {
         return;
@@ -34,7 +34,7 @@ pub(super) fn check_host_ports(pod: Pod<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// `dnsConfig`.
+/// Checks `dnsConfig`.
 pub(super) fn check_resolver(spec: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     let config = &spec["dnsConfig"];
     let servers = items(config, "nameservers");
@@ -66,7 +66,7 @@ pub(super) fn check_resolver(spec: &Value, at: At<'_>, causes: &mut Vec<Cause>) 
     }
     for (index, search) in searches.iter().enumerate().filter(|(_, search)| **search != ".") {
         let search = search.strip_suffix('.').unwrap_or(search);
-        // Underscores are letters here.
+        // Underscores count as letters here.
         causes.faults(at.field("searches").item(index), search, subdomain(&search.replace('_', "a")));
     }
     for (index, option) in items(config, "options").iter().enumerate() {
@@ -76,7 +76,7 @@ pub(super) fn check_resolver(spec: &Value, at: At<'_>, causes: &mut Vec<Cause>) 
     }
 }
 
-/// `hostAliases`.
+/// Checks `hostAliases`.
 pub(super) fn check_aliases(spec: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     for (index, alias) in items(spec, "hostAliases").iter().enumerate() {
         let at = at.item(index);

@@ -1,4 +1,4 @@
-//! What containers and pods need and may take.
+//! The checks of the resources of containers and pods: requests, limits and claims.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use super::super::total;
 use super::{Pod, entries, has, items, text};
 use crate::status::Cause;
 
-/// What else than a resource of a container goes by a name without a domain.
+/// Names without a domain that are valid for quotas but not for a container's resources.
 const STANDARD: [&str; 20] = [
     "cpu",
     "memory",
@@ -35,13 +35,13 @@ const STANDARD: [&str; 20] = [
     "services.nodeports",
     "services.loadbalancers",
 ];
-/// Names of the resources that a pod claims.
+/// Names of a pod's resource claims.
 pub(super) type Claims<'a> = BTreeSet<&'a str>;
 
 const HUGE_PAGES: &str = "hugepages-";
 const REQUESTS: &str = "requests.";
 
-/// `resourceClaims` of a pod; answers their names.
+/// Checks `resourceClaims` of a pod; returns their names.
 pub(super) fn check_claims<'a>(pod: Pod<'a>, causes: &mut Vec<Cause>) -> Claims<'a> {
     let list = pod.at.field("resourceClaims");
     let mut seen = Claims::new();
@@ -72,18 +72,18 @@ pub(super) fn check_claims<'a>(pod: Pod<'a>, causes: &mut Vec<Cause>) -> Claims<
     seen
 }
 
-/// `resources` of a container.
+/// Checks `resources` of a container.
 pub(super) fn check(resources: &Value, claims: &Claims<'_>, at: At<'_>, causes: &mut Vec<Cause>) {
     amounts(resources, of_container, at, causes);
     claimed(resources, claims, at.field("claims"), causes);
 }
 
-/// `overhead`, as if it was a limit.
+/// Checks `overhead` like a limit.
 pub(super) fn check_overhead(overhead: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     amounts(&json!({"limits": overhead}), of_container, at, causes);
 }
 
-/// `resources` of a pod as a whole, and what its containers have of that.
+/// Checks `resources` of a pod as a whole, and those of its containers against them.
 pub(super) fn check_whole(pod: Pod<'_>, claims: &Claims<'_>, causes: &mut Vec<Cause>) {
     let (resources, at) = (&pod.spec["resources"], pod.at.field("resources"));
     if resources.is_null() {
@@ -126,7 +126,7 @@ fn amount(value: &Value) -> Option<Quantity> {
     value.as_str().and_then(Quantity::parse)
 }
 
-/// `limits` and `requests`; what their names may be says the caller.
+/// Checks `limits` and `requests`; the caller checks their names.
 fn amounts(resources: &Value, name_of: fn(&str, At<'_>, &mut Vec<Cause>), at: At<'_>, causes: &mut Vec<Cause>) {
     let map = at.field("limits");
     for (name, given) in entries(resources, "limits") {
@@ -160,22 +160,22 @@ fn amounts(resources: &Value, name_of: fn(&str, At<'_>, &mut Vec<Cause>), at: At
     }
 }
 
-/// Whether more of it can be promised than there is.
+/// Whether more of a resource can be promised than exists.
 pub(in crate::kinds) fn overcommits(name: &str) -> bool {
     is_native(name) && !name.starts_with(HUGE_PAGES)
 }
 
-/// Whether it is one of Kubernetes' own.
+/// Whether a resource is one of Kubernetes' own.
 fn is_native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
 }
 
-/// Whether it is what somebody's nodes have beside that.
+/// Whether a resource is an extended one of some nodes.
 fn is_extended(name: &str) -> bool {
     !is_native(name) && !name.starts_with(REQUESTS) && qualified_name(&format!("{REQUESTS}{name}")).is_empty()
 }
 
-/// The size of one amount.
+/// Checks the size of one amount.
 fn sized(name: &str, given: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     let Some(wanted) = amount(given) else { return };
     if wanted.signum() < 0 {
@@ -225,12 +225,12 @@ fn of_pod(name: &str, at: At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Whether a pod as a whole can have it.
+/// Whether a resource can be set for a pod as a whole.
 pub(in crate::kinds) fn of_whole_pod(name: &str) -> bool {
     matches!(name, "cpu" | "memory") || name.starts_with(HUGE_PAGES)
 }
 
-/// `claims`: which of those of the pod a container has.
+/// Checks `claims`: a container's subset of the pod's claims.
 fn claimed(resources: &Value, of_pod: &Claims<'_>, list: At<'_>, causes: &mut Vec<Cause>) {
     let mut seen: Vec<(&str, &str)> = Vec::new();
     for (index, claim) in items(resources, "claims").iter().enumerate() {

@@ -1,4 +1,4 @@
-//! With which rights a pod runs, and each of its containers.
+//! The checks of the rights of a pod and of its containers.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ const CREDENTIALS_MAX_BYTES: usize = 64 << 10;
 const DOMAIN_MAX_BYTES: usize = 256;
 const USER_MAX_BYTES: usize = 104;
 
-/// `securityContext` of a pod.
+/// Checks `securityContext` of a pod.
 pub(super) fn check_pod(pod: Pod<'_>, causes: &mut Vec<Cause>) {
     let (context, at) = (&pod.spec["securityContext"], pod.at.field("securityContext"));
     for key in ["fsGroup", "runAsUser", "runAsGroup"] {
@@ -40,7 +40,7 @@ pub(super) fn check_pod(pod: Pod<'_>, causes: &mut Vec<Cause>) {
     causes.one_of(&context["seLinuxChangePolicy"], at.field("seLinuxChangePolicy"), &["Recursive"]);
 }
 
-/// `securityContext` of a container.
+/// Checks `securityContext` of a container.
 pub(super) fn check(context: &Value, pod: Pod<'_>, at: At<'_>, causes: &mut Vec<Cause>) {
     for key in ["runAsUser", "runAsGroup"] {
         causes.within(at.field(key), context[key].as_i64(), (0, MAX));
@@ -63,13 +63,13 @@ pub(super) fn check(context: &Value, pod: Pod<'_>, at: At<'_>, causes: &mut Vec<
     profiles(context, at, causes);
 }
 
-/// A pod whose users are its own shares no more with its node.
+/// A pod with its own user namespace must not share other namespaces of its node.
 pub(super) fn check_users(pod: Pod<'_>, causes: &mut Vec<Cause>) {
     if pod.shares_users() {
         return;
     }
     let why = "when `hostUsers` is false";
-    // A real server names these so.
+    // Names in a real server's messages.
     for (key, named) in [("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")] {
         if pod.spec[key] == Value::Bool(true) {
             causes.forbidden(pod.at.field(named), why);
@@ -82,7 +82,7 @@ pub(super) fn check_users(pod: Pod<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// What pods and containers share.
+/// Checks the profiles that pods and containers can both have.
 fn profiles(context: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     if has(context, "seccompProfile") {
         seccomp(&context["seccompProfile"], at.field("seccompProfile"), causes);
@@ -152,7 +152,7 @@ fn sysctls(pod: Pod<'_>, list: At<'_>, causes: &mut Vec<Cause>) {
             causes.duplicate(at, name);
         }
         names.insert(name);
-        // Dots and slashes change places where a slash comes first.
+        // If a slash comes first, dots and slashes are swapped.
         let dotted = match name.find(['.', '/']) {
             Some(first) if name[first..].starts_with('/') => name.replace('/', "."),
             _ => name.to_owned(),
@@ -180,7 +180,7 @@ fn is_sysctl(name: &str) -> bool {
     name.len() <= SYSCTL_MAX_BYTES && name.split(['.', '/']).all(segment)
 }
 
-/// `windowsOptions`.
+/// Checks `windowsOptions`.
 fn windows(options: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     if let Some(name) = options["gmsaCredentialSpecName"].as_str() {
         causes.faults(at.field("gmsaCredentialSpecName"), name, subdomain(name));
@@ -202,7 +202,7 @@ fn windows(options: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// What is wrong with the name of a user, which may have a domain and a backslash before it.
+/// The errors in the name of a user, which may begin with a domain and a backslash.
 fn not_a_user(name: &str) -> Vec<&'static str> {
     if name.is_empty() {
         return vec!["runAsUserName cannot be an empty string"];
@@ -235,7 +235,7 @@ fn not_a_user(name: &str) -> Vec<&'static str> {
     faults
 }
 
-/// Of `NetBIOS` or of DNS.
+/// Whether a text is a `NetBIOS` or DNS domain.
 fn is_domain(domain: &str) -> bool {
     let odd = ['\\', '/', ':', '*', '?', '"', '<', '>', '|'];
     let short = (1..=15).contains(&domain.chars().count()) && !domain.starts_with('.') && !domain.contains(odd);

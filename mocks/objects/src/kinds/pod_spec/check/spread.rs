@@ -1,4 +1,4 @@
-//! How pods are spread, and which taints they bear.
+//! The checks of topology spread and tolerations.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use super::super::super::selectors;
 use super::{entries, has, items, text, texts};
 use crate::status::Cause;
 
-/// `topologySpreadConstraints`.
+/// Checks `topologySpreadConstraints`.
 pub(super) fn check(spec: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     let all = items(spec, "topologySpreadConstraints");
     for (index, (one, is_repeated)) in all.iter().zip(repeated(all)).enumerate() {
@@ -43,7 +43,7 @@ pub(super) fn check(spec: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Whether a later constraint is about the same domain and the same action, for each constraint.
+/// Whether a later constraint has the same domain and the same action, for each constraint.
 fn repeated(all: &[Value]) -> Vec<bool> {
     let mut behind = BTreeSet::new();
     let same = all.iter().rev().map(|one| !behind.insert((text(one, "topologyKey"), text(one, "whenUnsatisfiable"))));
@@ -58,7 +58,7 @@ fn positive(number: i64, at: At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// `matchLabelKeys` and `mismatchLabelKeys`: labels whose values are those of the pod itself.
+/// Checks `matchLabelKeys` and `mismatchLabelKeys`: labels whose values come from the pod itself.
 pub(super) fn check_label_keys(term: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     let selector = &term["labelSelector"];
     for list in ["matchLabelKeys", "mismatchLabelKeys"] {
@@ -73,7 +73,7 @@ pub(super) fn check_label_keys(term: &Value, at: At<'_>, causes: &mut Vec<Cause>
             causes.faults(at.field(list).item(index), key, qualified_name(key));
         }
     }
-    // Where each stands last.
+    // The last index of each key.
     let keys: BTreeMap<&str, usize> =
         texts(term, "matchLabelKeys").enumerate().map(|(index, key)| (key, index)).collect();
     let mut selected: BTreeSet<&str> = entries(selector, "matchLabels").map(|(key, _)| key.as_str()).collect();
@@ -93,7 +93,7 @@ pub(super) fn check_label_keys(term: &Value, at: At<'_>, causes: &mut Vec<Cause>
     }
 }
 
-/// `tolerations`.
+/// Checks `tolerations`.
 pub(in crate::kinds) fn check_tolerations(tolerations: &[Value], at: At<'_>, causes: &mut Vec<Cause>) {
     for (index, one) in tolerations.iter().enumerate() {
         let at = at.item(index);

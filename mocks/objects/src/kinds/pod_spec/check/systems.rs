@@ -1,4 +1,4 @@
-//! The operating system of a pod, and what does not exist there.
+//! The checks of a pod's operating system, and of fields that do not exist there.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use super::super::super::causes::Refuse;
 use super::{Pod, has, items, text};
 use crate::status::Cause;
 
-/// What pods of Windows cannot have: in the pod, in its context, in the contexts of its containers.
+/// Fields that Windows pods cannot have: in the pod, in its context, in the contexts of its containers.
 const FLAGS: [&str; 2] = ["hostPID", "hostIPC"];
 const FIELDS: [&str; 2] = ["hostUsers", "shareProcessNamespace"];
 const OF_POD: [&str; 10] = [
@@ -35,7 +35,7 @@ const OF_CONTAINERS: [&str; 10] = [
     "runAsGroup",
 ];
 
-/// `os`.
+/// Checks `os`.
 pub(super) fn check(pod: Pod<'_>, causes: &mut Vec<Cause>) {
     if !has(pod.spec, "os") {
         return;
@@ -76,7 +76,7 @@ fn windows(pod: Pod<'_>, causes: &mut Vec<Cause>) {
     });
 }
 
-/// The context of the pod, and those of its containers.
+/// Visits the context of the pod, and those of its containers.
 fn contexts(pod: Pod<'_>, mut visit: impl FnMut(bool, &Value, At<'_>)) {
     visit(true, &pod.spec["securityContext"], pod.at.field("securityContext"));
     for (list, index, container) in pod.containers() {
@@ -86,7 +86,7 @@ fn contexts(pod: Pod<'_>, mut visit: impl FnMut(bool, &Value, At<'_>)) {
     }
 }
 
-/// A pod of Windows runs as its node or does not, as a whole.
+/// Either all containers of a Windows pod run as host processes, or none.
 pub(super) fn check_host_processes(pod: Pod<'_>, causes: &mut Vec<Cause>) {
     let mut whole = None;
     let (mut all, mut on_host) = (0, 0);

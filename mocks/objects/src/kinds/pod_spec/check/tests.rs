@@ -3,7 +3,7 @@ use serde_json::json;
 use super::*;
 use crate::catalogue::Catalogue;
 
-/// What is wrong with a template: fields and reasons.
+/// The fields and reasons of a template's causes.
 fn wrong(spec: &Value) -> Vec<(String, &'static str)> {
     let mut template = json!({"spec": spec});
     super::super::fill(template.get_mut("spec"));
@@ -133,7 +133,7 @@ fn variables_have_one_source() {
     assert_eq!(said(&of_container(&json!({"envFrom": [{}]}))), [("envFrom", "Invalid")]);
 }
 
-/// A large body has a bounded answer, which does not grow with the square of the body either.
+/// The answer to a large body is bounded, and does not grow with the square of the body.
 #[test]
 fn causes_are_bounded() {
     let containers = vec![json!({}); 2000];
@@ -142,7 +142,7 @@ fn causes_are_bounded() {
     assert_eq!(wrong(&json!({"containers": [{"name": "c", "image": "i"}], "volumes": [volume]})).len(), 10);
 }
 
-/// Databases mount what is claimed for them.
+/// Databases mount their claims.
 #[test]
 fn the_claims_of_a_stateful_set_are_volumes_of_its_pods() {
     let set = |claims: Value, mount: &str| {
@@ -162,7 +162,7 @@ fn the_claims_of_a_stateful_set_are_volumes_of_its_pods() {
     }
     let field = "spec.template.spec.containers[0].volumeMounts[0].name".to_owned();
     assert_eq!(set(json!([claim("data"), claim("block")]), "other"), [(field, "FieldValueNotFound")]);
-    // A claim takes the place of a volume of its name.
+    // A claim replaces a volume of the same name.
     assert_eq!(set(json!([claim("own"), claim("block")]), "own"), []);
     let mut wrong = claim("data");
     wrong["spec"]["accessModes"] = json!([]);

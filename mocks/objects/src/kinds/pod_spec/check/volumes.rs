@@ -1,7 +1,7 @@
-//! The volumes of a pod, each with one source.
+//! The checks of a pod's volumes, each with one source.
 //!
-//! Owns the sources that pods are made for. Those of old storage systems are in `disks`, files out of other objects in `files`, and
-//! what is claimed in `claim`.
+//! Owns the usual sources. `disks` holds those of old storage systems, `files` those of files from other objects, and
+//! `claim` the claims.
 
 pub(in crate::kinds) mod claim;
 mod disks;
@@ -19,10 +19,10 @@ use super::super::super::texts::{descending, no_backsteps};
 use super::{Pod, check_pull_policy, entries, has, items, text};
 use crate::status::Cause;
 
-/// The volumes that containers can have, by name.
+/// The volumes that containers can mount, by name.
 pub(super) type Known<'a> = BTreeMap<&'a str, &'a Value>;
 
-/// The sources in the order in which they are looked at: of several the first counts.
+/// The sources in the order of the checks: of several the first counts.
 const SOURCES: [&str; 30] = [
     "emptyDir",
     "hostPath",
@@ -56,7 +56,7 @@ const SOURCES: [&str; 30] = [
     "image",
 ];
 
-/// Checks `volumes`; answers those without a fault.
+/// Checks `volumes`; returns those without an error.
 pub(super) fn check<'a>(pod: Pod<'a>, causes: &mut Vec<Cause>) -> Known<'a> {
     let mut known = Known::new();
     let volumes = items(pod.spec, "volumes");
@@ -111,7 +111,7 @@ fn sources(pod: Pod<'_>, volume: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
         if std::mem::take(&mut is_first) {
             source(pod, volume, kind, at, causes);
         } else {
-            // A real server names these two so.
+            // Names of these two in a real server's messages.
             let named = match kind {
                 "cephfs" => "cephFS",
                 "downwardAPI" => "downwarAPI",
@@ -188,7 +188,7 @@ fn driver(given: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// A claim that is made for the pod and named after it.
+/// Checks a claim that is made for the pod and named after it.
 fn ephemeral(pod: Pod<'_>, volume: &Value, above: At<'_>, causes: &mut Vec<Cause>) {
     let at = above.field("ephemeral");
     let template = &volume["ephemeral"]["volumeClaimTemplate"];
@@ -208,14 +208,14 @@ fn ephemeral(pod: Pod<'_>, volume: &Value, above: At<'_>, causes: &mut Vec<Cause
     }
 }
 
-/// What is said of a reference that is given without a name.
+/// Requires a name in a reference.
 fn named(given: &Value, key: &str, at: At<'_>, causes: &mut Vec<Cause>) {
     if has(given, key) {
         causes.text_in(&given[key], "name", at.field(key));
     }
 }
 
-/// Whether a map has keys of domains that are Kubernetes' own.
+/// Refuses keys in domains of Kubernetes itself.
 fn reserved(given: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     for (key, _) in entries(given, "options") {
         let domain = format!(".{}", key.split('/').next().unwrap_or(key).to_lowercase());

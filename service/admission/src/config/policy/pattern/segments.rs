@@ -1,17 +1,17 @@
-//! The matcher of segments: as sigstore's policy-controller has it.
+//! The matcher of segments, with the rules of sigstore's policy-controller.
 //!
-//! Pure. `*` is any text without `/`, `?` any one character but `/`, `**` any text. A pattern without tag and digest matches the name
-//! with any of them.
+//! Pure. `*` is any text without `/`, `?` any one character but `/`, `**` any text. A pattern without tag and digest
+//! matches the name with any of them.
 
-/// The host of names without one, and its folder of names without a path, as the Go tools write them.
+/// The default host and folder of short names, as the Go tools write them.
 const HUB: &str = "index.docker.io/";
 const OFFICIAL: &str = "library/";
 
-/// A pattern with the host that is thought: `nginx` is Docker Hub's.
+/// The pattern with its implied host: `nginx` is Docker Hub's.
 pub fn full(written: &str) -> String {
     let written = written.strip_prefix("docker.io/").map_or_else(|| written.to_owned(), |rest| format!("{HUB}{rest}"));
     match written.split_once('/') {
-        // A star in the tag says nothing of the host.
+        // A star in the tag does not affect the host.
         None if written.split([':', '@']).next().is_some_and(|name| name.contains('*')) => written,
         None => format!("{HUB}{OFFICIAL}{written}"),
         Some((host, _))
@@ -32,7 +32,7 @@ pub fn matches(glob: &str, image: &str) -> bool {
     [image, name, bare].into_iter().any(|text| whole(glob.as_bytes(), text.as_bytes()))
 }
 
-/// The places in the glob at which one can stand, after each byte of the text: linear in the product of the lengths.
+/// Computes the reachable positions in the glob after each byte of the text: linear in the product of the lengths.
 fn whole(glob: &[u8], text: &[u8]) -> bool {
     let mut at = vec![false; glob.len() + 1];
     at[0] = true;
@@ -53,7 +53,7 @@ fn whole(glob: &[u8], text: &[u8]) -> bool {
     at[glob.len()]
 }
 
-/// Every star may be nothing.
+/// Skips stars, each of which may match nothing.
 fn pass_stars(glob: &[u8], at: &mut [bool]) {
     for place in 0..glob.len() {
         if at[place] && glob[place] == b'*' {
@@ -62,7 +62,7 @@ fn pass_stars(glob: &[u8], at: &mut [bool]) {
     }
 }
 
-/// Whether the star at `place` has another one beside it.
+/// Whether the star at `place` has another one next to it.
 fn crosses(glob: &[u8], place: usize) -> bool {
     glob.get(place + 1) == Some(&b'*') || place > 0 && glob[place - 1] == b'*'
 }

@@ -8,7 +8,7 @@ fn pattern(text: &str) -> Pattern {
     Pattern::new(text).unwrap()
 }
 
-/// The pattern that counts for `image`: the most specific, of equals the later one.
+/// The pattern that applies to `image`: the most specific, of equals the later one.
 fn best<'a>(patterns: &[&'a str], image: &str) -> Option<&'a str> {
     let matching = patterns.iter().copied().filter(|text| pattern(text).matches(image));
     matching.max_by(|left, right| pattern(left).compare(&pattern(right), image))
@@ -90,7 +90,7 @@ fn hosts_are_compared_by_their_one_name() {
     }
 }
 
-/// Who lets in without a look has to mean the host that it writes.
+/// A rule that admits without a check must match only the host that it names.
 #[test]
 fn a_host_that_is_written_is_no_part_of_a_path() {
     for (text, at_its_host, elsewhere) in [
@@ -121,13 +121,13 @@ fn matches_plainly(glob: &[u8], text: &[u8]) -> bool {
 }
 
 proptest! {
-    /// The matcher says what the obvious one says.
+    /// The matcher agrees with the obvious one.
     #[test]
     fn the_matcher_is_right(glob in "[ab*?]{0,8}", text in "[ab]{0,8}") {
         prop_assert_eq!(matches(glob.as_bytes(), text.as_bytes()), matches_plainly(glob.as_bytes(), text.as_bytes()));
     }
 
-    /// Two globs that one text matches overlap.
+    /// If one text matches two globs, they overlap.
     #[test]
     fn overlap_is_seen(left in "[ab*?]{0,6}", right in "[ab*?]{0,6}", text in "[ab]{0,6}") {
         if matches(left.as_bytes(), text.as_bytes()) && matches(right.as_bytes(), text.as_bytes()) {
@@ -135,12 +135,12 @@ proptest! {
         }
     }
 
-    /// Patterns that are said not to tie do not tie on an image of as many parts.
+    /// Patterns that do not tie according to `ties_with` do not tie on an image with as many parts.
     #[test]
     fn what_does_not_tie_is_decided(left in "[ab*]{1,3}/[ab*]{1,3}", right in "[ab*]{1,3}/[ab*]{1,3}", image in "[ab]{1,4}/[ab]{1,4}") {
         let (left, right) = (pattern(&left), pattern(&right));
         if left != right && !left.ties_with(&right) && left.matches(&image) && right.matches(&image) {
-            // A star that took the slash is what `ties_with` does not look at.
+            // `ties_with` does not consider a star that matched a slash.
             let whole = |pattern: &Pattern| {
                 let parts = pattern.glob.split('/').zip(image.split('/'));
                 parts.into_iter().all(|(glob, text)| matches(glob.as_bytes(), text.as_bytes()))

@@ -1,4 +1,5 @@
-//! Tests of what one image's evidence costs the others, over pieces of a script and a clock that moves when everybody waits.
+//! Tests of the cost of one image's evidence for other images, over scripted pieces and a clock that moves when all
+//! tasks wait.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,13 +21,14 @@ use crate::validator::{Memory, Pieces, Question, Validator};
 
 const BUNDLE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
-const KEY: &str = include_str!("../../../../../verify/fixtures/trust/keys/p256.pub");
-/// A time in which a registry brings a bundle.
+const KEY: &str = include_str!("../../../../../roles/verify/fixtures/trust/keys/p256.pub");
+/// Time in which the registry delivers a bundle.
 const FETCH: Duration = Duration::from_millis(20);
-/// How long a question may take.
+/// Time limit of a question.
 const TIME: Duration = Duration::from_secs(5);
 
-/// A registry whose repositories say in their names how many bundles of how many bytes their image has: `24x8388608-…`. None is a signature.
+/// A registry whose repository names give the number and size of the image's bundles: `24x8388608-…`. None is a
+/// signature.
 struct Script;
 
 fn digest(text: &str) -> String {
@@ -78,7 +80,7 @@ impl Pieces for Script {
     }
 }
 
-/// A validator whose evidence has a part of `bytes`.
+/// A validator whose evidence has `bytes` of memory.
 fn validator(bytes: usize) -> Arc<dyn Validator> {
     let config = json!({
         "validators": [{"name": "default", "type": "cosign", "trustRoots": [{"name": "default", "key": KEY}]}],
@@ -90,8 +92,8 @@ fn validator(bytes: usize) -> Arc<dyn Validator> {
     Arc::clone(validators.of_rule(0).unwrap())
 }
 
-/// The class by which the image in `repository` fails, and after which time.
-async fn asked(validator: &Arc<dyn Validator>, repository: &str) -> (Class, Duration) {
+/// The failure class of the image in `repository`, and the time until it.
+async fn class_and_time(validator: &Arc<dyn Validator>, repository: &str) -> (Class, Duration) {
     let begun = Instant::now();
     let question = Question {
         host: "h.io".into(),
@@ -104,16 +106,17 @@ async fn asked(validator: &Arc<dyn Validator>, repository: &str) -> (Class, Dura
     (failure.class, begun.elapsed())
 }
 
-/// Four Pods of sixteen images with 24 bundles of 8 MiB each, of which the share holds one at a time: a neighbour's image gets its verdict as if there were none.
+/// Four Pods of sixteen images with 24 bundles of 8 MiB each, of which the share holds one at a time: another tenant's
+/// image gets its verdict without delay.
 #[tokio::test(start_paused = true)]
 async fn evidence_is_waited_for_by_the_image_that_has_it() {
     let validator = validator(32 << 20);
     let heavy: Vec<_> = (0..64).map(|number| format!("24x{}-{number}", 8 << 20)).collect();
-    let attack = join_all(heavy.iter().map(|repository| asked(&validator, repository)));
+    let attack = join_all(heavy.iter().map(|repository| class_and_time(&validator, repository)));
     let neighbours = async {
         for repository in ["1x8192-signed", "0x0-unsigned"] {
             sleep(Duration::from_secs(1)).await;
-            let (class, took) = asked(&validator, repository).await;
+            let (class, took) = class_and_time(&validator, repository).await;
             assert!(!class.is_own_limit() && class != Class::Unavailable, "{repository}: {class}");
             assert!(took <= 3 * FETCH, "{repository}: {took:?}");
         }
@@ -122,7 +125,7 @@ async fn evidence_is_waited_for_by_the_image_that_has_it() {
     assert!(failed.iter().all(|(class, _)| class.is_own_limit()), "{failed:?}");
 }
 
-/// However it is too much, it is the same class, which no policy lets in; and the registry has answered everything.
+/// Every kind of excess gives the same class, which no policy admits; and the registry has answered everything.
 #[tokio::test(start_paused = true)]
 async fn more_than_one_review_may_look_at_is_a_class_of_its_own() {
     for (repository, share) in [
@@ -130,9 +133,9 @@ async fn more_than_one_review_may_look_at_is_a_class_of_its_own() {
         ("30x100", 32 << 20),     // too many pieces
         ("1x8388608", 24 << 20),  // a piece that never fits
     ] {
-        let (class, _) = asked(&validator(share), repository).await;
+        let (class, _) = class_and_time(&validator(share), repository).await;
         assert_eq!(class, Class::TooMuchEvidence, "{repository}");
     }
-    let (class, _) = asked(&validator(32 << 20), "3x8388608").await;
+    let (class, _) = class_and_time(&validator(32 << 20), "3x8388608").await;
     assert_eq!(class, Class::Invalid, "what may be looked at was");
 }

@@ -1,4 +1,4 @@
-//! What a claim of storage asks for, alone, in a pod and in the templates of a `StatefulSet`.
+//! The checks and defaults of a claim's specification, alone, in a pod and in the templates of a `StatefulSet`.
 
 use mock_cel::Quantity;
 use mock_cel::formats::{label, subdomain};
@@ -12,7 +12,7 @@ use super::super::{has, items, text, texts};
 use crate::fields::set;
 use crate::status::Cause;
 
-/// Of the metadata of a claim that is made for a pod only labels and annotations count.
+/// Metadata that a claim template may not have: only labels and annotations count.
 const NOT_IN_TEMPLATES: [&str; 12] = [
     "name",
     "generateName",
@@ -28,7 +28,7 @@ const NOT_IN_TEMPLATES: [&str; 12] = [
     "finalizers",
 ];
 
-/// What a claim has without being asked.
+/// Fills in the defaults.
 pub(in crate::kinds) fn fill(value: &mut Value) {
     set(value, &["spec"], "volumeMode", json!("Filesystem"));
     for source in ["dataSource", "dataSourceRef"] {
@@ -39,20 +39,20 @@ pub(in crate::kinds) fn fill(value: &mut Value) {
     }
 }
 
-/// A claim that is made for a pod.
+/// Checks the template of a claim that is made for a pod.
 pub(super) fn check_template(template: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     let metadata = &template["metadata"];
     let below = at.field("metadata");
     check_keys(metadata, below.field("annotations"), causes);
     selectors::check_labels(&metadata["labels"], below.field("labels"), causes);
     for key in NOT_IN_TEMPLATES.into_iter().filter(|key| has(metadata, key)) {
-        // A real server names this one so.
+        // The name in a real server's messages.
         causes.forbidden(below.field(if key == "uid" { "uID" } else { key }), "cannot be set");
     }
     check(&template["spec"], at.field("spec"), causes);
 }
 
-/// The specification of a claim.
+/// Checks the specification of a claim.
 pub(in crate::kinds) fn check(spec: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     if items(spec, "accessModes").is_empty() {
         causes.required(at.field("accessModes"), "at least 1 access mode is required");
@@ -87,7 +87,7 @@ pub(in crate::kinds) fn check(spec: &Value, at: At<'_>, causes: &mut Vec<Cause>)
     data(spec, at, causes);
 }
 
-/// Where a claim has its first content from: one source under two names.
+/// Checks the source of a claim's first content: one source under two names.
 fn data(spec: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     for key in ["dataSource", "dataSourceRef"].into_iter().filter(|key| has(spec, key)) {
         source(&spec[key], at.field(key), causes);

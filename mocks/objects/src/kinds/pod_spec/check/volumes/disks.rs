@@ -1,4 +1,4 @@
-//! Volumes of storage systems that are named in the pod itself.
+//! The checks of volumes in storage systems that the pod itself names.
 
 use mock_cel::formats::label;
 use serde_json::Value;
@@ -9,7 +9,7 @@ use super::super::{check_label, has, items, text};
 use super::{named, reserved};
 use crate::status::Cause;
 
-/// What must be there of sources that have no other rule, or few.
+/// Required fields of sources with no other rule, or few.
 const REQUIRED: [(&str, &[&str]); 12] = [
     ("gcePersistentDisk", &["pdName"]),
     ("awsElasticBlockStore", &["volumeID"]),
@@ -25,9 +25,9 @@ const REQUIRED: [(&str, &[&str]); 12] = [
     ("portworxVolume", &["volumeID"]),
 ];
 
-/// One source.
+/// Checks one source.
 pub(super) fn check(given: &Value, kind: &str, above: At<'_>, causes: &mut Vec<Cause>) {
-    // A real server names this one so.
+    // The name in a real server's messages.
     let at = above.field(if kind == "gcePersistentDisk" { "persistentDisk" } else { kind });
     for key in REQUIRED.iter().filter(|(of, _)| *of == kind).flat_map(|(_, keys)| *keys) {
         causes.text_in(given, key, at);
@@ -99,7 +99,7 @@ fn iscsi(given: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// `iqn.2001-04.com.example:storage`, maybe behind something else.
+/// Whether a text is like `iqn.2001-04.com.example:storage`; a suffix is allowed.
 fn is_iqn(text: &str) -> bool {
     let tail = |rest: &str| {
         let (domain, name) = rest.split_once(':').unwrap_or((rest, ""));
@@ -120,7 +120,7 @@ fn is_iqn(text: &str) -> bool {
     text.match_indices("iqn.").any(|(start, word)| dated(&text[start + word.len()..]))
 }
 
-/// A name of three letters, any other sign and so many letters and digits.
+/// Whether a text is a name of three letters, any sign, and this many letters and digits.
 fn is_plain(text: &str, length: usize) -> bool {
     let mut rest = text.chars().skip(4);
     text.chars().count() == length + 4 && rest.all(|c| c.is_ascii_alphanumeric())
@@ -154,7 +154,7 @@ fn quobyte(given: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     causes.text_in(given, "volume", at);
 }
 
-/// A host with a port behind the one colon, or behind brackets.
+/// Whether a text is a host with a port behind the only colon, or behind brackets.
 fn is_host_and_port(pair: &str) -> bool {
     let Some((host, port)) = pair.rsplit_once(':') else { return false };
     let host = match host.strip_prefix('[') {

@@ -1,4 +1,4 @@
-//! Volumes of files out of other objects: `ConfigMap`s, `Secret`s, the pod itself, tokens.
+//! The checks of volumes with files from other objects: `ConfigMap`s, `Secret`s, the pod itself, tokens.
 
 use std::collections::BTreeSet;
 
@@ -11,11 +11,11 @@ use super::super::environment::check_file;
 use super::super::{has, items, text};
 use crate::status::Cause;
 
-/// The seconds that a token lasts.
+/// The bounds of a token's lifetime in seconds.
 const TOKEN_MIN_S: i64 = 10 * 60;
 const TOKEN_MAX_S: i64 = 1 << 32;
 
-/// A volume of one `ConfigMap` or `Secret`.
+/// Checks a volume of one `ConfigMap` or `Secret`.
 pub(super) fn check_map(given: &Value, kind: &str, at: At<'_>, causes: &mut Vec<Cause>) {
     causes.text_in(given, if kind == "secret" { "secretName" } else { "name" }, at);
     mode(given, "defaultMode", at, causes);
@@ -25,7 +25,7 @@ pub(super) fn check_map(given: &Value, kind: &str, at: At<'_>, causes: &mut Vec<
     }
 }
 
-/// A volume of fields of the pod; what is wrong with one is said of all.
+/// Checks a volume of fields of the pod; errors name the volume, not the field.
 pub(super) fn check_fields(given: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     mode(given, "defaultMode", at, causes);
     for entry in items(given, "items") {
@@ -33,7 +33,7 @@ pub(super) fn check_fields(given: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// A volume of several of these.
+/// Checks a volume of several such sources.
 pub(super) fn check_projected(given: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     mode(given, "defaultMode", at, causes);
     let mut paths = BTreeSet::new();
@@ -63,7 +63,7 @@ pub(super) fn check_projected(given: &Value, at: At<'_>, causes: &mut Vec<Cause>
     }
 }
 
-/// Two sources may not write one file.
+/// Refuses a file that two sources write.
 fn once<'a>(path: &'a str, shown: &str, paths: &mut BTreeSet<&'a str>, at: At<'_>, causes: &mut Vec<Cause>) {
     if !path.is_empty() && !paths.insert(path) {
         causes.invalid_text(at, shown, "conflicting duplicate paths");
@@ -80,7 +80,7 @@ fn token(given: &Value, at: At<'_>, volume: At<'_>, causes: &mut Vec<Cause>) {
     if !why.is_empty() {
         causes.invalid(at.field("expirationSeconds"), &seconds, why);
     }
-    // What is wrong with its path is said of the volume.
+    // Errors in the path name the volume.
     let path = causes.text_in(given, "path", volume);
     if !path.is_empty() {
         not_reserved(path, volume.field("path"), causes);

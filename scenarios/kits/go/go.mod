@@ -1,0 +1,3 @@
+module longhaul.dev/kit
+
+go 1.22

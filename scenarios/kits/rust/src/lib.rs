@@ -1,0 +1,369 @@
+//! An API server that plays faults, for one test, and a verdict by the ledger.
+//!
+//! Owns starting the program `longhaul` and reading its verdict. It needs nothing else: no cluster, no etcd, no crate.
+
+use std::collections::VecDeque;
+use std::fmt::{self, Write as _};
+use std::io::{self, BufRead as _, BufReader};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// For a busy machine: the API server is ready in 50 ms.
+const START_WITHIN: Duration = Duration::from_secs(30);
+/// For the ledger of a long test.
+const STOP_WITHIN: Duration = Duration::from_mins(1);
+/// How often the end of the program is looked for.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// Kept lines of Longhaul's output.
+const LINES_MAX: usize = 200;
+/// Begins the line that the API server writes when it is ready.
+const SERVED: &str = "kube-apiserver: serving at ";
+/// Serves until its input ends, so the API server ends with the test process, also after SIGKILL.
+const SCRIPT: &str = r#""$TEST_ASSET_KUBE_APISERVER" --secure-port="$1" --cert-dir="$2" --etcd-servers= </dev/null & cat >/dev/null; kill $!; wait $!"#;
+/// Begins a certificate.
+const CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----";
+/// Exit codes of Longhaul.
+const PASS: i32 = 0;
+const UNDECIDED: i32 = 2;
+
+/// A failure to start the API server.
+#[derive(Debug)]
+pub enum Error {
+    /// The program is missing; to say after `skipped: needs`.
+    NotInstalled,
+    /// A file or a process failed.
+    Io(io::Error),
+    /// The program ended or hung before it served; its output.
+    NotServing(String),
+}
+
+/// The result of the ledger.
+#[derive(Debug, Clone)]
+pub struct Verdict {
+    /// 0 pass, 1 fail, 2 undecided because a fault hit nothing; others are errors of Longhaul.
+    pub code: i32,
+    /// The output of Longhaul.
+    pub lines: Vec<String>,
+}
+
+/// A fault with its keys.
+#[derive(Debug, Clone)]
+pub struct Fault(String);
+
+/// An API server that is to be started.
+#[derive(Debug, Clone, Default)]
+pub struct Longhaul {
+    flags: Vec<String>,
+    faults: Vec<Fault>,
+    records: Option<PathBuf>,
+    allow_undecided: bool,
+}
+
+/// A running API server. When it is dropped, the test panics unless the verdict is a pass.
+#[derive(Debug)]
+pub struct Plane {
+    folder: PathBuf,
+    server: String,
+    process: Child,
+    reader: Option<JoinHandle<VecDeque<String>>>,
+    verdict: Option<Verdict>,
+    allow_undecided: bool,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotInstalled => text.write_str("longhaul on PATH, or the variable LONGHAUL with its path"),
+            Self::Io(error) => write!(text, "failed to start longhaul: {error}"),
+            Self::NotServing(output) => write!(text, "the API server did not start:\n{output}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl Verdict {
+    /// Whether all was right and every fault hit something.
+    pub fn passed(&self) -> bool {
+        self.code == PASS
+    }
+
+    /// The folder with `index.html` and `ledger.json`.
+    pub fn record(&self) -> Option<PathBuf> {
+        let page = self.lines.iter().rev().find_map(|line| line.strip_suffix("/index.html"))?;
+        Some(PathBuf::from(page.trim_start_matches("longhaul:").trim()))
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = match self.code {
+            PASS => "pass",
+            1 => "fail",
+            UNDECIDED => "undecided",
+            _ => "error of longhaul",
+        };
+        write!(text, "longhaul: {word} (exit code {})\n{}", self.code, self.lines.join("\n"))
+    }
+}
+
+impl Fault {
+    /// By its name, such as `watch-410`.
+    pub fn named(name: &str) -> Self {
+        Self(format!("- name: {name}\n"))
+    }
+
+    /// The time of the fault, counted from the start.
+    #[must_use]
+    pub fn at(self, after: Duration) -> Self {
+        self.with("at", &millis(after))
+    }
+
+    /// Narrows it to a resource, such as `configmaps`.
+    #[must_use]
+    pub fn on(self, resource: &str) -> Self {
+        self.with("resource", resource)
+    }
+
+    /// Any other key, as docs/faults.md lists them; the value is YAML.
+    #[must_use]
+    pub fn with(mut self, key: &str, value: &str) -> Self {
+        // Writing to a string cannot fail.
+        let _ = writeln!(self.0, "  {key}: {value}");
+        self
+    }
+}
+
+impl Longhaul {
+    /// Without faults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Draws faults from a seed. A correct client survives them.
+    #[must_use]
+    pub fn chaos(self, seed: u64) -> Self {
+        self.flag("--chaos", &seed.to_string())
+    }
+
+    /// Plays a fault.
+    #[must_use]
+    pub fn fault(mut self, fault: Fault) -> Self {
+        self.faults.push(fault);
+        self
+    }
+
+    /// Delivers events of different kinds in another order.
+    #[must_use]
+    pub fn order(mut self) -> Self {
+        self.flags.push("--order".to_owned());
+        self
+    }
+
+    /// Lets caches stay up to so many versions behind.
+    #[must_use]
+    pub fn stale(self, versions: u64) -> Self {
+        self.flag("--stale", &versions.to_string())
+    }
+
+    /// Names the program under test by a part of its user agent. Faults then touch its requests alone.
+    #[must_use]
+    pub fn manager(self, agent: &str) -> Self {
+        self.flag("--manager-agent", agent)
+    }
+
+    /// Lets workloads become ready, each after so long.
+    #[must_use]
+    pub fn workloads(self, after: Duration) -> Self {
+        self.flag("--workloads", &millis(after))
+    }
+
+    /// Keeps the records in a folder. Without it, and without the variable `LONGHAUL_RUNS`, a temporary one is kept after a failure.
+    #[must_use]
+    pub fn records(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.records = Some(folder.into());
+        self
+    }
+
+    /// Lets a test pass whose faults hit nothing.
+    #[must_use]
+    pub fn allow_undecided(mut self) -> Self {
+        self.allow_undecided = true;
+        self
+    }
+
+    fn flag(mut self, name: &str, value: &str) -> Self {
+        self.flags.extend([name.to_owned(), value.to_owned()]);
+        self
+    }
+
+    /// Starts it with the program of the variable `LONGHAUL`, or `longhaul` on `PATH`.
+    pub fn start(self) -> Result<Plane, Error> {
+        self.start_with(std::env::var_os("LONGHAUL").map_or_else(|| PathBuf::from("longhaul"), PathBuf::from).as_path())
+    }
+
+    /// Starts it with this program.
+    pub fn start_with(self, program: &Path) -> Result<Plane, Error> {
+        let folder = temporary()?;
+        // The port is free again when the listener is dropped.
+        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let named = self.records.or_else(|| std::env::var_os("LONGHAUL_RUNS").map(PathBuf::from));
+        let mut command = Command::new(program);
+        command
+            .args(["envtest", "--judge", "--replays", "0", "--runs"])
+            .arg(named.unwrap_or_else(|| folder.join("runs")));
+        command.args(&self.flags);
+        if !self.faults.is_empty() {
+            let list: String = self.faults.iter().map(|fault| fault.0.as_str()).collect();
+            let file = folder.join("faults.yaml");
+            std::fs::write(&file, list)?;
+            command.arg("--faults").arg(file);
+        }
+        command.args(["--", "sh", "-c", SCRIPT, "sh", &port.to_string()]).arg(&folder);
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut process = command.spawn().map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => Error::NotInstalled,
+            _ => Error::Io(error),
+        })?;
+        let (tell, ready) = sync_channel(1);
+        let output = process.stderr.take();
+        let reader = output.map(|output| std::thread::spawn(move || follow(output, &tell)));
+        let server = format!("https://127.0.0.1:{port}");
+        let mut plane = Plane { folder, server, process, reader, verdict: None, allow_undecided: self.allow_undecided };
+        plane.settle(&ready)?;
+        Ok(plane)
+    }
+}
+
+impl Plane {
+    /// The path of a kubeconfig with all rights.
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.folder.join("kubeconfig.yaml")
+    }
+
+    /// The path of the authority's certificate.
+    pub fn authority(&self) -> PathBuf {
+        self.folder.join("ca.crt")
+    }
+
+    /// The address, such as `https://127.0.0.1:34567`.
+    pub fn server(&self) -> &str {
+        &self.server
+    }
+
+    /// Ends the API server and returns the verdict. The test is not failed by it any more.
+    pub fn stop(mut self) -> Verdict {
+        let verdict = self.end();
+        self.allow_undecided = true;
+        self.verdict = Some(Verdict { code: PASS, lines: Vec::new() });
+        verdict
+    }
+
+    /// Waits for the API server and writes the kubeconfig.
+    fn settle(&mut self, ready: &Receiver<()>) -> Result<(), Error> {
+        if let Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) = ready.recv_timeout(START_WITHIN) {
+            let verdict = self.end();
+            // It is no verdict of a test.
+            self.verdict = Some(Verdict { code: PASS, lines: Vec::new() });
+            return Err(Error::NotServing(verdict.to_string()));
+        }
+        let chain = std::fs::read_to_string(self.folder.join("apiserver.crt"))?;
+        // The authority is the last certificate of the chain.
+        let last = chain.rfind(CERTIFICATE).unwrap_or(0);
+        std::fs::write(self.authority(), &chain[last..])?;
+        let text = format!(
+            "apiVersion: v1\n\
+             kind: Config\n\
+             clusters: [{{name: longhaul, cluster: {{server: \"{}\", certificate-authority: \"{}\"}}}}]\n\
+             users: [{{name: longhaul, user: {{}}}}]\n\
+             contexts: [{{name: longhaul, context: {{cluster: longhaul, user: longhaul}}}}]\n\
+             current-context: longhaul\n",
+            self.server,
+            self.authority().display()
+        );
+        std::fs::write(self.kubeconfig(), text)?;
+        Ok(())
+    }
+
+    /// Ends the program, once.
+    fn end(&mut self) -> Verdict {
+        if let Some(verdict) = &self.verdict {
+            return verdict.clone();
+        }
+        drop(self.process.stdin.take());
+        let code = self.wait().unwrap_or(-1);
+        let lines = self.reader.take().and_then(|reader| reader.join().ok()).unwrap_or_default();
+        let verdict = Verdict { code, lines: lines.into() };
+        self.verdict = Some(verdict.clone());
+        verdict
+    }
+
+    /// The exit code of the program, which is killed if it hangs.
+    fn wait(&mut self) -> Option<i32> {
+        let began = Instant::now();
+        while began.elapsed() < STOP_WITHIN {
+            match self.process.try_wait() {
+                Ok(Some(status)) => return status.code(),
+                Ok(None) => std::thread::park_timeout(LOOK_EVERY),
+                Err(_) => break,
+            }
+        }
+        let _ = self.process.kill();
+        self.process.wait().ok()?.code()
+    }
+}
+
+impl Drop for Plane {
+    fn drop(&mut self) {
+        let verdict = self.end();
+        let passes = verdict.passed() || (self.allow_undecided && verdict.code == UNDECIDED);
+        if std::thread::panicking() {
+            eprintln!("{verdict}");
+            return;
+        }
+        assert!(passes, "{verdict}");
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Keeps the last lines of the program, and tells once that the API server is ready.
+fn follow(output: ChildStderr, tell: &SyncSender<()>) -> VecDeque<String> {
+    let mut lines = VecDeque::new();
+    for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
+        let line = String::from_utf8_lossy(&line).into_owned();
+        if line.starts_with(SERVED) {
+            // Nobody waits for a second one.
+            let _ = tell.try_send(());
+        }
+        if lines.len() == LINES_MAX {
+            lines.pop_front();
+        }
+        lines.push_back(line);
+    }
+    lines
+}
+
+/// A new folder for this user's eyes alone.
+fn temporary() -> io::Result<PathBuf> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let name = format!("longhaul-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+    let folder = std::env::temp_dir().join(name);
+    std::fs::DirBuilder::new().mode(0o700).create(&folder)?;
+    Ok(folder)
+}
+
+fn millis(span: Duration) -> String {
+    format!("{}ms", span.as_millis())
+}

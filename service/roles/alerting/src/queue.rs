@@ -1,0 +1,103 @@
+//! The queue of alerts: they wait in their order for the task that sends them.
+//!
+//! This module owns its limits on number and bytes, the handling of alerts that find no place, and the end of the task.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use service_core::alert::Alert;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout_at};
+
+use crate::dead::DeadLetters;
+use crate::metrics::Metrics;
+
+/// Memory of waiting alerts for all receivers of a process: a sixteenth of the shipped limit of 64 MiB, and the alerts
+/// of some thousand Pods.
+const ALL_BYTES_MAX: usize = 4 << 20;
+
+/// The limits of a queue.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    pub places: usize,
+    pub bytes: usize,
+}
+
+/// The memory of each of this many queues. They share nothing: a receiver that hangs takes no place of another.
+pub fn share_bytes(queues: usize) -> usize {
+    ALL_BYTES_MAX / queues.max(1)
+}
+
+/// A waiting alert, with its part of the queue's memory.
+pub struct Waiting {
+    pub alert: Arc<Alert>,
+    _bytes: OwnedSemaphorePermit,
+}
+
+pub struct Queue {
+    /// Its receiver's name in metrics and dead letters.
+    name: String,
+    entrance: Mutex<Option<mpsc::Sender<Waiting>>>,
+    free: Arc<Semaphore>,
+    task: Mutex<Option<JoinHandle<()>>>,
+    metrics: Arc<Metrics>,
+    dead: Arc<DeadLetters>,
+}
+
+impl Queue {
+    /// A queue with the limits of `bounds`; `run` is the task, which ends when the queue is empty and closed.
+    pub fn begin<F>(
+        name: &str,
+        bounds: Bounds,
+        (metrics, dead): (&Arc<Metrics>, &Arc<DeadLetters>),
+        run: impl FnOnce(mpsc::Receiver<Waiting>) -> F,
+    ) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let (entrance, waiting) = mpsc::channel(bounds.places);
+        let task = Mutex::new(Some(tokio::spawn(run(waiting))));
+        let (metrics, dead) = (Arc::clone(metrics), Arc::clone(dead));
+        let free = Arc::new(Semaphore::new(bounds.bytes));
+        Self { name: name.to_owned(), entrance: Mutex::new(Some(entrance)), free, task, metrics, dead }
+    }
+
+    /// Queues an alert without waiting. One that finds no place is passed to `bury`, in the background.
+    pub fn put<F>(&self, alert: Arc<Alert>, bury: impl FnOnce(Arc<Alert>, &'static str) -> F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let bytes = alert.bytes();
+        let room =
+            u32::try_from(bytes).ok().and_then(|bytes| Arc::clone(&self.free).try_acquire_many_owned(bytes).ok());
+        let is_open = {
+            let entrance = self.entrance.lock();
+            let waiting = room.map(|room| Waiting { alert: Arc::clone(&alert), _bytes: room });
+            if let (Some(entrance), Some(waiting)) = (&*entrance, waiting)
+                && entrance.try_send(waiting).is_ok()
+            {
+                self.metrics.waiting.inc();
+                return;
+            }
+            entrance.is_some()
+        };
+        self.metrics.count(&self.name, "full");
+        let why = if is_open { "its queue is full" } else { "the process ends" };
+        self.dead.behind(bytes, || bury(alert, why));
+    }
+
+    /// Closes the queue, and gives the task until `deadline` for the waiting alerts.
+    pub async fn stop(&self, deadline: Instant) {
+        drop(self.entrance.lock().take());
+        let task = self.task.lock().take();
+        if let Some(mut task) = task
+            && timeout_at(deadline, &mut task).await.is_err()
+        {
+            task.abort();
+            let error = "the process ended before all that waited was sent";
+            tracing::warn!(name: crate::events::ALERT_FAILED, receiver = self.name, error, "an alert could not be sent");
+        }
+    }
+}

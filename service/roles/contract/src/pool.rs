@@ -1,0 +1,350 @@
+//! The instances of one validator: the choice for each question, the fallback, and the known state of each.
+//!
+//! This module owns weights, health and the bounded wait for a place. If an instance fails in any way, the next one is
+//! asked while there is time. A repeated question is harmless, because a verdict depends only on the question and the
+//! trust. The pool waits a short time for a restarting instance, but not for one that stays away.
+
+mod metrics;
+mod watch;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
+use parking_lot::{Mutex, RwLock};
+use rand::RngExt as _;
+use service_core::wire::{self, Limits, Protocol, Silence};
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::answer::Breach;
+use crate::link::{Files, Link, LinkError};
+pub use metrics::{Metrics, Outcome};
+
+/// Time since the last answer of any instance in which a question waits: a replaced process is back within it.
+const RESTART: Duration = Duration::from_secs(5);
+/// The first wait for an absent instance, doubled each time, up to the longest.
+const WAIT: Duration = Duration::from_millis(20);
+const WAIT_MAX: Duration = Duration::from_millis(250);
+/// Idle HTTP/1.1 connections kept for each instance.
+const IDLE_MAX: usize = 8;
+
+/// Makes the request for a base path and the remaining time.
+pub type Make<'a> = dyn Fn(&str, Duration) -> Request<Bytes> + Send + Sync + 'a;
+/// Reads an answer; also returns the instance's trust generation, if the answer has one.
+pub type Read<'a, T> = dyn Fn(&Response<Bytes>) -> Result<(T, Option<String>), Breach> + Send + Sync + 'a;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// The validator's name, for metrics.
+    pub name: String,
+    /// Address and weight of each instance.
+    pub instances: Vec<(String, u32)>,
+    /// Trusted authorities and our own certificate.
+    pub files: Files,
+    pub protocol: Protocol,
+    pub open_max: usize,
+    /// Questions that may wait for a place.
+    pub queue_max: usize,
+    /// Longest time of a question to one instance.
+    pub timeout: Duration,
+    /// Whether instances describe themselves ([`crate::VALIDATE`] with GET).
+    pub told: bool,
+}
+
+/// Why a question has no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unanswered {
+    /// The result is unknown now.
+    #[error("{0}")]
+    Unavailable(String),
+    /// A limit, here or there, that other callers have reached.
+    #[error("{0}")]
+    Busy(String),
+    /// The question is refused, at any time.
+    #[error("{0}")]
+    Refused(String),
+}
+
+pub struct Pool {
+    settings: Settings,
+    instances: Vec<Instance>,
+    turn: AtomicU64,
+    places: Semaphore,
+    waiting: AtomicUsize,
+    /// When any instance answered last.
+    good: Mutex<Instant>,
+    generation: RwLock<Arc<str>>,
+    metrics: Metrics,
+    watch: Mutex<Option<AbortOnDropHandle<()>>>,
+}
+
+struct Instance {
+    link: Link,
+    weight: u64,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Why it does not answer.
+    down: Option<String>,
+    /// Its last known trust generation.
+    generation: String,
+}
+
+/// Why one instance has not answered.
+enum Trouble {
+    /// The instance could not be reached; it may be restarting.
+    Away(String),
+    /// The instance has as many questions as it accepts.
+    Full(String),
+    /// Its answer cannot be used.
+    Wrong(String),
+    /// The instance refuses the question.
+    Refused(String),
+}
+
+impl Pool {
+    /// The connections to all instances; follows files and health from now on. Must be called inside a runtime.
+    pub fn open(settings: Settings, metrics: Metrics) -> Result<Arc<Self>, LinkError> {
+        let limits = Limits { open_max: settings.open_max, idle_max: IDLE_MAX };
+        let open = |(url, weight): &(String, u32)| {
+            let link = Link::open(url, &settings.files, settings.protocol, limits)?;
+            Ok(Instance { link, weight: u64::from(*weight), state: Mutex::default() })
+        };
+        let instances = settings.instances.iter().map(open).collect::<Result<Vec<_>, LinkError>>()?;
+        let pool = Arc::new(Self {
+            turn: AtomicU64::new(rand::rng().random()),
+            places: Semaphore::new(settings.open_max),
+            waiting: AtomicUsize::new(0),
+            good: Mutex::new(Instant::now()),
+            generation: RwLock::new("".into()),
+            metrics,
+            watch: Mutex::new(None),
+            settings,
+            instances,
+        });
+        let watch = tokio::spawn(watch::follow(Arc::downgrade(&pool)));
+        *pool.watch.lock() = Some(AbortOnDropHandle::new(watch));
+        Ok(pool)
+    }
+
+    /// The known trust of all instances: the text changes when the trust of any of them changes.
+    pub fn generation(&self) -> Arc<str> {
+        Arc::clone(&self.generation.read())
+    }
+
+    /// The result of `read` for the answer to `request`, at most `cap_bytes` long.
+    pub async fn ask<T>(
+        &self,
+        request: &Make<'_>,
+        read: &Read<'_, T>,
+        cap_bytes: usize,
+        deadline: Instant,
+    ) -> Result<T, Unanswered> {
+        let (outcome, answer) = match self.place(deadline).await {
+            Err(why) => (Outcome::Crowded, Err(why)),
+            Ok(_place) => self.exchange(request, read, cap_bytes, deadline).await,
+        };
+        self.metrics.count(&self.settings.name, outcome);
+        answer
+    }
+
+    /// A place among the questions under way.
+    async fn place(&self, deadline: Instant) -> Result<tokio::sync::SemaphorePermit<'_>, Unanswered> {
+        if let Ok(place) = self.places.try_acquire() {
+            return Ok(place);
+        }
+        let late = |what: String| Unanswered::Busy(what);
+        let waiting = Waiting::new(&self.waiting);
+        if waiting.number > self.settings.queue_max {
+            return Err(late(format!("{} questions wait already", self.settings.queue_max)));
+        }
+        match timeout_at(deadline, self.places.acquire()).await {
+            Ok(Ok(place)) => Ok(place),
+            _ => Err(late("no place among the questions under way before the deadline".to_owned())),
+        }
+    }
+
+    async fn exchange<T>(
+        &self,
+        request: &Make<'_>,
+        read: &Read<'_, T>,
+        cap_bytes: usize,
+        deadline: Instant,
+    ) -> (Outcome, Result<T, Unanswered>) {
+        let (mut wait, mut first) = (WAIT, true);
+        loop {
+            let order = self.order();
+            let (mut away, mut full, mut last) = (true, false, None);
+            for (at, index) in order.iter().enumerate() {
+                let instance = &self.instances[*index];
+                // The first instance must leave time for the next one.
+                let left = deadline.saturating_duration_since(Instant::now());
+                let share = left / u32::try_from(order.len() - at).unwrap_or(1).min(2);
+                let until = Instant::now() + share.min(self.settings.timeout);
+                match self.ask_one(instance, request, read, cap_bytes, until).await {
+                    Ok(answer) => {
+                        return (if first { Outcome::Answered } else { Outcome::Elsewhere }, Ok(answer));
+                    }
+                    Err(trouble) => {
+                        away &= matches!(trouble, Trouble::Away(_) | Trouble::Full(_));
+                        full |= matches!(trouble, Trouble::Full(_));
+                        last = Some((instance.link.authority(), trouble));
+                    }
+                }
+                first = false;
+                if Instant::now() >= deadline {
+                    break;
+                }
+            }
+            // Waits for an instance that was there a moment ago.
+            let next = Instant::now() + wait.mul_f64(rand::rng().random_range(0.5..1.5));
+            if !away || next >= deadline || self.good.lock().elapsed() >= RESTART {
+                return self.nobody(last, full);
+            }
+            let _listening = Silence::listen().filter(|_| !full);
+            sleep_until(next).await;
+            wait = (wait * 2).min(WAIT_MAX);
+        }
+    }
+
+    /// Why no instance has answered; `full` is whether an instance has as much work as it may.
+    fn nobody<T>(&self, last: Option<(String, Trouble)>, full: bool) -> (Outcome, Result<T, Unanswered>) {
+        let name = &self.settings.name;
+        match last {
+            None => {
+                (Outcome::Unavailable, Err(Unanswered::Unavailable(format!("the validator `{name}` has no instance"))))
+            }
+            Some((authority, Trouble::Refused(why))) => {
+                let what = format!("the validator `{name}` at {authority} refuses the question: {why}");
+                (Outcome::Refused, Err(Unanswered::Refused(what)))
+            }
+            Some((authority, Trouble::Wrong(why))) => {
+                let what = format!("the validator `{name}` at {authority} cannot be understood: {why}");
+                (Outcome::Wrong, Err(Unanswered::Unavailable(what)))
+            }
+            Some((authority, Trouble::Away(why) | Trouble::Full(why))) => {
+                let what = format!("the validator `{name}` at {authority} does not answer: {why}");
+                let why = if full { Unanswered::Busy(what) } else { Unanswered::Unavailable(what) };
+                (Outcome::Unavailable, Err(why))
+            }
+        }
+    }
+
+    async fn ask_one<T>(
+        &self,
+        instance: &Instance,
+        request: &Make<'_>,
+        read: &Read<'_, T>,
+        cap_bytes: usize,
+        until: Instant,
+    ) -> Result<T, Trouble> {
+        let left = until.saturating_duration_since(Instant::now());
+        let answer = instance.link.client().fetch(request(instance.link.base(), left), cap_bytes, until).await;
+        let trouble = match answer {
+            Ok(answer) => match read(&answer) {
+                Ok((answer, generation)) => {
+                    self.up(instance, generation);
+                    return Ok(answer);
+                }
+                Err(breach) if breach.is_of_question() => return Err(Trouble::Refused(breach.to_string())),
+                // An instance that drains or is full counts as absent for the moment.
+                Err(breach @ Breach::Status { status, .. }) if status.is_server_error() => {
+                    Trouble::Away(breach.to_string())
+                }
+                Err(breach @ Breach::Status { status: StatusCode::TOO_MANY_REQUESTS, .. }) => {
+                    Trouble::Full(breach.to_string())
+                }
+                Err(breach) => Trouble::Wrong(breach.to_string()),
+            },
+            Err(wire::Error::TooLarge { cap_bytes }) => {
+                Trouble::Wrong(format!("its answer is larger than {cap_bytes} bytes"))
+            }
+            Err(wire::Error::Deadline { .. }) => Trouble::Away(format!("no answer within {} ms", left.as_millis())),
+            Err(error) => Trouble::Away(wire::chain(&error)),
+        };
+        let (Trouble::Away(why) | Trouble::Full(why) | Trouble::Wrong(why) | Trouble::Refused(why)) = &trouble;
+        instance.state.lock().down = Some(why.clone());
+        Err(trouble)
+    }
+
+    /// The instances in the order of asking: one that answers, by weight; then the others that do; then those that do
+    /// not.
+    fn order(&self) -> Vec<usize> {
+        let up: Vec<bool> = self.instances.iter().map(|instance| instance.state.lock().down.is_none()).collect();
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+        let weights: Vec<u64> =
+            self.instances.iter().zip(&up).map(|(one, up)| if *up { one.weight } else { 0 }).collect();
+        order(&weights, &up, turn)
+    }
+
+    fn up(&self, instance: &Instance, generation: Option<String>) {
+        *self.good.lock() = Instant::now();
+        let mut state = instance.state.lock();
+        state.down = None;
+        let Some(generation) = generation.filter(|generation| *generation != state.generation) else { return };
+        state.generation = generation;
+        drop(state);
+        let mut all: Vec<String> =
+            self.instances.iter().map(|instance| instance.state.lock().generation.clone()).collect();
+        all.sort_unstable();
+        all.dedup();
+        *self.generation.write() = all.join(" ").into();
+    }
+}
+
+struct Waiting<'a> {
+    count: &'a AtomicUsize,
+    number: usize,
+}
+
+impl<'a> Waiting<'a> {
+    fn new(count: &'a AtomicUsize) -> Self {
+        Self { count, number: count.fetch_add(1, Ordering::Relaxed) + 1 }
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.count.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Indices in the order of asking. Pure: over `turn`s in a row each instance comes first as often as its weight
+/// demands.
+fn order(weights: &[u64], up: &[bool], turn: u64) -> Vec<usize> {
+    let total: u64 = weights.iter().sum();
+    let mut at = if total == 0 { 0 } else { turn % total };
+    let mut first = 0;
+    for (index, weight) in weights.iter().enumerate() {
+        if at < *weight {
+            first = index;
+            break;
+        }
+        at -= weight;
+    }
+    let around = (0..weights.len()).map(|step| (first + step) % weights.len());
+    let (mut answering, away): (Vec<_>, Vec<_>) = around.partition(|index| up[*index]);
+    answering.extend(away);
+    answering
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_count_among_those_that_answer_and_the_others_come_last() {
+        let firsts =
+            |weights: &[u64], up: &[bool]| -> Vec<usize> { (0..8).map(|turn| order(weights, up, turn)[0]).collect() };
+        assert_eq!(firsts(&[3, 1], &[true, true]), [0, 0, 0, 1, 0, 0, 0, 1]);
+        assert_eq!(firsts(&[0, 1], &[false, true]), [1; 8]);
+        assert_eq!(order(&[0, 1, 1], &[false, true, true], 1), [2, 1, 0]);
+        assert_eq!(order(&[0, 0], &[false, false], 7), [0, 1], "somebody is asked all the same");
+    }
+}

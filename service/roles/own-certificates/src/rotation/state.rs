@@ -1,0 +1,69 @@
+//! The state of the certificate rotation, for the health page.
+//!
+//! This state is never a reason to be unready: a replica whose certificate cannot be renewed serves until it ends, and
+//! `certificate` reports when.
+
+use parking_lot::Mutex;
+use serde_json::json;
+
+use super::stored::{StoredCertificates, seconds};
+use service_core::edge::Probe;
+
+#[derive(Debug, Default)]
+pub struct State(Mutex<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    holds: bool,
+    trouble: Option<String>,
+    page: Option<String>,
+}
+
+impl State {
+    /// Records whether this replica makes the certificates.
+    pub fn holds(&self, holds: bool) {
+        let mut known = self.0.lock();
+        known.holds = holds;
+        if !holds {
+            known.trouble = None;
+        }
+    }
+
+    /// Records the present trouble. Returns whether it is new.
+    pub fn trouble(&self, trouble: Option<String>) -> bool {
+        let mut known = self.0.lock();
+        let new = trouble.is_some() && known.trouble != trouble;
+        known.trouble = trouble;
+        new
+    }
+
+    /// Records the content of the Secret.
+    pub fn show(&self, held: &StoredCertificates) {
+        let ends = |pair: &Option<super::stored::Pair>| pair.as_ref().map(|pair| seconds(pair.ends()));
+        let page = json!({
+            "authorityEnds": ends(&held.authority),
+            "nextAuthorityEnds": ends(&held.next),
+            "certificateEnds": ends(&held.leaf),
+            "previousAuthoritiesUntil": held.previous.iter().map(|previous| previous.until).collect::<Vec<_>>(),
+            "nextTrustedSince": held.confirmed,
+        });
+        self.0.lock().page = Some(page.to_string());
+    }
+}
+
+impl Probe for State {
+    fn name(&self) -> &'static str {
+        "certificates"
+    }
+
+    fn note(&self) -> Option<String> {
+        self.0.lock().trouble.clone()
+    }
+
+    /// The holder's figures: seconds since 1970, and no key.
+    fn page(&self) -> Option<String> {
+        let known = self.0.lock();
+        let waits = || json!({"holder": false}).to_string();
+        Some(known.page.clone().filter(|_| known.holds).unwrap_or_else(waits))
+    }
+}

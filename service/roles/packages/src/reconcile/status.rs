@@ -1,0 +1,114 @@
+//! The content of a status write: the known status and a report become the keys to write, or `None`.
+//!
+//! Pure. The condition `Ready` is ours; conditions of other types belong to others and stay as they are. Our condition
+//! keeps its `lastTransitionTime` while its status stays, as Kubernetes' API conventions demand.
+
+use serde_json::{Map, Value, json};
+
+use service_watch::Status;
+
+const READY: &str = "Ready";
+/// Longest message in a status or an event, in characters; Kubernetes limits an event's note to 1024 bytes.
+const MESSAGE_CHARS_MAX: usize = 400;
+
+#[derive(Debug, Default)]
+pub(super) struct Report<'a> {
+    pub phase: &'static str,
+    /// The generation, once it is finished.
+    pub observed: Option<i64>,
+    pub message: &'a str,
+    /// Number of present network policies, if known.
+    pub policies: Option<usize>,
+    /// Failed attempts at this generation.
+    pub retries: usize,
+}
+
+/// The keys of `status` to merge so that `known` matches `report` about `generation`; `None` if it does already.
+pub(super) fn merge(known: &Status, generation: i64, report: &Report<'_>, now: &str) -> Option<Value> {
+    let mut changes = Map::new();
+    if *known.phase != *report.phase {
+        changes.insert("phase".into(), report.phase.into());
+    }
+    let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+    let numbers = [
+        ("retryAttempts", known.retry_attempts, Some(count(report.retries))),
+        ("observedGeneration", known.observed_generation, report.observed),
+        ("networkPolicyCount", known.network_policy_count, report.policies.map(count)),
+    ];
+    for (key, known, wanted) in numbers {
+        if let Some(wanted) = wanted.filter(|wanted| known != Some(*wanted)) {
+            changes.insert(key.into(), wanted.into());
+        }
+    }
+    let mut conditions: Vec<Value> =
+        known.conditions.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    let place = conditions.iter().position(|condition| condition["type"] == READY);
+    let old = place.map_or(Value::Null, |place| conditions[place].take());
+    let fresh = condition(&old, generation, report, now);
+    if fresh != old {
+        match place {
+            Some(place) => conditions[place] = fresh,
+            None => conditions.push(fresh),
+        }
+        changes.insert("conditions".into(), conditions.into());
+    }
+    (!changes.is_empty()).then(|| changes.into())
+}
+
+fn condition(old: &Value, generation: i64, report: &Report<'_>, now: &str) -> Value {
+    let status = if report.phase == READY { "True" } else { "False" };
+    let since = old["lastTransitionTime"].as_str().filter(|_| old["status"] == status).unwrap_or(now);
+    json!({
+        "type": READY,
+        "status": status,
+        "reason": report.phase,
+        "message": cut(report.message),
+        "observedGeneration": generation,
+        "lastTransitionTime": since,
+    })
+}
+
+/// A message cut to the length of a status or an event.
+pub(super) fn cut(message: &str) -> String {
+    message.chars().take(MESSAGE_CHARS_MAX).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known(text: &str) -> Status {
+        serde_json::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn only_what_changes_is_written_and_other_conditions_stay() {
+        let report = Report { phase: "Ready", observed: Some(2), message: "m", policies: Some(1), retries: 0 };
+        let first = merge(&Status::default(), 2, &report, "t1").unwrap();
+        let after = known(&first.to_string());
+        assert_eq!(merge(&after, 2, &report, "t2"), None, "nothing changes");
+        let other = json!({"type": "Other", "status": "True"});
+        let mut shared = first.clone();
+        shared["conditions"].as_array_mut().unwrap().insert(0, other.clone());
+        let shared = known(&shared.to_string());
+        let failed = Report { phase: "Retrying", message: "why", retries: 1, ..Report::default() };
+        let changes = merge(&shared, 3, &failed, "t3").unwrap();
+        assert_eq!(changes["conditions"][0], other);
+        assert_eq!(changes["conditions"][1]["lastTransitionTime"], "t3", "True became False");
+        assert!(changes.get("observedGeneration").is_none() && changes.get("networkPolicyCount").is_none());
+        let mut failing = first;
+        json_patch::merge(&mut failing, &changes);
+        let again = merge(&known(&failing.to_string()), 3, &Report { retries: 2, ..failed }, "t4").unwrap();
+        assert_eq!(again, json!({"retryAttempts": 2}), "its status and words stay, so its time does");
+    }
+
+    #[test]
+    fn conditions_that_are_none_are_replaced() {
+        let report = Report { phase: "Ready", ..Report::default() };
+        for text in [r#"{"conditions":7}"#, r#"{"conditions":null}"#, r#"{"conditions":[null,1]}"#] {
+            let changes = merge(&known(text), 1, &report, "t").unwrap();
+            let ready = changes["conditions"].as_array().unwrap().last().unwrap();
+            assert_eq!(ready["status"], "True", "{text}");
+        }
+    }
+}

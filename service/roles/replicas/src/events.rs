@@ -1,0 +1,10 @@
+//! The events of the API over Deployments, each with the keys of its context.
+
+service_core::events! {
+    /// A call that changes something, or would have: caller, change and outcome.
+    AUDIT_WRITE = "audit.write" ["request_id", "peer", "address", "verb", "namespace", "name", "container", "before", "after",
+        "dry_run", "status", "revision", "attempts", "duration_ms", "error"],
+    /// A call was refused before its meaning was looked at.
+    CALL_REFUSED = "api.refused" ["request_id", "peer", "address", "reason", "left_out"],
+    CALL_PANICKED = "api.panicked" ["request_id"],
+}
