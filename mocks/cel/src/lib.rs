@@ -72,6 +72,8 @@ pub struct Program {
     pub compiled: usize,
     /// Whether it uses `oldSelf`.
     pub uses_old: bool,
+    /// Why the object that it makes cannot be used, if a type in it does not fit its field.
+    pub misnamed: Option<String>,
 }
 
 /// A value with a schema, and its old state.
@@ -94,6 +96,10 @@ pub enum Wanted {
     Truth,
     /// A text: a message.
     Text,
+    /// `Object{…}`: a configuration that is applied.
+    Object,
+    /// A list of `JSONPatch{…}`.
+    Patches,
 }
 
 /// The inputs of a condition.
@@ -163,6 +169,12 @@ impl<'a> Evaluation<'a> {
         }
     }
 
+    /// The JSON that an expression makes.
+    pub fn value(&self, program: &'a Program, budget: &mut u64) -> Result<Value, Unanswered> {
+        let failed = |why| Unanswered { expression: program.source.clone(), why: Why::Failed(why) };
+        self.answer(program, budget).and_then(|found| found.json().ok_or(Failed::Overload)).map_err(failed)
+    }
+
     fn answer(&self, program: &'a Program, budget: &mut u64) -> Result<Val<'a>, Failed> {
         let variables = self.variables.iter().map(|(name, value)| (Val::lent(name), value.clone())).collect();
         let mut scope = self.scope.clone();
@@ -179,8 +191,15 @@ impl Program {
 
     /// Compiles an expression of an admission policy; `None` wants any type.
     pub fn compile_in_policy(source: &str, wanted: Option<Wanted>) -> Result<Self, Refused> {
-        let (program, answer) = Self::made(source, &Names::Policy)?;
+        let mutates = matches!(wanted, Some(Wanted::Object | Wanted::Patches));
+        let (program, answer) = Self::made(source, if mutates { &Names::Mutation } else { &Names::Policy })?;
         match wanted {
+            Some(Wanted::Object) if !matches!(answer, Type::Dyn) && answer != types::OBJECT => {
+                Err(Refused::Mutation { wanted: "Object" })
+            }
+            Some(Wanted::Patches) if !answer.fits(&Type::list(types::JSON_PATCH)) => {
+                Err(Refused::Mutation { wanted: "list(JSONPatch)" })
+            }
             Some(Wanted::Truth) if !matches!(answer, Type::Bool | Type::Dyn) => Err(Refused::Condition),
             Some(Wanted::Text) if !matches!(answer, Type::Text | Type::Dyn | Type::Null) => Err(Refused::Text),
             _ => Ok(program),
@@ -200,6 +219,7 @@ impl Program {
             Wanted::Truth => {
                 made.and_then(|(program, answer)| if answer == Type::Bool { Ok(program) } else { Err(Refused::Rule) })
             }
+            Wanted::Object | Wanted::Patches => made.map(|(program, _)| program),
             Wanted::Text => made
                 .and_then(|(program, answer)| if answer == Type::Text { Ok(program) } else { Err(Refused::Text) })
                 .map_err(|why| Refused::Message(Box::new(why))),
@@ -216,8 +236,8 @@ impl Program {
             check::Refused::Issues(issues) => failed(issues),
             check::Refused::Unfit(why) => Refused::Pattern(why),
         })?;
-        let Checked { answer, patterns, compiled, uses_old } = checked;
-        Ok((Self { source: source.to_owned(), root, patterns, compiled, uses_old }, answer))
+        let Checked { answer, patterns, compiled, uses_old, misnamed } = checked;
+        Ok((Self { source: source.to_owned(), root, patterns, compiled, uses_old, misnamed }, answer))
     }
 
     /// Runs a condition and subtracts its cost from `budget`.

@@ -25,6 +25,12 @@ pub enum Refused {
     /// A rule that is not of type bool.
     #[error("cel expression must evaluate to a bool")]
     Rule,
+    /// A mutation that makes something else.
+    #[error("must evaluate to {wanted}")]
+    Mutation {
+        /// The name of the type.
+        wanted: &'static str,
+    },
     /// A message expression that is not of type string.
     #[error("must evaluate to a string")]
     Text,

@@ -34,6 +34,8 @@ pub(crate) struct Order {
     pub signing_key: Option<String>,
     /// Whether RBAC decides.
     pub rbac: bool,
+    /// The feature gates that are on besides the defaults.
+    pub feature_gates: Vec<String>,
 }
 
 /// The answer to an order.

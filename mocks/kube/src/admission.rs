@@ -5,6 +5,7 @@
 
 mod form;
 mod matching;
+mod mutations;
 mod plugins;
 mod policies;
 mod review;
@@ -78,26 +79,29 @@ impl Chain {
         self.0.is_none() && self.1.is_none()
     }
 
-    /// Whether a webhook may change `object`.
+    /// Whether a webhook or a policy may change `object`.
     pub fn changes(&self, attempt: &Attempt<'_>, object: &Value) -> bool {
-        self.0
+        let policies = self.1.as_ref().is_some_and(|of| !of.mutating.is_empty());
+        policies || self.0
             .as_ref()
             .is_some_and(|hooks| hooks.mutating.iter().any(|hook| hook.matches.form(attempt, object).is_some()))
     }
 
     /// Whether a validating hook sees requests like this one.
     pub fn validates(&self) -> bool {
-        self.1.is_some() || self.0.as_ref().is_some_and(|hooks| !hooks.validating.is_empty())
+        self.1.as_ref().is_some_and(|policies| !policies.validating.is_empty()) || self.0.as_ref().is_some_and(|hooks| !hooks.validating.is_empty())
     }
 
     /// Lets the plugins and then the mutating hooks change `object`.
     pub async fn mutate(&self, attempt: &Attempt<'_>, object: &mut Value) -> Result<Admitted, Failure> {
         plugins::mutate(attempt, object)?;
-        match &self.0 {
-            // Boxed, because every write reserves the room and few call a webhook.
-            Some(hooks) if !hooks.mutating.is_empty() => Box::pin(ask_mutating(attempt, &hooks.mutating, object)).await,
-            _ => Ok(Admitted::default()),
+        let hooks = self.0.as_ref().map_or(&[][..], |hooks| &hooks.mutating);
+        let policies = self.1.as_deref().filter(|policies| !policies.mutating.is_empty());
+        if hooks.is_empty() && policies.is_none() {
+            return Ok(Admitted::default());
         }
+        // Boxed, because every write reserves the room and few call a webhook.
+        Box::pin(ask_mutating(attempt, policies, hooks, object)).await
     }
 
     /// Lets the policies and then the validating hooks refuse `object`; returns their warnings.
@@ -140,13 +144,26 @@ async fn ask_validating(attempt: &Attempt<'_>, hooks: &[Hook], object: &Value) -
     Ok(warnings)
 }
 
-async fn ask_mutating(attempt: &Attempt<'_>, hooks: &[Hook], object: &mut Value) -> Result<Admitted, Failure> {
+async fn ask_mutating(
+    attempt: &Attempt<'_>,
+    policies: Option<&Policies>,
+    hooks: &[Hook],
+    object: &mut Value,
+) -> Result<Admitted, Failure> {
     let mut admitted = Admitted::default();
     // The called hooks, and whether the object changed after each call.
     let mut called: Vec<(usize, bool)> = Vec::new();
     for round in 0..2 {
         // A plugin's change to the object also makes the earlier calls of hooks stale.
         if round == 1 && admitted.changed && plugins::mutate(attempt, object)? {
+            for (_, stale) in &mut called {
+                *stale = true;
+            }
+        }
+        if let Some(policies) = policies.filter(|_| round == 0 || admitted.changed)
+            && mutations::mutate(attempt, policies, object, round == 1).await?
+        {
+            admitted.changed = true;
             for (_, stale) in &mut called {
                 *stale = true;
             }

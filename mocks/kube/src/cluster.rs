@@ -92,6 +92,7 @@ pub(crate) struct Setup {
     pub authorization: Authorization,
     pub root_ca: Option<String>,
     pub alone: bool,
+    pub feature_gates: Vec<String>,
 }
 
 impl Cluster {
@@ -100,7 +101,7 @@ impl Cluster {
         let cluster = Arc::new(Self {
             epoch: setup.epoch,
             store: RwLock::new(Store::new(setup.limits)),
-            catalogue: RwLock::new(Arc::new(Catalogue::builtin())),
+            catalogue: RwLock::new(Arc::new(Catalogue::with(&setup.feature_gates))),
             random: Mutex::new(ChaCha8Rng::seed_from_u64(setup.seed)),
             next_watch: AtomicU64::new(1),
             next_connection: AtomicU64::new(1),

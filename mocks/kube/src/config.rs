@@ -45,6 +45,9 @@ pub struct Config {
     /// garbage-collected and no namespace is emptied, requests without a token are `system:anonymous`, and the roles
     /// exist that a real server makes for itself.
     pub alone: bool,
+    /// The feature gates of kube-apiserver that are on besides its defaults, with the versions of the API that they need.
+    /// `MutatingAdmissionPolicy` is the only one with an effect.
+    pub feature_gates: Vec<String>,
     /// Whether workloads become ready, as with a scheduler, kubelets and the controllers of a real cluster. If absent,
     /// they stay as created.
     pub workloads: Option<Workloads>,
@@ -155,6 +158,7 @@ impl Config {
             authorization: Authorization::default(),
             furnished_namespaces: false,
             alone: false,
+            feature_gates: Vec::new(),
             workloads: None,
             seed: 0,
             compress: 1,

@@ -144,6 +144,7 @@ impl Server {
                 looks: config.looks,
                 authorization: config.authorization,
                 alone: config.alone,
+                feature_gates: config.feature_gates.clone(),
                 root_ca: config.furnished_namespaces.then(|| authority.ca_pem().to_owned()),
             },
             bootstrap::namespace,

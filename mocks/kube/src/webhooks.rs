@@ -17,7 +17,7 @@ pub(crate) use conditions::{FailurePolicy, Opinion, judge};
 pub(crate) use hook::{
     Hook, Hooks, MatchPolicy, Matches, Place, Rule, Unusable, authority, check_configuration, place,
 };
-pub(crate) use policy::{Binding, Policies, Policy, Validation};
+pub(crate) use policy::{Binding, Mutation, Policies, Policy, Validation};
 
 /// The state that outlives requests: parsed configurations and counters.
 #[derive(Debug, Default)]

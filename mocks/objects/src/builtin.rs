@@ -8,7 +8,8 @@
 //!
 //! - `V` the release.
 //! - `K` `apiVersion`, kind and type of objects that no resource has: `Scale`, `Status`.
-//! - `R` a resource: plural, group, kind, singular, scope, and the lists of verbs, short names and categories.
+//! - `R` a resource: plural, group, kind, singular, scope, the lists of verbs, short names and categories, and the feature gate that
+//!   serves it, if it is off by default.
 //! - `S` a subresource of the last resource: name, `apiVersion` and kind of its objects, verbs.
 //! - `v` a version of the last resource: name, type, storage hash, selectable fields, columns (`name:type:format:priority|…`).
 //! - `T` a type: its name, `atomic` where it is one value for server-side apply, and its fields, see [`Field`].
@@ -52,6 +53,8 @@ pub struct Resource {
     pub categories: Vec<&'static str>,
     /// In the order of discovery.
     pub subresources: Vec<Subresource>,
+    /// The feature gate that serves it; empty if it is served by default.
+    pub gate: &'static str,
     /// The preferred one first.
     pub versions: Vec<Version>,
 }
@@ -356,6 +359,7 @@ fn resource(line: &'static str) -> Resource {
         verbs: words(part()),
         short_names: words(part()),
         categories: words(part()),
+        gate: part(),
         subresources: Vec::new(),
         versions: Vec::new(),
     }
@@ -400,7 +404,7 @@ pub fn release() -> &'static str {
     TABLE.version
 }
 
-/// All resources, in the order of discovery.
+/// All resources, in the order of discovery; those that are off by default come last.
 pub fn resources() -> &'static [Resource] {
     &TABLE.resources
 }
@@ -491,7 +495,7 @@ mod tests {
     #[test]
     fn a_release_has_all_its_resources() {
         assert_eq!(release(), crate::VERSION);
-        assert_eq!(resources().len(), 65);
+        assert_eq!(resources().iter().filter(|resource| resource.gate.is_empty()).count(), 65);
         let container = find("core.v1.Container", "ports").unwrap();
         assert_eq!(container.list_type(), ListType::Map("containerPort,protocol"));
         assert_eq!(container.merge(), Some(("merge", Some("containerPort"))));

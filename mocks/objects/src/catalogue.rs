@@ -211,9 +211,16 @@ impl Resource {
 }
 
 impl Catalogue {
+    /// The built-in resources that are served by default.
     pub fn builtin() -> Self {
+        Self::with(&[])
+    }
+
+    /// The built-in resources, with those of these feature gates.
+    pub fn with(gates: &[String]) -> Self {
         let mut catalogue = Self::default();
-        for published in resources() {
+        let is_on = |gate: &str| gate.is_empty() || gates.iter().any(|on| on == gate);
+        for published in resources().iter().filter(|published| is_on(published.gate)) {
             let resource = builtin::resource(published);
             match &resource.rules.mirror {
                 Some(mirror) => catalogue.mirror(resource, mirror.of),

@@ -116,6 +116,8 @@ static ALL: &[Kind] = &[
     custom_resource_definition::CUSTOM_RESOURCE_DEFINITION,
     admission_policies::POLICY,
     admission_policies::BINDING,
+    admission_policies::MUTATING_POLICY,
+    admission_policies::MUTATING_BINDING,
     flow_control::FLOW_SCHEMA,
     flow_control::PRIORITY_LEVEL,
     storage_drivers::CSI_DRIVER,

@@ -54,6 +54,9 @@ const OTHERS: &[(&str, &str, &str)] = &[
     ("meta.k8s.io/v1", "PartialObjectMetadata", "meta.v1.PartialObjectMetadata"),
 ];
 
+/// Feature gates that serve more resources: `(gate, the group and the version of the API that they need)`.
+const GATED: [(&str, &str, &str); 1] = [("MutatingAdmissionPolicy", "admissionregistration.k8s.io", "v1beta1")];
+
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -75,21 +78,34 @@ fn main() -> Result<()> {
 
 async fn read(arguments: &Arguments) -> Result<String> {
     let folder = tempfile::tempdir()?;
-    let local = Local::start(Config::new(&arguments.assets, folder.path().join("plane"))).await?;
-    let access = local.access();
-    let mut server =
-        Server::connect(access.address(), access.ca_pem(), access.token("admin").unwrap_or_default()).await?;
-    let table = table(&mut server, &arguments.version, &arguments.modules).await;
-    drop(server);
-    local.stop().await;
+    let usual = Local::start(Config::new(&arguments.assets, folder.path().join("usual"))).await?;
+    let mut config = Config::new(&arguments.assets, folder.path().join("gated"));
+    for (gate, group, version) in GATED {
+        config.apiserver_arguments.push(format!("--feature-gates={gate}=true"));
+        config.apiserver_arguments.push(format!("--runtime-config={group}/{version}=true"));
+    }
+    let gated = Local::start(config).await?;
+    let table = async {
+        let mut servers = [connect(&usual).await?, connect(&gated).await?];
+        table(&mut servers, &arguments.version, &arguments.modules).await
+    }
+    .await;
+    usual.stop().await;
+    gated.stop().await;
     table
 }
 
-async fn table(server: &mut Server, version: &str, cache: &Path) -> Result<String> {
+async fn connect(local: &Local) -> Result<Server> {
+    let access = local.access();
+    Server::connect(access.address(), access.ca_pem(), access.token("admin").unwrap_or_default()).await
+}
+
+/// The table of a server with its defaults, and of one with all gates.
+async fn table([server, gated]: &mut [Server; 2], version: &str, cache: &Path) -> Result<String> {
     let is = server.get("/version").await?["gitVersion"].as_str().unwrap_or_default().to_owned();
     ensure!(is == format!("v{version}"), "the server is {is}, not v{version}");
     let modules = Modules::new(cache.to_owned(), version)?;
-    let (schemas, kinds) = schemas(server).await?;
+    let (schemas, kinds) = schemas(gated).await?;
     let mut rows = Rows::new(&modules, schemas);
     let mut text = format!("V {is}\n");
     for (api_version, kind, name) in OTHERS {
@@ -100,6 +116,22 @@ async fn table(server: &mut Server, version: &str, cache: &Path) -> Result<Strin
         for group in server.groups(root).await? {
             for line in self::group(server, root, &group, &kinds, &mut rows).await? {
                 writeln!(text, "{line}")?;
+            }
+        }
+    }
+    for (gate, name, _) in GATED {
+        for mut group in gated.groups("apis").await?.into_iter().filter(|group| group["metadata"]["name"] == name) {
+            for version in group["versions"].as_array_mut().into_iter().flatten() {
+                if let Some(resources) = version["resources"].as_array_mut() {
+                    let known = |plural: &Value| {
+                        text.contains(&format!("\nR {}\t{name}\t", plural.as_str().unwrap_or_default()))
+                    };
+                    resources.retain(|resource| !known(&resource["resource"]));
+                }
+            }
+            for line in self::group(gated, "apis", &group, &kinds, &mut rows).await? {
+                let mark = if line.starts_with("R ") { format!("\t{gate}") } else { String::new() };
+                writeln!(text, "{line}{mark}")?;
             }
         }
     }

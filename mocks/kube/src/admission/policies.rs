@@ -22,6 +22,8 @@ use crate::webhooks::{Binding, FailurePolicy, Policies, Policy, Validation};
 
 const POLICIES: &str = "validatingadmissionpolicies.admissionregistration.k8s.io";
 const BINDINGS: &str = "validatingadmissionpolicybindings.admissionregistration.k8s.io";
+const MUTATING: &str = "mutatingadmissionpolicies.admissionregistration.k8s.io";
+const MUTATING_BINDINGS: &str = "mutatingadmissionpolicybindings.admissionregistration.k8s.io";
 /// What a message may be at most (`celconfig`, 5 KiB).
 const MESSAGE_MAX_BYTES: usize = 5 * 1024;
 
@@ -31,20 +33,22 @@ pub(super) fn configured(call: &Call) -> Option<Arc<Policies>> {
         return None;
     }
     let cluster = call.cluster();
-    let (policies, bindings) = (all(cluster, POLICIES), all(cluster, BINDINGS));
-    if policies.is_empty() || bindings.is_empty() {
+    let found = [POLICIES, BINDINGS, MUTATING, MUTATING_BINDINGS].map(|name| all(cluster, name));
+    let bound = |at: usize| !found[at].is_empty() && !found[at + 1].is_empty();
+    if !bound(0) && !bound(2) {
         return None;
     }
-    let revisions: Vec<u64> = policies.iter().chain(&bindings).map(|version| version.revision).collect();
+    let revisions: Vec<u64> = found.iter().flatten().map(|version| version.revision).collect();
     let mut parsed = cluster.webhooks.policies.lock();
     if let Some((known, read)) = &*parsed
         && *known == revisions
     {
         return Some(read.clone());
     }
-    let bindings: Vec<Value> = bindings.iter().map(|version| version.value()).collect();
-    let policies: Vec<Value> = policies.iter().map(|version| version.value()).collect();
-    let read = Arc::new(Policies::read(&policies, &bindings));
+    let [policies, bindings, mutating, of_mutating] =
+        found.map(|versions| versions.iter().map(|version| version.value()).collect::<Vec<_>>());
+    let validating = Policies::read(&policies, &bindings);
+    let read = Arc::new(Policies { validating, mutating: Policies::read(&mutating, &of_mutating) });
     *parsed = Some((revisions, read.clone()));
     Some(read)
 }
@@ -65,7 +69,7 @@ struct Denial {
 /// Lets the policies refuse what would be stored; answers their warnings.
 pub(super) async fn ask(attempt: &Attempt<'_>, policies: &Policies, object: &Value) -> Result<Vec<String>, Failure> {
     let mut warnings = Vec::new();
-    for policy in &policies.0 {
+    for policy in &policies.validating {
         let Some(form) = policy.matches.form(attempt, object) else { continue };
         let seen = Seen::new(attempt, object, form).await?;
         let bindings = policy.bindings.iter();
@@ -90,16 +94,12 @@ pub(super) async fn ask(attempt: &Attempt<'_>, policies: &Policies, object: &Val
 
 /// What a policy has against a request, for each object of parameters.
 fn judge(attempt: &Attempt<'_>, policy: &Policy, binding: &Binding, seen: &Seen<'_>) -> Vec<Denial> {
-    let parameters = match (&policy.parameters, &binding.reference) {
-        (Some(kind), Some(reference)) => match parameters(attempt, kind, reference) {
-            Ok(found) => found,
-            Err(why) if policy.failure == FailurePolicy::Fail => {
-                let message = format!("failed to configure binding: {why}");
-                return vec![Denial { message, reason: String::new() }];
-            }
-            Err(_) => return Vec::new(),
-        },
-        _ => vec![Value::Null],
+    let parameters = match bound_parameters(attempt, policy, binding) {
+        Ok(found) => found,
+        Err(why) if policy.failure == FailurePolicy::Fail => {
+            return vec![Denial { message: why, reason: String::new() }];
+        }
+        Err(_) => return Vec::new(),
     };
     let (none, request) = (Value::Null, review::request(attempt, &seen.form));
     let namespace = namespace(attempt).unwrap_or_default();
@@ -149,6 +149,16 @@ fn message<'a>(validation: &'a Validation, evaluation: &Evaluation<'a>, budget: 
     })
 }
 
+/// The parameters with which a binding evaluates its policy; `null` if the policy has none.
+pub(super) fn bound_parameters(attempt: &Attempt<'_>, policy: &Policy, binding: &Binding) -> Result<Vec<Value>, String> {
+    match (&policy.parameters, &binding.reference) {
+        (Some(kind), Some(reference)) => {
+            parameters(attempt, kind, reference).map_err(|why| format!("failed to configure binding: {why}"))
+        }
+        _ => Ok(vec![Value::Null]),
+    }
+}
+
 /// The objects that a binding names as parameters; the error is why there are none.
 fn parameters(attempt: &Attempt<'_>, (api_version, kind): &(String, String), of: &Value) -> Result<Vec<Value>, String> {
     let cluster = attempt.call.cluster();
@@ -186,7 +196,7 @@ fn parameters(attempt: &Attempt<'_>, (api_version, kind): &(String, String), of:
 }
 
 /// The namespace of a request.
-fn namespace(attempt: &Attempt<'_>) -> Option<Value> {
+pub(super) fn namespace(attempt: &Attempt<'_>) -> Option<Value> {
     let name = attempt.call.target.namespace.as_deref()?;
     let cluster = attempt.call.cluster();
     let catalogue = cluster.catalogue();
@@ -202,9 +212,14 @@ fn refused(attempt: &Attempt<'_>, policy: &Policy, binding: &Binding, message: &
         "RequestEntityTooLarge" => (StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge"),
         _ => (StatusCode::UNPROCESSABLE_ENTITY, "Invalid"),
     };
-    let mut failure = Failure::forbidden(attempt.call.resource.about(attempt.name), &why);
+    Failure { code, reason, ..with_cause(attempt, &why) }
+}
+
+/// A refusal with its text as the only cause.
+pub(super) fn with_cause(attempt: &Attempt<'_>, why: &str) -> Failure {
+    let mut failure = Failure::forbidden(attempt.call.resource.about(attempt.name), why);
     if let Some(details) = &mut failure.details {
         details["causes"] = json!([{"message": why}]);
     }
-    Failure { code, reason, ..failure }
+    failure
 }

@@ -11,7 +11,10 @@ use super::hook::Matches;
 
 /// All policies with their bindings, by name.
 #[derive(Debug, Default)]
-pub(crate) struct Policies(pub Vec<Policy>);
+pub(crate) struct Policies {
+    pub validating: Vec<Policy>,
+    pub mutating: Vec<Policy>,
+}
 
 #[derive(Debug)]
 pub(crate) struct Policy {
@@ -23,6 +26,9 @@ pub(crate) struct Policy {
     pub conditions: Vec<Program>,
     pub variables: Vec<(String, Program)>,
     pub validations: Vec<Validation>,
+    pub mutations: Vec<Mutation>,
+    /// Whether it is asked again after a later change of the object.
+    pub reinvoke: bool,
     pub bindings: Vec<Binding>,
 }
 
@@ -32,6 +38,15 @@ pub(crate) struct Validation {
     pub message: String,
     pub message_program: Option<Program>,
     pub reason: String,
+}
+
+/// One change of an object.
+#[derive(Debug)]
+pub(crate) enum Mutation {
+    /// A list of operations of a JSON patch.
+    Json(Program),
+    /// Fields that are set, as by server-side apply.
+    Apply(Program),
 }
 
 #[derive(Debug)]
@@ -45,9 +60,9 @@ pub(crate) struct Binding {
 
 impl Policies {
     /// Reads policies with their bindings; one without a binding does nothing.
-    pub fn read(policies: &[Value], bindings: &[Value]) -> Self {
+    pub fn read(policies: &[Value], bindings: &[Value]) -> Vec<Policy> {
         let read = policies.iter().map(|policy| Policy::read(policy, bindings));
-        Self(read.filter(|policy| !policy.bindings.is_empty()).collect())
+        read.filter(|policy| !policy.bindings.is_empty()).collect()
     }
 }
 
@@ -66,6 +81,10 @@ impl Policy {
                 reason: text(of, "reason"),
             })
         };
+        let mutation = |of: &Value| match of["patchType"].as_str() {
+            Some("JSONPatch") => program(&of["jsonPatch"], "expression", Some(Wanted::Patches)).map(Mutation::Json),
+            _ => program(&of["applyConfiguration"], "expression", Some(Wanted::Object)).map(Mutation::Apply),
+        };
         let kind = spec.get("paramKind").filter(|kind| kind.is_object());
         let own = bindings.iter().filter(|binding| binding["spec"]["policyName"] == name);
         Self {
@@ -80,6 +99,8 @@ impl Policy {
                 .filter_map(|of| Some((text(of, "name"), program(of, "expression", None)?)))
                 .collect(),
             validations: list("validations").filter_map(validation).collect(),
+            mutations: list("mutations").filter_map(mutation).collect(),
+            reinvoke: spec["reinvocationPolicy"] == "IfNeeded",
             bindings: own.map(Binding::read).collect(),
         }
     }
