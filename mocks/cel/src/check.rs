@@ -238,6 +238,8 @@ impl<'a> Checker<'a> {
             return self.wrong(at, format!("undeclared reference to '{name}' (in container '')"));
         }
         for (field, value) in fields {
+            // The usual distance from the mark of the compiler, which is the colon.
+            let colon = 2.min(value.at);
             let found = match &value.kind {
                 Kind::Maybe(inner) => match self.of(inner) {
                     Type::Optional(inner) => (*inner).clone(),
@@ -249,13 +251,14 @@ impl<'a> Checker<'a> {
                 (true, _) | (false, "value") => Type::Dyn,
                 (false, "op" | "path" | "from") => Type::Text,
                 _ => {
-                    self.wrong(value.at, format!("undefined field '{field}'"));
+                    let why = format!("expected type of field '{field}' is '' but provided type is '{found}'");
+                    self.wrong(value.at - colon, why);
                     continue;
                 }
             };
             if !found.fits(&wanted) {
                 let why = format!("expected type of field '{field}' is '{wanted}' but provided type is '{found}'");
-                self.wrong(value.at, why);
+                self.wrong(value.at - colon, why);
             }
             if is_object || field == "value" {
                 let held = if is_object { Some(format!("{name}.{field}")) } else { None };

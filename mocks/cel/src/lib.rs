@@ -195,10 +195,10 @@ impl Program {
         let (program, answer) = Self::made(source, if mutates { &Names::Mutation } else { &Names::Policy })?;
         match wanted {
             Some(Wanted::Object) if !matches!(answer, Type::Dyn) && answer != types::OBJECT => {
-                Err(Refused::Mutation { wanted: "Object" })
+                Err(Refused::Mutation { wanted: "Object", found: answer.to_string() })
             }
             Some(Wanted::Patches) if !answer.fits(&Type::list(types::JSON_PATCH)) => {
-                Err(Refused::Mutation { wanted: "list(JSONPatch)" })
+                Err(Refused::Mutation { wanted: "list(JSONPatch)", found: answer.to_string() })
             }
             Some(Wanted::Truth) if !matches!(answer, Type::Bool | Type::Dyn) => Err(Refused::Condition),
             Some(Wanted::Text) if !matches!(answer, Type::Text | Type::Dyn | Type::Null) => Err(Refused::Text),

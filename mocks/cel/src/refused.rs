@@ -26,10 +26,12 @@ pub enum Refused {
     #[error("cel expression must evaluate to a bool")]
     Rule,
     /// A mutation that makes something else.
-    #[error("must evaluate to {wanted}")]
+    #[error("must evaluate to {wanted} but got {found}")]
     Mutation {
         /// The name of the type.
         wanted: &'static str,
+        /// The name of its own type.
+        found: String,
     },
     /// A message expression that is not of type string.
     #[error("must evaluate to a string")]

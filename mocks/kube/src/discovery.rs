@@ -45,6 +45,15 @@ pub(super) fn answer(path: &str, accept: &str, catalogue: &Catalogue) -> Option<
     Some(Answer::value(StatusCode::OK, &value))
 }
 
+/// Whether a path of discovery is asked for as a table or as metadata, which it does not have.
+pub(super) fn is_unfit(path: &str, accept: &str) -> bool {
+    let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+    let is_discovery = matches!(parts.as_slice(), ["api" | "apis"] | ["api", "v1"] | ["apis", _] | ["apis", _, _]);
+    let mut forms = accept.split(',').filter(|media| !media.trim().is_empty()).peekable();
+    let is_odd = |media: &str| ["as=Table", "as=PartialObjectMetadata"].iter().any(|form| media.contains(form));
+    is_discovery && forms.peek().is_some() && forms.all(is_odd)
+}
+
 /// The paths that a real server lists at its root. Some clients request this list to see whether the server is up.
 fn paths(catalogue: &Catalogue) -> Value {
     let mut paths: Vec<String> =

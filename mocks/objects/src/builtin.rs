@@ -461,6 +461,19 @@ pub fn field_at(of: &str, path: &[&str]) -> Option<&'static Field> {
     field_at(inner, below)
 }
 
+/// Whether a type has a field at a path of names, without indices. The keys of maps and JSON as it is are not known.
+pub fn declares(of: &str, path: &[&str]) -> bool {
+    let Some((name, below)) = path.split_first() else { return true };
+    let Some(field) = find(of, name) else { return false };
+    let below = if field.map && !below.is_empty() { &below[1..] } else { below };
+    match field.kind {
+        Kind::Message(inner) => declares(inner, below),
+        Kind::Either(either) => first(either).is_none_or(|inner| declares(inner, below)),
+        Kind::Json => true,
+        _ => below.is_empty(),
+    }
+}
+
 /// The type that stands for one of several things in a [`Kind::Either`]: the type of its first field that has one.
 pub fn first(either: &str) -> Option<&'static str> {
     message(either)?.iter().find_map(|field| match field.kind {

@@ -119,7 +119,7 @@ impl Types {
                     body.filter_map(|line| field(line, package, &imports).transpose()).collect::<Result<_>>()?;
                 self.all.insert(full, Type::Struct(fields));
             } else if !definition.ends_with('{') && !name.starts_with('(') {
-                self.all.insert(full, Type::Other(qualified(definition, package, &imports)));
+                self.all.insert(full, Type::Other(qualified(definition.trim_start_matches("= "), package, &imports)));
             }
         }
         Ok(())

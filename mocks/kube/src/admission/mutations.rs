@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::form::{Form, Seen};
 use super::policies::{bound_parameters, namespace, with_cause};
 use super::{Attempt, Operation, review, settle};
-use crate::webhooks::{Binding, FailurePolicy, Mutation, Policies, Policy};
+use crate::webhooks::{FailurePolicy, Mutation, Policies, Policy};
 
 /// Lets the policies change `object`; returns whether one did. The second time only those are asked that want it.
 pub(super) async fn mutate(
@@ -30,7 +30,8 @@ pub(super) async fn mutate(
     for policy in policies.mutating.iter().filter(|policy| !again || policy.reinvoke) {
         let Some(form) = policy.matches.form(attempt, &before) else { continue };
         let bindings = policy.bindings.iter();
-        for binding in bindings.filter(|one| one.matches.as_ref().is_none_or(|of| of.form(attempt, &before).is_some())) {
+        for binding in bindings.filter(|one| one.matches.as_ref().is_none_or(|of| of.form(attempt, &before).is_some()))
+        {
             let mut fail = |why: String| {
                 if policy.failure == FailurePolicy::Fail {
                     let (policy, binding) = (&policy.name, &binding.name);
@@ -41,7 +42,7 @@ pub(super) async fn mutate(
             match bound_parameters(attempt, policy, binding) {
                 Ok(all) => {
                     for params in &all {
-                        if let Err(why) = invoke(attempt, policy, (binding, params), &form, object).await? {
+                        if let Err(why) = invoke(attempt, policy, params, &form, object).await? {
                             fail(why);
                         }
                     }
@@ -62,7 +63,7 @@ pub(super) async fn mutate(
 async fn invoke(
     attempt: &Attempt<'_>,
     policy: &Policy,
-    (_, params): (&Binding, &Value),
+    params: &Value,
     form: &Form,
     object: &mut Value,
 ) -> Result<Result<(), String>, Failure> {

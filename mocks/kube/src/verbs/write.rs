@@ -13,7 +13,7 @@ use http::StatusCode;
 use hyper::body::Incoming;
 use jiff::Timestamp;
 use mock_objects::catalogue::Resource;
-use mock_objects::kinds::Part;
+use mock_objects::kinds::{Meaning, Part};
 use mock_objects::patch;
 use mock_objects::status::{About, Failure};
 use mock_objects::{convert, defaults, object};
@@ -56,6 +56,7 @@ pub(super) async fn create_object(call: &Call, renderer: &Renderer, mut value: V
     check_namespace_takes_content(call, object::meta(&value, "name"))?;
     object::begin_create(&mut value, resource, call.served(), call.namespace())?;
     defaults::decoded(&mut value, resource, now);
+    note_user(call, &mut value);
     track_new(call, &mut value);
     let chain = Chain::of(call);
     let admitted = mutate_new(call, &chain, &mut value).await?;
@@ -285,6 +286,19 @@ fn give_addresses<'a>(call: &'a Call, value: &mut Value) -> Result<Option<impl S
         page.map(|page| page.items).unwrap_or_default()
     };
     call.cluster().addresses.give(services, &call.resource, value).map(Some)
+}
+
+/// Writes the user into a request for a certificate, whatever the client wrote there.
+fn note_user(call: &Call, value: &mut Value) {
+    let spec = value.get_mut("spec").and_then(Value::as_object_mut);
+    let Some(spec) = spec.filter(|_| call.resource.rules.meaning == Meaning::CertificateRequest) else { return };
+    let info = call.who.info();
+    for key in ["username", "uid", "groups", "extra"] {
+        match info.get(key).filter(|known| known.as_str() != Some("")) {
+            Some(known) => spec.insert(key.to_owned(), known.clone()),
+            None => spec.remove(key),
+        };
+    }
 }
 
 /// Lets mutating webhooks change a new object.

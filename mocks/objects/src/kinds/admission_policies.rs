@@ -103,7 +103,12 @@ fn check_policy(value: &Value, causes: &mut Causes) {
         let (one, why) = (place.item(index), "expression is not specified");
         compiles(&validation["expression"], one.field("expression"), (why, Some(Wanted::Truth)), causes);
         if validation["messageExpression"].as_str().is_some_and(|text| !text.trim().is_empty()) {
-            compiles(&validation["messageExpression"], one.field("messageExpression"), ("", Some(Wanted::Text)), causes);
+            compiles(
+                &validation["messageExpression"],
+                one.field("messageExpression"),
+                ("", Some(Wanted::Text)),
+                causes,
+            );
         }
     }
     let place = at.field("auditAnnotations");

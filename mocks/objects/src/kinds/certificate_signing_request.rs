@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::print::{Cells, NONE, Row, duration};
-use super::{Causes, Generation, Kind, Part};
+use super::{Causes, Generation, Kind, Meaning, Part};
 use crate::fields::{metadata, seconds};
 use crate::status::Cause;
 
@@ -14,6 +14,7 @@ pub(super) const CERTIFICATE_SIGNING_REQUEST: Kind = Kind {
     cells: CELLS,
     check,
     generation: Generation::None,
+    meaning: Meaning::CertificateRequest,
     ..Kind::of("certificatesigningrequests.certificates.k8s.io")
 };
 

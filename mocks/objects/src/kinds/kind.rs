@@ -227,6 +227,8 @@ pub enum Meaning {
     Policy,
     /// They bound what a namespace uses.
     Quota,
+    /// They name the user that asks for a certificate.
+    CertificateRequest,
 }
 
 impl Kind {

@@ -61,6 +61,14 @@ impl<'a> Rules<'a> {
         }
     }
 
+    /// Whether the type has a field at `path` (field names only). What a schema of a definition leaves open is not known.
+    pub(super) fn declares(&self, path: &[&str]) -> bool {
+        match self {
+            Self::Builtin(of) => builtin::declares(of, path),
+            Self::Custom(_) => true,
+        }
+    }
+
     /// Whether the object at `path` (field names only) is one value.
     pub(super) fn is_one_value(&self, path: &[&str]) -> bool {
         match self {

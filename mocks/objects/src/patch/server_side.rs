@@ -89,6 +89,10 @@ pub fn merge(value: &mut Value, given: &Value, resource: &Resource, api_version:
     let rules = Rules::of(resource, api_version);
     let mut leaves = Leaves { rules, found: Vec::new(), wrong: Vec::new() };
     leaves.collect(given, &mut Vec::new());
+    let undeclared = |(path, _): &&(Path, Value)| !rules.declares(&names(&path.0));
+    if let Some((path, _)) = leaves.found.iter().find(undeclared) {
+        return Err(format!("failed to convert patch object to typed object: {path}: field not declared in schema"));
+    }
     if let Some(wrong) = leaves.wrong.first() {
         return Err(format!("failed to convert patch object to typed object: {wrong}"));
     }

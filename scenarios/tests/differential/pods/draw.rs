@@ -79,6 +79,11 @@ pub fn draw(types: &Types, seed: u64) -> Drawn {
     Drawn { path, object }
 }
 
+/// A value of a type that is meant to be right.
+pub fn value_of(types: &Types, name: &str, dice: &mut Dice) -> Value {
+    Drawing { types, dice, careful: true }.of_type(name, 0)
+}
+
 /// Removes values that are not compared.
 ///
 /// - The real server has no answer to a job with a success policy and without completions: its handler breaks off.
@@ -374,7 +379,7 @@ fn fit_container(container: &mut Value, list: &str, dice: &mut Dice) {
 }
 
 /// Makes one value wrong, or at least unusual.
-fn spoil(object: &mut Value, dice: &mut Dice) {
+pub fn spoil(object: &mut Value, dice: &mut Dice) {
     let mut places = Vec::new();
     list_places(object, String::new(), &mut places);
     places.retain(|place| !place.is_empty());
