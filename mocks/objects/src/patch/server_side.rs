@@ -89,8 +89,11 @@ pub fn merge(value: &mut Value, given: &Value, resource: &Resource, api_version:
     let rules = Rules::of(resource, api_version);
     let mut leaves = Leaves { rules, found: Vec::new(), wrong: Vec::new() };
     leaves.collect(given, &mut Vec::new());
-    let undeclared = |(path, _): &&(Path, Value)| !rules.declares(&names(&path.0));
-    if let Some((path, _)) = leaves.found.iter().find(undeclared) {
+    let undeclared = leaves.found.iter().find_map(|(path, _)| {
+        let depth = (1..=path.0.len()).find(|depth| !rules.declares(&names(&path.0[..*depth])))?;
+        Some(Path(path.0[..depth].to_vec()))
+    });
+    if let Some(path) = undeclared {
         return Err(format!("failed to convert patch object to typed object: {path}: field not declared in schema"));
     }
     if let Some(wrong) = leaves.wrong.first() {
