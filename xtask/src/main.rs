@@ -6,6 +6,7 @@ mod cargo;
 mod check;
 mod dist;
 mod gate;
+mod kinds;
 mod plain;
 mod seed;
 mod skipped;
@@ -56,6 +57,9 @@ enum Command {
     /// Build the release: static programs, tarballs with checksums, images. `--help` lists the options.
     #[command(disable_help_flag = true)]
     Dist(PassedOn),
+    /// Write the table of built-in kinds from a real kube-apiserver: `KUBEBUILDER_ASSETS` names its folder, `VERSION` its release.
+    #[command(disable_help_flag = true)]
+    Kinds(PassedOn),
     /// Try published operators and webhooks from package registries, and write docs/measured/strangers.md. `--help`
     /// lists the options.
     #[command(disable_help_flag = true)]
@@ -88,6 +92,7 @@ fn main() -> ExitCode {
         Command::Calibrate(PassedOn { arguments }) => soak::longhaul(Some("calibrate"), arguments),
         Command::Seed => seed::seed(),
         Command::Dist(PassedOn { arguments }) => dist::dist(&arguments),
+        Command::Kinds(PassedOn { arguments }) => kinds::kinds(&arguments),
         Command::Strangers(PassedOn { arguments }) => strangers::strangers(&arguments),
         Command::Longhaul(PassedOn { arguments }) => soak::longhaul(None, arguments),
     };

@@ -37,6 +37,7 @@ const fn one(
 const CRATES: &[Crate] = &[
     one("xtask", "builds what is needed, then becomes `longhaul`", &[], &[]),
     one("dist", "what is shipped: static programs, tarballs, images", &[], &[]),
+    one("kinds", "the table of built-in kinds, from a real API server", &["kind"], &[]),
     one("strangers", "published operators, from package registries to verdicts", &[], &[]),
     one("scenarios", "running what a run is", &[
         "scenario", "loadgen", "kind", "reports", "mock-envtest", "mock-kube", "mock-clock", "mock-proxy", "mock-registry", "mock-faults", "mock-pki", "installer", "go-rules", "units", "facts",
@@ -125,7 +126,7 @@ const APART: &[(&str, &str, &[&str])] = &[
     (
         "mocks/objects/src",
         "kinds",
-        &["catalogue", "schema", "object", "patch", "defaults", "convert", "table", "openapi", "protobuf", "selector"],
+        &["builtin", "catalogue", "schema", "object", "patch", "defaults", "convert", "table", "openapi", "protobuf", "selector"],
     ),
     ("mocks/objects/src", "schema", &["object", "patch", "defaults", "convert"]),
     ("mocks/objects/src", "catalogue", &["object", "patch", "defaults", "convert"]),

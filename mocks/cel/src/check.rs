@@ -13,7 +13,7 @@ use std::sync::Arc;
 use super::decl::Decl;
 use super::parse::{Kind, Node};
 use super::pattern::{self, Pattern};
-use super::types::{self, DURATION, NAMES, REQUEST, TIME, Type};
+use super::types::{self, DURATION, JSON_PATCH, NAMES, OBJECT, REQUEST, TIME, Type};
 use super::{Issue, functions, library, re2};
 use super::{time, written};
 
@@ -29,6 +29,10 @@ const ISSUES_MAX: usize = 10;
 pub(super) enum Names<'d> {
     /// `object`, `oldObject` and `request` of an admission review.
     Review,
+    /// The same, and what an admission policy has besides.
+    Policy,
+    /// The same, and the types of a mutation: `Object` and `JSONPatch`.
+    Mutation,
     /// `self` and `oldSelf` of a rule in a schema; `oldSelf` may be optional.
     Value { decl: &'d Arc<Decl>, optional_old: bool },
 }
@@ -42,6 +46,8 @@ pub(super) struct Checked {
     pub compiled: usize,
     /// Whether the expression uses `oldSelf`.
     pub uses_old: bool,
+    /// A type that does not fit the field that holds it: an error when the expression runs.
+    pub misnamed: Option<String>,
 }
 
 /// Why an expression is refused.
@@ -56,12 +62,17 @@ const NO_AUTHORIZER: &str =
     "the variable 'authorizer' is not supported by this server: leave it out, or use a real control plane";
 
 /// Functions and macros that a real server has and this server lacks, or has only with other numbers of arguments.
-const ELSEWHERE: &[&str] = &["image", "isImage", "jsonpatch"];
+const ELSEWHERE: &[&str] = &["image", "isImage"];
 
 /// Returns the type of an expression, or its errors.
 pub(super) fn check(root: &Node, names: &Names<'_>) -> Result<Checked, Refused> {
+    let review = || vec![("object", Type::Dyn), ("oldObject", Type::Dyn), ("request", Type::Struct(REQUEST))];
     let scope = match names {
-        Names::Review => vec![("object", Type::Dyn), ("oldObject", Type::Dyn), ("request", Type::Struct(REQUEST))],
+        Names::Review => review(),
+        Names::Policy | Names::Mutation => {
+            let more = ["params", "namespaceObject", "variables"].map(|name| (name, Type::Dyn));
+            review().into_iter().chain(more).collect()
+        }
         Names::Value { decl, optional_old } => {
             let found = Type::of(decl);
             let old = if *optional_old { Type::optional(found.clone()) } else { found.clone() };
@@ -69,11 +80,13 @@ pub(super) fn check(root: &Node, names: &Names<'_>) -> Result<Checked, Refused> 
         }
     };
     let given = scope.len();
-    let is_review = matches!(names, Names::Review);
+    let is_review = matches!(names, Names::Review | Names::Policy | Names::Mutation);
     let mut checker = Checker {
         scope,
         given,
         is_review,
+        mutates: matches!(names, Names::Mutation),
+        misnamed: None,
         uses_old: false,
         patterns: HashMap::new(),
         compiled: 0,
@@ -84,8 +97,8 @@ pub(super) fn check(root: &Node, names: &Names<'_>) -> Result<Checked, Refused> 
     if !checker.issues.is_empty() {
         return Err(Refused::Issues(checker.issues));
     }
-    let Checker { patterns, compiled, uses_old, unfit, .. } = checker;
-    unfit.map_or(Ok(Checked { answer, patterns, compiled, uses_old }), |why| Err(Refused::Unfit(why)))
+    let Checker { patterns, compiled, uses_old, unfit, misnamed, .. } = checker;
+    unfit.map_or(Ok(Checked { answer, patterns, compiled, uses_old, misnamed }), |why| Err(Refused::Unfit(why)))
 }
 
 struct Checker<'a> {
@@ -93,6 +106,9 @@ struct Checker<'a> {
     scope: Vec<(&'a str, Type)>,
     given: usize,
     is_review: bool,
+    /// Whether it may make objects and patches.
+    mutates: bool,
+    misnamed: Option<String>,
     uses_old: bool,
     patterns: HashMap<String, Arc<Pattern>>,
     compiled: usize,
@@ -171,6 +187,7 @@ impl<'a> Checker<'a> {
                 if yes == no { yes } else { Type::Dyn }
             }
             Kind::List(_) | Kind::Map(_) => self.literal(node, false),
+            Kind::Message { name, fields } => self.message(node.at, name, fields),
             // It occurs only in a literal.
             Kind::Maybe(inner) => self.of(inner),
             Kind::Macro(inner) => self.in_macro(node.at, inner),
@@ -214,6 +231,47 @@ impl<'a> Checker<'a> {
             });
         }
         common.unwrap_or(Type::Dyn)
+    }
+
+    /// A value of a named type. The types of parts of an object are not checked before they are used.
+    fn message(&mut self, at: usize, name: &str, fields: &'a [(String, Node)]) -> Type {
+        let is_object = name == "Object" || name.starts_with("Object.");
+        if !self.mutates || !(is_object || name == "JSONPatch") {
+            return self.wrong(at, format!("undeclared reference to '{name}' (in container '')"));
+        }
+        for (field, value) in fields {
+            // The usual distance from the mark of the compiler, which is the colon.
+            let colon = 2.min(value.at);
+            let found = match &value.kind {
+                Kind::Maybe(inner) => match self.of(inner) {
+                    Type::Optional(inner) => (*inner).clone(),
+                    other => other,
+                },
+                _ => self.of(value),
+            };
+            let wanted = match (is_object, field.as_str()) {
+                (true, _) | (false, "value") => Type::Dyn,
+                (false, "op" | "path" | "from") => Type::Text,
+                _ => {
+                    let why = format!("expected type of field '{field}' is '' but provided type is '{found}'");
+                    self.wrong(value.at - colon, why);
+                    continue;
+                }
+            };
+            if !found.fits(&wanted) {
+                let why = format!("expected type of field '{field}' is '{wanted}' but provided type is '{found}'");
+                self.wrong(value.at - colon, why);
+            }
+            if is_object || field == "value" {
+                let held = if is_object { Some(format!("{name}.{field}")) } else { None };
+                self.misnamed = self.misnamed.take().or_else(|| misnamed(value, held.as_deref()));
+            }
+        }
+        match name {
+            "Object" => OBJECT,
+            "JSONPatch" => JSON_PATCH,
+            _ => Type::Dyn,
+        }
     }
 
     fn ident(&mut self, at: usize, name: &str) -> Type {
@@ -346,6 +404,22 @@ impl<'a> Checker<'a> {
 
     fn no_overload(&mut self, at: usize, name: &str, types: &[Type]) -> Type {
         self.wrong(at, format!("found no matching overload for '{name}' applied to '({})'", list(types)))
+    }
+}
+
+/// Why the type of a literal is not that of the field that holds it; lists and maps between them do not count. Parts of
+/// parts were looked at before.
+fn misnamed(value: &Node, wanted: Option<&str>) -> Option<String> {
+    match &value.kind {
+        Kind::Maybe(inner) => misnamed(inner, wanted),
+        Kind::List(items) => items.iter().find_map(|item| misnamed(item, wanted)),
+        Kind::Map(entries) => entries.iter().find_map(|(_, item)| misnamed(item, wanted)),
+        Kind::Message { name, .. } => {
+            let wanted = wanted.filter(|wanted| name != wanted)?;
+            let why = "which matches field name path from root Object type";
+            Some(format!("unexpected type name \"{name}\", expected \"{wanted}\", {why}"))
+        }
+        _ => None,
     }
 }
 

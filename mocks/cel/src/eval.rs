@@ -96,6 +96,13 @@ impl<'a> Run<'a, '_> {
                 }
                 map_of(pairs)
             }
+            Kind::Message { fields, .. } => {
+                let mut pairs = Vec::with_capacity(fields.len());
+                for (name, value) in fields {
+                    pairs.extend(self.part(value)?.map(|value| (Val::lent(name), value)));
+                }
+                map_of(pairs)
+            }
             // It occurs only in a literal.
             Kind::Maybe(inner) => self.of(inner),
             Kind::Macro(inner) => self.in_macro(inner),

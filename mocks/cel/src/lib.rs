@@ -71,6 +71,8 @@ pub struct Program {
     pub compiled: usize,
     /// Whether the expression uses `oldSelf`.
     pub uses_old: bool,
+    /// Why the object that it makes cannot be used, if a type in it does not fit its field.
+    pub misnamed: Option<String>,
 }
 
 /// A value with a schema, and its old state, as a rule sees them.
@@ -93,6 +95,10 @@ pub enum Wanted {
     Truth,
     /// A string, as for the message of a rule.
     Text,
+    /// `Object{…}`: a configuration that is applied.
+    Object,
+    /// A list of `JSONPatch{…}`.
+    Patches,
 }
 
 /// The variables of a webhook's condition.
@@ -106,7 +112,99 @@ pub struct Input<'a> {
     pub request: &'a Value,
 }
 
+/// What the expressions of an admission policy may look at besides that.
+#[derive(Debug, Clone, Copy)]
+pub struct Surroundings<'a> {
+    /// `params`; `null` where the policy has none.
+    pub params: &'a Value,
+    /// `namespaceObject`; `null` for objects of the whole cluster.
+    pub namespace: &'a Value,
+}
+
+/// One evaluation of the expressions of a policy: they share `variables`.
+#[derive(Debug)]
+pub struct Evaluation<'a> {
+    scope: Vec<(&'a str, Val<'a>)>,
+    variables: Vec<(&'a str, Val<'a>)>,
+}
+
+impl<'a> Evaluation<'a> {
+    /// Begins with no variables.
+    pub fn new(input: &Input<'a>, around: &Surroundings<'a>) -> Self {
+        let scope = vec![
+            ("object", Val::of(input.object)),
+            ("oldObject", Val::of(input.old_object)),
+            ("request", Val::of(input.request)),
+            ("params", Val::of(around.params)),
+            ("namespaceObject", Val::of(around.namespace)),
+        ];
+        Self { scope, variables: Vec::new() }
+    }
+
+    /// Adds a variable. One that has no value is missing where it is used.
+    pub fn define(&mut self, name: &'a str, program: &'a Program, budget: &mut u64) {
+        if let Ok(value) = self.answer(program, budget) {
+            self.variables.push((name, value));
+            self.variables.sort_by_key(|(name, _)| *name);
+        }
+    }
+
+    /// Whether an expression holds.
+    pub fn holds(&self, program: &'a Program, budget: &mut u64) -> Result<bool, Unanswered> {
+        let why = match self.answer(program, budget) {
+            Ok(Val::Bool(answer)) => return Ok(answer),
+            Ok(_) => Why::NotBool,
+            Err(failed) => Why::Failed(failed),
+        };
+        Err(Unanswered { expression: program.source.clone(), why })
+    }
+
+    /// The text that an expression makes; `None` for `null`.
+    pub fn text(&self, program: &'a Program, budget: &mut u64) -> Result<Option<String>, Failed> {
+        match self.answer(program, budget)? {
+            Val::Text(text) => Ok(Some(text.to_string())),
+            Val::Null => Ok(None),
+            _ => Err(Failed::Overload),
+        }
+    }
+
+    /// The JSON that an expression makes.
+    pub fn value(&self, program: &'a Program, budget: &mut u64) -> Result<Value, Unanswered> {
+        let failed = |why| Unanswered { expression: program.source.clone(), why: Why::Failed(why) };
+        self.answer(program, budget).and_then(|found| found.json().ok_or(Failed::Overload)).map_err(failed)
+    }
+
+    fn answer(&self, program: &'a Program, budget: &mut u64) -> Result<Val<'a>, Failed> {
+        let variables = self.variables.iter().map(|(name, value)| (Val::lent(name), value.clone())).collect();
+        let mut scope = self.scope.clone();
+        scope.push(("variables", Val::Map(value::Map::Own(std::rc::Rc::new(variables)))));
+        eval::run(&program.root, &program.patterns, scope, budget)
+    }
+}
+
 impl Program {
+    /// The text that was compiled.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// Compiles an expression of an admission policy; `None` wants any type.
+    pub fn compile_in_policy(source: &str, wanted: Option<Wanted>) -> Result<Self, Refused> {
+        let mutates = matches!(wanted, Some(Wanted::Object | Wanted::Patches));
+        let (program, answer) = Self::made(source, if mutates { &Names::Mutation } else { &Names::Policy })?;
+        match wanted {
+            Some(Wanted::Object) if !matches!(answer, Type::Dyn) && answer != types::OBJECT => {
+                Err(Refused::Mutation { wanted: "Object", found: answer.to_string() })
+            }
+            Some(Wanted::Patches) if !answer.fits(&Type::list(types::JSON_PATCH)) => {
+                Err(Refused::Mutation { wanted: "list(JSONPatch)", found: answer.to_string() })
+            }
+            Some(Wanted::Truth) if !matches!(answer, Type::Bool | Type::Dyn) => Err(Refused::Condition),
+            Some(Wanted::Text) if !matches!(answer, Type::Text | Type::Dyn | Type::Null) => Err(Refused::Text),
+            _ => Ok(program),
+        }
+    }
+
     /// Compiles the condition of a webhook. The text of the error has the real server's form, so callers can show it in
     /// a cause.
     pub fn compile(source: &str) -> Result<Self, Refused> {
@@ -121,6 +219,7 @@ impl Program {
             Wanted::Truth => {
                 made.and_then(|(program, answer)| if answer == Type::Bool { Ok(program) } else { Err(Refused::Rule) })
             }
+            Wanted::Object | Wanted::Patches => made.map(|(program, _)| program),
             Wanted::Text => made
                 .and_then(|(program, answer)| if answer == Type::Text { Ok(program) } else { Err(Refused::Text) })
                 .map_err(|why| Refused::Message(Box::new(why))),
@@ -137,8 +236,8 @@ impl Program {
             check::Refused::Issues(issues) => failed(issues),
             check::Refused::Unfit(why) => Refused::Pattern(why),
         })?;
-        let Checked { answer, patterns, compiled, uses_old } = checked;
-        Ok((Self { source: source.to_owned(), root, patterns, compiled, uses_old }, answer))
+        let Checked { answer, patterns, compiled, uses_old, misnamed } = checked;
+        Ok((Self { source: source.to_owned(), root, patterns, compiled, uses_old, misnamed }, answer))
     }
 
     /// Evaluates a condition and subtracts the cost from `budget`.

@@ -31,6 +31,7 @@ type Overload = (&'static str, Option<Type>, &'static [Type], Type);
 
 const OVERLOADS: &[Overload] = &[
     ("quantity", GLOBAL, &[Type::Text], QUANTITY),
+    ("jsonpatch.escapeKey", GLOBAL, &[Type::Text], Type::Text),
     ("isQuantity isURL isIP isCIDR ip.isCanonical", GLOBAL, &[Type::Text], Type::Bool),
     ("sign asInteger", Some(QUANTITY), &[], Type::Int),
     ("isInteger", Some(QUANTITY), &[], Type::Bool),
@@ -194,6 +195,7 @@ fn made_of<'a>(name: &str, text: &str) -> Found<'a> {
             .map_or_else(|| Err(Failed::Conversion("duration".to_owned())), |span| Ok(Val::Duration(span))),
         "semver" | "isSemver" => version(name, Semver::read(text)),
         "bytes" => Ok(Val::Bytes(text.as_bytes().into())),
+        "jsonpatch.escapeKey" => Ok(Val::text(text.replace('~', "~0").replace('/', "~1"))),
         "format.named" => {
             Ok(Format::named(text).map_or(Val::Optional(None), |format| Val::some(Val::thing(Thing::Format(format)))))
         }

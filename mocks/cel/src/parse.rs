@@ -64,6 +64,11 @@ pub(super) enum Kind {
     Ternary(Box<[Node; 3]>),
     List(Vec<Node>),
     Map(Vec<(Node, Node)>),
+    /// `Object.spec{replicas: 1}`: a value of a named type.
+    Message {
+        name: String,
+        fields: Vec<(String, Node)>,
+    },
     /// `?x` in a list, or the value of `?k: x` in a map: the entry exists only if the optional `x` has a value.
     Maybe(Box<Node>),
     Macro(Box<Macro>),
@@ -96,6 +101,7 @@ impl Node {
             Kind::Logic { operands, .. } | Kind::List(operands) => deepest(operands),
             Kind::Ternary(parts) => deepest(&parts[..]),
             Kind::Map(entries) => entries.iter().map(|(key, value)| key.depth.max(value.depth)).max().unwrap_or(0),
+            Kind::Message { fields, .. } => fields.iter().map(|(_, value)| value.depth).max().unwrap_or(0),
             Kind::Macro(inner) => {
                 let filter = inner.filter.as_ref().map_or(0, |filter| filter.depth);
                 inner.over.depth.max(inner.body.depth).max(filter)
@@ -264,6 +270,10 @@ impl Parser {
                 let key = self.expression()?;
                 self.expect("]")?;
                 node = Node::new(at, Kind::Index { of: Box::new(node), key: Box::new(key), optional })?;
+            } else if let Some(name) = type_name(&node).filter(|_| matches!(self.peek(), Word::Sign("{"))) {
+                self.take();
+                let fields = self.fields()?;
+                node = Node::new(at, Kind::Message { name, fields })?;
             } else {
                 return Ok(node);
             }
@@ -344,6 +354,18 @@ impl Parser {
         })
     }
 
+    /// The fields of a message: their names are no expressions.
+    fn fields(&mut self) -> Result<Vec<(String, Node)>, Issue> {
+        self.until("}", |parser| {
+            let maybe = parser.takes("?");
+            let Word::Ident(name) = parser.peek().clone() else { return Err(parser.unexpected("IDENTIFIER")) };
+            parser.take();
+            parser.expect(":")?;
+            let value = parser.expression()?;
+            Ok((name, wrapped(maybe, value)?))
+        })
+    }
+
     /// Parses items separated by commas up to `close`; a comma at the end is allowed.
     fn until<T>(&mut self, close: &str, mut one: impl FnMut(&mut Self) -> Result<T, Issue>) -> Result<Vec<T>, Issue> {
         let mut list = Vec::new();
@@ -360,6 +382,15 @@ impl Parser {
 
 fn wrapped(maybe: bool, node: Node) -> Result<Node, Issue> {
     if maybe { Node::new(node.at, Kind::Maybe(Box::new(node))) } else { Ok(node) }
+}
+
+/// The name that a node spells, if it is one: `Object.spec`.
+fn type_name(node: &Node) -> Option<String> {
+    match &node.kind {
+        Kind::Ident(name) => Some(name.clone()),
+        Kind::Select { of, field, optional: false } => Some(format!("{}.{field}", type_name(of)?)),
+        _ => None,
+    }
 }
 
 fn is_literal(word: &str) -> bool {

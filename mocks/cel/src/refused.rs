@@ -24,6 +24,14 @@ pub enum Refused {
     /// The result of a rule is not of type bool.
     #[error("cel expression must evaluate to a bool")]
     Rule,
+    /// A mutation that makes something else.
+    #[error("must evaluate to {wanted} but got {found}")]
+    Mutation {
+        /// The name of the type.
+        wanted: &'static str,
+        /// The name of its own type.
+        found: String,
+    },
     /// The result of a message expression is not of type string.
     #[error("must evaluate to a string")]
     Text,

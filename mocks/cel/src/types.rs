@@ -49,6 +49,9 @@ impl Eq for Declared {}
 
 pub(super) const TIME: Type = Type::Struct("google.protobuf.Timestamp");
 pub(super) const DURATION: Type = Type::Struct("google.protobuf.Duration");
+/// The objects that a mutation makes.
+pub(super) const OBJECT: Type = Type::Struct("Object");
+pub(super) const JSON_PATCH: Type = Type::Struct("JSONPatch");
 /// The names of types that expressions can use as values.
 pub(super) const NAMES: &[&str] = &[
     "int",

@@ -208,6 +208,28 @@ impl<'a> Val<'a> {
         }
     }
 
+    /// The value as JSON; `None` for a value that JSON does not have.
+    pub(crate) fn json(&self) -> Option<Value> {
+        Some(match self {
+            Self::Null => Value::Null,
+            Self::Bool(flag) => Value::from(*flag),
+            Self::Int(number) => Value::from(*number),
+            Self::Uint(number) => Value::from(*number),
+            Self::Double(number) => serde_json::Number::from_f64(*number).map(Value::Number)?,
+            Self::Text(text) => Value::from(&**text),
+            Self::Bytes(bytes) => Value::from(base64::engine::general_purpose::STANDARD.encode(bytes)),
+            Self::Time(time) => Value::from(time.to_string()),
+            Self::Duration(nanoseconds) => Value::from(time::show_span(*nanoseconds)),
+            Self::List(list) => list.iter().map(|item| item.json()).collect::<Option<Vec<_>>>()?.into(),
+            Self::Map(map) => {
+                let entries = map.entries().into_iter().map(|(key, value)| Some((key.shown(), value.json()?)));
+                Value::Object(entries.collect::<Option<_>>()?)
+            }
+            Self::Optional(Some(inner)) => inner.json()?,
+            Self::Optional(None) | Self::Type(_) | Self::Thing(_) | Self::Broken(_) => return None,
+        })
+    }
+
     /// The value of a key as error messages show it.
     pub(crate) fn shown(&self) -> String {
         match self {

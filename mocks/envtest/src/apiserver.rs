@@ -23,13 +23,15 @@ use super::{help, parent};
 
 const PROGRAM: &str = "kube-apiserver";
 /// The flags that have an effect. Other flags are accepted; the program prints the name of each unknown one.
-const HEEDED: [&str; 12] = [
+const HEEDED: [&str; 14] = [
     "authorization-mode",
     "bind-address",
     "cert-dir",
     "client-ca-file",
     "etcd-servers",
+    "feature-gates",
     "help",
+    "runtime-config",
     "secure-port",
     "service-account-issuer",
     "service-account-signing-key-file",
@@ -194,7 +196,22 @@ fn order(flags: &Flags) -> Result<Order, String> {
     let signing_key = flags.last("service-account-signing-key-file").map(|path| read(Path::new(path))).transpose()?;
     let issuer = flags.last("service-account-issuer").map(str::to_owned);
     let rbac = flags.last("authorization-mode").is_some_and(|modes| modes.split(',').any(|mode| mode == "RBAC"));
-    Ok(Order { address: SocketAddr::new(ip, port), certificate, key, clients_ca, issuer, signing_key, rbac })
+    let feature_gates = feature_gates(flags);
+    let address = SocketAddr::new(ip, port);
+    Ok(Order { address, certificate, key, clients_ca, issuer, signing_key, rbac, feature_gates })
+}
+
+/// The feature gates that are on, if the versions of the API are on that they need.
+fn feature_gates(flags: &Flags) -> Vec<String> {
+    let on = |flag: &str| -> Vec<String> {
+        let pairs = flags.last(flag).unwrap_or_default().split(',').filter_map(|pair| pair.split_once('='));
+        pairs.filter(|(_, value)| value.trim() == "true").map(|(key, _)| key.trim().to_owned()).collect()
+    };
+    let versions = ["admissionregistration.k8s.io/v1beta1", "api/beta", "api/all"];
+    let served = on("runtime-config").iter().any(|version| versions.contains(&version.as_str()));
+    let mut gates = on("feature-gates");
+    gates.retain(|_| served);
+    gates
 }
 
 /// The serving certificate and key: from the files that flags name, else from `--cert-dir`, else newly made there.

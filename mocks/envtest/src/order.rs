@@ -34,6 +34,8 @@ pub(crate) struct Order {
     pub signing_key: Option<String>,
     /// Whether RBAC authorizes requests.
     pub rbac: bool,
+    /// The feature gates that are on besides the defaults.
+    pub feature_gates: Vec<String>,
 }
 
 /// The answer of `etcd` to a request for an endpoint.

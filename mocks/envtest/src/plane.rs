@@ -70,6 +70,7 @@ impl Plane {
         config.workloads = played.map(|ready_after| mock_kube::Workloads { ready_after, ..Default::default() });
         config.authorization = if order.rbac { Authorization::Rbac } else { Authorization::AllowAndRecord };
         config.service_accounts = ServiceAccounts { issuer: order.issuer.clone(), key_pem: order.signing_key.clone() };
+        config.feature_gates.clone_from(&order.feature_gates);
         config.limits.requests_max = REQUESTS_MAX;
         let server = Server::start(config, &authority).await.map_err(|error| said(&error))?;
         Ok((Arc::new(server), began))

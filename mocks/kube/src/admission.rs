@@ -6,7 +6,9 @@
 
 mod form;
 mod matching;
+mod mutations;
 mod plugins;
+mod policies;
 mod review;
 
 use std::sync::Arc;
@@ -23,7 +25,7 @@ use serde_json::Value;
 
 use super::call::Call;
 use super::reach::Nowhere;
-use super::webhooks::{FailurePolicy, Hook, Hooks, Opinion, client, judge};
+use super::webhooks::{FailurePolicy, Hook, Hooks, Opinion, Policies, client, judge};
 use form::{Form, Seen};
 
 /// Maximum number of bytes of a webhook's invalid answer that an error message quotes.
@@ -65,52 +67,65 @@ pub(crate) struct Admitted {
 
 /// The webhooks that were configured when the request arrived; `None` if no webhook may see the request.
 #[derive(Debug)]
-pub(crate) struct Chain(Option<Arc<Hooks>>);
+pub(crate) struct Chain(Option<Arc<Hooks>>, Option<Arc<Policies>>);
 
 impl Chain {
     pub fn of(call: &Call) -> Self {
-        let hooks = hooks(call);
-        Self(hooks.see(call).then_some(hooks))
+        let (hooks, policies) = (hooks(call), policies::configured(call));
+        let sees = hooks.see(call);
+        Self(sees.then_some(hooks), policies)
     }
 
     pub fn is_empty(&self) -> bool {
-        self.0.is_none()
+        self.0.is_none() && self.1.is_none()
     }
 
-    /// Whether a mutating webhook matches the request for `object`.
+    /// Whether a webhook or a policy may change `object`.
     pub fn changes(&self, attempt: &Attempt<'_>, object: &Value) -> bool {
-        self.0.as_ref().is_some_and(|hooks| hooks.mutating.iter().any(|hook| hook.form(attempt, object).is_some()))
+        let policies = self.1.as_ref().is_some_and(|of| !of.mutating.is_empty());
+        policies || self.0
+            .as_ref()
+            .is_some_and(|hooks| hooks.mutating.iter().any(|hook| hook.matches.form(attempt, object).is_some()))
     }
 
     /// Whether any validating webhook is configured for a request.
     pub fn validates(&self) -> bool {
-        self.0.as_ref().is_some_and(|hooks| !hooks.validating.is_empty())
+        self.1.as_ref().is_some_and(|policies| !policies.validating.is_empty()) || self.0.as_ref().is_some_and(|hooks| !hooks.validating.is_empty())
     }
 
     /// Lets first the admission plugins and then the mutating webhooks change `object`.
     pub async fn mutate(&self, attempt: &Attempt<'_>, object: &mut Value) -> Result<Admitted, Failure> {
         plugins::mutate(attempt, object)?;
-        match &self.0 {
-            // Boxed, because every write reserves the room and few call a webhook.
-            Some(hooks) if !hooks.mutating.is_empty() => Box::pin(ask_mutating(attempt, &hooks.mutating, object)).await,
-            _ => Ok(Admitted::default()),
+        let hooks = self.0.as_ref().map_or(&[][..], |hooks| &hooks.mutating);
+        let policies = self.1.as_deref().filter(|policies| !policies.mutating.is_empty());
+        if hooks.is_empty() && policies.is_none() {
+            return Ok(Admitted::default());
         }
+        // Boxed, because every write reserves the room and few call a webhook.
+        Box::pin(ask_mutating(attempt, policies, hooks, object)).await
     }
 
-    /// Lets the validating webhooks refuse `object`; returns the webhooks' warnings.
+    /// Lets the policies and then the validating hooks refuse `object`; returns their warnings.
     pub async fn validate(&self, attempt: &Attempt<'_>, object: &Value) -> Result<Vec<String>, Failure> {
-        match &self.0 {
-            Some(hooks) if !hooks.validating.is_empty() => {
-                Box::pin(ask_validating(attempt, &hooks.validating, object)).await
-            }
-            _ => Ok(Vec::new()),
+        let mut warnings = match &self.1 {
+            Some(policies) => Box::pin(policies::ask(attempt, policies, object)).await?,
+            None => Vec::new(),
+        };
+        if let Some(hooks) = self.0.as_ref().filter(|hooks| !hooks.validating.is_empty()) {
+            warnings.extend(Box::pin(ask_validating(attempt, &hooks.validating, object)).await?);
         }
+        Ok(warnings)
     }
 }
 
 /// Lets admission plugins change `object`, for a request that no webhook may see.
 pub(crate) fn complete(attempt: &Attempt<'_>, object: &mut Value) -> Result<(), Failure> {
     plugins::mutate(attempt, object).map(drop)
+}
+
+/// Lets the quota refuse `object`, after validating webhooks saw it.
+pub(crate) fn conclude(attempt: &Attempt<'_>, object: &Value) -> Result<(), Failure> {
+    plugins::conclude(attempt, object)
 }
 
 /// Lets admission plugins refuse `object` before validating webhooks see it.
@@ -130,13 +145,26 @@ async fn ask_validating(attempt: &Attempt<'_>, hooks: &[Hook], object: &Value) -
     Ok(warnings)
 }
 
-async fn ask_mutating(attempt: &Attempt<'_>, hooks: &[Hook], object: &mut Value) -> Result<Admitted, Failure> {
+async fn ask_mutating(
+    attempt: &Attempt<'_>,
+    policies: Option<&Policies>,
+    hooks: &[Hook],
+    object: &mut Value,
+) -> Result<Admitted, Failure> {
     let mut admitted = Admitted::default();
     // The called hooks, and whether the object changed after each call.
     let mut called: Vec<(usize, bool)> = Vec::new();
     for round in 0..2 {
         // A plugin's change to the object also makes the earlier calls of hooks stale.
         if round == 1 && admitted.changed && plugins::mutate(attempt, object)? {
+            for (_, stale) in &mut called {
+                *stale = true;
+            }
+        }
+        if let Some(policies) = policies.filter(|_| round == 0 || admitted.changed)
+            && mutations::mutate(attempt, policies, object, round == 1).await?
+        {
+            admitted.changed = true;
             for (_, stale) in &mut called {
                 *stale = true;
             }
@@ -214,7 +242,7 @@ async fn matching<'a>(
 /// The object that a webhook will see; `None` if the webhook is not called. Webhooks are also called for dry runs,
 /// because the server refuses configurations of webhooks with side effects.
 async fn seen_by<'a>(attempt: &Attempt<'a>, hook: &Hook, object: &'a Value) -> Result<Option<Seen<'a>>, Failure> {
-    let Some(form) = hook.form(attempt, object) else { return Ok(None) };
+    let Some(form) = hook.matches.form(attempt, object) else { return Ok(None) };
     let seen = Seen::new(attempt, object, form).await?;
     if !meets_conditions(attempt, hook, &seen).await? {
         return Ok(None);

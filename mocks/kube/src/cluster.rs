@@ -66,6 +66,8 @@ pub(crate) struct Cluster {
     pub root_ca: Option<String>,
     /// Whether no controller manager runs: see [`super::Config::alone`].
     pub alone: bool,
+    /// The authority that signs certificate requests; the controllers of budgets and requests play if it is there.
+    pub signer: Option<mock_pki::Authority>,
     pub permissions: Record,
     rewinds: Mutex<Rewinds>,
 }
@@ -79,7 +81,7 @@ struct Rewinds {
     highest: u64,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Setup {
     pub users: Arc<Users>,
     pub epoch: Instant,
@@ -92,6 +94,8 @@ pub(crate) struct Setup {
     pub authorization: Authorization,
     pub root_ca: Option<String>,
     pub alone: bool,
+    pub signer: Option<mock_pki::Authority>,
+    pub feature_gates: Vec<String>,
 }
 
 impl Cluster {
@@ -100,7 +104,7 @@ impl Cluster {
         let cluster = Arc::new(Self {
             epoch: setup.epoch,
             store: RwLock::new(Store::new(setup.limits)),
-            catalogue: RwLock::new(Arc::new(Catalogue::builtin())),
+            catalogue: RwLock::new(Arc::new(Catalogue::with(&setup.feature_gates))),
             random: Mutex::new(ChaCha8Rng::seed_from_u64(setup.seed)),
             next_watch: AtomicU64::new(1),
             next_connection: AtomicU64::new(1),
@@ -120,6 +124,7 @@ impl Cluster {
             authorization: setup.authorization,
             root_ca: setup.root_ca,
             alone: setup.alone,
+            signer: setup.signer,
             permissions: Record::default(),
             rewinds: Mutex::default(),
         });

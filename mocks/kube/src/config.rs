@@ -46,6 +46,9 @@ pub struct Config {
     /// collects no garbage and empties no namespaces. Requests without a token have the user `system:anonymous`, and
     /// the roles that a real server makes itself exist.
     pub alone: bool,
+    /// The feature gates of kube-apiserver that are on besides its defaults, with the versions of the API that they need.
+    /// `MutatingAdmissionPolicy` is the only one with an effect.
+    pub feature_gates: Vec<String>,
     /// How workloads become ready, as with the scheduler, kubelets and controllers of a real cluster. If absent,
     /// workloads stay as clients create them.
     pub workloads: Option<Workloads>,
@@ -161,6 +164,7 @@ impl Config {
             authorization: Authorization::default(),
             furnished_namespaces: false,
             alone: false,
+            feature_gates: Vec::new(),
             workloads: None,
             seed: 0,
             compress: 1,

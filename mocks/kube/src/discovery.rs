@@ -8,13 +8,13 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use http::StatusCode;
+use mock_objects::builtin;
 use mock_objects::catalogue::{Catalogue, Resource, Served, version_priority};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::answer::Answer;
 
-const VERBS: &[&str] = &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 /// The verbs of custom resources, in the order of a real server.
 const VERBS_OF_CUSTOM: &[&str] = &["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
 const AGGREGATED: &[(&str, &str)] = &[
@@ -43,6 +43,15 @@ pub(super) fn answer(path: &str, accept: &str, catalogue: &Catalogue) -> Option<
         _ => return None,
     };
     Some(Answer::value(StatusCode::OK, &value))
+}
+
+/// Whether a path of discovery is asked for as a table or as metadata, which it does not have.
+pub(super) fn is_unfit(path: &str, accept: &str) -> bool {
+    let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+    let is_discovery = matches!(parts.as_slice(), ["api" | "apis"] | ["api", "v1"] | ["apis", _] | ["apis", _, _]);
+    let mut forms = accept.split(',').filter(|media| !media.trim().is_empty()).peekable();
+    let is_odd = |media: &str| ["as=Table", "as=PartialObjectMetadata"].iter().any(|form| media.contains(form));
+    is_discovery && forms.peek().is_some() && forms.all(is_odd)
 }
 
 /// The paths that a real server lists at its root. Some clients request the list to check that the server is up.
@@ -127,7 +136,7 @@ fn resource_list(group: &str, version: &str, catalogue: &Catalogue) -> Option<Va
         if !resource.categories.is_empty() {
             entry["categories"] = texts(&resource.categories);
         }
-        if !resource.virtual_only {
+        if resource.allows("watch") {
             entry["storageVersionHash"] = Value::from(storage_version_hash(resource));
         }
         resources.push(entry);
@@ -153,11 +162,7 @@ fn resource_list(group: &str, version: &str, catalogue: &Catalogue) -> Option<Va
 }
 
 fn verbs(resource: &Resource) -> &'static [&'static str] {
-    match (resource.virtual_only, resource.custom) {
-        (true, _) => &["create"],
-        (false, true) => VERBS_OF_CUSTOM,
-        (false, false) => VERBS,
-    }
+    resource.published.map_or(VERBS_OF_CUSTOM, |published| published.verbs.as_slice())
 }
 
 fn aggregated(core: bool, form: &str, catalogue: &Catalogue) -> Value {
@@ -218,17 +223,17 @@ fn aggregated_resource(resource: &Resource, served: &Served) -> Value {
 type Subresource = (&'static str, String, (&'static str, &'static str), &'static [&'static str]);
 
 fn subresources(resource: &Resource, served: &Served) -> Vec<Subresource> {
-    let mut all: Vec<Subresource> = Vec::new();
-    if served.status {
-        all.push(("status", resource.kind.to_string(), ("", ""), &["get", "patch", "update"]));
-    }
-    if served.scale.is_some() {
-        all.push(("scale", "Scale".to_owned(), ("autoscaling", "v1"), &["get", "patch", "update"]));
-    }
-    all.extend(
-        resource.rules.subresources.iter().map(|one| (one.name, one.kind.to_owned(), one.group_version, one.verbs)),
-    );
-    all
+    let of_custom = || {
+        let parts: &[&str] = &["get", "patch", "update"];
+        let status = served.status.then(|| ("status", resource.kind.to_string(), ("", ""), parts));
+        let scale = served.scale.is_some().then(|| ("scale", "Scale".to_owned(), ("autoscaling", "v1"), parts));
+        status.into_iter().chain(scale).collect()
+    };
+    let published = |one: &'static builtin::Subresource| {
+        let of = one.api_version.rsplit_once('/').unwrap_or(("", one.api_version));
+        (one.name, one.kind.to_owned(), of, one.verbs.as_slice())
+    };
+    resource.published.map_or_else(of_custom, |of| of.subresources.iter().map(published).collect())
 }
 
 fn of_version<'a>(

@@ -20,10 +20,10 @@ use super::body::Body;
 use super::call::{App, Call, OpenRequest};
 use super::connection::Connection;
 use super::inject::{self, Unanswered};
-use super::path::{Query, Target};
+use super::path::{self, Query, Target};
 use super::users::Who;
 use super::websocket::Wish;
-use super::{admin, authentication, discovery, impersonation, pretty, protobuf, rbac, verbs};
+use super::{admin, authentication, discovery, health, impersonation, pretty, protobuf, rbac, verbs};
 
 /// Answers one request.
 pub(crate) async fn handle(
@@ -162,7 +162,7 @@ async fn route(
     request: Request<Incoming>,
 ) -> Result<Result<Answer, Failure>, Unanswered> {
     let path = request.uri().path().to_owned();
-    if let Some(answer) = operations(&path) {
+    if let Some(answer) = operations(&path, request.uri().query().unwrap_or_default()) {
         return Ok(Ok(answer));
     }
     if &*who.name == "system:anonymous" && !app.cluster.alone {
@@ -183,9 +183,16 @@ async fn route(
     let accept = text(header::ACCEPT);
     let catalogue = app.cluster.catalogue();
     if request.method() == Method::GET {
+        if let Err(failure) = path::check_deadline(request.uri().query().unwrap_or_default()) {
+            return Ok(Err(failure));
+        }
         let host = request.uri().authority().map_or_else(|| text(header::HOST), ToString::to_string);
         if let Some(answer) = authentication::issuer(&app.users, &app.cluster, &who, &path, &host) {
             return Ok(answer);
+        }
+        if discovery::is_unfit(&path, &accept) {
+            let accepted = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+            return Ok(Err(Failure { details: None, ..Failure::not_acceptable(accepted) }));
         }
         let answer = discovery::answer(&path, &accept, &catalogue)
             .or_else(|| openapi::document(&path, &accept, &catalogue, app.cluster.revision()).map(Answer::from));
@@ -282,10 +289,9 @@ fn no_such(path: &str, catalogue: &Catalogue) -> Failure {
 }
 
 /// The answer for a path that every client may read, such as a health check; `None` for other paths.
-fn operations(path: &str) -> Option<Answer> {
-    let probe = ["/healthz", "/livez", "/readyz"];
-    if probe.iter().any(|root| path == *root || path.strip_prefix(root).is_some_and(|rest| rest.starts_with('/'))) {
-        return Some(Answer::text(StatusCode::OK, "ok"));
+fn operations(path: &str, query: &str) -> Option<Answer> {
+    if let Some(answer) = health::answer(path, query) {
+        return Some(answer);
     }
     if path == "/version" || path == "/version/" {
         return Some(Answer::value(StatusCode::OK, &version()));

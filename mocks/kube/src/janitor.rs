@@ -13,12 +13,14 @@ use mock_objects::catalogue::Resource;
 use mock_objects::object;
 use mock_store::{Expect, Place, RawCommit, Version};
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::aggregation;
 use super::bootstrap;
 use super::call::App;
 use super::cluster::Cluster;
 use super::followed;
+use super::{disruption, quota, signing};
 use super::verbs::{Manner, Propagation, delete_place, finish};
 
 /// Maximum number of commits that the task processes in one step.
@@ -27,6 +29,8 @@ const BATCH: usize = 1024;
 const SWEEP: usize = 1024;
 /// Interval of checks of namespaces and finalizers when there are no commits.
 const AGAIN: Duration = Duration::from_millis(500);
+/// Shortest time between two counts of the objects of quotas and budgets.
+const COUNT_EVERY: Duration = Duration::from_millis(100);
 /// How dependents are deleted if their owner waits for them.
 const FOREGROUND: Manner = Manner { propagation: Propagation::Foreground, grace_s: None };
 
@@ -36,6 +40,7 @@ pub(crate) async fn run(app: Arc<App>) {
     let mut next = cluster.read(|store| store.commits().next());
     // Owners in foreground deletion, until their last blocking dependent is gone.
     let mut held = BTreeSet::new();
+    let mut counted = Instant::now();
     loop {
         let _ = tokio::time::timeout(AGAIN, cluster.cleaning.notified()).await;
         loop {
@@ -56,6 +61,14 @@ pub(crate) async fn run(app: Arc<App>) {
         }
         held.retain(|place| is_held(cluster, place));
         if !cluster.alone {
+            if counted.elapsed() >= COUNT_EVERY {
+                counted = Instant::now();
+                quota::refresh(cluster);
+                if let Some(signer) = &cluster.signer {
+                    disruption::refresh(cluster);
+                    signing::sign(cluster, signer);
+                }
+            }
             finish_namespaces(cluster);
         }
         finish_definitions(cluster);

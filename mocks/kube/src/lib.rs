@@ -25,9 +25,11 @@ mod config;
 mod connection;
 mod conversion;
 mod discovery;
+mod disruption;
 mod followed;
 mod framed;
 mod handler;
+mod health;
 mod impersonation;
 mod inject;
 mod inside;
@@ -37,11 +39,13 @@ mod path;
 mod policy;
 mod pretty;
 mod protobuf;
+mod quota;
 mod rbac;
 mod reach;
 mod replica;
 mod represent;
 mod serving;
+mod signing;
 mod tail;
 mod tokens;
 mod users;
@@ -75,6 +79,9 @@ use listen::{Certificates, Door, Listening};
 use users::Users;
 
 pub use mock_objects::VERSION;
+
+/// The name of the authority that signs certificate requests.
+const SIGNER: &str = "kubernetes-signer";
 
 /// Why the server did not start.
 #[derive(Debug, thiserror::Error)]
@@ -125,6 +132,7 @@ impl Server {
         let limits = config.limits.compressed(config.compress);
         let users =
             Arc::new(Users::new(&config.users, &config.token_files, &config.service_accounts).map_err(Error::Users)?);
+        let signer = config.workloads.map(|_| mock_pki::Authority::generate(SIGNER)).transpose()?;
         let cluster = Cluster::new(
             Setup {
                 users: users.clone(),
@@ -142,6 +150,8 @@ impl Server {
                 looks: config.looks,
                 authorization: config.authorization,
                 alone: config.alone,
+                signer,
+                feature_gates: config.feature_gates.clone(),
                 root_ca: config.furnished_namespaces.then(|| authority.ca_pem().to_owned()),
             },
             bootstrap::namespace,
@@ -165,7 +175,7 @@ impl Server {
             names.push(&ip);
         }
         names.extend(config.names.iter().map(String::as_str));
-        let certificates = Arc::new(Certificates::new(authority, &names)?);
+        let certificates = Arc::new(Certificates::new(authority, cluster.signer.as_ref(), &names)?);
         let app = App::new(&cluster, &users, limits, View::live());
         let door = Door { address, certificates: certificates.clone(), number: 0 };
         let mut listening = Listening::start(door, app).await.map_err(|source| Error::Listen { address, source })?;

@@ -103,17 +103,9 @@ impl Query {
     /// Parses a query string. Unknown keys are ignored, as in a real server; invalid values are refused.
     pub fn parse(raw: &str) -> Result<Self, Failure> {
         let mut query = Self::default();
-        let mut timeout = None;
+        check_deadline(raw)?;
         for (key, value) in pairs(raw) {
-            if key == "timeout" && !value.is_empty() {
-                timeout.get_or_insert(value);
-            } else {
-                query.set(&key, value)?;
-            }
-        }
-        // A watch has no deadline, so its value is not checked.
-        if let Some(wrong) = timeout.filter(|_| !query.watch).and_then(|timeout| duration::wrong(&timeout)) {
-            return Err(Failure::bad_request(format!("invalid timeout specified in the request URL - {wrong}")));
+            query.set(&key, value)?;
         }
         Ok(query)
     }
@@ -142,6 +134,20 @@ impl Query {
             _ => {}
         }
         Ok(())
+    }
+}
+
+/// Refuses a deadline that is no duration. A watch has none, so its value is not checked.
+pub(crate) fn check_deadline(raw: &str) -> Result<(), Failure> {
+    if !raw.contains("timeout=") {
+        return Ok(());
+    }
+    let pairs = pairs(raw);
+    let is_watch = pairs.iter().rev().find(|(key, _)| key == "watch").is_some_and(|(_, value)| switch(value));
+    let timeout = pairs.iter().find(|(key, value)| key == "timeout" && !value.is_empty());
+    match timeout.filter(|_| !is_watch).and_then(|(_, timeout)| duration::wrong(timeout)) {
+        Some(wrong) => Err(Failure::bad_request(format!("invalid timeout specified in the request URL - {wrong}"))),
+        None => Ok(()),
     }
 }
 

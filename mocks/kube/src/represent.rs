@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
+use http::{Method, StatusCode};
 use mock_objects::catalogue::Resource;
 use mock_objects::convert;
 use mock_objects::object;
@@ -38,6 +39,10 @@ enum Shape {
     Metadata(&'static str),
 }
 
+/// What metadata a client asks for: that of one object, or of a list.
+const OF_ONE: &str = "PartialObjectMetadata";
+const OF_LIST: &str = "PartialObjectMetadataList";
+
 /// Encodes objects in the form that a request accepts.
 #[derive(Debug, Clone)]
 pub(crate) struct Renderer {
@@ -62,10 +67,27 @@ enum Include {
 impl Renderer {
     /// The renderer for the first supported form in `Accept`.
     pub fn negotiate(call: &Call) -> Result<Self, Failure> {
-        let shape = shape(&call.accept).map_err(|failure| {
+        let (shape, asked_as) = shape(&call.accept).map_err(|failure| {
             // Custom resources are refused without details.
             if call.resource.custom { Failure { details: None, ..failure } } else { failure }
         })?;
+        let is_collection = matches!(call.method, Method::GET | Method::DELETE) && call.target.name.is_none();
+        if !call.query.watch
+            && let Some(why) = unfit(asked_as, is_collection)
+        {
+            // The types are those of the server's program.
+            let (list, package) = match (&call.resource, is_collection) {
+                (resource, _) if resource.custom => ("", "unstructured"),
+                (resource, list) => (if list { "List" } else { "" }, package(&resource.group)),
+            };
+            let kind: &str = match (call.resource.custom, is_collection) {
+                (true, true) => "UnstructuredList",
+                (true, false) => "Unstructured",
+                (false, _) => &call.resource.kind,
+            };
+            let message = format!("you requested {asked_as}, but the requested object is {why} (*{package}.{kind}{list})");
+            return Err(Failure::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message));
+        }
         let include = match call.query.include_object.as_deref() {
             Some("None") => Include::None,
             Some("Object") => Include::Object,
@@ -143,7 +165,7 @@ impl Renderer {
         let (api_version, kind) = self.type_of_one();
         let mut object = json!({"kind": kind, "apiVersion": api_version, "metadata": metadata});
         if self.shape == Shape::Object {
-            object::unset(&mut object, &self.resource);
+            object::fill_shown(&mut object, self.resource.type_in(api_version));
         }
         object
     }
@@ -217,9 +239,27 @@ fn metadata_only(value: &Value, version: &str) -> Value {
     json!({"kind": "PartialObjectMetadata", "apiVersion": version, "metadata": value["metadata"]})
 }
 
-fn shape(accept: &str) -> Result<Shape, Failure> {
+/// Why there is no such metadata.
+fn unfit(asked_as: &str, is_collection: bool) -> Option<&'static str> {
+    match (asked_as, is_collection) {
+        (OF_ONE, true) => Some("a list"),
+        (OF_LIST, false) => Some("not a list"),
+        _ => None,
+    }
+}
+
+/// The package of a group's types.
+fn package(group: &str) -> &str {
+    match group.split('.').next().unwrap_or_default() {
+        "" | "events" => "core",
+        first => first,
+    }
+}
+
+/// The first supported form, and what it was asked as.
+fn shape(accept: &str) -> Result<(Shape, &'static str), Failure> {
     if accept.trim().is_empty() {
-        return Ok(Shape::Object);
+        return Ok((Shape::Object, ""));
     }
     for media in accept.split(',') {
         let mut parts = media.split(';').map(str::trim);
@@ -235,11 +275,10 @@ fn shape(accept: &str) -> Result<Shape, Failure> {
             _ => None,
         };
         match (parameter("as"), version) {
-            (None, _) => return Ok(Shape::Object),
-            (Some("Table"), Some(version)) => return Ok(Shape::Table(version)),
-            (Some("PartialObjectMetadata" | "PartialObjectMetadataList"), Some(version)) => {
-                return Ok(Shape::Metadata(version));
-            }
+            (None, _) => return Ok((Shape::Object, "")),
+            (Some("Table"), Some(version)) => return Ok((Shape::Table(version), "")),
+            (Some(OF_ONE), Some(version)) => return Ok((Shape::Metadata(version), OF_ONE)),
+            (Some(OF_LIST), Some(version)) => return Ok((Shape::Metadata(version), OF_LIST)),
             _ => {}
         }
     }

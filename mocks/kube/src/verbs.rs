@@ -72,16 +72,10 @@ pub(crate) async fn dispatch(call: Box<Call>, body: Incoming) -> Result<Answer, 
         (Method::PATCH, true, None) => patch::patch(&call, body, false).await,
         (Method::PUT, true, Some("status")) if call.served().status => write::update(&call, body, true).await,
         (Method::PATCH, true, Some("status")) if call.served().status => patch::patch(&call, body, true).await,
-        (Method::PUT, true, Some("finalize")) if call.resource.rules.has("finalize") => {
-            write::finalize(&call, body).await
-        }
-        (Method::POST, true, Some("token")) if call.resource.rules.has("token") => token::create(&call, body).await,
-        (Method::POST, true, Some("binding")) if call.resource.rules.has("binding") => {
-            binding::create(&call, body).await
-        }
-        (Method::POST, true, Some("eviction")) if call.resource.rules.has("eviction") => {
-            evict::create(&call, body).await
-        }
+        (Method::PUT, true, Some("finalize")) if call.resource.has("finalize") => write::finalize(&call, body).await,
+        (Method::POST, true, Some("token")) if call.resource.has("token") => token::create(&call, body).await,
+        (Method::POST, true, Some("binding")) if call.resource.has("binding") => binding::create(&call, body).await,
+        (Method::POST, true, Some("eviction")) if call.resource.has("eviction") => evict::create(&call, body).await,
         (Method::GET, true, sub) if call.resource.rules.part(sub).is_some() => read::one(&call).await,
         (Method::PUT, true, sub) if call.resource.rules.part(sub).is_some() => write::update(&call, body, false).await,
         (Method::PATCH, true, sub) if call.resource.rules.part(sub).is_some() => patch::patch(&call, body, false).await,
@@ -133,6 +127,9 @@ fn authorize(call: &Call) -> Result<(), Failure> {
     let name = call.target.name.as_deref().unwrap_or_default();
     let verb = verb_of(call.method.as_str(), call.query.watch, !name.is_empty());
     let verb = verb.ok_or_else(Failure::method_not_allowed)?;
+    if call.target.subresource.is_none() && !call.resource.virtual_only && !call.resource.allows(verb) {
+        return Err(Failure::method_not_allowed());
+    }
     let access = Access {
         namespace: call.namespace(),
         group: &call.resource.group,

@@ -6,6 +6,7 @@
 pub(crate) mod client;
 mod conditions;
 mod hook;
+mod policy;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,14 +16,17 @@ use parking_lot::Mutex;
 pub(crate) use client::{Client, Target};
 pub(crate) use conditions::{FailurePolicy, Opinion, judge};
 pub(crate) use hook::{
-    Hook, Hooks, MatchPolicy, Place, Rule, Unusable, authority, check_configuration, is_configuration, place,
+    Hook, Hooks, MatchPolicy, Matches, Place, Rule, Unusable, authority, check_configuration, place,
 };
+pub(crate) use policy::{Binding, Mutation, Policies, Policy, Validation};
 
 /// Parsed configurations, connections and counters, which are kept between requests.
 #[derive(Debug, Default)]
 pub(crate) struct Webhooks {
     /// Parsed webhooks, and the revisions of the configurations from which they were parsed.
     pub parsed: Mutex<Option<(Vec<u64>, Arc<Hooks>)>>,
+    /// The same of admission policies and their bindings.
+    pub policies: Mutex<Option<(Vec<u64>, Arc<Policies>)>>,
     pub client: Client,
     pub counters: Mutex<Counters>,
 }

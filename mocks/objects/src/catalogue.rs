@@ -13,7 +13,8 @@ use std::sync::Arc;
 
 use mock_store::ResourceId;
 
-use crate::kinds::{self, Kind, Meaning};
+use crate::builtin::{self as published, resources};
+use crate::kinds::{Kind, Meaning};
 
 pub use conversion::{Conversion, Webhook};
 pub use custom::definition;
@@ -59,6 +60,8 @@ pub struct Resource {
     pub moved: bool,
     /// How often the definition was replaced.
     pub edition: u64,
+    /// What a client is shown of a built-in resource.
+    pub published: Option<&'static published::Resource>,
     pub rules: &'static Kind,
 }
 
@@ -172,6 +175,24 @@ impl Resource {
         Arc::new(Self { storage, late_defaults: false, ..Self::clone(self) })
     }
 
+    /// Whether a built-in resource has a subresource.
+    pub fn has(&self, subresource: &str) -> bool {
+        self.published.is_some_and(|published| published.has(subresource))
+    }
+
+    /// Whether a verb is one of the resource's own.
+    pub fn allows(&self, verb: &str) -> bool {
+        self.published.is_none_or(|published| published.verbs.contains(&verb))
+    }
+
+    /// The type of the objects in a version of a built-in resource.
+    pub fn type_in(&self, api_version: &str) -> &'static str {
+        let is =
+            |version: &&published::Version| api_version.rsplit('/').next().is_some_and(|name| name == version.name);
+        let Some(published) = self.published else { return "" };
+        published.versions.iter().find(is).unwrap_or(&published.versions[0]).of_type
+    }
+
     /// Whether objects of this resource are `CustomResourceDefinition`s.
     pub fn is_definition(&self) -> bool {
         self.rules.meaning == Meaning::Definition
@@ -190,11 +211,18 @@ impl Resource {
 }
 
 impl Catalogue {
+    /// The built-in resources that are served by default.
     pub fn builtin() -> Self {
+        Self::with(&[])
+    }
+
+    /// The built-in resources, with those of these feature gates.
+    pub fn with(gates: &[String]) -> Self {
         let mut catalogue = Self::default();
-        for kind in kinds::ALL {
-            let resource = builtin::resource(kind);
-            match &kind.mirror {
+        let is_on = |gate: &str| gate.is_empty() || gates.iter().any(|on| on == gate);
+        for published in resources().iter().filter(|published| is_on(published.gate)) {
+            let resource = builtin::resource(published);
+            match &resource.rules.mirror {
                 Some(mirror) => catalogue.mirror(resource, mirror.of),
                 None => catalogue.insert(resource),
             }

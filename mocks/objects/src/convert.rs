@@ -13,6 +13,9 @@ pub fn to_stored(value: &mut Value, resource: &Resource) {
     if let Some(mirror) = &resource.rules.mirror {
         (mirror.to_stored)(value);
     }
+    if let Some(older) = resource.rules.older.as_ref().filter(|older| value["apiVersion"] == older.api_version) {
+        (older.to_stored)(value);
+    }
     value["apiVersion"] = Value::from(resource.stored_api_version());
 }
 
@@ -20,6 +23,9 @@ pub fn to_stored(value: &mut Value, resource: &Resource) {
 pub fn from_stored(value: &mut Value, resource: &Resource, api_version: &str) {
     if let Some(mirror) = &resource.rules.mirror {
         (mirror.from_stored)(value);
+    }
+    if let Some(older) = resource.rules.older.as_ref().filter(|older| older.api_version == api_version) {
+        (older.from_stored)(value);
     }
     value["apiVersion"] = Value::from(api_version);
     if resource.custom && (resource.late_defaults || api_version != resource.stored_api_version()) {

@@ -7,7 +7,6 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::catalogue::Resource;
-use super::fields::{each, set};
 use super::object::fill_shown;
 
 /// Fills in all defaults of a new object that already has its name and uid.
@@ -30,20 +29,36 @@ pub fn decoded(value: &mut Value, resource: &Resource, now: Timestamp) {
 
 /// Fills in the defaults of an object after an update.
 pub fn on_update(value: &mut Value, resource: &Resource, now: Timestamp) {
-    (resource.rules.defaults)(value);
-    (resource.rules.defaults_at)(value, now);
-    if !resource.custom {
-        let pod = resource.rules.pod_spec.iter().try_fold(value, |at, part| at.get_mut(*part));
-        if let Some(pod) = pod {
-            fill_shown(pod, "PodSpec");
+    in_stored_form(value, resource, |value| {
+        for (pointer, field) in resource.rules.disabled {
+            if let Some(object) = value.pointer_mut(pointer).and_then(Value::as_object_mut) {
+                object.remove(*field);
+            }
         }
+        (resource.rules.defaults)(value);
+        (resource.rules.defaults_at)(value, now);
+        show(value, resource);
+    });
+}
+
+/// The same for an update of the status.
+pub fn on_status(value: &mut Value, resource: &Resource) {
+    in_stored_form(value, resource, |value| show(value, resource));
+}
+
+/// Puts in what the type of a built-in kind shows also when nobody set it; kinds whose fields go and come back do so themselves.
+fn show(value: &mut Value, resource: &Resource) {
+    if !resource.custom && resource.rules.bare.is_none() {
+        fill_shown(value, resource.type_in(resource.stored_api_version()));
     }
 }
 
-/// Adds absent times of conditions as null, because the real server's types always have them.
-pub fn on_status(value: &mut Value, resource: &Resource) {
-    let times = resource.rules.condition_times;
-    if let Some(status) = value.get_mut("status") {
-        each(status, "conditions", |condition| times.iter().for_each(|time| set(condition, &[], time, Value::Null)));
-    }
+/// Changes an object, which may be of an older version, in the form that is stored.
+fn in_stored_form(value: &mut Value, resource: &Resource, change: impl FnOnce(&mut Value)) {
+    let Some(older) = resource.rules.older.as_ref().filter(|older| value["apiVersion"] == older.api_version) else {
+        return change(value);
+    };
+    (older.to_stored)(value);
+    change(value);
+    (older.from_stored)(value);
 }

@@ -1,9 +1,10 @@
 //! The built-in kinds: each is one static of the type `Kind`.
 //!
-//! Owns the list of kinds. Each kind has a file with its names, versions, types, defaults, rules and columns. All other
-//! code reads a `Kind` and does not compare names of kinds. Names, short names and scopes are those of `kubectl
-//! api-resources` against Kubernetes 1.3x. A kind does no I/O and knows neither the catalogue nor its callers.
+//! Owns the server's behaviour for the objects of a kind: defaults, rules, cells of tables. `builtin` holds names,
+//! versions, types and columns. All other code reads the row and compares no names. A kind without a row only conforms
+//! to its types. A kind does no I/O and knows neither the catalogue nor its callers.
 
+mod admission_policies;
 mod at;
 mod causes;
 mod certificate_signing_request;
@@ -16,6 +17,7 @@ mod deployment;
 mod endpoint_slice;
 mod endpoints;
 mod event;
+mod flow_control;
 mod horizontal_pod_autoscaler;
 mod ingress;
 mod ingress_class;
@@ -26,6 +28,7 @@ mod limit_range;
 mod namespace;
 mod network_policy;
 mod node;
+mod others;
 mod persistent_volume;
 mod persistent_volume_claim;
 mod pod;
@@ -46,19 +49,34 @@ mod service;
 mod service_account;
 mod stateful_set;
 mod storage_class;
+mod storage_drivers;
 mod texts;
 mod webhook_configurations;
 mod workload;
 
-pub use kind::{Bare, Ending, Kind, Meaning, Part, Review, Subresource};
-pub(crate) use kind::{CUSTOM, Causes, Generation, Message, Mirror, Names};
+use std::collections::BTreeMap;
 
-/// Every built-in kind, in the order of discovery.
-pub(crate) static ALL: &[Kind] = &[
+use mock_cel::Quantity;
+use serde_json::Value;
+
+pub use kind::{Bare, Ending, Kind, Meaning, Part, Review};
+pub(crate) use kind::{CUSTOM, Causes, Generation, Mirror, Names, Older};
+
+/// The sum of `requests` or of `limits` of the containers in a specification of a pod, by name.
+pub fn pod_total<'a>(spec: &'a Value, which: &str) -> BTreeMap<&'a str, Quantity> {
+    pod_spec::total::of(spec, which)
+}
+
+/// The row of a kind by the full name of its resource.
+pub(crate) fn of(full_name: &str) -> &'static Kind {
+    ALL.iter().chain(&reviews::ALL).find(|kind| kind.name == full_name).unwrap_or(&kind::PLAIN)
+}
+
+/// The kinds with rows.
+static ALL: &[Kind] = &[
     namespace::NAMESPACE,
     node::NODE,
     persistent_volume::PERSISTENT_VOLUME,
-    reviews::BINDING,
     config_map::CONFIG_MAP,
     endpoints::ENDPOINTS,
     event::EVENT,
@@ -96,12 +114,26 @@ pub(crate) static ALL: &[Kind] = &[
     webhook_configurations::MUTATING,
     webhook_configurations::VALIDATING,
     custom_resource_definition::CUSTOM_RESOURCE_DEFINITION,
-    reviews::TOKEN,
-    reviews::MYSELF,
-    reviews::ACCESS,
-    reviews::MY_ACCESS,
-    reviews::MY_RULES,
-    reviews::LOCAL_ACCESS,
+    admission_policies::POLICY,
+    admission_policies::BINDING,
+    admission_policies::MUTATING_POLICY,
+    admission_policies::MUTATING_BINDING,
+    flow_control::FLOW_SCHEMA,
+    flow_control::PRIORITY_LEVEL,
+    storage_drivers::CSI_DRIVER,
+    storage_drivers::CSI_NODE,
+    storage_drivers::CSI_STORAGE_CAPACITY,
+    storage_drivers::VOLUME_ATTACHMENT,
+    storage_drivers::VOLUME_ATTRIBUTES_CLASS,
+    storage_drivers::DEVICE_CLASS,
+    storage_drivers::RESOURCE_CLAIM,
+    storage_drivers::RESOURCE_CLAIM_TEMPLATE,
+    storage_drivers::RESOURCE_SLICE,
+    others::COMPONENT_STATUS,
+    others::RESOURCE_QUOTA,
+    others::SERVICE_CIDR,
+    others::IP_ADDRESS,
+    others::API_SERVICE,
 ];
 
 #[cfg(test)]

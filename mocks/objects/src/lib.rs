@@ -4,6 +4,7 @@
 //! tables, the OpenAPI documents, and the texts of errors. The crate does no I/O and reads no clock: callers pass the
 //! time and random values. The crate must not know users, requests or faults.
 
+pub mod builtin;
 pub mod catalogue;
 pub mod convert;
 pub mod defaults;

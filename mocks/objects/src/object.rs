@@ -21,7 +21,7 @@ use super::status::{Cause, Failure};
 
 pub use super::fields::{finalizers, is_deleting, meta, metadata, seconds};
 
-pub use conform::{Misfit, conform, fill_shown, read_as, unset};
+pub use conform::{Misfit, conform, fill_shown, read_as};
 pub use content::{check as check_content, check_update};
 pub use names::{check_finalizers_of_deleted, check_label_key, check_name, check_texts};
 pub use unknown::drop_unknown;
@@ -116,7 +116,7 @@ pub fn finish_create(value: &mut Value, resource: &Resource, fresh: &Fresh, now:
     }
     meta.insert("uid".to_owned(), Value::from(fresh.uid.clone()));
     meta.insert("creationTimestamp".to_owned(), Value::from(seconds(now)));
-    if resource.rules.generation != Generation::None {
+    if !matches!(resource.rules.generation, Generation::None | Generation::Updates) {
         meta.insert("generation".to_owned(), Value::from(1));
     }
     Ok(name)
@@ -179,7 +179,7 @@ pub fn count_generation(value: &mut Value, old: &Value, resource: &Resource, ser
     let counted = match resource.rules.generation {
         Generation::SpecAndAnnotations => "annotations",
         Generation::SpecAndLabels => "labels",
-        Generation::None | Generation::Spec => "",
+        Generation::None | Generation::Updates | Generation::Spec => "",
     };
     let metadata_counts = !counted.is_empty() && value["metadata"][counted] != old["metadata"][counted];
     let before = old["metadata"]["generation"].as_i64().unwrap_or(0);

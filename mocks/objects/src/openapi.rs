@@ -9,8 +9,8 @@ mod words;
 
 use serde_json::{Map, Value, json};
 
+use super::builtin;
 use super::catalogue::{Catalogue, Resource, Served};
-use super::protobuf;
 use types::Home;
 
 /// An OpenAPI v2 document in gnostic's protobuf form. The document has a version (field 1), an info block (2: title,
@@ -118,14 +118,9 @@ fn v2(accept: &str, catalogue: &Catalogue) -> Document {
 }
 
 fn schema(resource: &Resource, served: &Served, home: Home, all: &mut Map<String, Value>) -> Value {
-    let name = protobuf::schema::name(&served.api_version, &resource.kind);
     let mut schema = match &served.schema {
         Some(schema) => (**schema).clone(),
-        None => resource
-            .rules
-            .schema
-            .map(|schema| schema())
-            .or_else(|| types::schema(name, home, all))
+        None => types::schema(resource.type_in(&served.api_version), home, all)
             .unwrap_or_else(|| json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})),
     };
     if !schema.is_object() {
@@ -142,7 +137,7 @@ fn schema(resource: &Resource, served: &Served, home: Home, all: &mut Map<String
             properties.insert(key.to_owned(), json!({"type": "string", "description": text}));
         }
         if !properties.contains_key("metadata") || resource.custom {
-            let mut metadata = types::property("ObjectMeta", home, all);
+            let mut metadata = types::metadata(home, all);
             if let Some(text) = words::of_field("", "metadata") {
                 metadata["description"] = Value::from(text);
             }
@@ -158,8 +153,10 @@ fn gvk(resource: &Resource, served: &Served) -> Value {
 
 /// The name of a schema with the group backwards, as in real documents: `dev.longhaul.v1.Package`.
 fn schema_name(resource: &Resource, served: &Served) -> String {
-    let group = if resource.group.is_empty() { "core.api.k8s.io" } else { &*resource.group };
-    let mut parts: Vec<&str> = group.split('.').collect();
+    if !resource.custom {
+        return builtin::published_name(resource.type_in(&served.api_version));
+    }
+    let mut parts: Vec<&str> = resource.group.split('.').collect();
     parts.reverse();
     format!("{}.{}.{}", parts.join("."), served.name, resource.kind)
 }

@@ -22,7 +22,7 @@ use super::catalogue::Resource;
 use super::status::Failure;
 
 pub use manager::Manager;
-pub use server_side::{apply as server_side, check_intent, untyped};
+pub use server_side::{apply as server_side, check_intent, merge, untyped};
 pub use tracking::track;
 
 const ACCEPTED: &str = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";

@@ -1,8 +1,7 @@
 //! The columns of `kubectl get`.
 //!
-//! Owns the columns of each resource and the cells of objects. Custom resources define their columns
-//! (`additionalPrinterColumns`). Built-in resources have the columns of a real server, with the names of Kubernetes
-//! 1.33.
+//! Owns the columns of a resource and their cells. Custom resources bring their own (`additionalPrinterColumns`);
+//! `builtin` holds those of the built-in ones.
 
 mod jsonpath;
 
@@ -16,17 +15,15 @@ use super::kinds::print;
 pub fn columns(resource: &Resource, custom: &[Column]) -> Vec<Value> {
     let definition = |name: &str, kind: &str, format: &str, description: &str, priority: i64| json!({"name": name, "type": kind, "format": format, "description": description, "priority": priority});
     if !resource.custom {
-        let (format, description) = (
-            |name: &str| if matches!(name, "Name" | "Attacher") { "name" } else { "" },
-            |name: &str| match name {
-                "Name" => "Name must be unique within a namespace.",
-                "Age" => "Time since creation.",
-                _ => "",
-            },
-        );
-        let all = resource.rules.printer.columns();
+        let description = |name: &str| match name {
+            "Name" => "Name must be unique within a namespace.",
+            "Age" => "Time since creation.",
+            _ => "",
+        };
+        let version = resource.published.and_then(|published| published.versions.first());
+        let all = version.into_iter().flat_map(|version| &version.columns);
         return all
-            .map(|(name, kind, priority)| definition(name, kind, format(name), description(name), priority))
+            .map(|(name, kind, format, priority)| definition(name, kind, format, description(name), *priority))
             .collect();
     }
     let mut columns = vec![definition("Name", "string", "name", "Name must be unique within a namespace.", 0)];
@@ -43,7 +40,7 @@ pub fn columns(resource: &Resource, custom: &[Column]) -> Vec<Value> {
 pub fn cells(value: &Value, resource: &Resource, custom: &[Column]) -> Vec<Value> {
     let now = Timestamp::now();
     if !resource.custom {
-        return (resource.rules.printer.cells)(&print::Row { value, now });
+        return (resource.rules.cells)(&print::Row { value, now });
     }
     let mut cells = vec![Value::from(meta(value, "name"))];
     cells.extend(custom.iter().map(|column| cell(value, column, now)));

@@ -21,7 +21,7 @@ use rcgen::{
 use rustls::server::WebPkiClientVerifier;
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use rustls_pki_types::pem::PemObject;
-use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use rustls_pki_types::{CertificateDer, CertificateSigningRequestDer, PrivateKeyDer};
 
 pub use signer::Signer;
 pub use subject::{Identity, identity};
@@ -166,6 +166,23 @@ impl Authority {
         };
         let der = subject::replace(&plain, &name, sign)?;
         Ok(Pair { certificate_pem: to_pem("CERTIFICATE", &der), key_pem: pair.key_pem })
+    }
+
+    /// A client certificate, PEM, for the subject and the key of a request in PEM that is valid this long. Nothing verifies
+    /// the signature of the request.
+    pub fn sign_request(&self, request_pem: &str, valid: Duration) -> Result<String, Error> {
+        let request = CertificateSigningRequestDer::from_pem_slice(request_pem.as_bytes())
+            .map_err(|source| Error::Pem { what: "a certificate request", source })?;
+        let mut params = CertificateParams::default();
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        let pair = self.issue(params, "a request", Validity::For(valid))?;
+        let template = CertificateDer::from_pem_slice(pair.certificate_pem.as_bytes())
+            .map_err(|source| Error::Pem { what: "a certificate", source })?;
+        let sign = |tbs: &[u8]| {
+            self.issuer.key().sign(tbs).map_err(|source| Error::Issue { name: "a request".to_owned(), source })
+        };
+        let der = subject::for_request(&template, &request, sign)?;
+        Ok(to_pem("CERTIFICATE", &der))
     }
 
     fn issue(&self, mut params: CertificateParams, name: &str, validity: Validity) -> Result<Pair, Error> {

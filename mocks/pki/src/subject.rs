@@ -80,6 +80,24 @@ pub(super) fn replace(
     Ok(tlv(SEQUENCE, &[&tbs, parts.algorithm, &tlv(BIT_STRING, &signature)].concat()))
 }
 
+/// The same certificate with the subject and the public key of a request (RFC 2986), signed again.
+pub(super) fn for_request(
+    certificate: &CertificateDer<'_>,
+    request: &[u8],
+    sign: impl FnOnce(&[u8]) -> Result<Vec<u8>, Error>,
+) -> Result<Vec<u8>, Error> {
+    let mut info = Reader(Reader(Reader(request).take(SEQUENCE)?.content).take(SEQUENCE)?.content);
+    info.any()?; // the version
+    let (subject, key) = (info.take(SEQUENCE)?.whole, info.take(SEQUENCE)?.whole);
+    let parts = Parts::of(certificate)?;
+    let mut after = Reader(parts.after_subject);
+    after.take(SEQUENCE)?;
+    let tbs = tlv(SEQUENCE, &[parts.before_subject, subject, key, after.0].concat());
+    let mut signature = vec![0]; // a BIT STRING starts with the number of unused bits in its last byte
+    signature.extend(sign(&tbs)?);
+    Ok(tlv(SEQUENCE, &[&tbs, parts.algorithm, &tlv(BIT_STRING, &signature)].concat()))
+}
+
 /// A certificate, cut at its subject. Joined, the three `subject` slices are the content of its tbsCertificate.
 struct Parts<'a> {
     before_subject: &'a [u8],

@@ -17,6 +17,7 @@ mod compare;
 mod converted;
 mod corners;
 mod driver;
+mod everything;
 mod fixture;
 mod generator;
 mod normalise;

@@ -9,9 +9,9 @@
 //! | `LONGHAUL_DIFFERENTIAL_PODS_SEED` | the seed of the first, default 1 |
 //! | `LONGHAUL_DIFFERENTIAL_PODS_RECORD` | a file for the real server's answers, as lines of JSON |
 
-mod dice;
-mod draw;
-mod schema;
+pub mod dice;
+pub mod draw;
+pub mod schema;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mock_objects::catalogue::Catalogue;
+use mock_objects::catalogue::{Catalogue, Resource};
 use mock_objects::kinds::Meaning;
 use mock_objects::selector::labels_match;
 use mock_store::Version;
@@ -13,7 +13,7 @@ use super::{Attempt, label, namespace_of, subject_of};
 use crate::call::Call;
 use crate::cluster::Cluster;
 use crate::reach::Nowhere;
-use crate::webhooks::{Hook, Hooks, MatchPolicy, Rule, Target, is_configuration};
+use crate::webhooks::{Hook, Hooks, MatchPolicy, Matches, Rule, Target};
 
 const MUTATING: &str = "mutatingwebhookconfigurations.admissionregistration.k8s.io";
 const VALIDATING: &str = "validatingwebhookconfigurations.admissionregistration.k8s.io";
@@ -34,13 +34,18 @@ impl Hooks {
     /// repair a broken webhook.
     pub(super) fn see(&self, call: &Call) -> bool {
         let nobody = self.mutating.is_empty() && self.validating.is_empty();
-        !nobody && !is_configuration(&call.resource)
+        !nobody && !is_exempt(&call.resource)
     }
 }
 
-impl Hook {
-    /// The form of the object that the webhook sees if the webhook matches; `None` if the webhook does not match. The
-    /// order of the checks is: rules, labels of the namespace, labels of the new or the old object.
+/// Whether no webhook and no policy is asked about a resource, because its objects configure them.
+pub(super) fn is_exempt(resource: &Resource) -> bool {
+    &*resource.group == "admissionregistration.k8s.io"
+}
+
+impl Matches {
+    /// The form that the webhook or the policy is shown, if it matches: first the rules are checked, then the namespace's
+    /// labels, then the labels of the object or of its old state.
     pub(super) fn form(&self, attempt: &Attempt<'_>, object: &Value) -> Option<Form> {
         let form = self.matching_form(attempt)?;
         let selected = self.namespace_matches(attempt, object)
@@ -52,12 +57,14 @@ impl Hook {
 
     /// The first form of the object that a rule of the webhook matches; the form in the request is tried first.
     fn matching_form(&self, attempt: &Attempt<'_>) -> Option<Form> {
-        let matches = |form: &Form| self.rules.iter().any(|rule| rule.matches(attempt, form));
+        let any = |rules: &[Rule], form: &Form| rules.iter().any(|rule| rule.matches(attempt, form));
+        let matches =
+            |form: &Form| !any(&self.excluded, form) && self.rules.as_ref().is_none_or(|rules| any(rules, form));
         let asked = Form::asked(attempt.call);
         if matches(&asked) {
             return Some(asked);
         }
-        if self.match_policy == MatchPolicy::Exact {
+        if self.policy == MatchPolicy::Exact {
             return None;
         }
         Form::equivalents(attempt.call).into_iter().find(matches)
@@ -77,7 +84,9 @@ impl Hook {
         let namespace = catalogue.by_full_name("namespaces").and_then(|resource| cluster.get(resource, "", name));
         namespace.is_some_and(|version| labels_match(&self.namespaces, |key| version.label(key)))
     }
+}
 
+impl Hook {
     /// The address to which the server connects now to call the webhook.
     pub(super) fn target(&self, cluster: &Cluster) -> Result<Target, Nowhere> {
         self.place.target(cluster, self.ca_pem.clone())
@@ -94,6 +103,7 @@ impl Rule {
             _ => true,
         };
         scope
+            && (self.names.is_empty() || self.names.iter().any(|name| name == attempt.name))
             && any(&self.operations, attempt.operation.as_str())
             && any(&self.groups, &form.resource.group)
             && any(&self.versions, &form.version)

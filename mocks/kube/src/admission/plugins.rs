@@ -6,7 +6,9 @@
 //! that setting no service account exists. Each plugin runs only for some kinds, mainly pods and volume claims.
 
 mod claim_resize;
+mod limit_ranger;
 mod priority;
+mod quota;
 mod runtime_class;
 mod service_account;
 mod storage_class;
@@ -28,7 +30,8 @@ pub(super) fn mutate(attempt: &Attempt<'_>, object: &mut Value) -> Result<bool, 
     }
     match (attempt.call.resource.rules.meaning, attempt.operation) {
         (Meaning::Pod, Operation::Create) => {
-            let mut changed = service_account::mutate(attempt, object)?;
+            let mut changed = limit_ranger::mutate(attempt, object);
+            changed |= service_account::mutate(attempt, object)?;
             changed |= priority::resolve(attempt, object)?;
             changed |= tolerate(object);
             Ok(runtime_class::mutate(attempt, object)? | changed)
@@ -46,11 +49,24 @@ pub(super) fn validate(attempt: &Attempt<'_>, object: &Value) -> Result<(), Fail
     }
     match (attempt.call.resource.rules.meaning, attempt.operation) {
         (Meaning::Pod, Operation::Create) => {
+            limit_ranger::validate(attempt, object)?;
             service_account::validate(attempt, object)?;
             runtime_class::validate(attempt, object)
         }
-        (Meaning::Claim, Operation::Update) => claim_resize::validate(attempt, object),
+        (Meaning::Claim, Operation::Create) => limit_ranger::validate(attempt, object),
+        (Meaning::Claim, Operation::Update) => {
+            limit_ranger::validate(attempt, object)?;
+            claim_resize::validate(attempt, object)
+        }
         (Meaning::PriorityClass, Operation::Create | Operation::Update) => priority::validate_class(attempt, object),
+        _ => Ok(()),
+    }
+}
+
+/// Lets the plugin that comes last refuse a new object, after validating webhooks.
+pub(super) fn conclude(attempt: &Attempt<'_>, object: &Value) -> Result<(), Failure> {
+    match attempt.operation {
+        Operation::Create if attempt.call.target.subresource.is_none() => quota::validate(attempt, object),
         _ => Ok(()),
     }
 }

@@ -25,10 +25,11 @@ pub(crate) struct Certificates {
 }
 
 impl Certificates {
-    /// Makes a certificate for `names`, and the certificates for faults. The endpoint accepts client certificates of
-    /// `authority`.
-    pub fn new(authority: &Authority, names: &[&str]) -> Result<Self, mock_pki::Error> {
-        let config = |pair: &Pair| mock_pki::server_config(pair, Some(authority.ca_pem()));
+    /// Makes a certificate for these names and the certificates for faults; client certificates of `authority` and of
+    /// `signer` are accepted.
+    pub fn new(authority: &Authority, signer: Option<&Authority>, names: &[&str]) -> Result<Self, mock_pki::Error> {
+        let clients_ca = format!("{}{}", authority.ca_pem(), signer.map_or("", Authority::ca_pem));
+        let config = |pair: &Pair| mock_pki::server_config(pair, Some(&clients_ca));
         Ok(Self {
             right: config(&authority.server(names)?)?,
             expired: config(&authority.expired_server(names)?)?,

@@ -166,7 +166,7 @@ async fn ask(call: &Call, name: &str, current: &Arc<Version>) -> Result<Vec<Stri
 }
 
 pub(super) async fn collection(call: &Call, body: Incoming) -> Result<Answer, Failure> {
-    if !call.resource.rules.deletes_collections {
+    if !call.resource.allows("deletecollection") {
         return Err(Failure::method_not_allowed());
     }
     let query = &call.query;

@@ -106,7 +106,7 @@ fn asks(call: &Call, bytes: &Bytes) -> Result<Asks, Failure> {
         return Ok(Asks { what: What::Patched(patch), told: Vec::new() });
     };
     patch::check_intent(&applied)?;
-    let mut wrong: Vec<String> = match object::read_as("Scale", &mut applied) {
+    let mut wrong: Vec<String> = match object::read_as("autoscaling.v1.Scale", &mut applied) {
         Ok(unknown) => unknown.into_iter().map(|path| format!(".{path}: field not declared in schema")).collect(),
         Err(why) => vec![why.to_string()],
     };
@@ -174,7 +174,7 @@ fn read(value: &mut Value) -> Result<(), NoScale> {
         }
         given.insert(key.to_owned(), Value::from(wanted));
     }
-    object::read_as("Scale", value)?;
+    object::read_as("autoscaling.v1.Scale", value)?;
     let replicas = |value: &Value, part: &str| value[part]["replicas"].as_i64().unwrap_or(0);
     let spec = match replicas(value, "spec") {
         0 => json!({}),

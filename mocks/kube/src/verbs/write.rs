@@ -13,7 +13,7 @@ use http::StatusCode;
 use hyper::body::Incoming;
 use jiff::Timestamp;
 use mock_objects::catalogue::Resource;
-use mock_objects::kinds::Part;
+use mock_objects::kinds::{Meaning, Part};
 use mock_objects::patch;
 use mock_objects::status::{About, Failure};
 use mock_objects::{convert, defaults, object};
@@ -56,6 +56,7 @@ pub(super) async fn create_object(call: &Call, renderer: &Renderer, mut value: V
     check_namespace_takes_content(call, object::meta(&value, "name"))?;
     object::begin_create(&mut value, resource, call.served(), call.namespace())?;
     defaults::decoded(&mut value, resource, now);
+    note_user(call, &mut value);
     track_new(call, &mut value);
     let chain = Chain::of(call);
     let admitted = mutate_new(call, &chain, &mut value).await?;
@@ -288,6 +289,19 @@ fn give_addresses<'a>(call: &'a Call, value: &mut Value) -> Result<Option<impl S
     call.cluster().addresses.give(services, &call.resource, value).map(Some)
 }
 
+/// Writes the user into a request for a certificate, whatever the client wrote there.
+fn note_user(call: &Call, value: &mut Value) {
+    let spec = value.get_mut("spec").and_then(Value::as_object_mut);
+    let Some(spec) = spec.filter(|_| call.resource.rules.meaning == Meaning::CertificateRequest) else { return };
+    let info = call.who.info();
+    for key in ["username", "uid", "groups", "extra"] {
+        match info.get(key).filter(|known| known.as_str() != Some("")) {
+            Some(known) => spec.insert(key.to_owned(), known.clone()),
+            None => spec.remove(key),
+        };
+    }
+}
+
 /// Lets mutating webhooks change an object before its creation.
 async fn mutate_new(call: &Call, chain: &Chain, value: &mut Value) -> Result<Admitted, Failure> {
     let name = object::meta(value, "name").to_owned();
@@ -329,8 +343,10 @@ async fn ask_validating(
     value: &Value,
     old: Option<&Value>,
 ) -> Result<Vec<String>, Failure> {
-    admission::check(&Attempt { call, operation, name, old }, value)?;
+    let attempt = Attempt { call, operation, name, old };
+    admission::check(&attempt, value)?;
     if !chain.validates() {
+        admission::conclude(&attempt, value)?;
         return Ok(Vec::new());
     }
     let scale = scaled::of(call);
@@ -339,8 +355,10 @@ async fn ask_validating(
         None if converts(call) => Cow::Owned(shown(call, value)),
         None => Cow::Borrowed(value),
     };
-    let (value, old) = (seen(value), old.map(seen));
-    chain.validate(&Attempt { call, operation, name, old: old.as_deref() }, &value).await
+    let (shown, old) = (seen(value), old.map(seen));
+    let warnings = chain.validate(&Attempt { call, operation, name, old: old.as_deref() }, &shown).await?;
+    admission::conclude(&attempt, value)?;
+    Ok(warnings)
 }
 
 /// Fills in the defaults of an updated object.
@@ -371,7 +389,7 @@ fn succeed(value: &mut Value, old: &Value, call: &Call, status_only: bool) {
         addresses::carry_over(value, old);
     }
     // Only that subresource writes the spec.
-    if resource.rules.has("finalize") && call.target.subresource.as_deref() != Some("finalize") {
+    if resource.has("finalize") && call.target.subresource.as_deref() != Some("finalize") {
         value["spec"] = old["spec"].clone();
     }
     object::count_generation(value, old, resource, stored, status_only);

@@ -39,14 +39,22 @@ pub(crate) struct Hook {
     pub timeout: Duration,
     pub reinvoke: bool,
     pub conditions: Vec<Program>,
-    pub match_policy: MatchPolicy,
     /// The first review version in the webhook's list that this server supports.
     pub review: ReviewVersion,
-    pub rules: Vec<Rule>,
-    pub namespaces: Vec<Requirement>,
-    pub objects: Vec<Requirement>,
+    pub matches: Matches,
     pub place: Place,
     pub ca_pem: String,
+}
+
+/// Which requests a webhook or a policy wants to see.
+#[derive(Debug)]
+pub(crate) struct Matches {
+    pub policy: MatchPolicy,
+    /// Where there is none: all requests, for a binding.
+    pub rules: Option<Vec<Rule>>,
+    pub excluded: Vec<Rule>,
+    pub namespaces: Vec<Requirement>,
+    pub objects: Vec<Requirement>,
 }
 
 /// Whether a rule also matches requests through other versions and APIs of the same objects.
@@ -85,6 +93,8 @@ pub(crate) struct Rule {
     pub versions: Vec<String>,
     pub resources: Vec<String>,
     pub scope: String,
+    /// Names of objects; empty for all.
+    pub names: Vec<String>,
 }
 
 /// Whether a resource is one of the two kinds of webhook configurations.
@@ -172,7 +182,6 @@ impl Hook {
     fn read(raw: &Value, mutating: bool) -> Self {
         let text = |key: &str| raw[key].as_str().unwrap_or_default();
         let timeout_s = raw["timeoutSeconds"].as_u64().unwrap_or(TIMEOUT_DEFAULT_S).clamp(1, TIMEOUT_MAX_S);
-        let rules = raw["rules"].as_array().into_iter().flatten().map(Rule::read);
         Self {
             name: text("name").to_owned(),
             mutating,
@@ -180,11 +189,8 @@ impl Hook {
             timeout: Duration::from_secs(timeout_s),
             reinvoke: text("reinvocationPolicy") == "IfNeeded",
             conditions: conditions::read(&raw["matchConditions"]),
-            match_policy: if text("matchPolicy") == "Exact" { MatchPolicy::Exact } else { MatchPolicy::Equivalent },
             review: review_versions(raw).find_map(ReviewVersion::of).unwrap_or(ReviewVersion::V1),
-            rules: rules.collect(),
-            namespaces: from_label_selector(&raw["namespaceSelector"]).unwrap_or_default(),
-            objects: from_label_selector(&raw["objectSelector"]).unwrap_or_default(),
+            matches: Matches { rules: Some(Rule::list(&raw["rules"])), ..Matches::read(raw) },
             place: place(&raw["clientConfig"]),
             ca_pem: authority(&raw["clientConfig"]),
         }
@@ -200,7 +206,25 @@ impl Hook {
     }
 }
 
+impl Matches {
+    /// Those of a policy or a binding.
+    pub fn read(raw: &Value) -> Self {
+        let is_exact = raw["matchPolicy"] == "Exact";
+        Self {
+            policy: if is_exact { MatchPolicy::Exact } else { MatchPolicy::Equivalent },
+            rules: Some(Rule::list(&raw["resourceRules"])).filter(|rules| !rules.is_empty()),
+            excluded: Rule::list(&raw["excludeResourceRules"]),
+            namespaces: from_label_selector(&raw["namespaceSelector"]).unwrap_or_default(),
+            objects: from_label_selector(&raw["objectSelector"]).unwrap_or_default(),
+        }
+    }
+}
+
 impl Rule {
+    fn list(raw: &Value) -> Vec<Self> {
+        raw.as_array().into_iter().flatten().map(Self::read).collect()
+    }
+
     fn read(raw: &Value) -> Self {
         let list = |key: &str| -> Vec<String> {
             raw[key].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
@@ -211,6 +235,7 @@ impl Rule {
             versions: list("apiVersions"),
             resources: list("resources"),
             scope: raw["scope"].as_str().unwrap_or("*").to_owned(),
+            names: list("resourceNames"),
         }
     }
 }

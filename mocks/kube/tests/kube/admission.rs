@@ -23,11 +23,13 @@ use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
-use crate::client::{PATIENCE, Protocol, World};
+use crate::client::{Client, PATIENCE, Protocol, World};
 use crate::{APPLY, CONFIG_MAPS, MERGE, PODS, config_map};
 
+mod mutations;
 mod order;
 mod plugins;
+mod policies;
 mod reviews;
 mod scales;
 

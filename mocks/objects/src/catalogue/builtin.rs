@@ -1,64 +1,69 @@
-//! The resources of the built-in kinds.
+//! The resources of the built-in kinds: the table of what is published, and the rows of what is done.
 
 use std::sync::Arc;
 
 use mock_store::ResourceId;
 
 use super::{Field, Resource, Scale, Served};
-use crate::kinds::Kind;
+use crate::builtin::{self, api_version};
+use crate::kinds;
 
-pub(super) fn resource(kind: &'static Kind) -> Resource {
+pub(super) fn resource(published: &'static builtin::Resource) -> Resource {
     let texts = |list: &[&str]| list.iter().map(|text| Arc::from(*text)).collect();
-    let scale = kind.scale.then(|| Scale {
+    let full_name = published.full_name();
+    let rules = kinds::of(&full_name);
+    let scale = published.has("scale").then(|| Scale {
         spec_replicas: "/spec/replicas".to_owned(),
         status_replicas: "/status/replicas".to_owned(),
         selector: Some("/spec/selector".to_owned()),
     });
-    let served = |version: &&str| Served {
-        name: Arc::from(*version),
-        api_version: if kind.group.is_empty() {
-            Arc::from(*version)
-        } else {
-            format!("{}/{version}", kind.group).into()
-        },
+    let served = |version: &builtin::Version| Served {
+        name: version.name.into(),
+        api_version: api_version(published.group, version.name).into(),
         active: true,
-        status: kind.status,
+        status: published.has("status"),
         scale: scale.clone(),
         deprecation: None,
         columns: Vec::new(),
         schema: None,
         structure: None,
     };
-    let versions: Vec<Served> = kind.versions.iter().map(served).collect();
-    let fields = kind.selectable.iter().map(|(label, pointers)| Field {
-        label: Arc::from(*label),
-        pointers: match pointers {
-            [] => vec![format!("/{}", label.replace('.', "/"))],
-            given => given.iter().map(|pointer| (*pointer).to_owned()).collect(),
-        },
-        unset: kind.selectable_unset.iter().find(|(field, _)| field == label).map_or("", |(_, value)| value),
-    });
+    let field = |label: &&'static str| {
+        let elsewhere = rules.selectable.iter().find(|(name, _)| name == label);
+        let unset = rules.selectable_unset.iter().find(|(name, _)| name == label);
+        Field {
+            label: (*label).into(),
+            pointers: match elsewhere {
+                None => vec![format!("/{}", label.replace('.', "/"))],
+                Some((_, pointers)) => pointers.iter().map(|pointer| (*pointer).to_owned()).collect(),
+            },
+            unset: unset.map_or("", |(_, value)| value),
+        }
+    };
+    let stored =
+        published.versions.iter().find(|version| version.is_stored(published)).unwrap_or(&published.versions[0]);
     Resource {
         id: ResourceId(u32::MAX),
-        group: kind.group.into(),
-        storage: versions[0].name.clone(),
-        versions,
-        plural: kind.plural.into(),
-        singular: kind.kind.to_lowercase().into(),
-        kind: kind.kind.into(),
-        list_kind: format!("{}List", kind.kind).into(),
-        short_names: texts(kind.short_names),
-        categories: texts(kind.categories),
-        namespaced: kind.namespaced,
+        group: published.group.into(),
+        storage: stored.name.into(),
+        versions: published.versions.iter().map(served).collect(),
+        plural: published.plural.into(),
+        singular: published.singular.into(),
+        kind: published.kind.into(),
+        list_kind: format!("{}List", published.kind).into(),
+        short_names: texts(&published.short_names),
+        categories: texts(&published.categories),
+        namespaced: published.namespaced,
         custom: false,
-        fields: fields.collect(),
-        virtual_only: kind.review.is_some(),
+        fields: stored.fields.iter().map(field).collect(),
+        virtual_only: rules.review.is_some(),
         late_defaults: false,
         conversion: None,
         moved: false,
         edition: 0,
-        mirrors: kind.mirror.is_some(),
-        full_name: kind.full_name().into(),
-        rules: kind,
+        mirrors: rules.mirror.is_some(),
+        full_name: full_name.into(),
+        published: Some(published),
+        rules,
     }
 }

@@ -96,6 +96,7 @@ pub fn definition(crd: &Value) -> Result<Resource, Vec<Cause>> {
         moved: false,
         edition: 0,
         mirrors: false,
+        published: None,
         rules: &kinds::CUSTOM,
     })
 }

@@ -3,37 +3,19 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::print::{NONE, Printer, Row, duration};
-use super::{Causes, Generation, Kind, Part, Subresource};
+use super::print::{Cells, NONE, Row, duration};
+use super::{Causes, Generation, Kind, Meaning, Part};
 use crate::fields::{metadata, seconds};
 use crate::status::Cause;
 
 pub(super) const CERTIFICATE_SIGNING_REQUEST: Kind = Kind {
-    short_names: &["csr"],
-    status: true,
-    subresources: &[Subresource {
-        name: "approval",
-        kind: "CertificateSigningRequest",
-        group_version: ("", ""),
-        verbs: &["get", "patch", "update"],
-        part: Some(Part { write: write_approval, check: check_approval }),
-    }],
+    parts: &[("approval", Part { write: write_approval, check: check_approval })],
     carry_status: |value, old| decided(value, old),
-    messages: &[
-        "CertificateSigningRequest 1:metadata:ObjectMeta 2:spec:CertificateSigningRequestSpec \
-         3:status:CertificateSigningRequestStatus",
-        "CertificateSigningRequestSpec 1:request:B 2:username:s 3:uid:s 4:groups:[s] 5:usages:[s] 6:extra:{L} \
-         7:signerName:s! 8:expirationSeconds:i?",
-        "CertificateSigningRequestStatus 1:conditions:[CertificateSigningRequestCondition] 2:certificate:B",
-        "CertificateSigningRequestCondition 1:type:s! 2:reason:s 3:message:s 4:lastUpdateTime:T \
-         5:lastTransitionTime:T 6:status:s!",
-    ],
-    selectable: &[("spec.signerName", &[])],
-    printer: PRINTER,
-    new: |value| value["status"] = json!({}),
+    cells: CELLS,
     check,
     generation: Generation::None,
-    ..Kind::cluster("certificates.k8s.io", &["v1"], "certificatesigningrequests", "CertificateSigningRequest")
+    meaning: Meaning::CertificateRequest,
+    ..Kind::of("certificatesigningrequests.certificates.k8s.io")
 };
 
 /// Writes the subresource `approval`: replaces all conditions, labels and annotations, and keeps other fields.
@@ -117,19 +99,16 @@ fn check(value: &Value, causes: &mut Causes) {
     }
 }
 
-const PRINTER: Printer = Printer {
-    columns: "Name, Age, SignerName, Requestor, RequestedDuration, Condition",
-    cells: |row| {
-        let wanted = row.at("/spec/expirationSeconds").and_then(Value::as_i64);
-        vec![
-            row.name(),
-            row.age(),
-            row.text_or("/spec/signerName", NONE),
-            row.text("/spec/username").into(),
-            wanted.map_or(NONE.into(), |seconds| duration(seconds).into()),
-            condition(row).into(),
-        ]
-    },
+const CELLS: Cells = |row| {
+    let wanted = row.at("/spec/expirationSeconds").and_then(Value::as_i64);
+    vec![
+        row.name(),
+        row.age(),
+        row.text_or("/spec/signerName", NONE),
+        row.text("/spec/username").into(),
+        wanted.map_or(NONE.into(), |seconds| duration(seconds).into()),
+        condition(row).into(),
+    ]
 };
 
 fn condition(row: &Row<'_>) -> String {

@@ -2,24 +2,19 @@
 
 use serde_json::Value;
 
-use super::print::{Printer, entries};
+use super::print::entries;
 use super::{Causes, Generation, Kind, Meaning};
 use crate::status::Cause;
 
 pub(super) const CONFIG_MAP: Kind = Kind {
-    short_names: &["cm"],
     about: "Settings that are no secret: texts and bytes under keys.",
-    messages: &["ConfigMap 1:metadata:ObjectMeta 2:data:{s} 3:binaryData:{B} 4:immutable:b?"],
-    printer: Printer {
-        columns: "Name, Data, Age",
-        cells: |row| vec![row.name(), (entries(row, "/data") + entries(row, "/binaryData")).into(), row.age()],
-    },
+    cells: |row| vec![row.name(), (entries(row, "/data") + entries(row, "/binaryData")).into(), row.age()],
     check,
     check_update,
     data: &[("data", false), ("binaryData", true)],
     generation: Generation::None,
     meaning: Meaning::ConfigMap,
-    ..Kind::namespaced("", &["v1"], "configmaps", "ConfigMap")
+    ..Kind::of("configmaps")
 };
 
 /// Longest key of a `ConfigMap` or `Secret` in characters: keys can be file names.

@@ -3,17 +3,12 @@
 use serde_json::{Value, json};
 
 use super::causes::at_least;
-use super::print::{NONE, Printer};
+use super::print::{Cells, NONE};
 use super::{Causes, Generation, Kind};
 use crate::status::Cause;
 
-pub(super) const CONTROLLER_REVISION: Kind = Kind {
-    messages: &["ControllerRevision 1:metadata:ObjectMeta 2:data:J 3:revision:i!"],
-    printer: PRINTER,
-    check,
-    generation: Generation::None,
-    ..Kind::namespaced("apps", &["v1"], "controllerrevisions", "ControllerRevision")
-};
+pub(super) const CONTROLLER_REVISION: Kind =
+    Kind { cells: CELLS, check, generation: Generation::None, ..Kind::of("controllerrevisions.apps") };
 
 fn check(value: &Value, causes: &mut Causes) {
     if value["data"].is_null() {
@@ -22,18 +17,15 @@ fn check(value: &Value, causes: &mut Causes) {
     at_least(value, "/revision", "revision", 0, causes);
 }
 
-const PRINTER: Printer = Printer {
-    columns: "Name, Controller, Revision, Age",
-    cells: |row| {
-        let owner = row.items("/metadata/ownerReferences").find(|owner| owner["controller"] == json!(true));
-        let owner = owner.map(|owner| {
-            let text = |key: &str| owner[key].as_str().unwrap_or_default();
-            let kind = text("kind").to_lowercase();
-            match text("apiVersion").split_once('/') {
-                Some((group, _)) => format!("{kind}.{group}/{}", text("name")),
-                None => format!("{kind}/{}", text("name")),
-            }
-        });
-        vec![row.name(), owner.map_or(NONE.into(), Value::from), row.number("/revision").into(), row.age()]
-    },
+const CELLS: Cells = |row| {
+    let owner = row.items("/metadata/ownerReferences").find(|owner| owner["controller"] == json!(true));
+    let owner = owner.map(|owner| {
+        let text = |key: &str| owner[key].as_str().unwrap_or_default();
+        let kind = text("kind").to_lowercase();
+        match text("apiVersion").split_once('/') {
+            Some((group, _)) => format!("{kind}.{group}/{}", text("name")),
+            None => format!("{kind}/{}", text("name")),
+        }
+    });
+    vec![row.name(), owner.map_or(NONE.into(), Value::from), row.number("/revision").into(), row.age()]
 };

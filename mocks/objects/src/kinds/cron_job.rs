@@ -4,30 +4,18 @@ use serde_json::{Value, json};
 
 use super::at::At;
 use super::causes::{Refuse, at_least, unsupported};
-use super::print::{NONE, Printer, UNSET, selector};
+use super::print::{Cells, NONE, UNSET, selector};
 use super::{Causes, Kind, pod_spec};
 use crate::fields::{meta, set};
 use crate::status::Cause;
 
 pub(super) const CRON_JOB: Kind = Kind {
-    short_names: &["cj"],
-    categories: &["all"],
     about: "Starts a Job again and again by a schedule.",
-    status: true,
-    messages: &[
-        "CronJob 1:metadata:ObjectMeta 2:spec:CronJobSpec 3:status:CronJobStatus",
-        "CronJobSpec 1:schedule:s! 2:startingDeadlineSeconds:i? 3:concurrencyPolicy:s 4:suspend:b? \
-         5:jobTemplate:JobTemplateSpec 6:successfulJobsHistoryLimit:i? 7:failedJobsHistoryLimit:i? 8:timeZone:s?",
-        "JobTemplateSpec 1:metadata:ObjectMeta 2:spec:JobSpec",
-        "CronJobStatus 1:active:[ObjectReference] 4:lastScheduleTime:T 5:lastSuccessfulTime:T",
-    ],
-    pod_spec: &["spec", "jobTemplate", "spec", "template", "spec"],
-    printer: PRINTER,
+    cells: CELLS,
     defaults,
-    new: |value| value["status"] = json!({}),
     check,
     check_new,
-    ..Kind::namespaced("batch", &["v1"], "cronjobs", "CronJob")
+    ..Kind::of("cronjobs.batch")
 };
 
 const NAME_MAX_BYTES: usize = 52;
@@ -116,28 +104,24 @@ fn not_a_schedule(text: &str) -> Option<String> {
     fields.iter().find(plain).map(|field| format!("failed to parse int from {field}"))
 }
 
-const PRINTER: Printer = Printer {
-    columns: "Name, Schedule, Timezone, Suspend:boolean, Active:integer, Last Schedule, Age, Containers+, Images+, \
-         Selector+",
-    cells: |row| {
-        let spec = "/spec/jobTemplate/spec/template/spec";
-        let suspended = match row.at("/spec/suspend").and_then(Value::as_bool) {
-            Some(true) => "True",
-            Some(false) => "False",
-            None => UNSET,
-        };
-        let last = "/status/lastScheduleTime";
-        vec![
-            row.name(),
-            row.text("/spec/schedule").into(),
-            row.text_or("/spec/timeZone", NONE),
-            suspended.into(),
-            row.items("/status/active").len().into(),
-            if row.text(last).is_empty() { NONE.into() } else { row.since(last).into() },
-            row.age(),
-            row.containers(spec, "name"),
-            row.containers(spec, "image"),
-            selector(row.at("/spec/jobTemplate/spec/selector")),
-        ]
-    },
+const CELLS: Cells = |row| {
+    let spec = "/spec/jobTemplate/spec/template/spec";
+    let suspended = match row.at("/spec/suspend").and_then(Value::as_bool) {
+        Some(true) => "True",
+        Some(false) => "False",
+        None => UNSET,
+    };
+    let last = "/status/lastScheduleTime";
+    vec![
+        row.name(),
+        row.text("/spec/schedule").into(),
+        row.text_or("/spec/timeZone", NONE),
+        suspended.into(),
+        row.items("/status/active").len().into(),
+        if row.text(last).is_empty() { NONE.into() } else { row.since(last).into() },
+        row.age(),
+        row.containers(spec, "name"),
+        row.containers(spec, "image"),
+        selector(row.at("/spec/jobTemplate/spec/selector")),
+    ]
 };

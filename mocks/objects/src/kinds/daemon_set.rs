@@ -3,29 +3,14 @@
 use serde_json::{Value, json};
 
 use super::causes::Refuse;
-use super::print::{Printer, labels};
+use super::print::{Cells, labels};
 use super::selectors::{self, Selected};
 use super::{Causes, Kind, pod_spec, workload};
 use crate::fields::{self, set};
 
 pub(super) const DAEMON_SET: Kind = Kind {
-    short_names: &["ds"],
-    categories: &["all"],
     about: "Keeps one pod on every node that is selected.",
-    status: true,
-    messages: &[
-        "DaemonSet 1:metadata:ObjectMeta 2:spec:DaemonSetSpec 3:status:DaemonSetStatus",
-        "DaemonSetSpec 1:selector:LabelSelector 2:template:PodTemplateSpec 3:updateStrategy:DaemonSetUpdateStrategy \
-         4:minReadySeconds:i 6:revisionHistoryLimit:i?",
-        "DaemonSetUpdateStrategy 1:type:s 2:rollingUpdate:RollingUpdateDaemonSet",
-        "RollingUpdateDaemonSet 1:maxUnavailable:O? 2:maxSurge:O",
-        "DaemonSetStatus 1:currentNumberScheduled:i! 2:numberMisscheduled:i! 3:desiredNumberScheduled:i! \
-         4:numberReady:i! 5:observedGeneration:i 6:updatedNumberScheduled:i 7:numberAvailable:i \
-         8:numberUnavailable:i 9:collisionCount:i? 10:conditions:[DaemonSetCondition]",
-        "DaemonSetCondition 1:type:s! 2:status:s! 3:lastTransitionTime:T 4:reason:s 5:message:s",
-    ],
-    published_merges: &[("DaemonSetStatus", "conditions", "merge", "type")],
-    printer: PRINTER,
+    cells: CELLS,
     defaults,
     new: |value| {
         value["status"] = json!({
@@ -35,7 +20,7 @@ pub(super) const DAEMON_SET: Kind = Kind {
     check,
     fixed: &["/spec/selector"],
     count: count_template,
-    ..Kind::namespaced("apps", &["v1"], "daemonsets", "DaemonSet")
+    ..Kind::of("daemonsets.apps")
 };
 
 /// The annotation with the generation of a `DaemonSet`'s template, which replaced a removed field.
@@ -103,19 +88,15 @@ fn count_template(value: &mut Value, old: &Value) {
     }
 }
 
-const PRINTER: Printer = Printer {
-    columns: "Name, Desired:integer, Current:integer, Ready:integer, Up-to-date:integer, Available:integer, Node \
-         Selector, Age, Containers+, Images+, Selector+",
-    cells: |row| {
-        let counted = ["desired", "current"].map(|which| row.number(&format!("/status/{which}NumberScheduled")));
-        let mut cells = vec![row.name(), counted[0].into(), counted[1].into()];
-        cells.push(row.number("/status/numberReady").into());
-        cells.push(row.number("/status/updatedNumberScheduled").into());
-        cells.push(row.number("/status/numberAvailable").into());
-        cells.extend([labels(row.at("/spec/template/spec/nodeSelector")), row.age()]);
-        cells.extend(row.template());
-        cells
-    },
+const CELLS: Cells = |row| {
+    let counted = ["desired", "current"].map(|which| row.number(&format!("/status/{which}NumberScheduled")));
+    let mut cells = vec![row.name(), counted[0].into(), counted[1].into()];
+    cells.push(row.number("/status/numberReady").into());
+    cells.push(row.number("/status/updatedNumberScheduled").into());
+    cells.push(row.number("/status/numberAvailable").into());
+    cells.extend([labels(row.at("/spec/template/spec/nodeSelector")), row.age()]);
+    cells.extend(row.template());
+    cells
 };
 
 #[cfg(test)]

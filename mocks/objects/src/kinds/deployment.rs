@@ -3,42 +3,20 @@
 use serde_json::{Value, json};
 
 use super::causes::Refuse;
-use super::print::Printer;
+use super::print::Cells;
 use super::{Causes, Generation, Kind, pod_spec, workload};
 use crate::fields::set;
 
 pub(super) const DEPLOYMENT: Kind = Kind {
-    short_names: &["deploy"],
-    categories: &["all"],
     about: "Keeps a number of equal pods running and replaces them step by step when their template changes.",
-    status: true,
-    scale: true,
-    messages: &[
-        "Deployment 1:metadata:ObjectMeta 2:spec:DeploymentSpec 3:status:DeploymentStatus",
-        "DeploymentSpec 1:replicas:i? 2:selector:LabelSelector 3:template:PodTemplateSpec \
-         4:strategy:DeploymentStrategy 5:minReadySeconds:i 6:revisionHistoryLimit:i? 7:paused:b \
-         9:progressDeadlineSeconds:i?",
-        "DeploymentStrategy 1:type:s 2:rollingUpdate:RollingUpdateDeployment",
-        "RollingUpdateDeployment 1:maxUnavailable:O? 2:maxSurge:O?",
-        "DeploymentStatus 1:observedGeneration:i 2:replicas:i 3:updatedReplicas:i 4:availableReplicas:i \
-         5:unavailableReplicas:i 6:conditions:[DeploymentCondition] 7:readyReplicas:i 8:collisionCount:i? \
-         9:terminatingReplicas:i?",
-        "DeploymentCondition 1:type:s! 2:status:s! 4:reason:s 5:message:s 6:lastUpdateTime:T 7:lastTransitionTime:T",
-    ],
-    published_merges: &[
-        ("DeploymentSpec", "strategy", "retainKeys", ""),
-        ("DeploymentStatus", "conditions", "merge", "type"),
-    ],
-    printer: PRINTER,
+    cells: CELLS,
     defaults,
-    new: |value| value["status"] = json!({}),
-    condition_times: &["lastUpdateTime", "lastTransitionTime"],
     check,
     fixed: &["/spec/selector"],
     // Annotations are copied to its ReplicaSets, so they count as well.
     generation: Generation::SpecAndAnnotations,
     status_metadata: &["annotations", "finalizers"],
-    ..Kind::namespaced("apps", &["v1"], "deployments", "Deployment")
+    ..Kind::of("deployments.apps")
 };
 
 fn defaults(value: &mut Value) {
@@ -90,17 +68,14 @@ fn strategy(strategy: &Value, causes: &mut Causes) {
     }
 }
 
-const PRINTER: Printer = Printer {
-    columns: "Name, Ready, Up-to-date, Available, Age, Containers+, Images+, Selector+",
-    cells: |row| {
-        let mut cells = vec![
-            row.name(),
-            workload::ready(row),
-            row.number("/status/updatedReplicas").into(),
-            row.number("/status/availableReplicas").into(),
-            row.age(),
-        ];
-        cells.extend(row.template());
-        cells
-    },
+const CELLS: Cells = |row| {
+    let mut cells = vec![
+        row.name(),
+        workload::ready(row),
+        row.number("/status/updatedReplicas").into(),
+        row.number("/status/availableReplicas").into(),
+        row.age(),
+    ];
+    cells.extend(row.template());
+    cells
 };

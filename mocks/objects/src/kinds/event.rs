@@ -4,34 +4,16 @@ mod forms;
 
 use serde_json::Value;
 
-use super::print::{Printer, Row, age};
+use super::print::{Cells, Row, age};
 use super::{Bare, Generation, Kind, Mirror, Names};
 
 pub(super) const EVENT: Kind = Kind {
-    short_names: &["ev"],
     about: "Something that happened to an object, for people to read. Kept for a while only.",
-    messages: &[
-        "Event 1:metadata:ObjectMeta 2:involvedObject:ObjectReference 3:reason:s 4:message:s 5:source:EventSource \
-         6:firstTimestamp:T 7:lastTimestamp:T 8:count:i 9:type:s 10:eventTime:U 11:series:EventSeries 12:action:s \
-         13:related:ObjectReference 14:reportingComponent:s! 15:reportingInstance:s!",
-        "EventSource 1:component:s 2:host:s",
-        "EventSeries 1:count:i 2:lastObservedTime:U",
-    ],
     selectable: &[
-        ("involvedObject.kind", &[]),
-        ("involvedObject.namespace", &[]),
-        ("involvedObject.name", &[]),
-        ("involvedObject.uid", &[]),
-        ("involvedObject.apiVersion", &[]),
-        ("involvedObject.resourceVersion", &[]),
-        ("involvedObject.fieldPath", &[]),
-        ("reason", &[]),
-        ("reportingComponent", &[]),
-        ("type", &[]),
         // An event without a source was reported by its controller.
         ("source", &["/source/component", "/reportingComponent"]),
     ],
-    printer: PRINTER,
+    cells: CELLS,
     bare: BARE,
     defaults: forms::fill,
     names: Names::LongPath,
@@ -40,31 +22,13 @@ pub(super) const EVENT: Kind = Kind {
     generation: Generation::None,
     created_by_update: true,
     uncached: true,
-    ..Kind::namespaced("", &["v1"], "events", "Event")
+    ..Kind::of("events")
 };
 
 pub(super) const EVENTS_EVENT: Kind = Kind {
-    short_names: &["ev"],
     about: EVENT.about,
-    messages: &["EventsEvent 1:metadata:ObjectMeta 2:eventTime:U 3:series:EventSeries 4:reportingController:s \
-         5:reportingInstance:s 6:action:s 7:reason:s 8:regarding:ObjectReference 9:related:ObjectReference 10:note:s \
-         11:type:s 12:deprecatedSource:EventSource 13:deprecatedFirstTimestamp:T 14:deprecatedLastTimestamp:T \
-         15:deprecatedCount:i"],
-    message_of: &[("events.k8s.io/v1", "EventsEvent")],
     // In the order of the original resource, because these facts are the original's.
-    selectable: &[
-        ("regarding.kind", &[]),
-        ("regarding.namespace", &[]),
-        ("regarding.name", &[]),
-        ("regarding.uid", &[]),
-        ("regarding.apiVersion", &[]),
-        ("regarding.resourceVersion", &[]),
-        ("regarding.fieldPath", &[]),
-        ("reason", &[]),
-        ("reportingController", &[]),
-        ("type", &[]),
-    ],
-    printer: PRINTER,
+    cells: CELLS,
     mirror: Some(Mirror { of: "events", to_stored: forms::to_stored, from_stored: forms::from_stored }),
     bare: BARE,
     check: forms::check_newer,
@@ -73,7 +37,7 @@ pub(super) const EVENTS_EVENT: Kind = Kind {
     generation: Generation::None,
     created_by_update: true,
     uncached: true,
-    ..Kind::namespaced("events.k8s.io", &["v1"], "events", "Event")
+    ..Kind::of("events.events.k8s.io")
 };
 
 /// How to remove and restore the fields of an event that no client set. `managedFields` names fields as in the version
@@ -81,10 +45,7 @@ pub(super) const EVENTS_EVENT: Kind = Kind {
 const BARE: Option<Bare> = Some(Bare { unfill: forms::unfill, fill: forms::fill });
 
 /// The columns of events in their special order: the name is last.
-const PRINTER: Printer = Printer {
-    columns: "Last Seen, Type, Reason, Object, Subobject+, Source+, Message, First Seen+, Count+, Name+",
-    cells,
-};
+const CELLS: Cells = cells;
 
 fn cells(row: &Row<'_>) -> Vec<Value> {
     let text = |pointer: &str| row.text(pointer);

@@ -1,55 +1,24 @@
 //! `HorizontalPodAutoscaler`: changes a number of replicas according to measured load.
 
+mod older;
 mod targets;
 
 use serde_json::{Value, json};
 
-use super::print::{Printer, UNSET, amount};
-use super::{Generation, Kind};
+use super::at::At;
+use super::causes::Refuse;
+use super::print::{Cells, UNSET, amount};
+use super::{Causes, Generation, Kind, Older};
 use crate::fields::set;
 
 pub(super) const HORIZONTAL_POD_AUTOSCALER: Kind = Kind {
-    short_names: &["hpa"],
-    categories: &["all"],
     about: "Changes a number of replicas by measured load.",
-    status: true,
-    messages: &[
-        "HorizontalPodAutoscaler 1:metadata:ObjectMeta 2:spec:HorizontalPodAutoscalerSpec \
-         3:status:HorizontalPodAutoscalerStatus",
-        "HorizontalPodAutoscalerSpec 1:scaleTargetRef:CrossVersionObjectReference 2:minReplicas:i? 3:maxReplicas:i! \
-         4:metrics:[MetricSpec] 5:behavior:HorizontalPodAutoscalerBehavior",
-        "CrossVersionObjectReference 1:kind:s! 2:name:s! 3:apiVersion:s",
-        "MetricSpec 1:type:s! 2:object:ObjectMetricSource 3:pods:PodsMetricSource 4:resource:ResourceMetricSource \
-         5:external:ExternalMetricSource 7:containerResource:ContainerResourceMetricSource",
-        "ObjectMetricSource 1:describedObject:CrossVersionObjectReference 2:target:MetricTarget \
-         3:metric:MetricIdentifier",
-        "MetricTarget 1:type:s! 2:value:Q? 3:averageValue:Q? 4:averageUtilization:i?",
-        "MetricIdentifier 1:name:s! 2:selector:LabelSelector",
-        "PodsMetricSource 1:metric:MetricIdentifier 2:target:MetricTarget",
-        "ResourceMetricSource 1:name:s! 2:target:MetricTarget",
-        "ContainerResourceMetricSource 1:name:s! 2:target:MetricTarget 3:container:s!",
-        "ExternalMetricSource 1:metric:MetricIdentifier 2:target:MetricTarget",
-        "HorizontalPodAutoscalerBehavior 1:scaleUp:HPAScalingRules 2:scaleDown:HPAScalingRules",
-        "HPAScalingRules 1:selectPolicy:s? 2:policies:[HPAScalingPolicy] 3:stabilizationWindowSeconds:i? 4:tolerance:Q",
-        "HPAScalingPolicy 1:type:s! 2:value:i! 3:periodSeconds:i!",
-        "HorizontalPodAutoscalerStatus 1:observedGeneration:i? 2:lastScaleTime:T 3:currentReplicas:i! \
-         4:desiredReplicas:i! 5:currentMetrics:[MetricStatus]! 6:conditions:[HorizontalPodAutoscalerCondition]!",
-        "MetricStatus 1:type:s! 2:object:ObjectMetricStatus 3:pods:PodsMetricStatus 4:resource:ResourceMetricStatus \
-         5:external:ExternalMetricStatus 7:containerResource:ContainerResourceMetricStatus",
-        "ObjectMetricStatus 1:metric:MetricIdentifier 2:current:MetricValueStatus \
-         3:describedObject:CrossVersionObjectReference",
-        "MetricValueStatus 1:value:Q? 2:averageValue:Q? 3:averageUtilization:i?",
-        "PodsMetricStatus 1:metric:MetricIdentifier 2:current:MetricValueStatus",
-        "ResourceMetricStatus 1:name:s! 2:current:MetricValueStatus",
-        "ContainerResourceMetricStatus 1:name:s! 2:current:MetricValueStatus 3:container:s!",
-        "ExternalMetricStatus 1:metric:MetricIdentifier 2:current:MetricValueStatus",
-        "HorizontalPodAutoscalerCondition 1:type:s! 2:status:s! 3:lastTransitionTime:T 4:reason:s 5:message:s",
-    ],
-    printer: PRINTER,
+    older: Some(Older { api_version: "autoscaling/v1", to_stored: older::to_stored, from_stored: older::from_stored }),
+    cells: CELLS,
     defaults,
-    new: |value| value["status"] = json!({"currentMetrics": null, "desiredReplicas": 0}),
+    check,
     generation: Generation::None,
-    ..Kind::namespaced("autoscaling", &["v2"], "horizontalpodautoscalers", "HorizontalPodAutoscaler")
+    ..Kind::of("horizontalpodautoscalers.autoscaling")
 };
 
 /// The default target for CPU utilisation, in per cent.
@@ -78,18 +47,45 @@ fn defaults(value: &mut Value) {
     }
 }
 
-const PRINTER: Printer = Printer {
-    columns: "Name, Reference, Targets, MinPods, MaxPods, Replicas, Age",
-    cells: |row| {
-        let target = |key: &str| row.text(&format!("/spec/scaleTargetRef/{key}"));
-        vec![
-            row.name(),
-            format!("{}/{}", target("kind"), target("name")).into(),
-            targets::targets(row),
-            amount(row.at("/spec/minReplicas"), UNSET),
-            row.number("/spec/maxReplicas").into(),
-            row.number("/status/currentReplicas").into(),
-            row.age(),
-        ]
-    },
+fn check(value: &Value, causes: &mut Causes) {
+    let (spec, at) = (&value["spec"], At::from("spec"));
+    let (least, most) = (spec["minReplicas"].as_i64(), spec["maxReplicas"].as_i64().unwrap_or(0));
+    if let Some(least) = least.filter(|least| *least < 1) {
+        causes.invalid(at.field("minReplicas"), &least, "must be greater than or equal to 1");
+    }
+    if most < 1 {
+        causes.invalid(at.field("maxReplicas"), &most, "must be greater than 0");
+    }
+    if least.is_some_and(|least| most < least) {
+        causes.invalid(at.field("maxReplicas"), &most, "must be greater than or equal to `minReplicas`");
+    }
+    let target = at.field("scaleTargetRef");
+    for key in ["kind", "name"] {
+        causes.text_in(&spec["scaleTargetRef"], key, target);
+    }
+    let api_version = spec["scaleTargetRef"]["apiVersion"].as_str().unwrap_or_default();
+    if !api_version.contains('/') && spec["scaleTargetRef"]["kind"] != "ReplicationController" {
+        causes.invalid_text(target.field("apiVersion"), api_version, "apiVersion must specify API group");
+    }
+    for (index, metric) in spec["metrics"].as_array().into_iter().flatten().enumerate() {
+        let share = metric["resource"]["target"]["averageUtilization"].as_i64();
+        if let Some(share) = share.filter(|share| *share < 1) {
+            let list = at.field("metrics");
+            let (one, field) = (list.item(index), "resource.target.averageUtilization");
+            causes.invalid(one.field(field), &share, "must be greater than 0");
+        }
+    }
+}
+
+const CELLS: Cells = |row| {
+    let target = |key: &str| row.text(&format!("/spec/scaleTargetRef/{key}"));
+    vec![
+        row.name(),
+        format!("{}/{}", target("kind"), target("name")).into(),
+        targets::targets(row),
+        amount(row.at("/spec/minReplicas"), UNSET),
+        row.number("/spec/maxReplicas").into(),
+        row.number("/status/currentReplicas").into(),
+        row.age(),
+    ]
 };

@@ -1,33 +1,17 @@
 //! `Ingress`: routes from HTTP hosts and paths to services.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::causes::unsupported;
-use super::print::{NONE, Printer, load_balancer, some};
+use super::print::{Cells, NONE, load_balancer, some};
 use super::{Causes, Kind};
 use crate::status::Cause;
 
 pub(super) const INGRESS: Kind = Kind {
-    short_names: &["ing"],
     about: "Which HTTP hosts and paths lead to which Services.",
-    status: true,
-    messages: &[
-        "Ingress 1:metadata:ObjectMeta 2:spec:IngressSpec 3:status:IngressStatus",
-        "IngressSpec 1:defaultBackend:IngressBackend 2:tls:[IngressTLS] 3:rules:[IngressRule] 4:ingressClassName:s?",
-        "IngressBackend 3:resource:TypedLocalObjectReference 4:service:IngressServiceBackend",
-        "IngressServiceBackend 1:name:s! 2:port:ServiceBackendPort",
-        "ServiceBackendPort 1:name:s 2:number:i",
-        "IngressTLS 1:hosts:[s] 2:secretName:s",
-        "IngressRule 1:host:s 2:<inline>:IngressRuleValue",
-        "IngressRuleValue 1:http:HTTPIngressRuleValue",
-        "HTTPIngressRuleValue 1:paths:[HTTPIngressPath]!",
-        "HTTPIngressPath 1:path:s 2:backend:IngressBackend 3:pathType:s?",
-        "IngressStatus 1:loadBalancer:LoadBalancerStatus",
-    ],
-    printer: PRINTER,
-    new: |value| value["status"] = json!({"loadBalancer": {}}),
+    cells: CELLS,
     check,
-    ..Kind::namespaced("networking.k8s.io", &["v1"], "ingresses", "Ingress")
+    ..Kind::of("ingresses.networking.k8s.io")
 };
 
 fn check(value: &Value, causes: &mut Causes) {
@@ -66,18 +50,15 @@ fn check(value: &Value, causes: &mut Causes) {
     }
 }
 
-const PRINTER: Printer = Printer {
-    columns: "Name, Class, Hosts, Address, Ports, Age",
-    cells: |row| {
-        let hosts = row.items("/spec/rules").filter_map(|rule| rule["host"].as_str());
-        let hosts = hosts.filter(|host| !host.is_empty()).map(str::to_owned);
-        vec![
-            row.name(),
-            row.text_or("/spec/ingressClassName", NONE),
-            some(hosts, "*"),
-            load_balancer(row).into(),
-            if row.items("/spec/tls").len() == 0 { "80" } else { "80, 443" }.into(),
-            row.age(),
-        ]
-    },
+const CELLS: Cells = |row| {
+    let hosts = row.items("/spec/rules").filter_map(|rule| rule["host"].as_str());
+    let hosts = hosts.filter(|host| !host.is_empty()).map(str::to_owned);
+    vec![
+        row.name(),
+        row.text_or("/spec/ingressClassName", NONE),
+        some(hosts, "*"),
+        load_balancer(row).into(),
+        if row.items("/spec/tls").len() == 0 { "80" } else { "80, 443" }.into(),
+        row.age(),
+    ]
 };

@@ -4,19 +4,14 @@ use serde_json::{Value, json};
 
 use super::Kind;
 use super::causes::required;
-use super::print::{NONE, Printer};
+use super::print::{Cells, NONE};
 use crate::fields::set;
 
 pub(super) const INGRESS_CLASS: Kind = Kind {
-    messages: &[
-        "IngressClass 1:metadata:ObjectMeta 2:spec:IngressClassSpec",
-        "IngressClassSpec 1:controller:s 2:parameters:IngressClassParametersReference",
-        "IngressClassParametersReference 1:apiGroup:s? 2:kind:s! 3:name:s! 4:scope:s? 5:namespace:s?",
-    ],
-    printer: PRINTER,
+    cells: CELLS,
     defaults,
     check: |value, causes| required(value, "/spec/controller", causes),
-    ..Kind::cluster("networking.k8s.io", &["v1"], "ingressclasses", "IngressClass")
+    ..Kind::of("ingressclasses.networking.k8s.io")
 };
 
 fn defaults(value: &mut Value) {
@@ -25,15 +20,12 @@ fn defaults(value: &mut Value) {
     }
 }
 
-const PRINTER: Printer = Printer {
-    columns: "Name, Controller, Parameters, Age",
-    cells: |row| {
-        let text = |key: &str| row.text(&format!("/spec/parameters/{key}"));
-        let parameters = match (text("kind"), text("apiGroup")) {
-            ("", _) => NONE.to_owned(),
-            (kind, "") => format!("{kind}/{}", text("name")),
-            (kind, group) => format!("{kind}.{group}/{}", text("name")),
-        };
-        vec![row.name(), row.text("/spec/controller").into(), parameters.into(), row.age()]
-    },
+const CELLS: Cells = |row| {
+    let text = |key: &str| row.text(&format!("/spec/parameters/{key}"));
+    let parameters = match (text("kind"), text("apiGroup")) {
+        ("", _) => NONE.to_owned(),
+        (kind, "") => format!("{kind}/{}", text("name")),
+        (kind, group) => format!("{kind}.{group}/{}", text("name")),
+    };
+    vec![row.name(), row.text("/spec/controller").into(), parameters.into(), row.age()]
 };

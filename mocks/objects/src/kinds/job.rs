@@ -5,46 +5,23 @@ mod policies;
 
 use serde_json::{Map, Value, json};
 
-use super::print::{Printer, Row, age};
+use super::print::{Cells, Row, age};
 use super::{Causes, Kind, pod_spec};
 use crate::fields::{self, set};
 use crate::status::Cause;
 
 pub(super) const JOB: Kind = Kind {
-    categories: &["all"],
     about: "Runs pods until enough of them have ended well.",
-    status: true,
-    messages: &[
-        "Job 1:metadata:ObjectMeta 2:spec:JobSpec 3:status:JobStatus",
-        "JobSpec 1:parallelism:i? 2:completions:i? 3:activeDeadlineSeconds:i? 4:selector:LabelSelector \
-         5:manualSelector:b? 6:template:PodTemplateSpec 7:backoffLimit:i? 8:ttlSecondsAfterFinished:i? \
-         9:completionMode:s? 10:suspend:b? 11:podFailurePolicy:PodFailurePolicy 12:backoffLimitPerIndex:i? \
-         13:maxFailedIndexes:i? 14:podReplacementPolicy:s? 15:managedBy:s? 16:successPolicy:SuccessPolicy",
-        "JobStatus 1:conditions:[JobCondition] 2:startTime:T 3:completionTime:T 4:active:i 5:succeeded:i 6:failed:i \
-         7:completedIndexes:s 8:uncountedTerminatedPods:UncountedTerminatedPods 9:ready:i? 10:failedIndexes:s? \
-         11:terminating:i?",
-        "JobCondition 1:type:s! 2:status:s! 3:lastProbeTime:T 4:lastTransitionTime:T 5:reason:s 6:message:s",
-        "PodFailurePolicy 1:rules:[PodFailurePolicyRule]",
-        "PodFailurePolicyRule 1:action:s! 2:onExitCodes:PodFailurePolicyOnExitCodesRequirement \
-         3:onPodConditions:[PodFailurePolicyOnPodConditionsPattern]",
-        "PodFailurePolicyOnExitCodesRequirement 1:containerName:s? 2:operator:s! 3:values:[i]",
-        "PodFailurePolicyOnPodConditionsPattern 1:type:s! 2:status:s!",
-        "SuccessPolicy 1:rules:[SuccessPolicyRule]",
-        "SuccessPolicyRule 1:succeededIndexes:s? 2:succeededCount:i?",
-        "UncountedTerminatedPods 1:succeeded:[s] 2:failed:[s]",
-    ],
-    published_merges: &[("JobStatus", "conditions", "merge", "type")],
     selectable: &[("status.successful", &["/status/succeeded"])],
     selectable_unset: &[("status.successful", "0")],
-    printer: PRINTER,
+    cells: CELLS,
     defaults,
-    new: |value| value["status"] = json!({}),
     named,
     check: check::check,
     check_new: check::check_new,
     check_update,
     orphans: true,
-    ..Kind::namespaced("batch", &["v1"], "jobs", "Job")
+    ..Kind::of("jobs.batch")
 };
 
 pub(super) use check::check_spec;
@@ -164,19 +141,16 @@ fn unscheduled(template: &Value) -> Value {
     template
 }
 
-const PRINTER: Printer = Printer {
-    columns: "Name, Status, Completions, Duration, Age, Containers+, Images+, Selector+",
-    cells: |row| {
-        let done = row.number("/status/succeeded");
-        let completions = match (row.at("/spec/completions"), row.number("/spec/parallelism")) {
-            (Some(wanted), _) => format!("{done}/{wanted}"),
-            (None, together) if together > 1 => format!("{done}/1 of {together}"),
-            (None, _) => format!("{done}/1"),
-        };
-        let mut cells = vec![row.name(), status(row).into(), completions.into(), how_long(row).into(), row.age()];
-        cells.extend(row.template());
-        cells
-    },
+const CELLS: Cells = |row| {
+    let done = row.number("/status/succeeded");
+    let completions = match (row.at("/spec/completions"), row.number("/spec/parallelism")) {
+        (Some(wanted), _) => format!("{done}/{wanted}"),
+        (None, together) if together > 1 => format!("{done}/1 of {together}"),
+        (None, _) => format!("{done}/1"),
+    };
+    let mut cells = vec![row.name(), status(row).into(), completions.into(), how_long(row).into(), row.age()];
+    cells.extend(row.template());
+    cells
 };
 
 fn status(row: &Row<'_>) -> &'static str {

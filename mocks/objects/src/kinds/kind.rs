@@ -1,70 +1,39 @@
 //! The type `Kind`, which describes one built-in kind.
 //!
-//! Owns the meaning of the fields of `Kind`. [`Kind::namespaced`] sets the fields to the values that most kinds have.
-//! This module must not contain the names of kinds.
+//! Owns the meaning of each column. A column that a row does not set has the value of most kinds, see
+//! [`Kind::of`]. It must not name a kind.
 
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::print::{PLAIN, Printer};
+use super::print::{Cells, plain};
 use crate::status::Cause;
 
 /// Why an object is refused, one cause for each error.
 pub(crate) type Causes = Vec<Cause>;
 
-/// A protobuf message and its fields in the notation of `protobuf::schema`.
-pub(crate) type Message = &'static str;
-
-/// All facts about one built-in kind.
+/// One built-in kind.
 #[derive(Debug)]
-#[expect(clippy::struct_field_names, reason = "`kind` is what the API calls it")]
 #[expect(clippy::struct_excessive_bools, reason = "they are independent facts of the API's own table")]
 pub struct Kind {
-    /// The API group; empty for the core group.
-    pub(crate) group: &'static str,
-    /// The versions; the first one is preferred and stored.
-    pub(crate) versions: &'static [&'static str],
-    /// The plural name, which paths contain.
-    pub(crate) plural: &'static str,
-    pub(crate) kind: &'static str,
-    /// Short names for `kubectl`: `po` or `svc`.
-    pub(crate) short_names: &'static [&'static str],
-    /// Groups of resources for `kubectl get`: `all`.
-    pub(crate) categories: &'static [&'static str],
-    /// Whether the objects are in namespaces.
-    pub(crate) namespaced: bool,
-    /// The description for `kubectl explain`; empty if there is none.
+    /// The full name of its resource: `deployments.apps`, `pods`. All facts that a client is shown stand in `builtin`.
+    pub(crate) name: &'static str,
+    /// The text of `kubectl explain`; empty for none.
     pub(crate) about: &'static str,
-
-    pub(crate) status: bool,
-    pub(crate) scale: bool,
-    /// Subresources other than `status` and `scale`.
-    pub subresources: &'static [Subresource],
-
-    /// The protobuf messages that only this kind has.
-    pub(crate) messages: &'static [Message],
-    /// `(apiVersion, message)` of versions in which the protobuf message has another name than the kind.
-    pub(crate) message_of: &'static [(&'static str, &'static str)],
-    /// Returns the OpenAPI schema of the kind, which replaces the schema made from the protobuf messages.
-    pub(crate) schema: Option<fn() -> Value>,
-    /// `(path, key)` of lists whose items a patch finds by a key. Lists of pods and `status.conditions` need no entry.
-    pub(crate) merge_keys: &'static [(&'static [&'static str], &'static str)],
-    /// `(message, field, strategy, key)`: merge strategies of lists that the OpenAPI documents publish. Strategies of
-    /// types that several kinds share need no entry.
-    pub(crate) published_merges: &'static [(&'static str, &'static str, &'static str, &'static str)],
-    /// The path of the pod specification in an object of this kind.
-    pub(crate) pod_spec: &'static [&'static str],
-    /// Names of fields for field selectors, each with JSON pointers. The value is at the path that the name spells; if
-    /// pointers are given, the value is at the first pointer that exists in the object.
+    /// What `PUT` of a subresource writes: `(name, part)`.
+    pub parts: &'static [(&'static str, Part)],
+    /// `(field, pointers)`: selectable fields whose values stand elsewhere than their names say: the first that is set.
     pub(crate) selectable: &'static [(&'static str, &'static [&'static str])],
     /// `(field, value)`: the value that a selector finds if no client set the field. Without an entry, the value is
     /// empty.
     pub(crate) selectable_unset: &'static [(&'static str, &'static str)],
-    /// The columns of `kubectl get`.
-    pub(crate) printer: Printer,
+    /// A cell for each column of `kubectl get`.
+    pub(crate) cells: Cells,
 
     /// For a kind that only shows the objects of another kind: that kind and the conversion.
     pub(crate) mirror: Option<Mirror>,
+    /// A version whose objects have another form than the stored ones.
+    pub(crate) older: Option<Older>,
     /// How to remove and restore fields that are shown although no client set them. Such fields have no owner in
     /// `managedFields`.
     pub bare: Option<Bare>,
@@ -77,8 +46,6 @@ pub struct Kind {
     pub(crate) new: fn(&mut Value),
     /// Sets the fields of a new object that depend on its name and uid.
     pub(crate) named: fn(&mut Value),
-    /// Time fields of conditions that are shown as null if no client set them.
-    pub(crate) condition_times: &'static [&'static str],
 
     pub(crate) names: Names,
     /// Whether the names of finalizers need no domain, as in custom resources.
@@ -88,6 +55,10 @@ pub struct Kind {
     pub(crate) check_new: fn(&Value, &mut Causes),
     /// JSON pointers of fields that an update must not change.
     pub(crate) fixed: &'static [&'static str],
+    /// The same, refused as forbidden: `(pointer, why)`.
+    pub(crate) forbidden: &'static [(&'static str, &'static str)],
+    /// Fields of features that are off by default, which are dropped: `(pointer of the object, field)`.
+    pub(crate) disabled: &'static [(&'static str, &'static str)],
     /// Additional checks of an update; the arguments are the new object and the old one.
     pub(crate) check_update: fn(&Value, &Value, &mut Causes),
     /// `(field, whether it is base64)` of maps that together may contain at most 1 MiB.
@@ -116,8 +87,6 @@ pub struct Kind {
     pub orphans: bool,
     /// Whether a new object keeps the status that the client sent.
     pub(crate) keeps_status: bool,
-    /// Whether clients can delete all objects of a namespace with one request.
-    pub deletes_collections: bool,
     /// Names of objects that are never deleted.
     pub immortal: &'static [&'static str],
     /// How long deletions of this kind take.
@@ -130,22 +99,7 @@ pub struct Kind {
     pub meaning: Meaning,
 }
 
-/// A subresource other than `status` and `scale`.
-#[derive(Debug)]
-pub struct Subresource {
-    /// The name of the subresource in paths.
-    pub name: &'static str,
-    /// The kind of the request body.
-    pub kind: &'static str,
-    /// The group and version of the body's kind; empty if they are those of the resource.
-    pub group_version: (&'static str, &'static str),
-    /// The verbs of the subresource in the order of discovery.
-    pub verbs: &'static [&'static str],
-    /// How the subresource changes some fields of the object; `None` if it does not.
-    pub part: Option<Part>,
-}
-
-/// How a subresource changes fields that only this subresource may write.
+/// A part of an object that only its subresource writes.
 #[derive(Debug)]
 pub struct Part {
     /// Copies the fields from the second object, which the client sent, into the first, which is stored.
@@ -162,6 +116,17 @@ pub(crate) struct Mirror {
     /// Converts an object into the stored form.
     pub(crate) to_stored: fn(&mut Value),
     /// Converts a stored object into the form of this kind.
+    pub(crate) from_stored: fn(&mut Value),
+}
+
+/// A version whose objects are converted when they are read and written.
+#[derive(Debug)]
+pub(crate) struct Older {
+    /// Its `apiVersion`.
+    pub(crate) api_version: &'static str,
+    /// Turns an object into the form that is stored.
+    pub(crate) to_stored: fn(&mut Value),
+    /// Turns what is stored into the form that is shown.
     pub(crate) from_stored: fn(&mut Value),
 }
 
@@ -188,6 +153,8 @@ pub(crate) enum Names {
 pub(crate) enum Generation {
     /// No change increments the generation: plain data has none.
     None,
+    /// All but metadata and status, and a new object has none.
+    Updates,
     /// Changes of fields other than metadata and status increment the generation.
     Spec,
     /// Changes of annotations increment the generation as well.
@@ -258,49 +225,38 @@ pub enum Meaning {
     Definition,
     /// The configurations name the webhooks that admission calls.
     Webhooks,
+    /// They refuse objects by rules in CEL.
+    Policy,
+    /// They bound what a namespace uses.
+    Quota,
+    /// They name the user that asks for a certificate.
+    CertificateRequest,
 }
 
 impl Kind {
-    /// A namespaced kind; all other fields have the values of most kinds.
-    pub(super) const fn namespaced(
-        group: &'static str,
-        versions: &'static [&'static str],
-        plural: &'static str,
-        kind: &'static str,
-    ) -> Self {
+    /// A kind by the full name of its resource, with what most kinds have.
+    pub(super) const fn of(name: &'static str) -> Self {
         Self {
-            group,
-            versions,
-            plural,
-            kind,
-            short_names: &[],
-            categories: &[],
-            namespaced: true,
+            name,
             about: "",
-            status: false,
-            scale: false,
-            subresources: &[],
-            messages: &[],
-            message_of: &[],
-            schema: None,
-            merge_keys: &[],
-            published_merges: &[],
-            pod_spec: &["spec", "template", "spec"],
+            parts: &[],
             selectable: &[],
             selectable_unset: &[],
-            printer: PLAIN,
+            cells: plain,
             mirror: None,
+            older: None,
             bare: None,
             defaults: |_| {},
             defaults_at: |_, _| {},
             new: |_| {},
             named: |_| {},
-            condition_times: &[],
             names: Names::Subdomain,
             plain_finalizers: false,
             check: |_, _| {},
             check_new: |_, _| {},
             fixed: &[],
+            forbidden: &[],
+            disabled: &[],
             check_update: |_, _, _| {},
             data: &[],
             generation: Generation::Spec,
@@ -313,7 +269,6 @@ impl Kind {
             shown_when_deleted: false,
             orphans: false,
             keeps_status: false,
-            deletes_collections: true,
             immortal: &[],
             ending: Ending::AtOnce,
             uncached: false,
@@ -322,42 +277,20 @@ impl Kind {
         }
     }
 
-    /// A cluster-scoped kind; all other fields have the values of most kinds.
-    pub(super) const fn cluster(
-        group: &'static str,
-        versions: &'static [&'static str],
-        plural: &'static str,
-        kind: &'static str,
-    ) -> Self {
-        Self { namespaced: false, ..Self::namespaced(group, versions, plural, kind) }
-    }
-
-    /// A kind whose objects are answered and never stored.
-    pub(super) const fn review(
-        review: Review,
-        namespaced: bool,
-        (group, plural, kind): (&'static str, &'static str, &'static str),
-        messages: &'static [Message],
-    ) -> Self {
-        Self { namespaced, review: Some(review), messages, ..Self::namespaced(group, &["v1"], plural, kind) }
-    }
-
-    /// The plural with the group: `cronjobs.batch` or `pods`.
-    pub(crate) fn full_name(&self) -> String {
-        if self.group.is_empty() { self.plural.to_owned() } else { format!("{}.{}", self.plural, self.group) }
+    /// A question that is answered and never stored.
+    pub(super) const fn review(name: &'static str, review: Review) -> Self {
+        Self { review: Some(review), ..Self::of(name) }
     }
 
     /// How a subresource changes some fields of the object; `None` if it does not.
     pub fn part(&self, subresource: Option<&str>) -> Option<&'static Part> {
-        self.subresources.iter().find(|one| Some(one.name) == subresource)?.part.as_ref()
-    }
-
-    /// Whether the kind has this subresource; `status` and `scale` do not count.
-    pub fn has(&self, subresource: &str) -> bool {
-        self.subresources.iter().any(|one| one.name == subresource)
+        self.parts.iter().find(|(name, _)| Some(*name) == subresource).map(|(_, part)| part)
     }
 }
 
+/// What holds for built-in kinds with which the server does nothing of its own.
+pub(super) static PLAIN: Kind = Kind::of("");
+
 /// The `Kind` of all custom resources; their `CustomResourceDefinition`s contain the facts that differ.
 pub(crate) static CUSTOM: Kind =
-    Kind { status_metadata: &[], plain_finalizers: true, needs_revision: true, ..Kind::namespaced("", &[], "", "") };
+    Kind { status_metadata: &[], plain_finalizers: true, needs_revision: true, ..Kind::of("") };

@@ -2,22 +2,43 @@
 
 use serde_json::Value;
 
-use super::{Generation, Kind};
+use super::at::At;
+use super::causes::Refuse;
+use super::{Causes, Generation, Kind};
 use crate::fields::{each, set};
 
 pub(super) const LIMIT_RANGE: Kind = Kind {
-    short_names: &["limits"],
     about: "Bounds and defaults of what single pods and containers of a namespace use.",
-    messages: &[
-        "LimitRange 1:metadata:ObjectMeta 2:spec:LimitRangeSpec",
-        "LimitRangeSpec 1:limits:[LimitRangeItem]!",
-        "LimitRangeItem 1:type:s! 2:max:{Q} 3:min:{Q} 4:default:{Q} 5:defaultRequest:{Q} 6:maxLimitRequestRatio:{Q}",
-    ],
     defaults,
+    check,
     generation: Generation::None,
     created_by_update: true,
-    ..Kind::namespaced("", &["v1"], "limitranges", "LimitRange")
+    ..Kind::of("limitranges")
 };
+
+/// The refusal of a name that is no resource.
+pub(super) const NO_RESOURCE: &str = "must be a standard resource type or fully qualified";
+
+/// Whether a name without a domain is one of a resource.
+pub(super) fn is_standard(name: &str) -> bool {
+    matches!(name, "cpu" | "memory" | "ephemeral-storage" | "storage") || name.starts_with("hugepages-")
+}
+
+fn check(value: &Value, causes: &mut Causes) {
+    let at = At::from("spec.limits");
+    for (index, limit) in value["spec"]["limits"].as_array().into_iter().flatten().enumerate() {
+        let (one, kind) = (at.item(index), limit["type"].as_str().unwrap_or_default());
+        if !kind.contains('/') && !["Container", "PersistentVolumeClaim", "Pod"].contains(&kind) {
+            causes.invalid_text(one.field("type"), kind, "must be a standard limit type or fully qualified");
+        }
+        for bound in ["max", "min", "default", "defaultRequest", "maxLimitRequestRatio"] {
+            let names = limit[bound].as_object().into_iter().flat_map(serde_json::Map::keys);
+            for name in names.filter(|name| !name.contains('/') && !is_standard(name)) {
+                causes.invalid_text(one.field(bound).key(name), name, NO_RESOURCE);
+            }
+        }
+    }
+}
 
 /// Fills in the missing default limits and requests of containers from the given limits.
 fn defaults(value: &mut Value) {

@@ -2,45 +2,24 @@
 
 use serde_json::{Value, json};
 
-use super::print::Printer;
-use super::{Causes, Ending, Generation, Kind, Meaning, Names, Subresource};
+use super::{Causes, Ending, Generation, Kind, Meaning, Names};
 use crate::fields::{self, set};
 use crate::status::Cause;
 
 pub(super) const NAMESPACE: Kind = Kind {
-    short_names: &["ns"],
     about: "A room for names: most objects live in one and go with it.",
-    status: true,
-    subresources: &[Subresource {
-        name: "finalize",
-        kind: "Namespace",
-        group_version: ("", ""),
-        verbs: &["update"],
-        part: None,
-    }],
-    messages: &[
-        "Namespace 1:metadata:ObjectMeta 2:spec:NamespaceSpec 3:status:NamespaceStatus",
-        "NamespaceSpec 1:finalizers:[s]",
-        "NamespaceStatus 1:phase:s 2:conditions:[NamespaceCondition]",
-        "NamespaceCondition 1:type:s! 2:status:s! 4:lastTransitionTime:T 5:reason:s 6:message:s",
-    ],
-    selectable: &[("status.phase", &[])],
-    printer: Printer {
-        columns: "Name, Status, Age",
-        cells: |row| vec![row.name(), row.text("/status/phase").into(), row.age()],
-    },
+    cells: |row| vec![row.name(), row.text("/status/phase").into(), row.age()],
     defaults: name_label,
     new: |value| set(value, &["status"], "phase", json!("Active")),
     named,
     names: Names::Label,
     check,
     generation: Generation::None,
-    deletes_collections: false,
     // Those that the plugin `NamespaceLifecycle` protects.
     immortal: &["default", "kube-system", "kube-public"],
     ending: Ending::Emptied,
     meaning: Meaning::Namespace,
-    ..Kind::cluster("", &["v1"], "namespaces", "Namespace")
+    ..Kind::of("namespaces")
 };
 
 /// Sets the finalizer that keeps a deleted namespace until it is empty.

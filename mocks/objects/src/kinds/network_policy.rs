@@ -3,31 +3,17 @@
 use serde_json::{Value, json};
 
 use super::causes::unsupported;
-use super::print::{Printer, selector};
-use super::{Causes, Kind};
+use super::print::selector;
+use super::{Causes, Kind, texts};
 use crate::fields::{each, set};
 use crate::status::Cause;
 
 pub(super) const NETWORK_POLICY: Kind = Kind {
-    short_names: &["netpol"],
     about: "Which connections to and from pods are allowed.",
-    messages: &[
-        "NetworkPolicy 1:metadata:ObjectMeta 2:spec:NetworkPolicySpec",
-        "NetworkPolicySpec 1:podSelector:LabelSelector 2:ingress:[NetworkPolicyIngressRule] \
-         3:egress:[NetworkPolicyEgressRule] 4:policyTypes:[s]",
-        "NetworkPolicyIngressRule 1:ports:[NetworkPolicyPort] 2:from:[NetworkPolicyPeer]",
-        "NetworkPolicyPort 1:protocol:s? 2:port:O? 3:endPort:i?",
-        "NetworkPolicyPeer 1:podSelector:LabelSelector 2:namespaceSelector:LabelSelector 3:ipBlock:IPBlock",
-        "IPBlock 1:cidr:s! 2:except:[s]",
-        "NetworkPolicyEgressRule 1:ports:[NetworkPolicyPort] 2:to:[NetworkPolicyPeer]",
-    ],
-    printer: Printer {
-        columns: "Name, Pod-Selector, Age",
-        cells: |row| vec![row.name(), selector(row.at("/spec/podSelector")), row.age()],
-    },
+    cells: |row| vec![row.name(), selector(row.at("/spec/podSelector")), row.age()],
     defaults,
     check: |value, causes| check_spec(&value["spec"], causes),
-    ..Kind::namespaced("networking.k8s.io", &["v1"], "networkpolicies", "NetworkPolicy")
+    ..Kind::of("networkpolicies.networking.k8s.io")
 };
 
 fn defaults(value: &mut Value) {
@@ -43,11 +29,7 @@ fn check_spec(spec: &Value, causes: &mut Causes) {
     for (list, peers) in [("ingress", "from"), ("egress", "to")] {
         for (index, rule) in spec[list].as_array().into_iter().flatten().enumerate() {
             for (number, port) in rule["ports"].as_array().into_iter().flatten().enumerate() {
-                let field = format!("spec.{list}[{index}].ports[{number}].port");
-                if let Some(port) = port["port"].as_i64().filter(|port| !(1..=65535).contains(port)) {
-                    let why = "must be between 1 and 65535, inclusive";
-                    causes.push(Cause::invalid(&field, &port.to_string(), why));
-                }
+                check_port(port, &format!("spec.{list}[{index}].ports[{number}]"), causes);
             }
             for (number, peer) in rule[peers].as_array().into_iter().flatten().enumerate() {
                 let at = format!("spec.{list}[{index}].{peers}[{number}]");
@@ -66,6 +48,46 @@ fn check_spec(spec: &Value, causes: &mut Causes) {
         let kind = kind.as_str().unwrap_or_default();
         if !matches!(kind, "Ingress" | "Egress") {
             causes.push(unsupported(&format!("spec.policyTypes[{index}]"), kind, "\"Egress\", \"Ingress\""));
+        }
+    }
+}
+
+fn check_port(port: &Value, at: &str, causes: &mut Causes) {
+    let protocol = port["protocol"].as_str().unwrap_or("TCP");
+    if !matches!(protocol, "TCP" | "UDP" | "SCTP") {
+        causes.push(unsupported(&format!("{at}.protocol"), protocol, "\"TCP\", \"UDP\", \"SCTP\""));
+    }
+    let mut refuse = |field: &str, shown: &dyn std::fmt::Display, why: &str| {
+        causes.push(Cause::invalid(&format!("{at}.{field}"), &shown.to_string(), why));
+    };
+    let is_number = |port: i64| (1..=65535).contains(&port);
+    let range = "must be between 1 and 65535, inclusive";
+    let end = port["endPort"].as_i64();
+    match (&port["port"], port["port"].as_i64()) {
+        (Value::Null, _) => {
+            if let Some(end) = end {
+                refuse("endPort", &end, "may not be specified when `port` is not specified");
+            }
+        }
+        (_, Some(first)) => {
+            if !is_number(first) {
+                refuse("port", &first, range);
+            }
+            if end.is_some_and(|end| end < first) {
+                // A real server shows the first port.
+                refuse("endPort", &first, "must be greater than or equal to `port`");
+            }
+            if let Some(end) = end.filter(|end| !is_number(*end)) {
+                refuse("endPort", &end, range);
+            }
+        }
+        (name, None) => {
+            if let Some(end) = end {
+                refuse("endPort", &end, "may not be specified when `port` is non-numeric");
+            }
+            for why in texts::port_name(name.as_str().unwrap_or_default()) {
+                refuse("port", name, &why);
+            }
         }
     }
 }

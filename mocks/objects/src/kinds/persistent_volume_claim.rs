@@ -7,25 +7,13 @@ use serde_json::{Value, json};
 use super::at::At;
 use super::causes::Refuse;
 use super::persistent_volume::{access, class, phase};
-use super::print::{Printer, UNSET};
+use super::print::{Cells, UNSET};
 use super::{Causes, Generation, Kind, Meaning, pod_spec};
 use crate::fields::set;
 
 pub(super) const PERSISTENT_VOLUME_CLAIM: Kind = Kind {
-    short_names: &["pvc"],
     about: "A wish for storage, and the volume that it was given.",
-    status: true,
-    messages: &[
-        "PersistentVolumeClaim 1:metadata:ObjectMeta 2:spec:PersistentVolumeClaimSpec \
-         3:status:PersistentVolumeClaimStatus",
-        "PersistentVolumeClaimStatus 1:phase:s 2:accessModes:[s] 3:capacity:{Q} \
-         4:conditions:[PersistentVolumeClaimCondition] 5:allocatedResources:{Q} 7:allocatedResourceStatuses:{s} \
-         8:currentVolumeAttributesClassName:s? 9:modifyVolumeStatus:ModifyVolumeStatus",
-        "ModifyVolumeStatus 1:targetVolumeAttributesClassName:s 2:status:s!",
-        "PersistentVolumeClaimCondition 1:type:s! 2:status:s! 3:lastProbeTime:T 4:lastTransitionTime:T 5:reason:s \
-         6:message:s",
-    ],
-    printer: PRINTER,
+    cells: CELLS,
     defaults: pod_spec::claim::fill,
     new,
     check: |value, causes| pod_spec::claim::check(&value["spec"], At::from("spec"), causes),
@@ -33,7 +21,7 @@ pub(super) const PERSISTENT_VOLUME_CLAIM: Kind = Kind {
     generation: Generation::None,
     shown_when_deleted: true,
     meaning: Meaning::Claim,
-    ..Kind::namespaced("", &["v1"], "persistentvolumeclaims", "PersistentVolumeClaim")
+    ..Kind::of("persistentvolumeclaims")
 };
 
 /// Sets the phase of a new claim to pending, and copies its data source to the other name of that field ("Volume
@@ -101,28 +89,25 @@ fn check_update(new: &Value, old: &Value, causes: &mut Causes) {
     }
 }
 
-const PRINTER: Printer = Printer {
-    columns: "Name, Status, Volume, Capacity, Access Modes, StorageClass, VolumeAttributesClass, Age, VolumeMode+",
-    cells: |row| {
-        // Only a bound claim has a capacity.
-        let bound = !row.text("/spec/volumeName").is_empty();
-        let (capacity, modes) = if bound {
-            (row.text("/status/capacity/storage"), access(row, "/status/accessModes"))
-        } else {
-            ("", String::new())
-        };
-        vec![
-            row.name(),
-            phase(row),
-            row.text("/spec/volumeName").into(),
-            capacity.into(),
-            modes.into(),
-            class(row),
-            row.text_or("/spec/volumeAttributesClassName", UNSET),
-            row.age(),
-            row.text_or("/spec/volumeMode", UNSET),
-        ]
-    },
+const CELLS: Cells = |row| {
+    // Only a bound claim has a capacity.
+    let bound = !row.text("/spec/volumeName").is_empty();
+    let (capacity, modes) = if bound {
+        (row.text("/status/capacity/storage"), access(row, "/status/accessModes"))
+    } else {
+        ("", String::new())
+    };
+    vec![
+        row.name(),
+        phase(row),
+        row.text("/spec/volumeName").into(),
+        capacity.into(),
+        modes.into(),
+        class(row),
+        row.text_or("/spec/volumeAttributesClassName", UNSET),
+        row.age(),
+        row.text_or("/spec/volumeMode", UNSET),
+    ]
 };
 
 #[cfg(test)]

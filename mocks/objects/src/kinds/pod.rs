@@ -5,83 +5,18 @@ mod whole;
 
 use serde_json::{Value, json};
 
-use super::print::{NONE, Printer, Row, age};
-use super::{Causes, Ending, Kind, Meaning, Part, Subresource, pod_spec};
+use super::print::{Cells, NONE, Row, age};
+use super::{Causes, Ending, Kind, Meaning, Part, pod_spec};
 use crate::fields::{each, set};
 use crate::status::Cause;
 
 pub(super) const POD: Kind = Kind {
-    short_names: &["po"],
-    categories: &["all"],
     about: "One or more containers that run together on one node and share its network address.",
-    status: true,
-    subresources: &[
-        Subresource { name: "binding", kind: "Binding", group_version: ("", ""), verbs: &["create"], part: None },
-        Subresource {
-            name: "ephemeralcontainers",
-            kind: "Pod",
-            group_version: ("", ""),
-            verbs: &["get", "patch", "update"],
-            part: Some(Part { write: write_ephemeral, check: check_ephemeral }),
-        },
-        Subresource {
-            name: "eviction",
-            kind: "Eviction",
-            group_version: ("policy", "v1"),
-            verbs: &["create"],
-            part: None,
-        },
-    ],
-    messages: &[
-        "Pod 1:metadata:ObjectMeta 2:spec:PodSpec 3:status:PodStatus",
-        "PodStatus 1:phase:s 2:conditions:[PodCondition] 3:message:s 4:reason:s 5:hostIP:s 6:podIP:s 7:startTime:T \
-         8:containerStatuses:[ContainerStatus] 9:qosClass:s 10:initContainerStatuses:[ContainerStatus] \
-         11:nominatedNodeName:s 12:podIPs:[PodIP] 13:ephemeralContainerStatuses:[ContainerStatus] 14:resize:s \
-         15:resourceClaimStatuses:[PodResourceClaimStatus] 16:hostIPs:[HostIP] 17:observedGeneration:i \
-         18:extendedResourceClaimStatus:PodExtendedResourceClaimStatus",
-        "PodResourceClaimStatus 1:name:s! 2:resourceClaimName:s?",
-        "PodExtendedResourceClaimStatus 1:requestMappings:[ContainerExtendedResourceRequest]! 2:resourceClaimName:s!",
-        "ContainerExtendedResourceRequest 1:containerName:s! 2:resourceName:s! 3:requestName:s!",
-        "PodCondition 1:type:s! 2:status:s! 3:lastProbeTime:T 4:lastTransitionTime:T 5:reason:s 6:message:s \
-         7:observedGeneration:i",
-        "ContainerStatus 1:name:s! 2:state:ContainerState 3:lastState:ContainerState 4:ready:b! 5:restartCount:i! \
-         6:image:s! 7:imageID:s! 8:containerID:s 9:started:b? 10:allocatedResources:{Q} \
-         11:resources:ResourceRequirements 12:volumeMounts:[VolumeMountStatus] 13:user:ContainerUser \
-         14:allocatedResourcesStatus:[ResourceStatus] 15:stopSignal:s?",
-        "VolumeMountStatus 1:name:s! 2:mountPath:s! 3:readOnly:b 4:recursiveReadOnly:s?",
-        "ContainerUser 1:linux:LinuxContainerUser",
-        "LinuxContainerUser 1:uid:i! 2:gid:i! 3:supplementalGroups:[i]",
-        "ResourceStatus 1:name:s! 2:resources:[ResourceHealth]",
-        "ResourceHealth 1:resourceID:s! 2:health:s",
-        "PodIP 1:ip:s!",
-        "HostIP 1:ip:s!",
-        "ContainerState 1:waiting:ContainerStateWaiting 2:running:ContainerStateRunning \
-         3:terminated:ContainerStateTerminated",
-        "ContainerStateWaiting 1:reason:s 2:message:s",
-        "ContainerStateRunning 1:startedAt:T",
-        "ContainerStateTerminated 1:exitCode:i! 2:signal:i 3:reason:s 4:message:s 5:startedAt:T 6:finishedAt:T \
-         7:containerID:s",
-        "Eviction 1:metadata:ObjectMeta 2:deleteOptions:DeleteOptions",
-    ],
-    merge_keys: &[(&["status", "addresses"], "type")],
-    published_merges: &[("PodStatus", "conditions", "merge", "type"), ("PodStatus", "podIPs", "merge", "ip")],
-    pod_spec: &["spec"],
-    selectable: &[
-        ("spec.nodeName", &[]),
-        ("spec.restartPolicy", &[]),
-        ("spec.schedulerName", &[]),
-        ("spec.serviceAccountName", &[]),
-        ("spec.hostNetwork", &[]),
-        ("status.phase", &[]),
-        ("status.podIP", &[]),
-        ("status.nominatedNodeName", &[]),
-    ],
+    parts: &[("ephemeralcontainers", Part { write: write_ephemeral, check: check_ephemeral })],
     selectable_unset: &[("spec.hostNetwork", "false")],
-    printer: PRINTER,
+    cells: CELLS,
     defaults,
-    new: |value| value["status"] = json!({}),
     named,
-    condition_times: &["lastProbeTime", "lastTransitionTime"],
     check: pod_spec::check_pod,
     check_new: pod_spec::check_new_pod,
     check_update: update::check,
@@ -93,7 +28,7 @@ pub(super) const POD: Kind = Kind {
     shown_when_deleted: true,
     ending: Ending::Graceful,
     meaning: Meaning::Pod,
-    ..Kind::namespaced("", &["v1"], "pods", "Pod")
+    ..Kind::of("pods")
 };
 
 /// Fills in the defaults of a pod: those that also apply to templates, and those of pods only.
@@ -161,23 +96,20 @@ fn check_ephemeral(new: &Value, old: &Value, causes: &mut Causes) {
     }
 }
 
-const PRINTER: Printer = Printer {
-    columns: "Name, Ready, Status, Restarts, Age, IP+, Node+, Nominated Node+, Readiness Gates+",
-    cells: |row| {
-        let pod = Containers::of(row);
-        let ip = row.items("/status/podIPs").find_map(|ip| ip["ip"].as_str()).unwrap_or(row.text("/status/podIP"));
-        vec![
-            row.name(),
-            Value::from(format!("{}/{}", pod.ready, pod.all)),
-            Value::from(pod.status),
-            Value::from(pod.restarts),
-            row.age(),
-            Value::from(if ip.is_empty() { NONE } else { ip }),
-            row.text_or("/spec/nodeName", NONE),
-            row.text_or("/status/nominatedNodeName", NONE),
-            readiness_gates(row),
-        ]
-    },
+const CELLS: Cells = |row| {
+    let pod = Containers::of(row);
+    let ip = row.items("/status/podIPs").find_map(|ip| ip["ip"].as_str()).unwrap_or(row.text("/status/podIP"));
+    vec![
+        row.name(),
+        Value::from(format!("{}/{}", pod.ready, pod.all)),
+        Value::from(pod.status),
+        Value::from(pod.restarts),
+        row.age(),
+        Value::from(if ip.is_empty() { NONE } else { ip }),
+        row.text_or("/spec/nodeName", NONE),
+        row.text_or("/status/nominatedNodeName", NONE),
+        readiness_gates(row),
+    ]
 };
 
 fn readiness_gates(row: &Row<'_>) -> Value {

@@ -42,7 +42,6 @@ pub(super) fn fill(spec: Option<&mut Value>) {
         each(spec, list, container);
     }
     each(spec, "volumes", volume);
-    affinity(spec);
 }
 
 /// Fills in the pod template at the JSON pointer `at`, such as `/spec/template`.
@@ -55,29 +54,11 @@ pub(super) fn fill_template(value: &mut Value, at: &str) {
     fill(value.pointer_mut(&format!("{at}/spec")));
 }
 
-/// Sets absent preference terms to an empty object: the real server's type has no pointer for them, so it always shows
-/// them.
-fn affinity(spec: &mut Value) {
-    let Some(affinity) = spec.get_mut("affinity").filter(|affinity| affinity.is_object()) else { return };
-    for (kind, part) in
-        [("nodeAffinity", "preference"), ("podAffinity", "podAffinityTerm"), ("podAntiAffinity", "podAffinityTerm")]
-    {
-        let Some(kind) = affinity.get_mut(kind) else { continue };
-        each(kind, "preferredDuringSchedulingIgnoredDuringExecution", |wish| {
-            set(wish, &[], part, json!({}));
-            if part == "podAffinityTerm" {
-                set(wish, &[part], "topologyKey", json!(""));
-            }
-        });
-    }
-}
-
 fn container(container: &mut Value) {
     set(container, &[], "resources", json!({}));
     set(container, &[], "terminationMessagePath", json!("/dev/termination-log"));
     set(container, &[], "terminationMessagePolicy", json!("File"));
     set(container, &[], "imagePullPolicy", json!(images::pull_policy(container["image"].as_str().unwrap_or_default())));
-    each(container, "ports", |port| set(port, &[], "protocol", json!("TCP")));
     each(container, "env", |variable| {
         if let Some(from) = variable.get_mut("valueFrom") {
             reference(from);

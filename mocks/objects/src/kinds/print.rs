@@ -5,29 +5,12 @@ use serde_json::Value;
 
 use crate::fields;
 
-/// The columns of one kind for `kubectl get`, and a function that fills them.
-#[derive(Debug)]
-pub(crate) struct Printer {
-    /// All columns in order: `Name, Active:integer, Selector+`. The type follows a colon; without a colon, the type is
-    /// `string`. A plus means that only `-o wide` shows the column. A column `Name` has the format `name`.
-    pub(crate) columns: &'static str,
-    /// Returns the cells of one object, one for each column.
-    pub(crate) cells: fn(&Row<'_>) -> Vec<Value>,
-}
+/// A cell for each column of a kind.
+pub(crate) type Cells = fn(&Row<'_>) -> Vec<Value>;
 
-/// The columns of kinds that define none.
-pub(crate) const PLAIN: Printer =
-    Printer { columns: "Name, Created At:date", cells: |row| vec![row.name(), row.created()] };
-
-impl Printer {
-    /// `(name, type, priority)` of each column.
-    pub(crate) fn columns(&self) -> impl Iterator<Item = (&'static str, &'static str, i64)> {
-        self.columns.split(", ").map(|column| {
-            let (column, priority) = column.strip_suffix('+').map_or((column, 0), |column| (column, 1));
-            let (name, kind) = column.split_once(':').unwrap_or((column, "string"));
-            (name, kind, priority)
-        })
-    }
+/// For every kind that has no cells of its own: `Name, Created At`.
+pub(crate) fn plain(row: &Row<'_>) -> Vec<Value> {
+    vec![row.name(), row.created()]
 }
 
 /// Maximum number of entries that a cell lists; the number of omitted entries follows.

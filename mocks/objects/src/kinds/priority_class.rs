@@ -2,23 +2,20 @@
 
 use serde_json::{Value, json};
 
-use super::print::Printer;
+use super::print::Cells;
 use super::{Causes, Kind, Meaning};
 use crate::fields::{self, set};
 use crate::status::Cause;
 
 pub(super) const PRIORITY_CLASS: Kind = Kind {
-    short_names: &["pc"],
     about: "A name for how important pods are.",
-    messages: &[
-        "PriorityClass 1:metadata:ObjectMeta 2:value:i! 3:globalDefault:b 4:description:s 5:preemptionPolicy:s?",
-    ],
-    printer: PRINTER,
+    cells: CELLS,
     defaults: |value| set(value, &[], "preemptionPolicy", json!("PreemptLowerPriority")),
     check,
-    fixed: &["/value"],
+    forbidden: &[("/value", "may not be changed in an update.")],
+    fixed: &["/preemptionPolicy"],
     meaning: Meaning::PriorityClass,
-    ..Kind::cluster("scheduling.k8s.io", &["v1"], "priorityclasses", "PriorityClass")
+    ..Kind::of("priorityclasses.scheduling.k8s.io")
 };
 
 /// The highest priority that users may define; higher priorities are reserved for the system.
@@ -32,10 +29,7 @@ fn check(value: &Value, causes: &mut Causes) {
     }
 }
 
-const PRINTER: Printer = Printer {
-    columns: "Name, Value:integer, Global-Default:boolean, Age, PreemptionPolicy",
-    cells: |row| {
-        let policy = row.text_or("/preemptionPolicy", "");
-        vec![row.name(), row.number("/value").into(), row.flag("/globalDefault"), row.age(), policy]
-    },
+const CELLS: Cells = |row| {
+    let policy = row.text_or("/preemptionPolicy", "");
+    vec![row.name(), row.number("/value").into(), row.flag("/globalDefault"), row.age(), policy]
 };

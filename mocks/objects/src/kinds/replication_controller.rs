@@ -1,34 +1,20 @@
 //! `ReplicationController`: the older form of a `ReplicaSet`.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::causes::Refuse;
-use super::print::{Printer, labels};
+use super::print::{Cells, labels};
 use super::{Causes, Kind, pod_spec, workload};
 use crate::fields::set;
 
 pub(super) const REPLICATION_CONTROLLER: Kind = Kind {
-    short_names: &["rc"],
-    categories: &["all"],
     about: "The older form of a ReplicaSet.",
-    status: true,
-    scale: true,
-    messages: &[
-        "ReplicationController 1:metadata:ObjectMeta 2:spec:ReplicationControllerSpec \
-         3:status:ReplicationControllerStatus",
-        "ReplicationControllerSpec 1:replicas:i? 2:selector:{s} 3:template:PodTemplateSpec 4:minReadySeconds:i",
-        "ReplicationControllerStatus 1:replicas:i! 2:fullyLabeledReplicas:i 3:observedGeneration:i 4:readyReplicas:i \
-         5:availableReplicas:i 6:conditions:[ReplicationControllerCondition]",
-        "ReplicationControllerCondition 1:type:s! 2:status:s! 3:lastTransitionTime:T 4:reason:s 5:message:s",
-    ],
-    selectable: &[("status.replicas", &[])],
     selectable_unset: &[("status.replicas", "0")],
-    printer: PRINTER,
+    cells: CELLS,
     defaults,
-    new: |value| value["status"] = json!({"replicas": 0}),
     check,
     orphans: true,
-    ..Kind::namespaced("", &["v1"], "replicationcontrollers", "ReplicationController")
+    ..Kind::of("replicationcontrollers")
 };
 
 fn defaults(value: &mut Value) {
@@ -61,10 +47,7 @@ fn check(value: &Value, causes: &mut Causes) {
     workload::check_lasting(template, "ReplicationController", causes);
 }
 
-const PRINTER: Printer = Printer {
-    columns: workload::REPLICAS,
-    cells: |row| {
-        let [containers, images, _] = row.template();
-        workload::replicas(row, [containers, images, labels(row.at("/spec/selector"))])
-    },
+const CELLS: Cells = |row| {
+    let [containers, images, _] = row.template();
+    workload::replicas(row, [containers, images, labels(row.at("/spec/selector"))])
 };

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::causes::unsupported;
-use super::print::Printer;
+use super::print::Cells;
 use super::{Causes, Generation, Kind, Names};
 use crate::fields::{each, set};
 use crate::status::Cause;
@@ -12,32 +12,26 @@ const RIGHTS: &str = "rbac.authorization.k8s.io";
 
 pub(super) const CLUSTER_ROLE_BINDING: Kind = Kind {
     about: "Who has a role in the whole cluster.",
-    messages: &[
-        "ClusterRoleBinding 1:metadata:ObjectMeta 2:subjects:[Subject] 3:roleRef:RoleRef",
-        "Subject 1:kind:s! 2:apiGroup:s 3:name:s! 4:namespace:s",
-        "RoleRef 1:apiGroup:s! 2:kind:s! 3:name:s!",
-    ],
-    printer: PRINTER,
+    cells: CELLS,
     defaults,
     names: Names::Path,
     check: |value, causes| check(value, true, causes),
     fixed: &["/roleRef"],
     generation: Generation::None,
     created_by_update: true,
-    ..Kind::cluster(RIGHTS, &["v1"], "clusterrolebindings", "ClusterRoleBinding")
+    ..Kind::of("clusterrolebindings.rbac.authorization.k8s.io")
 };
 
 pub(super) const ROLE_BINDING: Kind = Kind {
     about: "Who has a role in one namespace.",
-    messages: &["RoleBinding 1:metadata:ObjectMeta 2:subjects:[Subject] 3:roleRef:RoleRef"],
-    printer: PRINTER,
+    cells: CELLS,
     defaults,
     names: Names::Path,
     check: |value, causes| check(value, false, causes),
     fixed: &["/roleRef"],
     generation: Generation::None,
     created_by_update: true,
-    ..Kind::namespaced(RIGHTS, &["v1"], "rolebindings", "RoleBinding")
+    ..Kind::of("rolebindings.rbac.authorization.k8s.io")
 };
 
 fn defaults(value: &mut Value) {
@@ -59,6 +53,10 @@ fn check(value: &Value, is_cluster: bool, causes: &mut Causes) {
     };
     if !fits {
         causes.push(unsupported("roleRef.kind", kind, allowed));
+    }
+    let group = role["apiGroup"].as_str().unwrap_or_default();
+    if group != RIGHTS {
+        causes.push(unsupported("roleRef.apiGroup", group, &format!("\"{RIGHTS}\"")));
     }
     if role["name"].as_str().unwrap_or_default().is_empty() {
         causes.push(Cause::required("roleRef.name", ""));
@@ -82,20 +80,17 @@ fn check(value: &Value, is_cluster: bool, causes: &mut Causes) {
     }
 }
 
-const PRINTER: Printer = Printer {
-    columns: "Name, Role, Age, Users+, Groups+, ServiceAccounts+",
-    cells: |row| {
-        let subjects = |kind: &str| {
-            let names = row.items("/subjects").filter(|subject| subject["kind"] == kind).map(|subject| {
-                let text = |key: &str| subject[key].as_str().unwrap_or_default();
-                match kind {
-                    "ServiceAccount" => format!("{}/{}", text("namespace"), text("name")),
-                    _ => text("name").to_owned(),
-                }
-            });
-            Value::from(names.collect::<Vec<_>>().join(", "))
-        };
-        let role = format!("{}/{}", row.text("/roleRef/kind"), row.text("/roleRef/name"));
-        vec![row.name(), role.into(), row.age(), subjects("User"), subjects("Group"), subjects("ServiceAccount")]
-    },
+const CELLS: Cells = |row| {
+    let subjects = |kind: &str| {
+        let names = row.items("/subjects").filter(|subject| subject["kind"] == kind).map(|subject| {
+            let text = |key: &str| subject[key].as_str().unwrap_or_default();
+            match kind {
+                "ServiceAccount" => format!("{}/{}", text("namespace"), text("name")),
+                _ => text("name").to_owned(),
+            }
+        });
+        Value::from(names.collect::<Vec<_>>().join(", "))
+    };
+    let role = format!("{}/{}", row.text("/roleRef/kind"), row.text("/roleRef/name"));
+    vec![row.name(), role.into(), row.age(), subjects("User"), subjects("Group"), subjects("ServiceAccount")]
 };

@@ -8,32 +8,31 @@ use crate::status::Cause;
 
 pub(super) const CLUSTER_ROLE: Kind = Kind {
     about: "What may be done in the whole cluster.",
-    messages: &[
-        "ClusterRole 1:metadata:ObjectMeta 2:rules:[PolicyRule]! 3:aggregationRule:AggregationRule",
-        "PolicyRule 1:verbs:[s]! 2:apiGroups:[s] 3:resources:[s] 4:resourceNames:[s] 5:nonResourceURLs:[s]",
-        "AggregationRule 1:clusterRoleSelectors:[LabelSelector]",
-    ],
     defaults: |value| shown_empty(value, &[], "rules"),
     names: Names::Path,
     check: |value, causes| check(value, true, causes),
     generation: Generation::None,
     created_by_update: true,
     meaning: Meaning::ClusterRole,
-    ..Kind::cluster("rbac.authorization.k8s.io", &["v1"], "clusterroles", "ClusterRole")
+    ..Kind::of("clusterroles.rbac.authorization.k8s.io")
 };
 
 pub(super) const ROLE: Kind = Kind {
     about: "What may be done in one namespace.",
-    messages: &["Role 1:metadata:ObjectMeta 2:rules:[PolicyRule]!"],
     defaults: |value| shown_empty(value, &[], "rules"),
     names: Names::Path,
     check: |value, causes| check(value, false, causes),
     generation: Generation::None,
     created_by_update: true,
-    ..Kind::namespaced("rbac.authorization.k8s.io", &["v1"], "roles", "Role")
+    ..Kind::of("roles.rbac.authorization.k8s.io")
 };
 
 fn check(value: &Value, is_cluster: bool, causes: &mut Causes) {
+    let selectors = &value["aggregationRule"]["clusterRoleSelectors"];
+    if value["aggregationRule"].is_object() && selectors.as_array().is_none_or(Vec::is_empty) {
+        let why = "at least one clusterRoleSelector required if aggregationRule is non-nil";
+        causes.push(Cause::required("aggregationRule.clusterRoleSelectors", why));
+    }
     for (index, rule) in value["rules"].as_array().into_iter().flatten().enumerate() {
         let at = format!("rules[{index}]");
         let count = |key: &str| rule[key].as_array().map_or(0, Vec::len);

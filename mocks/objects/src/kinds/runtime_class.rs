@@ -3,21 +3,17 @@
 use mock_cel::formats::{LABEL, is_label};
 use serde_json::Value;
 
-use super::print::Printer;
+use super::print::Cells;
 use super::{Causes, Generation, Kind};
 use crate::status::Cause;
 
 pub(super) const RUNTIME_CLASS: Kind = Kind {
     about: "A way to run containers that pods can ask for.",
-    messages: &[
-        "RuntimeClass 1:metadata:ObjectMeta 2:handler:s! 3:overhead:Overhead 4:scheduling:Scheduling",
-        "Overhead 1:podFixed:{Q}",
-        "Scheduling 1:nodeSelector:{s} 2:tolerations:[Toleration]",
-    ],
-    printer: PRINTER,
+    cells: CELLS,
     check,
+    fixed: &["/handler"],
     generation: Generation::None,
-    ..Kind::cluster("node.k8s.io", &["v1"], "runtimeclasses", "RuntimeClass")
+    ..Kind::of("runtimeclasses.node.k8s.io")
 };
 
 /// Checks that the handler is a DNS label, because every node uses the handler in a file name.
@@ -28,5 +24,4 @@ fn check(value: &Value, causes: &mut Causes) {
     }
 }
 
-const PRINTER: Printer =
-    Printer { columns: "Name, Handler, Age", cells: |row| vec![row.name(), row.text("/handler").into(), row.age()] };
+const CELLS: Cells = |row| vec![row.name(), row.text("/handler").into(), row.age()];

@@ -2,26 +2,21 @@
 
 use serde_json::{Value, json};
 
-use super::print::{Printer, entries};
+use super::print::entries;
 use super::{Causes, Generation, Kind};
 use crate::fields::set;
 use crate::status::Cause;
 
 pub(super) const SECRET: Kind = Kind {
     about: "Small confidential data: keys, passwords, certificates.",
-    messages: &["Secret 1:metadata:ObjectMeta 2:data:{B} 3:type:s 4:stringData:{s} 5:immutable:b?"],
-    selectable: &[("type", &[])],
-    printer: Printer {
-        columns: "Name, Type, Data, Age",
-        cells: |row| vec![row.name(), row.text("/type").into(), entries(row, "/data").into(), row.age()],
-    },
+    cells: |row| vec![row.name(), row.text("/type").into(), entries(row, "/data").into(), row.age()],
     defaults,
     check,
     fixed: &["/type"],
     check_update: super::config_map::check_update,
     data: &[("data", true)],
     generation: Generation::None,
-    ..Kind::namespaced("", &["v1"], "secrets", "Secret")
+    ..Kind::of("secrets")
 };
 
 /// Moves the values of `stringData` into `data`, in base64.

@@ -4,38 +4,15 @@ use mock_cel::formats::{LABEL, is_label};
 use serde_json::{Value, json};
 
 use super::causes::{duplicate, unsupported};
-use super::print::{NONE, Printer, Row, labels, load_balancer};
+use super::print::{Cells, NONE, Row, labels, load_balancer};
 use super::{Causes, Generation, Kind, Meaning, Names};
 use crate::fields::{each, set};
 use crate::status::Cause;
 
 pub(super) const SERVICE: Kind = Kind {
-    short_names: &["svc"],
-    categories: &["all"],
     about: "One stable address for a changing set of pods.",
-    status: true,
-    messages: &[
-        "Service 1:metadata:ObjectMeta 2:spec:ServiceSpec 3:status:ServiceStatus",
-        "ServiceSpec 1:ports:[ServicePort] 2:selector:{s} 3:clusterIP:s 4:type:s 5:externalIPs:[s] \
-         7:sessionAffinity:s 8:loadBalancerIP:s 9:loadBalancerSourceRanges:[s] 10:externalName:s \
-         11:externalTrafficPolicy:s 12:healthCheckNodePort:i 13:publishNotReadyAddresses:b \
-         14:sessionAffinityConfig:SessionAffinityConfig 16:topologyKeys:[s] 17:ipFamilyPolicy:s? 18:clusterIPs:[s] \
-         19:ipFamilies:[s] 20:allocateLoadBalancerNodePorts:b? 21:loadBalancerClass:s? 22:internalTrafficPolicy:s? \
-         23:trafficDistribution:s?",
-        "ServicePort 1:name:s 2:protocol:s 3:port:i! 4:targetPort:O 5:nodePort:i 6:appProtocol:s?",
-        "SessionAffinityConfig 1:clientIP:ClientIPConfig",
-        "ClientIPConfig 1:timeoutSeconds:i?",
-        "ServiceStatus 1:loadBalancer:LoadBalancerStatus 2:conditions:[MetaCondition]",
-        "LoadBalancerStatus 1:ingress:[LoadBalancerIngress]",
-        "LoadBalancerIngress 1:ip:s 2:hostname:s 3:ipMode:s? 4:ports:[PortStatus]",
-        "PortStatus 1:port:i! 2:protocol:s! 3:error:s?",
-    ],
-    merge_keys: &[(&["spec", "ports"], "port")],
-    published_merges: &[("ServiceSpec", "ports", "merge", "port")],
-    selectable: &[("spec.clusterIP", &[]), ("spec.type", &[])],
-    printer: PRINTER,
+    cells: CELLS,
     defaults,
-    new: |value| value["status"] = json!({"loadBalancer": {}}),
     names: Names::Label,
     check,
     check_update,
@@ -43,7 +20,7 @@ pub(super) const SERVICE: Kind = Kind {
     created_by_update: true,
     shown_when_deleted: true,
     meaning: Meaning::Service,
-    ..Kind::namespaced("", &["v1"], "services", "Service")
+    ..Kind::of("services")
 };
 
 fn defaults(value: &mut Value) {
@@ -137,27 +114,24 @@ fn check_update(new: &Value, old: &Value, causes: &mut Causes) {
     }
 }
 
-const PRINTER: Printer = Printer {
-    columns: "Name, Type, Cluster-IP, External-IP, Port(s), Age, Selector+",
-    cells: |row| {
-        let ports = row.items("/spec/ports").map(|port| {
-            let protocol = port["protocol"].as_str().unwrap_or("TCP");
-            match port["nodePort"].as_i64() {
-                Some(node) if node > 0 => format!("{}:{node}/{protocol}", port["port"]),
-                _ => format!("{}/{protocol}", port["port"]),
-            }
-        });
-        let ports = ports.collect::<Vec<_>>().join(",");
-        vec![
-            row.name(),
-            row.text("/spec/type").into(),
-            row.text_or("/spec/clusterIP", NONE),
-            external(row),
-            if ports.is_empty() { NONE.into() } else { ports.into() },
-            row.age(),
-            labels(row.at("/spec/selector")),
-        ]
-    },
+const CELLS: Cells = |row| {
+    let ports = row.items("/spec/ports").map(|port| {
+        let protocol = port["protocol"].as_str().unwrap_or("TCP");
+        match port["nodePort"].as_i64() {
+            Some(node) if node > 0 => format!("{}:{node}/{protocol}", port["port"]),
+            _ => format!("{}/{protocol}", port["port"]),
+        }
+    });
+    let ports = ports.collect::<Vec<_>>().join(",");
+    vec![
+        row.name(),
+        row.text("/spec/type").into(),
+        row.text_or("/spec/clusterIP", NONE),
+        external(row),
+        if ports.is_empty() { NONE.into() } else { ports.into() },
+        row.age(),
+        labels(row.at("/spec/selector")),
+    ]
 };
 
 /// The addresses of a service outside the cluster, for `kubectl get`.

@@ -96,9 +96,6 @@ fn percent(share: &Value) -> Option<u64> {
     if plain { Some(digits.parse().unwrap_or(u64::MAX)) } else { None }
 }
 
-pub(super) const REPLICAS: &str =
-    "Name, Desired:integer, Current:integer, Ready:integer, Age, Containers+, Images+, Selector+";
-
 pub(super) fn replicas(row: &Row<'_>, template: [Value; 3]) -> Vec<Value> {
     let counts = ["/spec/replicas", "/status/replicas", "/status/readyReplicas"].map(|path| row.number(path));
     let mut cells = vec![row.name()];

@@ -10,9 +10,9 @@ use std::borrow::Cow;
 use mock_cel::Quantity;
 use serde_json::{Map, Value};
 
+use crate::builtin::{self, Field, Kind, OBJECT_META, message};
 use crate::catalogue::Resource;
 use crate::fields::seconds;
-use crate::protobuf::schema::{self, Field, Kind, message};
 use crate::status::Failure;
 
 /// The pattern for quantities in a real server's error messages.
@@ -41,12 +41,12 @@ pub enum Misfit {
 pub fn conform(value: &mut Value, resource: &Resource) -> Result<(), Failure> {
     if resource.custom {
         // The metadata has the same type in all kinds.
-        let (Some(fields), Some(Value::Object(metadata))) = (message("ObjectMeta"), value.get_mut("metadata")) else {
+        let (Some(fields), Some(Value::Object(metadata))) = (message(OBJECT_META), value.get_mut("metadata")) else {
             return Ok(());
         };
         return walk(metadata, fields, "metadata").map_err(|why| undecodable(resource, &why));
     }
-    let name = schema::name(value["apiVersion"].as_str().unwrap_or_default(), &resource.kind);
+    let name = resource.type_in(value["apiVersion"].as_str().unwrap_or_default());
     let (Some(fields), Some(object)) = (message(name), value.as_object_mut()) else { return Ok(()) };
     // The real type holds it by value, not by pointer, so it is always present.
     if fields.iter().any(|field| field.name == "spec") {
@@ -60,12 +60,12 @@ pub fn conform(value: &mut Value, resource: &Resource) -> Result<(), Failure> {
 
 /// Decodes a value as a kind that is never stored, and returns the paths of unknown fields. The error says why the
 /// value does not have the type of the kind.
-pub fn read_as(kind: &'static str, value: &mut Value) -> Result<Vec<String>, Misfit> {
+pub fn read_as(kind: &str, value: &mut Value) -> Result<Vec<String>, Misfit> {
     let (Some(fields), Some(object)) = (message(kind), value.as_object_mut()) else {
         return Err(Misfit::NotAnObject);
     };
     let unknown = super::unknown::drop_unknown_of(kind, object);
-    walk(object, fields, kind)?;
+    walk(object, fields, kind.rsplit('.').next().unwrap_or(kind))?;
     Ok(unknown)
 }
 
@@ -74,25 +74,14 @@ fn undecodable(resource: &Resource, why: &Misfit) -> Failure {
     Failure::bad_request(format!("{kind} in version \"{}\" cannot be handled as a {kind}: {why}", version.name))
 }
 
-/// Adds the fields of a built-in type that are shown even if no client set them.
-pub fn unset(value: &mut Value, resource: &Resource) {
-    if resource.custom {
-        return;
-    }
-    let Some(object) = value.as_object_mut() else { return };
-    let fields = message(&resource.kind).unwrap_or_default();
-    for field in fields.iter().filter(|field| matches!(field.name, "spec" | "status")) {
-        object.insert(field.name.to_owned(), Value::Object(Map::new()));
-    }
-}
-
-/// Adds the fields that the message `name` shows even if no client set them, also in nested messages.
+/// Adds the published defaults, and the fields that a type shows even if no client set them, in an object of this
+/// message and in its descendants.
 pub fn fill_shown(value: &mut Value, name: &str) {
     let (Some(object), Some(fields)) = (value.as_object_mut(), message(name)) else { return };
     show(object, fields);
 }
 
-fn show(object: &mut Map<String, Value>, fields: &[Field]) {
+fn show(object: &mut Map<String, Value>, fields: &'static [Field]) {
     for field in fields {
         if let Kind::Message(below) = &field.kind
             && field.name == "<inline>"
@@ -106,14 +95,22 @@ fn show(object: &mut Map<String, Value>, fields: &[Field]) {
                     fill_shown(item, below);
                 }
             }
+            (Some(Value::Object(entries)), Kind::Message(below)) if field.map => {
+                entries.iter_mut().for_each(|(_, entry)| fill_shown(entry, below));
+            }
             (Some(value), Kind::Message(below)) => fill_shown(value, below),
-            (None, kind) if field.shown => {
-                let zero = match kind {
-                    _ if field.list || field.map => Value::Null,
-                    Kind::Text => Value::from(""),
-                    Kind::Integer | Kind::IntOrText => Value::from(0),
-                    Kind::Flag => Value::from(false),
-                    _ => Value::Null,
+            (None, kind) => {
+                let zero = match (field.absent(), kind) {
+                    (Some(known), _) => known.clone(),
+                    (None, _) if !field.shown => continue,
+                    (None, _) if field.list || field.map || field.optional => Value::Null,
+                    (None, Kind::Quantity) => Value::from("0"),
+                    (None, Kind::Message(below)) => {
+                        let mut inner = Map::new();
+                        show(&mut inner, message(below).unwrap_or_default());
+                        Value::Object(inner)
+                    }
+                    (None, _) => Value::Null,
                 };
                 object.insert(field.name.to_owned(), zero);
             }
@@ -185,7 +182,7 @@ fn one(value: &mut Value, field: &Field, at: &str) -> Result<(), Misfit> {
             };
         }
         Kind::Either(name) => {
-            let fields = schema::first(name).and_then(message).unwrap_or_default();
+            let fields = builtin::first(name).and_then(message).unwrap_or_default();
             let path = format!("{at}.{}", field.name);
             return match value {
                 Value::Object(object) => walk(object, fields, &path),

@@ -27,6 +27,11 @@ pub fn check_update(new: &Value, old: &Value, resource: &Resource) -> Vec<Cause>
             causes.push(Cause::invalid(&field, &shown, "field is immutable"));
         }
     }
+    for (pointer, why) in resource.rules.forbidden {
+        if old.pointer(pointer) != new.pointer(pointer) {
+            causes.push(Cause::forbidden(&pointer.trim_start_matches('/').replace('/', "."), why));
+        }
+    }
     (resource.rules.check_update)(new, old, &mut causes);
     causes
 }

@@ -5,8 +5,8 @@
 
 use serde_json::{Map, Value};
 
+use crate::builtin::{self, Kind, OBJECT_META, find, message};
 use crate::catalogue::Resource;
-use crate::protobuf::schema::{self, Field, Kind, message};
 
 /// Maximum number of names of unknown fields that are collected, as in the real decoder; all unknown fields are
 /// dropped.
@@ -18,11 +18,11 @@ pub fn drop_unknown(value: &mut Value, resource: &Resource) -> Vec<String> {
     if resource.custom {
         // The metadata has the same type in all kinds.
         if let Some(Value::Object(metadata)) = value.get_mut("metadata") {
-            walk(metadata, "ObjectMeta", "metadata", &mut unknown);
+            walk(metadata, OBJECT_META, "metadata", &mut unknown);
         }
         return unknown;
     }
-    let name = schema::name(value["apiVersion"].as_str().unwrap_or_default(), &resource.kind);
+    let name = resource.type_in(value["apiVersion"].as_str().unwrap_or_default());
     if message(name).is_some()
         && let Some(object) = value.as_object_mut()
     {
@@ -32,7 +32,7 @@ pub fn drop_unknown(value: &mut Value, resource: &Resource) -> Vec<String> {
 }
 
 /// Drops the unknown fields of a kind that is not a resource; returns their paths.
-pub(super) fn drop_unknown_of(kind: &'static str, object: &mut Map<String, Value>) -> Vec<String> {
+pub(super) fn drop_unknown_of(kind: &str, object: &mut Map<String, Value>) -> Vec<String> {
     let mut unknown = Vec::new();
     walk(object, kind, "", &mut unknown);
     unknown
@@ -40,7 +40,7 @@ pub(super) fn drop_unknown_of(kind: &'static str, object: &mut Map<String, Value
 
 fn walk(object: &mut Map<String, Value>, kind: &str, at: &str, unknown: &mut Vec<String>) {
     object.retain(|name, value| {
-        if at.is_empty() && matches!(name.as_str(), "apiVersion" | "kind") {
+        if matches!(name.as_str(), "apiVersion" | "kind") && (at.is_empty() || builtin::is_kind(kind)) {
             return true;
         }
         let path = || if at.is_empty() { name.clone() } else { format!("{at}.{name}") };
@@ -52,7 +52,7 @@ fn walk(object: &mut Map<String, Value>, kind: &str, at: &str, unknown: &mut Vec
         };
         let below = match field.kind {
             Kind::Message(below) => below,
-            Kind::Either(either) => schema::first(either).unwrap_or_default(),
+            Kind::Either(either) => builtin::first(either).unwrap_or_default(),
             _ => return true,
         };
         match value {
@@ -75,14 +75,6 @@ fn walk(object: &mut Map<String, Value>, kind: &str, at: &str, unknown: &mut Vec
         }
         true
     });
-}
-
-/// The field `name` of a protobuf message, which may be in an inlined message.
-fn find(kind: &str, name: &str) -> Option<&'static Field> {
-    message(kind)?.iter().find_map(|field| match (&field.kind, field.name) {
-        (Kind::Message(inner), "<inline>") => find(inner, name),
-        (_, known) => (known == name).then_some(field),
-    })
 }
 
 #[cfg(test)]

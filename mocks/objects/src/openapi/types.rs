@@ -1,43 +1,11 @@
 //! The OpenAPI schemas of built-in types, made from the table of their fields.
 //!
-//! Owns the names of schemas and the merge strategies of lists (for `kubectl apply`). `words` contains the
-//! descriptions.
+//! Owns the form of what is published; the descriptions stand in `words`.
 
 use serde_json::{Map, Value, json};
 
 use super::words;
-use crate::kinds;
-use crate::protobuf::schema::{Field, Kind, message};
-
-/// `(message, field, strategy, merge key)`, from the API reference ("patch strategy", "patch merge key").
-type Merged = (&'static str, &'static str, &'static str, &'static str);
-
-/// The merge strategies of list fields in types that several kinds share, such as containers.
-const MERGED: &[Merged] = &[
-    ("Container", "env", "merge", "name"),
-    ("Container", "ports", "merge", "containerPort"),
-    ("Container", "volumeDevices", "merge", "devicePath"),
-    ("Container", "volumeMounts", "merge", "mountPath"),
-    ("EphemeralContainerCommon", "env", "merge", "name"),
-    ("EphemeralContainerCommon", "ports", "merge", "containerPort"),
-    ("EphemeralContainerCommon", "volumeMounts", "merge", "mountPath"),
-    ("PodSpec", "containers", "merge", "name"),
-    ("PodSpec", "ephemeralContainers", "merge", "name"),
-    ("PodSpec", "hostAliases", "merge", "ip"),
-    ("PodSpec", "imagePullSecrets", "merge", "name"),
-    ("PodSpec", "initContainers", "merge", "name"),
-    ("PodSpec", "resourceClaims", "merge,retainKeys", "name"),
-    ("PodSpec", "schedulingGates", "merge", "name"),
-    ("PodSpec", "topologySpreadConstraints", "merge", "topologyKey"),
-    ("PodSpec", "volumes", "merge,retainKeys", "name"),
-    ("ObjectMeta", "finalizers", "merge", ""),
-    ("ObjectMeta", "ownerReferences", "merge", "uid"),
-];
-
-/// The merge strategies of all list fields, both in shared types and in single kinds.
-fn merged() -> impl Iterator<Item = &'static Merged> {
-    MERGED.iter().chain(kinds::ALL.iter().flat_map(|kind| kind.published_merges))
-}
+use crate::builtin::{self, Field, Kind, ListType, OBJECT_META, message};
 
 /// The place in an OpenAPI document that contains the schemas.
 #[derive(Debug, Clone, Copy)]
@@ -67,7 +35,7 @@ pub(super) fn schema(name: &str, home: Home, all: &mut Map<String, Value>) -> Op
 
 fn collect(
     name: &str,
-    fields: &[Field],
+    fields: &'static [Field],
     home: Home,
     all: &mut Map<String, Value>,
     properties: &mut Map<String, Value>,
@@ -89,25 +57,50 @@ fn collect(
         if let Some(text) = words::of_field(name, field.name) {
             property["description"] = Value::from(text);
         }
-        let merged = merged().find(|(of, known, _, _)| *of == name && *known == field.name);
-        if let Some((_, _, strategy, key)) = merged {
-            for (extension, value) in [("x-kubernetes-patch-strategy", strategy), ("x-kubernetes-patch-merge-key", key)]
-            {
-                if !value.is_empty() {
-                    property[extension] = Value::from(*value);
-                }
-            }
-        }
-        if field.shown && !matches!(field.kind, Kind::Flag) {
+        publish(&mut property, field);
+        if field.required() {
             required.push(field.name);
         }
         properties.insert(field.name.to_owned(), property);
     }
 }
 
-/// The schema of a field whose value is a message.
-pub(super) fn property(name: &'static str, home: Home, all: &mut Map<String, Value>) -> Value {
-    json!({"allOf": [of_kind(&Kind::Message(name), home, all)]})
+/// What is published of a field besides its type.
+fn publish(property: &mut Value, field: &'static Field) {
+    let valued = if field.list { &mut property["items"] } else { &mut *property };
+    if let Some(allowed) = field.allowed() {
+        valued["enum"] = allowed.map(Value::from).collect();
+    }
+    if let Some(format) = field.format() {
+        valued["format"] = Value::from(format);
+    }
+    if let Some(default) = field.absent() {
+        property["default"] = default.clone();
+    }
+    if field.list {
+        let (kind, keys) = match field.list_type() {
+            ListType::Map(keys) => ("map", Some(keys)),
+            ListType::Set => ("set", None),
+            ListType::Atomic => ("atomic", None),
+        };
+        property["x-kubernetes-list-type"] = Value::from(kind);
+        if let Some(keys) = keys {
+            property["x-kubernetes-list-map-keys"] = keys.split(',').map(Value::from).collect();
+        }
+    } else if field.is_one_value() {
+        property["x-kubernetes-map-type"] = Value::from("atomic");
+    }
+    if let Some((strategy, key)) = field.merge() {
+        property["x-kubernetes-patch-strategy"] = Value::from(strategy);
+        if let Some(key) = key {
+            property["x-kubernetes-patch-merge-key"] = Value::from(key);
+        }
+    }
+}
+
+/// The metadata of an object.
+pub(super) fn metadata(home: Home, all: &mut Map<String, Value>) -> Value {
+    json!({"allOf": [of_kind(&Kind::Message(OBJECT_META), home, all)]})
 }
 
 fn of_kind(kind: &Kind, home: Home, all: &mut Map<String, Value>) -> Value {
@@ -119,7 +112,12 @@ fn of_kind(kind: &Kind, home: Home, all: &mut Map<String, Value>) -> Value {
         Kind::Time | Kind::MicroTime => json!({"type": "string", "format": "date-time"}),
         Kind::Quantity => {
             let text = "An amount with a unit: 100m, 64Mi, 2.";
-            refer("Quantity", home, all, json!({"type": "string", "description": text}))
+            refer(
+                "io.k8s.apimachinery.pkg.api.resource.Quantity",
+                home,
+                all,
+                json!({"type": "string", "description": text}),
+            )
         }
         Kind::IntOrText => {
             let mut schema = json!({"format": "int-or-string", "description": "A number or a text."});
@@ -128,13 +126,13 @@ fn of_kind(kind: &Kind, home: Home, all: &mut Map<String, Value>) -> Value {
                 // OpenAPI 2 has no alternatives.
                 Home::Definitions => schema["type"] = json!("string"),
             }
-            refer("IntOrString", home, all, schema)
+            refer("io.k8s.apimachinery.pkg.util.intstr.IntOrString", home, all, schema)
         }
         Kind::Double => json!({"type": "number"}),
         Kind::Json | Kind::Either(_) => json!({"type": "object"}),
         Kind::Texts => json!({"type": "array", "items": {"type": "string"}}),
         Kind::Message(inner) => {
-            let name = format!("io.k8s.api.types.{inner}");
+            let name = builtin::published_name(inner);
             if !all.contains_key(&name) {
                 // Inserted before it is complete, because a type may contain itself.
                 all.insert(name.clone(), Value::Null);
@@ -148,9 +146,8 @@ fn of_kind(kind: &Kind, home: Home, all: &mut Map<String, Value>) -> Value {
 
 /// Makes a reference to a type that is not a protobuf message.
 fn refer(name: &str, home: Home, all: &mut Map<String, Value>, schema: Value) -> Value {
-    let name = format!("io.k8s.api.types.{name}");
-    all.entry(&name).or_insert(schema);
-    reference(&name, home)
+    all.entry(name).or_insert(schema);
+    reference(name, home)
 }
 
 fn reference(name: &str, home: Home) -> Value {
@@ -166,26 +163,18 @@ mod tests {
     use super::*;
     use crate::catalogue::Catalogue;
 
-    /// Every built-in kind except `CustomResourceDefinition` has fields, and every reference has a target.
+    /// Every built-in kind has fields, and every reference has a target.
     #[test]
     fn every_kind_has_a_schema() {
-        for resource in Catalogue::builtin().iter().filter(|resource| !resource.is_definition()) {
+        for resource in Catalogue::builtin().iter() {
             let mut all = Map::new();
-            let schema = schema(&resource.kind, Home::Components, &mut all);
+            let schema = schema(resource.type_in(resource.stored_api_version()), Home::Components, &mut all);
             assert!(schema.is_some_and(|schema| schema["properties"].is_object()), "{}", resource.full_name);
             let text = Value::Object(all.clone()).to_string();
             for reference in text.split("#/components/schemas/").skip(1) {
                 let name = reference.split('"').next().unwrap();
                 assert!(all[name].is_object(), "{name}");
             }
-        }
-    }
-
-    #[test]
-    fn what_merges_is_there() {
-        for (of, name, _, _) in merged() {
-            let fields = message(of).unwrap_or_else(|| panic!("no {of}"));
-            assert!(fields.iter().any(|field| field.name == *name), "{of}.{name}");
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Owns the texts that `kubectl explain` shows. Most fields have the same meaning in every type; an entry with a type
 //! describes a field that has another meaning in that type. A field without an entry has no description.
 
-use crate::kinds;
+use crate::{builtin, kinds};
 
 /// `(type, text)` for types other than kinds; the `Kind` of each kind contains its text.
 const TYPES: &[(&str, &str)] = &[
@@ -165,30 +165,39 @@ const FIELDS: &[(&str, &str)] = &[
 ];
 
 pub(super) fn of_type(name: &str) -> Option<&'static str> {
-    let of_kind = kinds::ALL.iter().find(|kind| kind.kind == name || kind.message_of.iter().any(|(_, of)| *of == name));
-    let shared = || TYPES.iter().find(|(known, _)| *known == name).map(|(_, text)| *text);
-    of_kind.map(|kind| kind.about).filter(|text| !text.is_empty()).or_else(shared)
+    let is = |resource: &&builtin::Resource| resource.versions.iter().any(|version| version.of_type == name);
+    let of_kind = builtin::resources().iter().find(is).map(|resource| kinds::of(&resource.full_name()).about);
+    let shared = || TYPES.iter().find(|(known, _)| *known == short(name)).map(|(_, text)| *text);
+    of_kind.filter(|text| !text.is_empty()).or_else(shared)
 }
 
 pub(super) fn of_field(of: &str, name: &str) -> Option<&'static str> {
-    let own = FIELDS_OF.iter().find(|(known, field, _)| *known == of && *field == name);
+    let own = FIELDS_OF.iter().find(|(known, field, _)| *known == short(of) && *field == name);
     let own = own.map(|(_, _, text)| *text);
     own.or_else(|| FIELDS.iter().find(|(field, _)| *field == name).map(|(_, text)| *text))
+}
+
+/// The name of a type without its package.
+fn short(name: &str) -> &str {
+    name.rsplit('.').next().unwrap_or(name)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protobuf::schema::message;
 
     /// Every text belongs to an existing field, so a misspelt field name is noticed.
     #[test]
     fn every_text_is_about_something() {
+        let packages = ["core.v1", "apps.v1", "meta.v1"];
         for (name, _) in TYPES {
-            assert!(message(name).is_some(), "{name}");
+            assert!(packages.iter().any(|of| builtin::message(&format!("{of}.{name}")).is_some()), "{name}");
         }
         for (of, name, _) in FIELDS_OF {
-            assert!(message(of).is_some_and(|fields| fields.iter().any(|field| field.name == *name)), "{of}.{name}");
+            assert!(
+                packages.iter().any(|package| builtin::find(&format!("{package}.{of}"), name).is_some()),
+                "{of}.{name}"
+            );
         }
     }
 }

@@ -1,20 +1,20 @@
 //! The merge rules of lists: by a key, as a set, or as a whole.
 //!
-//! Owns the table for built-in types, which follows the API reference ("patch strategy: merge", "patch merge key"). The
-//! merge rules of custom resources come from their schemas (Kubernetes documentation, "Server-Side Apply", "Merge
-//! strategy"). Lists without a rule are replaced as a whole.
-
-use std::sync::LazyLock;
+//! Owns the merge rules of lists. It reads them from the published types of built-in kinds ("patch strategy", "list type")
+//! and from the schemas of custom resources (Kubernetes documentation, "Server-Side Apply", "Merge
+//! strategy"). Other lists are replaced as a whole.
 
 use serde_json::Value;
 
+use crate::builtin::{self, Field, Kind, ListType, OBJECT_META};
 use crate::catalogue::Resource;
 use crate::schema::{self, Schema};
 
 /// The rules of server-side apply for one version of a resource.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Rules<'a> {
-    Builtin(&'a Resource),
+    /// By the type of its objects.
+    Builtin(&'static str),
     Custom(Option<&'a Schema>),
 }
 
@@ -41,7 +41,7 @@ pub(super) enum ListRule {
 impl<'a> Rules<'a> {
     pub(super) fn of(resource: &'a Resource, api_version: &str) -> Self {
         if !resource.custom {
-            return Self::Builtin(resource);
+            return Self::Builtin(resource.type_in(api_version));
         }
         let version = resource.versions.iter().find(|version| &*version.api_version == api_version);
         Self::Custom(version.unwrap_or_else(|| resource.storage_version()).structure.as_deref())
@@ -49,21 +49,11 @@ impl<'a> Rules<'a> {
 
     /// The merge rule of the list at `path`, which consists of field names only.
     pub(super) fn list(&self, path: &[&str]) -> Merge<'a> {
-        let schema = match self {
-            Self::Builtin(resource) => {
-                return match list_rule(resource, path) {
-                    ListRule::ByKey(key) => Merge::ByKeys(all_keys(key)),
-                    ListRule::Set => Merge::Set,
-                    ListRule::Atomic => Merge::Atomic,
-                };
-            }
-            Self::Custom(schema) => schema,
-        };
-        match path {
+        match (self, path) {
+            (Self::Builtin(of), path) => applied(of, path),
             // The metadata has the same type in all kinds.
-            ["metadata", "finalizers"] => Merge::Set,
-            ["metadata", "ownerReferences"] => Merge::ByKeys(vec![("uid", None)]),
-            _ => match schema.and_then(|schema| schema.below(path)).map(Schema::merge) {
+            (_, ["metadata", of_metadata @ ..]) => applied(OBJECT_META, of_metadata),
+            (Self::Custom(schema), path) => match schema.and_then(|schema| schema.below(path)).map(Schema::merge) {
                 Some(schema::Merge::ByKeys(keys)) => Merge::ByKeys(keys),
                 Some(schema::Merge::Set) => Merge::Set,
                 _ => Merge::Atomic,
@@ -71,10 +61,18 @@ impl<'a> Rules<'a> {
         }
     }
 
+    /// Whether the type has a field at `path` (field names only). What a schema of a definition leaves open is not known.
+    pub(super) fn declares(&self, path: &[&str]) -> bool {
+        match self {
+            Self::Builtin(of) => builtin::declares(of, path),
+            Self::Custom(_) => true,
+        }
+    }
+
     /// Whether the object at `path`, which consists of field names only, is replaced as a whole.
     pub(super) fn is_one_value(&self, path: &[&str]) -> bool {
         match self {
-            Self::Builtin(_) => path.last().is_some_and(|field| SELECTORS.contains(field)),
+            Self::Builtin(of) => builtin::field_at(of, path).is_some_and(Field::is_one_value),
             Self::Custom(schema) => schema
                 .and_then(|schema| schema.below(path))
                 .is_some_and(|below| !path.is_empty() && below.is_one_value()),
@@ -88,68 +86,31 @@ pub(super) fn key_of<'v>(item: &'v Value, (key, default): (&str, Option<&'v Valu
     item.as_object()?.get(key).or(default).filter(|value| is_key(value))
 }
 
-/// The key fields of a built-in list in server-side apply, each with its default. The key fields are the key of
-/// strategic merge patches and, for some lists, another field (`x-kubernetes-list-map-keys`). The defaults are those
-/// that the API publishes: the protocol, or a zero value, so that validation reports the missing key.
-fn all_keys(key: &'static str) -> Vec<(&'static str, Option<&'static Value>)> {
-    static TCP: LazyLock<Value> = LazyLock::new(|| Value::from("TCP"));
-    static NO_NUMBER: LazyLock<Value> = LazyLock::new(|| Value::from(0));
-    static NO_TEXT: LazyLock<Value> = LazyLock::new(|| Value::from(""));
-    match key {
-        "containerPort" | "port" => vec![(key, Some(&NO_NUMBER)), ("protocol", Some(&TCP))],
-        "topologyKey" => vec![(key, Some(&NO_TEXT)), ("whenUnsatisfiable", Some(&NO_TEXT))],
-        _ => vec![(key, Some(&NO_TEXT))],
-    }
-}
-
-/// `(field name, rule)` of lists in a pod specification, at any depth.
-const POD_SPEC: &[(&str, ListRule)] = &[
-    ("containers", ListRule::ByKey("name")),
-    ("initContainers", ListRule::ByKey("name")),
-    ("ephemeralContainers", ListRule::ByKey("name")),
-    ("volumes", ListRule::ByKey("name")),
-    ("imagePullSecrets", ListRule::ByKey("name")),
-    ("hostAliases", ListRule::ByKey("ip")),
-    ("topologySpreadConstraints", ListRule::ByKey("topologyKey")),
-    ("env", ListRule::ByKey("name")),
-    ("ports", ListRule::ByKey("containerPort")),
-    ("volumeMounts", ListRule::ByKey("mountPath")),
-    ("volumeDevices", ListRule::ByKey("devicePath")),
-    ("schedulingGates", ListRule::ByKey("name")),
-    ("resourceClaims", ListRule::ByKey("name")),
-];
-
-/// Fields of built-in types whose objects are replaced as a whole (`structType: atomic`). If only some fields of a
-/// selector were replaced, the selector would have another meaning.
-const SELECTORS: &[&str] = &[
-    "selector",
-    "podSelector",
-    "namespaceSelector",
-    "labelSelector",
-    "fieldRef",
-    "resourceFieldRef",
-    "secretKeyRef",
-    "configMapKeyRef",
-];
-
-/// Whether a value can identify an item. Only a plain value can, because owners of fields inside a key would be
-/// ambiguous.
+/// Whether a value can identify an item: plain values only, because an object would have owners inside it.
 fn is_key(value: &Value) -> bool {
     !value.is_object() && !value.is_array()
 }
 
-/// The merge rule of the list at `path`, which consists of field names without indices.
+/// The rule of strategic merge for the list at `path` (field names only, without indices) of a resource.
 pub(super) fn list_rule(resource: &Resource, path: &[&str]) -> ListRule {
-    let Some(field) = path.last() else { return ListRule::Atomic };
-    match path {
-        ["metadata", "finalizers"] => return ListRule::Set,
-        ["metadata", "ownerReferences"] => return ListRule::ByKey("uid"),
-        ["status", "conditions"] => return ListRule::ByKey("type"),
-        _ => {}
+    let field = builtin::field_at(resource.type_in(resource.stored_api_version()), path);
+    match field.and_then(Field::merge) {
+        Some((strategy, key)) if strategy.split(',').any(|one| one == "merge") => {
+            key.map_or(ListRule::Set, ListRule::ByKey)
+        }
+        _ => ListRule::Atomic,
     }
-    if path.starts_with(resource.rules.pod_spec) {
-        return POD_SPEC.iter().find(|(name, _)| name == field).map_or(ListRule::Atomic, |(_, rule)| *rule);
+}
+
+/// The rule of server-side apply for a list of a built-in type.
+fn applied(of: &str, path: &[&str]) -> Merge<'static> {
+    let Some(field) = builtin::field_at(of, path).filter(|field| field.list) else { return Merge::Atomic };
+    match (field.list_type(), &field.kind) {
+        (ListType::Set, _) => Merge::Set,
+        (ListType::Map(keys), Kind::Message(item)) => {
+            let key = |key: &'static str| (key, builtin::find(item, key).and_then(Field::absent));
+            Merge::ByKeys(keys.split(',').map(key).collect())
+        }
+        _ => Merge::Atomic,
     }
-    let known = resource.rules.merge_keys.iter().find(|(of, _)| *of == path);
-    known.map_or(ListRule::Atomic, |(_, key)| ListRule::ByKey(key))
 }

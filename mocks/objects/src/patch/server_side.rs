@@ -84,6 +84,39 @@ pub fn apply(value: &mut Value, given: &Value, by: &Manager<'_>, resource: &Reso
     Ok(())
 }
 
+/// Sets the fields of `given` and records no owner, as a mutating policy does. The error says why it cannot.
+pub fn merge(value: &mut Value, given: &Value, resource: &Resource, api_version: &str) -> Result<(), String> {
+    let rules = Rules::of(resource, api_version);
+    let mut leaves = Leaves { rules, found: Vec::new(), wrong: Vec::new() };
+    leaves.collect(given, &mut Vec::new());
+    let undeclared = leaves.found.iter().find_map(|(path, _)| {
+        let depth = (1..=path.0.len()).find(|depth| !rules.declares(&names(&path.0[..*depth])))?;
+        Some(Path(path.0[..depth].to_vec()))
+    });
+    if let Some(path) = undeclared {
+        return Err(format!("failed to convert patch object to typed object: {path}: field not declared in schema"));
+    }
+    if let Some(wrong) = leaves.wrong.first() {
+        return Err(format!("failed to convert patch object to typed object: {wrong}"));
+    }
+    let is_whole = |path: &Path, new: &Value| match new {
+        Value::Array(_) => matches!(rules.list(&names(&path.0)), Merge::Atomic),
+        Value::Object(_) => is_atomic(&path.0, rules),
+        _ => false,
+    };
+    let whole: Vec<String> =
+        leaves.found.iter().filter(|(path, new)| is_whole(path, new)).map(|(path, _)| path.to_string()).collect();
+    if !whole.is_empty() {
+        let whole = whole.join(", ");
+        return Err(format!("invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: {whole}"));
+    }
+    let mut places = Places::default();
+    for (path, new) in leaves.found {
+        path.set(value, new, &mut places);
+    }
+    Ok(())
+}
+
 /// Removes fields that the manager applied before, now omits, and shares with no other manager.
 fn drop_unwanted(value: &mut Value, owners: &Owners, by: &Manager<'_>, now: &[Path]) {
     // The wanted fields, and their parents.

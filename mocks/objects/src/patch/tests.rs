@@ -195,7 +195,8 @@ fn an_item_is_known_by_a_plain_value_only() {
         json!([{"containerPort": 1}, {"containerPort": 1, "protocol": "TCP"}]),
     ] {
         let mut value = before.clone();
-        let refused = server_side(&mut value, &json!({"spec": {"ports": ports}}), &by("one"), pods);
+        let intent = json!({"spec": {"containers": [{"name": "c", "ports": ports}]}});
+        let refused = server_side(&mut value, &intent, &by("one"), pods);
         assert_eq!(refused.unwrap_err().code, 500, "{ports}");
         let spec = value.get("spec");
         assert_eq!(spec, None, "nothing was changed");

@@ -8,8 +8,8 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use super::schema::{self, Field, Kind, message};
 use super::{DEPTH_MAX, Error, MAGIC};
+use crate::builtin::{Field, Kind, is_kind, message, type_of};
 
 /// The protobuf wire types that this module writes.
 #[derive(Debug, Clone, Copy)]
@@ -25,7 +25,7 @@ pub fn encode(value: &Value) -> Result<Vec<u8>, Error> {
     let (api_version, kind) = (text("apiVersion"), text("kind"));
     let raw = match value["items"].as_array() {
         Some(items) => list(value, items, api_version, kind)?,
-        None => fields_of(schema::name(api_version, kind), value, 0)?,
+        None => fields_of(type_of(api_version, kind), value, 0)?,
     };
     let mut meta = Vec::new();
     bytes(&mut meta, 1, api_version.as_bytes());
@@ -51,9 +51,9 @@ pub fn encode_event(event: &Value) -> Result<Vec<u8>, Error> {
 
 fn list(value: &Value, items: &[Value], api_version: &str, kind: &str) -> Result<Vec<u8>, Error> {
     let of = kind.strip_suffix("List").unwrap_or(kind);
-    let name = schema::name(api_version, of);
+    let name = type_of(api_version, of);
     let mut out = Vec::new();
-    bytes(&mut out, 1, &fields_of("ListMeta", &value["metadata"], 0)?);
+    bytes(&mut out, 1, &fields_of("meta.v1.ListMeta", &value["metadata"], 0)?);
     for item in items {
         bytes(&mut out, 2, &fields_of(name, item, 0)?);
     }
@@ -67,7 +67,7 @@ fn fields_of(name: &str, value: &Value, depth: usize) -> Result<Vec<u8>, Error> 
     let mut out = Vec::new();
     let known = put_fields(&mut out, name, object, depth)?;
     let others = object.iter().filter(|(key, value)| {
-        let is_type = depth == 0 && matches!(key.as_str(), "apiVersion" | "kind");
+        let is_type = matches!(key.as_str(), "apiVersion" | "kind") && (depth == 0 || is_kind(name));
         !is_type && !value.is_null() && !known.contains(&key.as_str())
     });
     match others.map(|(key, _)| key).next() {

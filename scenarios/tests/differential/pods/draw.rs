@@ -80,6 +80,11 @@ pub fn draw(types: &Types, seed: u64) -> Drawn {
     Drawn { path, object }
 }
 
+/// A value of a type that is meant to be right.
+pub fn value_of(types: &Types, name: &str, dice: &mut Dice) -> Value {
+    Drawing { types, dice, careful: true }.of_type(name, 0)
+}
+
 /// Removes values that are not compared.
 ///
 /// - A real server does not answer for a Job that has a success policy but no completions: its handler panics.
@@ -375,7 +380,7 @@ fn fit_container(container: &mut Value, list: &str, dice: &mut Dice) {
 }
 
 /// Makes one value invalid, or at least unusual.
-fn spoil(object: &mut Value, dice: &mut Dice) {
+pub fn spoil(object: &mut Value, dice: &mut Dice) {
     let mut places = Vec::new();
     list_places(object, String::new(), &mut places);
     places.retain(|place| !place.is_empty());

@@ -35,10 +35,15 @@ pub enum Holds {
 impl Types {
     /// Reads the types from a server.
     pub async fn of(endpoint: &Endpoint) -> anyhow::Result<Self> {
-        let steps = DOCUMENTS.iter().map(|path| Step::get(*path)).collect();
+        Self::read(endpoint, &DOCUMENTS, "the-types").await
+    }
+
+    /// Reads the types of these documents, in a namespace that is new to the server.
+    pub async fn read(endpoint: &Endpoint, documents: &[&str], namespace: &str) -> anyhow::Result<Self> {
+        let steps = documents.iter().map(|path| Step::get(*path)).collect();
         let sequence = Sequence { name: "the types".to_owned(), steps };
         let mut types = BTreeMap::new();
-        for raw in driver::play(endpoint, &sequence, "the-types").await? {
+        for raw in driver::play(endpoint, &sequence, namespace).await? {
             let Raw::Answer { status: 200, body, .. } = raw else { anyhow::bail!("no types: {raw:?}") };
             let document: Value = serde_json::from_slice(&body)?;
             let schemas = document["components"]["schemas"].as_object().context("a document without types")?;

@@ -4,21 +4,11 @@ use serde_json::{Value, json};
 
 use crate::fields::set;
 
-/// Fills in the defaults of a volume's source, in a pod or in a `PersistentVolume`.
+/// What the published defaults of sources do not have, in a pod or in a volume of the cluster.
 pub(in crate::kinds) fn source(volume: &mut Value) {
-    for (source, defaults) in [
-        ("hostPath", &[("type", "")][..]),
-        ("iscsi", &[("iscsiInterface", "default")]),
-        ("rbd", &[("keyring", "/etc/ceph/keyring"), ("pool", "rbd"), ("user", "admin")]),
-        ("azureDisk", &[("cachingMode", "ReadWrite"), ("fsType", "ext4"), ("kind", "Shared")]),
-        ("scaleIO", &[("fsType", "xfs"), ("storageMode", "ThinProvisioned")]),
-    ] {
-        let Some(found) = volume.get_mut(source).filter(|found| found.is_object()) else { continue };
-        for (key, default) in defaults {
-            set(found, &[], key, json!(default));
-        }
-        if source == "azureDisk" {
-            set(found, &[], "readOnly", json!(false));
+    for (source, key, default) in [("hostPath", "type", json!("")), ("azureDisk", "readOnly", json!(false))] {
+        if let Some(found) = volume.get_mut(source).filter(|found| found.is_object()) {
+            set(found, &[], key, default);
         }
     }
 }

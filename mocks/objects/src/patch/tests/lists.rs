@@ -90,7 +90,7 @@ fn wanting_more_of_an_object_is_no_removal() {
 #[test]
 fn entries_of_ordinary_writes() {
     let catalogue = Catalogue::builtin();
-    let pods = catalogue.by_full_name("pods").unwrap();
+    let pods = catalogue.by_full_name("deployments.apps").unwrap();
     let mut value = json!({"metadata": {"name": "a"}, "spec": {"a": 1, "selector": {}}});
     track(&mut value, None, &by("one"), pods);
     let fields = |value: &Value, at: usize| value["metadata"]["managedFields"][at]["fieldsV1"]["f:spec"].clone();

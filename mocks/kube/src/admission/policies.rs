@@ -1,0 +1,225 @@
+//! `ValidatingAdmissionPolicy`: rules in CEL that refuse objects before they are stored (KEP-3488).
+//!
+//! Owns which policies and bindings a request meets, with which parameters, and what follows. What they say is read in
+//! `webhooks::policy`, when one changes; nothing is asked for requests about these kinds themselves.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use mock_cel::{BUDGET, Evaluation, Input, Surroundings};
+use mock_objects::catalogue::Resource;
+use mock_objects::selector::{from_label_selector, labels_match};
+use mock_objects::status::Failure;
+use mock_store::Version;
+use serde_json::{Value, json};
+
+use super::form::Seen;
+use super::matching::is_exempt;
+use super::{Attempt, label, review};
+use crate::call::Call;
+use crate::cluster::Cluster;
+use crate::webhooks::{Binding, FailurePolicy, Policies, Policy, Validation};
+
+const POLICIES: &str = "validatingadmissionpolicies.admissionregistration.k8s.io";
+const BINDINGS: &str = "validatingadmissionpolicybindings.admissionregistration.k8s.io";
+const MUTATING: &str = "mutatingadmissionpolicies.admissionregistration.k8s.io";
+const MUTATING_BINDINGS: &str = "mutatingadmissionpolicybindings.admissionregistration.k8s.io";
+/// What a message may be at most (`celconfig`, 5 KiB).
+const MESSAGE_MAX_BYTES: usize = 5 * 1024;
+
+/// The policies as they are configured now, if there is one and the request can meet it.
+pub(super) fn configured(call: &Call) -> Option<Arc<Policies>> {
+    if is_exempt(&call.resource) {
+        return None;
+    }
+    let cluster = call.cluster();
+    let found = [POLICIES, BINDINGS, MUTATING, MUTATING_BINDINGS].map(|name| all(cluster, name));
+    let bound = |at: usize| !found[at].is_empty() && !found[at + 1].is_empty();
+    if !bound(0) && !bound(2) {
+        return None;
+    }
+    let revisions: Vec<u64> = found.iter().flatten().map(|version| version.revision).collect();
+    let mut parsed = cluster.webhooks.policies.lock();
+    if let Some((known, read)) = &*parsed
+        && *known == revisions
+    {
+        return Some(read.clone());
+    }
+    let [policies, bindings, mutating, of_mutating] =
+        found.map(|versions| versions.iter().map(|version| version.value()).collect::<Vec<_>>());
+    let validating = Policies::read(&policies, &bindings);
+    let read = Arc::new(Policies { validating, mutating: Policies::read(&mutating, &of_mutating) });
+    *parsed = Some((revisions, read.clone()));
+    Some(read)
+}
+
+fn all(cluster: &Cluster, full_name: &str) -> Vec<Arc<Version>> {
+    let catalogue = cluster.catalogue();
+    let Some(resource) = catalogue.by_full_name(full_name) else { return Vec::new() };
+    let page = cluster.read(|store| store.list(resource.id, None, store.revision(), None, usize::MAX, |_| true));
+    page.map(|page| page.items).unwrap_or_default()
+}
+
+/// What one validation of a policy has against an object.
+struct Denial {
+    message: String,
+    reason: String,
+}
+
+/// Lets the policies refuse what would be stored; answers their warnings.
+pub(super) async fn ask(attempt: &Attempt<'_>, policies: &Policies, object: &Value) -> Result<Vec<String>, Failure> {
+    let mut warnings = Vec::new();
+    for policy in &policies.validating {
+        let Some(form) = policy.matches.form(attempt, object) else { continue };
+        let seen = Seen::new(attempt, object, form).await?;
+        let bindings = policy.bindings.iter();
+        for binding in bindings.filter(|one| one.matches.as_ref().is_none_or(|of| of.form(attempt, object).is_some())) {
+            for Denial { message, reason } in judge(attempt, policy, binding, &seen) {
+                if binding.warns {
+                    let (policy, binding) = (&policy.name, &binding.name);
+                    warnings.push(format!(
+                        "Validation failed for ValidatingAdmissionPolicy '{policy}' with binding '{binding}': {message}"
+                    ));
+                }
+                if binding.denies {
+                    return Err(refused(attempt, policy, binding, &message, &reason));
+                }
+            }
+        }
+        // Each policy has a budget of its own; other requests go in between.
+        tokio::task::yield_now().await;
+    }
+    Ok(warnings)
+}
+
+/// What a policy has against a request, for each object of parameters.
+fn judge(attempt: &Attempt<'_>, policy: &Policy, binding: &Binding, seen: &Seen<'_>) -> Vec<Denial> {
+    let parameters = match bound_parameters(attempt, policy, binding) {
+        Ok(found) => found,
+        Err(why) if policy.failure == FailurePolicy::Fail => {
+            return vec![Denial { message: why, reason: String::new() }];
+        }
+        Err(_) => return Vec::new(),
+    };
+    let (none, request) = (Value::Null, review::request(attempt, &seen.form));
+    let namespace = namespace(attempt).unwrap_or_default();
+    let input = Input { object: &seen.object, old_object: seen.old.as_deref().unwrap_or(&none), request: &request };
+    let of = |params: &Value| evaluate(policy, &input, &Surroundings { params, namespace: &namespace });
+    parameters.iter().flat_map(of).collect()
+}
+
+fn evaluate(policy: &Policy, input: &Input<'_>, around: &Surroundings<'_>) -> Vec<Denial> {
+    let (mut evaluation, mut budget) = (Evaluation::new(input, around), BUDGET);
+    let failed = |why: String| match policy.failure {
+        FailurePolicy::Fail => Some(Denial { message: why, reason: String::new() }),
+        FailurePolicy::Ignore => None,
+    };
+    for condition in &policy.conditions {
+        match evaluation.holds(condition, &mut budget) {
+            Ok(true) => {}
+            Ok(false) => return Vec::new(),
+            Err(why) => return failed(why.to_string()).into_iter().collect(),
+        }
+    }
+    for (name, program) in &policy.variables {
+        evaluation.define(name, program, &mut budget);
+    }
+    let mut denials = Vec::new();
+    for validation in &policy.validations {
+        match evaluation.holds(&validation.program, &mut budget) {
+            Ok(true) => {}
+            Ok(false) => {
+                let message = message(validation, &evaluation, &mut budget);
+                denials.push(Denial { message, reason: validation.reason.clone() });
+            }
+            Err(why) => denials.extend(failed(why.to_string())),
+        }
+    }
+    denials
+}
+
+/// What a client is told: the text that an expression makes, else the text that is written, else the expression.
+fn message<'a>(validation: &'a Validation, evaluation: &Evaluation<'a>, budget: &mut u64) -> String {
+    let made = validation.message_program.as_ref().and_then(|program| evaluation.text(program, budget).ok().flatten());
+    let made = made.map(|text| text.trim().to_owned());
+    let fits = |text: &String| !text.is_empty() && !text.contains('\n') && text.len() <= MESSAGE_MAX_BYTES;
+    made.filter(fits).unwrap_or_else(|| match validation.message.trim() {
+        "" => format!("failed expression: {}", validation.program.source().trim()),
+        text => text.to_owned(),
+    })
+}
+
+/// The parameters with which a binding evaluates its policy; `null` if the policy has none.
+pub(super) fn bound_parameters(attempt: &Attempt<'_>, policy: &Policy, binding: &Binding) -> Result<Vec<Value>, String> {
+    match (&policy.parameters, &binding.reference) {
+        (Some(kind), Some(reference)) => {
+            parameters(attempt, kind, reference).map_err(|why| format!("failed to configure binding: {why}"))
+        }
+        _ => Ok(vec![Value::Null]),
+    }
+}
+
+/// The objects that a binding names as parameters; the error is why there are none.
+fn parameters(attempt: &Attempt<'_>, (api_version, kind): &(String, String), of: &Value) -> Result<Vec<Value>, String> {
+    let cluster = attempt.call.cluster();
+    let catalogue = cluster.catalogue();
+    let resource: &Arc<Resource> = catalogue
+        .by_kind(api_version, kind)
+        .ok_or_else(|| format!("failed to find resource referenced by paramKind: '{api_version}, Kind={kind}'"))?;
+    let namespace = match of["namespace"].as_str().filter(|namespace| !namespace.is_empty()) {
+        _ if !resource.namespaced => None,
+        Some(namespace) => Some(namespace),
+        None => match attempt.call.target.namespace.as_deref() {
+            Some(namespace) => Some(namespace),
+            None => {
+                return Err(
+                    "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources".to_owned()
+                );
+            }
+        },
+    };
+    let found: Vec<Value> = if let Some(name) = of["name"].as_str().filter(|name| !name.is_empty()) {
+        cluster.get(resource, namespace.unwrap_or_default(), name).iter().map(|one| one.value()).collect()
+    } else {
+        let wanted = from_label_selector(&of["selector"]).unwrap_or_default();
+        let list =
+            cluster.read(|store| store.list(resource.id, namespace, store.revision(), None, usize::MAX, |_| true));
+        let objects = list.map(|page| page.items).unwrap_or_default().into_iter().map(|version| version.value());
+        objects.filter(|one| labels_match(&wanted, |key| label(one, key))).collect()
+    };
+    match (found.is_empty(), of["parameterNotFoundAction"].as_str()) {
+        (true, Some("Deny")) => {
+            Err("no params found for policy binding with `Deny` parameterNotFoundAction".to_owned())
+        }
+        _ => Ok(found),
+    }
+}
+
+/// The namespace of a request.
+pub(super) fn namespace(attempt: &Attempt<'_>) -> Option<Value> {
+    let name = attempt.call.target.namespace.as_deref()?;
+    let cluster = attempt.call.cluster();
+    let catalogue = cluster.catalogue();
+    Some(cluster.get(catalogue.by_full_name("namespaces")?, "", name)?.value())
+}
+
+fn refused(attempt: &Attempt<'_>, policy: &Policy, binding: &Binding, message: &str, reason: &str) -> Failure {
+    let (policy, binding) = (&policy.name, &binding.name);
+    let why = format!("ValidatingAdmissionPolicy '{policy}' with binding '{binding}' denied request: {message}");
+    let (code, reason) = match reason {
+        "Unauthorized" => (StatusCode::UNAUTHORIZED, "Unauthorized"),
+        "Forbidden" => (StatusCode::FORBIDDEN, "Forbidden"),
+        "RequestEntityTooLarge" => (StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge"),
+        _ => (StatusCode::UNPROCESSABLE_ENTITY, "Invalid"),
+    };
+    Failure { code, reason, ..with_cause(attempt, &why) }
+}
+
+/// A refusal with its text as the only cause.
+pub(super) fn with_cause(attempt: &Attempt<'_>, why: &str) -> Failure {
+    let mut failure = Failure::forbidden(attempt.call.resource.about(attempt.name), why);
+    if let Some(details) = &mut failure.details {
+        details["causes"] = json!([{"message": why}]);
+    }
+    failure
+}
