@@ -43,7 +43,7 @@ const FABRIC8_VERSION: &str = "KUBE_API_TEST_API_SERVER_VERSION";
 const LIMIT: Duration = Duration::from_hours(1);
 /// The file with the settings of a run's control planes.
 const SESSION_FILE: &str = "session.json";
-/// The most records of runs with the same second and seed.
+/// Maximum number of records of runs with the same second and seed.
 const RECORDS_MAX: usize = 1000;
 /// The file for the suite's output, if the output does not go to the terminal.
 const OUTPUT: &str = "suite.log";

@@ -54,7 +54,7 @@ pub(crate) struct Choice {
     pub(crate) b: Contestant,
     /// Blocks of four slices per session, and whether the user set the number.
     pub(crate) blocks: (u32, bool),
-    /// The most time of the gate, for both sessions together.
+    /// Maximum time of the gate, for both sessions together.
     pub(crate) limit: Duration,
     /// Whether counting passes are shorter, for a pull request.
     pub(crate) quick: bool,

@@ -51,7 +51,7 @@ const BASES: &str = "config/crd/bases";
 const BUILT_CRDS: &str = "longhaul-crds.yaml";
 const CHART_CRDS: &str = "longhaul-chart-crds.yaml";
 const BUILT_HOOKS: &str = "longhaul-webhooks.yaml";
-/// The most custom resources of the project that are kept, without its samples.
+/// Maximum number of custom resources of the project that are kept, without its samples.
 const SHOWN_MAX: usize = 500;
 /// The file with objects that the deployed program needs: namespaces, and objects that it reads.
 const OBJECTS: &str = "longhaul-objects.yaml";

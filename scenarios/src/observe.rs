@@ -34,7 +34,7 @@ const START_MAX: Duration = Duration::from_secs(15);
 const REST: Duration = Duration::from_millis(1500);
 /// The folder in which a Pod finds its service account.
 const ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
-/// The most starts of the program, each with changed arguments.
+/// Maximum number of starts of the program, each with changed arguments.
 const STARTS_MAX: usize = 8;
 
 /// The commands that would be run, as the user is asked to confirm them.

@@ -34,7 +34,7 @@ const ROLLUP_EVERY: Duration = Duration::from_mins(1);
 const SOCKETS_EVERY: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(30)];
 /// Runs longer than this count as long.
 const LONG_MS: u64 = 2 * 3600 * 1000;
-/// The most queued samples: one minute.
+/// Maximum number of queued samples: one minute.
 const QUEUE_MAX: usize = 60;
 
 /// The running observer. Dropping this value ends the thread within one period.

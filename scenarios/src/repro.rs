@@ -29,7 +29,7 @@ const SERVICE_FOLLOWS: &str = "packages.longhaul.dev";
 /// A budget only for the built-in service: it must send a new request within this time after any fault. The service's
 /// pauses grow to 30 s, but no documented bug refuses requests for so long.
 const SERVICE_BLIND_MAX: Span = Span::from_secs(15);
-/// The most file descriptors of the built-in service. The highest number in any documented bug was 24, with eight
+/// Maximum number of file descriptors of the built-in service. The highest number in any documented bug was 24, with eight
 /// connections of its workers.
 const SERVICE_DESCRIPTORS_MAX: u64 = 32;
 /// The environment variable with the seconds for which the handler works on every other modification of an object.

@@ -18,7 +18,7 @@ const FILE: &str = "subject.yaml";
 const BYTES_MAX: u64 = 64 << 10;
 /// Timeout of an installation: enough for all packages of a client on a slow network.
 const INSTALL_LIMIT: Duration = Duration::from_mins(15);
-/// The most characters of an installer's output that are kept.
+/// Maximum number of characters of an installer's output that are kept.
 const SAID_MAX: usize = 300;
 
 /// A problem with the folder of a client.

@@ -14,9 +14,9 @@ use super::planes::{Place, Plane};
 
 /// A version younger than this is still in transit to each client, also without faults.
 const ON_ITS_WAY_US: u64 = 5_000;
-/// The most missing versions that are counted for one write.
+/// Maximum number of missing versions that are counted for one write.
 const VERSIONS_MAX: usize = 64;
-/// The most writes that are kept: the most probably harmful, and of equal ones the first.
+/// Maximum number of writes that are kept: the most probably harmful, and of equal ones the first.
 const SUSPECTS_MAX: usize = 200;
 /// Number and alphabet of the characters that a server appends to `generateName`.
 const GENERATED: (usize, &str) = (5, "bcdfghjklmnpqrstvwxz2456789");

@@ -15,10 +15,10 @@ const HOT_WRITES: usize = 20;
 /// This many equal requests within a second are a hot loop.
 const HOT_REQUESTS: usize = 60;
 const SECOND_US: u64 = 1_000_000;
-/// The most requests per second of a poll. A poll every 10 ms, the shortest usual interval with Gomega and `wait.Poll`,
+/// Maximum number of requests per second of a poll. A poll every 10 ms, the shortest usual interval with Gomega and `wait.Poll`,
 /// comes a hundred times a second, or a few times more if the first request was late.
 const POLLS: usize = 110;
-/// The most entries in a list of hot loops or polls.
+/// Maximum number of entries in a list of hot loops or polls.
 const ROWS_MAX: usize = 1000;
 
 /// Requests that were repeated within a second, with the highest number per second.

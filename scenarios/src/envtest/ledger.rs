@@ -20,7 +20,7 @@ use super::hot::Hot;
 use super::planes::{self, Plane};
 use super::results::{self, Test};
 
-/// The most entries of a list; suites of thousands of tests have more.
+/// Maximum number of entries of a list; suites of thousands of tests have more.
 const ROWS_MAX: usize = 1000;
 /// Number of equal intervals of the time line.
 const STRETCHES: u64 = 120;

@@ -19,7 +19,7 @@ const SEEDS_SHOWN: usize = 20;
 /// How often a suite runs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Repetition {
-    /// The most runs, each with the next seed.
+    /// Maximum number of runs, each with the next seed.
     pub times: u64,
     /// Time after which no further run begins.
     pub lasts: Option<Duration>,

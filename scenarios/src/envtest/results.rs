@@ -22,9 +22,9 @@ pub(super) struct Test {
     pub message: Option<String>,
 }
 
-/// The most characters of a message that are kept.
+/// Maximum number of characters of a message that are kept.
 const MESSAGE_MAX: usize = 400;
-/// The most lines of output that are kept while a Go test runs.
+/// Maximum number of lines of output that are kept while a Go test runs.
 const LINES_MAX: usize = 200;
 
 /// Parses the tests in a file of either format.

@@ -21,7 +21,7 @@ use crate::scenario::Source;
 
 mod profile;
 
-/// The most time under callgrind for both builds in a session, without `--quick`; the other constant is for `--quick`.
+/// Maximum time under callgrind for both builds in a session, without `--quick`; the other constant is for `--quick`.
 pub(super) const THOROUGH: Duration = Duration::from_mins(3);
 pub(super) const QUICK: Duration = Duration::from_mins(1);
 /// If at least this much time is left, more reviews are counted.
@@ -30,7 +30,7 @@ const IS_THOROUGH: Duration = Duration::from_secs(45);
 const WARM: [u64; 2] = [50, 200];
 /// Counted reviews (quick, thorough): enough to spread occasional work evenly.
 const COUNTED: [u64; 2] = [150, 500];
-/// The most objects of the counted churn, whose changes give a few hundred events.
+/// Maximum number of objects of the counted churn, whose changes give a few hundred events.
 const POPULATION_MAX: u32 = 50;
 const CHANGES: f64 = 100.0;
 const CHURN: Duration = Duration::from_secs(1);

@@ -29,7 +29,7 @@ pub(super) struct Besides {
     pub(super) warm: [Duration; 2],
     /// Length of a counting pass.
     pub(super) pass: Duration,
-    /// The most time for callgrind; `None` if it is not used.
+    /// Maximum time for callgrind; `None` if it is not used.
     pub(super) callgrind: Option<Duration>,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct Plan {
     pub(super) blocks: u32,
     /// Expected time of a session.
     pub(super) session: Duration,
-    /// The most time of a session.
+    /// Maximum time of a session.
     pub(super) share: Duration,
 }
 

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-/// The most workloads of a project that are kept.
+/// Maximum number of workloads of a project that are kept.
 const WORKLOADS_MAX: usize = 100;
-/// The most other objects of a project that are kept.
+/// Maximum number of other objects of a project that are kept.
 const OBJECTS_MAX: usize = 200;
 const WORKLOADS: [&str; 3] = ["Deployment", "StatefulSet", "DaemonSet"];
 /// Kinds of objects that a program reads or needs in its cluster.

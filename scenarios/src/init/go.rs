@@ -42,7 +42,7 @@ pub(crate) struct Sources {
     pub(super) observes: bool,
 }
 
-/// The most names that are kept; a usual program has fewer.
+/// Maximum number of names that are kept; a usual program has fewer.
 const NAMES_MAX: usize = 10_000;
 /// The longest name that an API server accepts, which is that of a condition type.
 const NAME_MAX: usize = 316;

@@ -13,7 +13,7 @@ use super::{kustomize, manifests};
 
 /// Timeout of helm, which only reads files.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The most files and folders of a chart that are checked for links.
+/// Maximum number of files and folders of a chart that are checked for links.
 const ENTRIES_MAX: usize = 10_000;
 
 /// The result of rendering a chart.

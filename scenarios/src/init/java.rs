@@ -27,7 +27,7 @@ pub(crate) struct Sources {
     pub(super) observes: bool,
 }
 
-/// The most names that are kept; a usual program has fewer.
+/// Maximum number of names that are kept; a usual program has fewer.
 const NAMES_MAX: usize = 1_000;
 
 pub(super) fn is_telling(name: &str) -> bool {

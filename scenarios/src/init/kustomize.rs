@@ -17,11 +17,11 @@ use super::{folder, manifests};
 /// The folder that combines all manifests of a project, then the folder with only its CustomResourceDefinitions.
 const FOLDERS: [&str; 2] = ["config/default", "config/crd"];
 const NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
-/// The most folders that a kustomization may include.
+/// Maximum number of folders that a kustomization may include.
 const FOLDERS_MAX: usize = 200;
 /// The largest output, several times that of a large operator.
 const OUTPUT_MAX: u64 = 16 << 20;
-/// The most bytes of an error message that are read.
+/// Maximum number of bytes of an error message that are read.
 const COMPLAINT_MAX: u64 = 16 << 10;
 /// Timeout of a build, which only reads files.
 const PATIENCE: Duration = Duration::from_secs(30);

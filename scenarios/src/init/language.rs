@@ -67,7 +67,7 @@ const KOPF_HOLDS: [&str; 3] = ["kopf.on.delete", "kopf.timer", "kopf.daemon"];
 /// The default finalizer of kopf.
 const KOPF_FINALIZER: &str = "kopf.zalando.org/KopfFinalizerMarker";
 
-/// The most main packages that are tried.
+/// Maximum number of main packages that are tried.
 const MAINS_MAX: usize = 3;
 
 /// Whether a file of this name may contain facts about the program.

@@ -17,7 +17,7 @@ static CONSTANT: LazyLock<Regex> = LazyLock::new(|| {
 static OBSERVES: LazyLock<Regex> = LazyLock::new(|| {
     super::pattern(r"\bobserved_generation\s*:|\.observed_generation\s*=(?u:[^=])|\bobservedGeneration\b")
 });
-/// The most names that are kept; a usual program has fewer.
+/// Maximum number of names that are kept; a usual program has fewer.
 const NAMES_MAX: usize = 10_000;
 /// The longest name that an API server accepts.
 const NAME_MAX: usize = 253;

@@ -9,9 +9,9 @@ use super::witness::{Proposal, propose};
 use super::yaml::{printable, quoted};
 use super::{BASES, Crd, Found, Framework, Language, OBJECTS, witness};
 
-/// The most further custom resources that are named.
+/// Maximum number of further custom resources that are named.
 const OTHERS: usize = 10;
-/// The most kinds of children that are named, because the run watches each.
+/// Maximum number of kinds of children that are named, because the run watches each.
 const CHILDREN: usize = 5;
 /// Kinds that a controller must create again after a deletion. A deleted Job or Pod may have finished its work.
 const RESTORED: [&str; 12] = [

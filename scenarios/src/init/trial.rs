@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use super::{Crd, Found, sample};
 
-/// The most further objects that are created for the samples.
+/// Maximum number of further objects that are created for the samples.
 const COMPANY_MAX: usize = 60;
-/// The most fields of a sample that are changed.
+/// Maximum number of fields of a sample that are changed.
 const CHANGES_MAX: usize = 8;
 
 #[derive(Debug, Clone)]

@@ -12,7 +12,7 @@ use crate::init::go::Flags;
 use crate::init::help::Help;
 use crate::init::text::arguments;
 
-/// The most arguments that are taken from a manifest.
+/// Maximum number of arguments that are taken from a manifest.
 const WORDS_MAX: usize = 40;
 /// The longest argument in bytes. Variables may refer to each other, so that values could grow without end.
 const WORD_BYTES_MAX: usize = 4096;

@@ -16,9 +16,9 @@ const FACTOR: f64 = 2.0;
 const PRECISION: f64 = 1.05;
 /// Factor for the next rate if a longer measurement does not confirm a rate.
 const STEP_DOWN: f64 = 0.9;
-/// The most measurements, without confirmations: doubling from 1/s to 50,000/s takes 16, and the bisection five more.
+/// Maximum number of measurements, without confirmations: doubling from 1/s to 50,000/s takes 16, and the bisection five more.
 pub(crate) const STAGES_MAX: u32 = 22;
-/// The most confirmations. If three in a row fail, each at a lower rate, no rate is reported.
+/// Maximum number of confirmations. If three in a row fail, each at a lower rate, no rate is reported.
 pub(crate) const CONFIRMATIONS_MAX: u32 = 3;
 /// Length of a confirmation, as a multiple of a usual measurement.
 pub(crate) const CONFIRMATION_LONGER: u32 = 3;

@@ -17,7 +17,7 @@ pub(crate) fn provide(config: &Config) -> anyhow::Result<()> {
     }
 }
 
-/// The most simultaneous connections: with HTTP/1.1, one per call in flight.
+/// Maximum number of simultaneous connections: with HTTP/1.1, one per call in flight.
 fn connections(config: &Config) -> u64 {
     match config.client {
         Client::Http2 => u64::from(config.connections.unwrap_or(1)) * u64::from(config.threads),

@@ -30,7 +30,7 @@ const STEP_LIMIT: Duration = Duration::from_secs(5);
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 /// The largest answer. A webhook answers with a patch of at most 1.5 MiB; the probe only needs to recognize a review.
 const BODY_BYTES_MAX: usize = 4 << 20;
-/// The most characters of an answer that an error quotes.
+/// Maximum number of characters of an answer that an error quotes.
 const QUOTED_CHARS: usize = 200;
 
 /// The reason why load on this target would be useless, with the remedy.

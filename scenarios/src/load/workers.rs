@@ -20,5 +20,5 @@ pub(crate) use beside::{Assigned, Beside, Gone};
 pub(crate) use coordinate::measure;
 pub(crate) use gather::Workers;
 
-/// The most workers, the same limit as in scenario files.
+/// Maximum number of workers, the same limit as in scenario files.
 pub(crate) const WORKERS_MAX: u32 = loadgen::admission::HIGHEST_WORKERS;

@@ -13,13 +13,13 @@ use anyhow::Result;
 
 /// The namespace of the sample objects.
 const NAMESPACE: &str = "observed";
-/// The most kinds of the project that are tried.
+/// Maximum number of kinds of the project that are tried.
 const KINDS_MAX: usize = 12;
-/// The most templates of a kind that are tried in dry runs.
+/// Maximum number of templates of a kind that are tried in dry runs.
 const TEMPLATES_MAX: usize = 80;
-/// The most children that are read.
+/// Maximum number of children that are read.
 const MADE_MAX: usize = 60;
-/// The most fields that are changed for real, not only in a dry run.
+/// Maximum number of fields that are changed for real, not only in a dry run.
 const CHANGED_MAX: usize = 3;
 /// The longest time for all kinds together.
 const ALL_MAX: Duration = Duration::from_secs(45);

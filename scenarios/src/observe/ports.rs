@@ -15,10 +15,10 @@ use crate::observer;
 
 /// Usual URL paths of metrics and probes.
 const PAGES: [&str; 5] = ["/metrics", "/healthz", "/readyz", "/livez", "/health"];
-/// The most ports that are tried; a controller opens fewer.
+/// Maximum number of ports that are tried; a controller opens fewer.
 const PORTS_MAX: usize = 12;
 const ANSWER_MAX: Duration = Duration::from_secs(2);
-/// The most bytes that are read from an answer.
+/// Maximum number of bytes that are read from an answer.
 const BYTES_MAX: u64 = 2 << 20;
 /// The text with which a Go server with TLS answers plain HTTP.
 const TLS: &str = "HTTP request to an HTTPS server";

@@ -19,11 +19,11 @@ use crate::scenario::{self, Given, Mount};
 
 const SUBJECT: &str = "subject";
 const HARNESS: &str = "harness";
-/// The most requests and versions that are kept: more than a minute of a program with a thousand requests per second.
+/// Maximum number of requests and versions that are kept: more than a minute of a program with a thousand requests per second.
 const FACTS_MAX: usize = 100_000;
-/// The most commits that are read at once.
+/// Maximum number of commits that are read at once.
 const BATCH: usize = 4096;
-/// The most namespaces that are created because the program uses them.
+/// Maximum number of namespaces that are created because the program uses them.
 const NAMESPACES_MAX: usize = 10;
 /// The folder below `$TMPDIR` in which controller-runtime looks for its certificate.
 const USUAL: &str = "k8s-webhook-server";

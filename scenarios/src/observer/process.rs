@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use procfs::process::{FDTarget, Process as Proc};
 use reports::record::{Fds, Process};
 
-/// The most processes that are sampled; of a larger subject, only this many.
+/// Maximum number of processes that are sampled; of a larger subject, only this many.
 const PROCESSES_MAX: usize = 512;
 
 /// Total usage of these processes, and the time for reading `smaps_rollup`. `None` if all processes are gone.

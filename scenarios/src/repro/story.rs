@@ -9,7 +9,7 @@ use reports::words::{counted, millis};
 use super::happening::{Happening, end_ms, happenings};
 
 const EXAMPLES_MAX: usize = 3;
-/// The most lines, which is two screens. A longer history is cut in the middle.
+/// Maximum number of lines, which is two screens. A longer history is cut in the middle.
 const FIRST_LINES: usize = 40;
 const LAST_LINES: usize = 15;
 

@@ -33,7 +33,7 @@ use crate::scenario::{Alerts, Beside};
 pub(super) const TEMPLATE: &str = r#"{"request": "{{ request_id }}"}"#;
 /// The largest body of an alert; a filled-in [`TEMPLATE`] is far smaller.
 const BODY_BYTES_MAX: usize = 64 << 10;
-/// The most connections at once; further connections wait.
+/// Maximum number of connections at once; further connections wait.
 const CONNECTIONS_MAX: usize = 64;
 /// A connection without a request for this time is closed.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);

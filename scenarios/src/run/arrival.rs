@@ -7,7 +7,7 @@ use mock_faults::{Family, Fault, Name};
 use mock_kube::Sending;
 use reports::record::is_unsure;
 
-/// The most active times of faults that are kept; the oldest ended one is dropped first. Random faults of a hundred
+/// Maximum number of active times of faults that are kept; the oldest ended one is dropped first. Random faults of a hundred
 /// hours have six thousand.
 const SPANS_MAX: usize = 1024;
 

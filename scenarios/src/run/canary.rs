@@ -22,7 +22,7 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 const SEEN_TIMEOUT_MS: u64 = 60_000;
 /// Timeout of a pull; a slower registry is not healthy.
 const PULL_TIMEOUT: Duration = Duration::from_secs(5);
-/// The most canaries at once: two for each fault of a scenario with a few simultaneous faults.
+/// Maximum number of canaries at once: two for each fault of a scenario with a few simultaneous faults.
 const UNDER_WAY_MAX: usize = 64;
 
 /// The fault of a canary, and whether the canary comes before or after the fault.

@@ -10,7 +10,7 @@ use crate::witness::{Claim, Commits, Counts, Reading, Resolved};
 
 /// How long a claim may come before the commit of its object. Two watches of a real control plane differ by less.
 const WAITS_MS: u64 = 2000;
-/// The most waiting claims. Most claims that wait concern objects of other programs, which never become known.
+/// Maximum number of waiting claims. Most claims that wait concern objects of other programs, which never become known.
 const WAITING_MAX: usize = 16_384;
 
 /// A witness that reads commits, if the subject has one, and its waiting claims.

@@ -29,7 +29,7 @@ use super::install;
 use crate::clock::{Clock, millis};
 use crate::scenario::{Children, Drift, Scenario};
 
-/// The most children of one change, because each child is a separate request.
+/// Maximum number of children of one change, because each child is a separate request.
 const CHILDREN_MAX: usize = 1000;
 /// Limit of the wait for the last change after load has ended.
 pub(super) const FINISH_MAX: Duration = Duration::from_secs(30);

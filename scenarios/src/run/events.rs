@@ -16,7 +16,7 @@ use super::plane::Plane;
 use crate::clock::Clock;
 use crate::witness::{Commits, Counts, Statement};
 
-/// The most commits that are read from the control plane at a time.
+/// Maximum number of commits that are read from the control plane at a time.
 const BATCH_MAX: usize = 1024;
 /// The deadline for observations until the warm-up has shown the usual lag (`events.md`: at least 5 s).
 pub(super) const DEADLINE_MIN_MS: u64 = 5000;

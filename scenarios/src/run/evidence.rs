@@ -25,7 +25,7 @@ use crate::clock::Clock;
 
 /// Number of events of the stream that are shown before and after the event of the anomaly.
 const WIRE_LINES: usize = 3;
-/// The most overdue versions with stored facts, about 5 KiB each. Facts about further versions are read when the ledger
+/// Maximum number of overdue versions with stored facts, about 5 KiB each. Facts about further versions are read when the ledger
 /// decides them.
 const KEPT_MAX: usize = 512;
 /// The largest share of the run's time for reading facts. For one version all stored traffic is read, which takes up to

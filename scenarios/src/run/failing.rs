@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use reports::record::{Refusals, RequestRow, Verb};
 
-/// The most objects that are kept, about 150 bytes each. A successful write removes its object.
+/// Maximum number of objects that are kept, about 150 bytes each. A successful write removes its object.
 const OBJECTS_MAX: usize = 10_000;
 
 /// Refusals since the last success, by namespace, name and resource.

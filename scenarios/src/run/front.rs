@@ -12,7 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, JoinSet};
 
-/// The most connections at once, far more than a load generator opens; further connections wait in the listen queue.
+/// Maximum number of connections at once, far more than a load generator opens; further connections wait in the listen queue.
 const CONNECTIONS_MAX: usize = 4096;
 
 /// The open address. Dropping this value closes its connections.

@@ -19,7 +19,7 @@ use crate::load::workers::{Beside, Gone};
 
 /// Limit of the wait for open requests when load stops: the longest webhook timeout of kube-apiserver.
 const IN_FLIGHT_DRAIN: Duration = Duration::from_secs(30);
-/// The most error texts in a progress line or a report.
+/// Maximum number of error texts in a progress line or a report.
 const EXAMPLES_MAX: usize = 5;
 
 pub(super) struct LoadPlan {

@@ -15,7 +15,7 @@ use crate::scenario::Scenario;
 
 /// The most waiting versions at which another version is written, so that each worker of a small subject has one.
 const WAITING_MAX: u64 = 4;
-/// The most writes per second: one for each tick of the run.
+/// Maximum number of writes per second: one for each tick of the run.
 const MOST: f64 = 50.0;
 /// The rate of the run as a share of the sustained rate.
 const SHARE: f64 = 0.5;

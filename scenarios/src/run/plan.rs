@@ -175,7 +175,7 @@ fn unplayed(scenario: &Scenario) -> Vec<String> {
     lines.into_iter().map(|(kinds, text)| format!("on {}: {text}", kinds.join(", "))).collect()
 }
 
-/// The most random faults that are listed one by one. If there are more, the plan lists the first ones and counts each
+/// Maximum number of random faults that are listed one by one. If there are more, the plan lists the first ones and counts each
 /// kind.
 const DRAWN_SHOWN: usize = 100;
 

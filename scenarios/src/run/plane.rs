@@ -18,7 +18,7 @@ use crate::scenario::{ControlPlaneKind, Scenario};
 
 /// Interval of bookmarks of a real API server.
 const BOOKMARKS_EVERY: Duration = Duration::from_mins(1);
-/// The most versions that the mock keeps. Even a run of a hundred hours needs only the newest few.
+/// Maximum number of versions that the mock keeps. Even a run of a hundred hours needs only the newest few.
 const HISTORY_EVENTS_MAX: usize = 100_000;
 
 pub(super) use real::Real;

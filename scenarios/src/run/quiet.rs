@@ -23,7 +23,7 @@ use super::listen::{Batch, gather, listen, told};
 use crate::clock::{Clock, millis};
 use crate::scenario::Scenario;
 
-/// The most changes per batch of a watch, and the most batches in the channel.
+/// Maximum number of changes per batch of a watch, and of batches in the channel.
 const BATCH_MAX: usize = 256;
 const BATCHES_MAX: usize = 64;
 /// Time for the subject to catch up with the last writes, if the drain is long enough: the least deadline of events.

@@ -25,7 +25,7 @@ use crate::scenario::SharedCache;
 use wire::{Asked, Reply};
 
 const CONNECTIONS_MAX: usize = 64;
-/// The most stored values; the oldest are dropped.
+/// Maximum number of stored values; the oldest are dropped.
 const VALUES_MAX: usize = 10_000;
 /// The key with which the subject authenticates its values, valid for one run.
 pub(super) const KEY: &str = "a key that only this run has, and no other";

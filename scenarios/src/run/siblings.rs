@@ -21,7 +21,7 @@ use super::listen::{Batch, gather, listen, told};
 use crate::clock::Clock;
 use crate::scenario::Scenario;
 
-/// The most changes per batch of a watch, and the most batches in the channel.
+/// Maximum number of changes per batch of a watch, and of batches in the channel.
 const BATCH_MAX: usize = 1024;
 const BATCHES_MAX: usize = 64;
 /// JSON pointers to an object's deletion mark, finalizers, owners and labels.

@@ -37,7 +37,7 @@ use crate::witness::{self, Reported, Reporter, Scene};
 pub(super) use wiring::Again;
 use wiring::{Reviews, command_line, digest, port, reviews, who, with_port};
 
-/// The most runs of one scenario and seed that may start within the same second in one folder.
+/// Maximum number of runs of one scenario and seed that may start within the same second in one folder.
 const SAME_SECOND_MAX: u32 = 100;
 
 /// Everything that must exist before the subject starts.

@@ -21,10 +21,10 @@ use super::ready::Asked;
 use crate::clock::Clock;
 use crate::scenario::Scenario;
 
-/// The most lines that are read at a time. Lines are short, because this audit log has no bodies.
+/// Maximum number of lines that are read at a time. Lines are short, because this audit log has no bodies.
 const LINES_MAX: usize = 100_000;
 
-/// The most kinds of requested resources that are kept; a program requests some dozens.
+/// Maximum number of kinds of requested resources that are kept; a program requests some dozens.
 const KINDS_MAX: usize = 256;
 
 /// Facts since the last interval row, and all traffic since the start of the run.

@@ -29,7 +29,7 @@ use visitor::Visitors;
 
 mod visitor;
 
-/// The most connections at once: a browser opens six, a Prometheus one.
+/// Maximum number of connections at once: a browser opens six, a Prometheus one.
 const CONNECTIONS_MAX: usize = 32;
 /// Timeout for the head of a request.
 const HEAD_LIMIT: Duration = Duration::from_secs(5);

@@ -31,7 +31,7 @@ static ABSENT: LazyLock<Regex> =
 /// Texts of a program that reads the API server's address and its token where a Pod finds them.
 const IN_CLUSTER: [&str; 3] = ["in-cluster config", "KUBERNETES_SERVICE_HOST", "serviceaccount/token"];
 
-/// The most lines of output that are shown.
+/// Maximum number of lines of output that are shown.
 const TOLD: usize = 6;
 
 /// A change before the next start of the program.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// The most pings; the quickest decides.
+/// Maximum number of pings; the quickest decides.
 pub(crate) const ROUNDS_MAX: u64 = 200;
 /// After this many pings, a good enough result ends the comparison.
 pub(crate) const ROUNDS_LEAST: u64 = 20;

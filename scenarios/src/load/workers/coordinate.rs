@@ -22,7 +22,7 @@ const READY_LIMIT: Duration = Duration::from_mins(1);
 const LEAD: Duration = Duration::from_millis(1500);
 /// The longest time without a message of a worker, which sends every second. Afterwards the worker counts as hanging.
 pub(super) const SILENCE_LIMIT: Duration = Duration::from_secs(30);
-/// The most queued messages. Each worker sends one per second, and waits while the queue is full.
+/// Maximum number of queued messages. Each worker sends one per second, and waits while the queue is full.
 const WORDS_MAX: usize = 8;
 
 /// The longest time that workers may need for the plan of a job, with the last calls.

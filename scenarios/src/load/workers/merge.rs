@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use loadgen::admission::Interval;
 
-/// The most intervals by which a worker may be behind the first one. A worker further behind counts as hanging, so that
+/// Maximum number of intervals by which a worker may be behind the first one. A worker further behind counts as hanging, so that
 /// waiting intervals are bounded.
 const BEHIND_MAX: u64 = 30;
 

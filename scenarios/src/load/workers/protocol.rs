@@ -18,16 +18,16 @@ use crate::load::{Job, hlog};
 pub(crate) const PROTOCOL: &str = "longhaul-worker/4";
 /// The longest line. Intervals are longest: five histograms of at most 18,000 counters of a few bytes each, in base64.
 pub(crate) const LINE_BYTES_MAX: usize = 4 << 20;
-/// The most example texts in one interval.
+/// Maximum number of example texts in one interval.
 const EXAMPLES_MAX: usize = 8;
-/// The most entries of a list or a map in one interval. A list of empty entries takes ten times its line in memory.
+/// Maximum number of entries of a list or a map in one interval. A list of empty entries takes ten times its line in memory.
 const ENTRIES_MAX: usize = 64;
 /// Bytes of the header of a histogram in V2 format: cookie, length of the counters, offset, digits, lowest, highest,
 /// ratio.
 const HISTOGRAM_HEAD_BYTES: usize = 40;
 /// The first bytes of an uncompressed histogram in V2 format.
 const V2_COOKIE: u32 = 0x1c84_9303 | 0x10;
-/// The most characters of a text from the peer that are shown.
+/// Maximum number of characters of a text from the peer that are shown.
 const TEXT_CHARS_MAX: usize = 600;
 
 /// A message of the coordinator.

@@ -15,7 +15,7 @@ use super::lines::{self, Reading, write};
 use super::protocol::{Assignment, Order, PROTOCOL, Row, Word};
 use crate::load::{descriptors, measure};
 
-/// The most queued orders: a ping and a stop.
+/// Maximum number of queued orders: a ping and a stop.
 const ORDERS_MAX: usize = 8;
 /// The longest time without an order before the start. The coordinator may wait for other workers, which may read a
 /// large recorded file.

@@ -13,9 +13,9 @@ use reports::record::AlertsRow;
 const WITHIN: Duration = Duration::from_secs(10);
 /// The longest time from an alert to its answer: the longest timeout of a webhook.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(30);
-/// The most open reviews: ten seconds at 20,000 reviews per second.
+/// Maximum number of open reviews: ten seconds at 20,000 reviews per second.
 const OPEN_MAX: usize = 200_000;
-/// The most example texts in one row.
+/// Maximum number of example texts in one row.
 const EXAMPLES_MAX: usize = 5;
 /// Number of characters of a Kubernetes uid.
 const UID_LEN: usize = 36;

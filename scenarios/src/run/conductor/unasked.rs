@@ -17,7 +17,7 @@ const AFTER: Duration = Duration::from_secs(20);
 const AFTER_READY: Duration = Duration::from_secs(10);
 /// Interval of the checks for a first request.
 const EVERY: Duration = Duration::from_millis(500);
-/// The most resources that the message names.
+/// Maximum number of resources that the message names.
 const NAMED_MAX: usize = 8;
 
 /// Waits for the subject's first request for a churned resource.

@@ -18,7 +18,7 @@ const EVERY: Duration = Duration::from_millis(500);
 /// The longest time without an answer of the API server, longer than any fault. Afterwards the run cannot observe the
 /// subject.
 const BLIND_AFTER: Duration = Duration::from_secs(210);
-/// The most containers whose output is read at a time.
+/// Maximum number of containers whose output is read at a time.
 const LOGS_MAX: usize = 256;
 
 /// Number of restarts of each container, by the uid of its Pod and its name.

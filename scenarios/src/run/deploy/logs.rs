@@ -15,7 +15,7 @@ use crate::subject::{Log, Pods};
 
 /// Timeout until the answer begins.
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
-/// The most bytes that are read and not yet written to the log.
+/// Maximum number of bytes that are read and not yet written to the log.
 const PIPE_BYTES: usize = 64 << 10;
 
 /// Copies the output of a container into the log until its end, with the container's name before each line.

@@ -11,7 +11,7 @@ use crate::run::install;
 
 /// Objects per page: 200 objects of 64 KiB fit into an answer.
 const PAGE_OBJECTS: usize = 200;
-/// The most objects of a list, more than the largest population with its children.
+/// Maximum number of objects of a list, more than the largest population with its children.
 const OBJECTS_MAX: usize = 1 << 20;
 /// How often a list is started if its pages expire.
 const TRIES: u32 = 3;

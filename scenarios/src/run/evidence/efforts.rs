@@ -10,9 +10,9 @@ use reports::record::{RequestRow, Step, Verb};
 
 use super::About;
 
-/// The most writes that are kept: 4 MiB, or an hour of a subject with five requests per second.
+/// Maximum number of writes that are kept: 4 MiB, or an hour of a subject with five requests per second.
 const WRITES_MAX: usize = 16_384;
-/// The most steps for one anomaly. Each step is a series of writes with the same result; the newest are kept.
+/// Maximum number of steps for one anomaly. Each step is a series of writes with the same result; the newest are kept.
 const STEPS_MAX: usize = 8;
 
 /// The subject's latest writes.

@@ -9,11 +9,11 @@ use reports::record::{EndedBy, RequestRow, Step, Verb};
 
 use super::About;
 
-/// The most ended lists and watches that are kept: 1 MiB.
+/// Maximum number of ended lists and watches that are kept: 1 MiB.
 const OVER_MAX: usize = 4096;
-/// The most open watches that are kept; no client has more.
+/// Maximum number of open watches that are kept; no client has more.
 const OPEN_MAX: usize = 1024;
-/// The most requests shown before the time of an anomaly, and after it.
+/// Maximum number of requests shown before the time of an anomaly, and after it.
 const BEFORE: usize = 4;
 const AFTER: usize = 8;
 

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use facts::{Change, Observation, Revision, Uid};
 use reports::record::{CommitEvent, ReadOn, Step};
 
-/// The most writes and reports that are kept for all objects together: 6 MiB, or ten minutes of 50 changes per second.
+/// Maximum number of writes and reports that are kept for all objects together: 6 MiB, or ten minutes of 50 changes per second.
 const MOMENTS_MAX: usize = 65_536;
-/// The most reports that are kept to prove that the subject still received events.
+/// Maximum number of reports that are kept to prove that the subject still received events.
 const REPORTS_MAX: usize = 8192;
-/// The most entries of one object shown before and after a version.
+/// Maximum number of entries of one object shown before and after a version.
 const AROUND: usize = 7;
 
 /// The latest writes and reports by object.

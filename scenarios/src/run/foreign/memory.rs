@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use reports::record::{Carried, Read, RequestRow};
 
-/// The most existing objects that are kept, about 150 bytes each.
+/// Maximum number of existing objects that are kept, about 150 bytes each.
 const LIVE_MAX: usize = 50_000;
-/// The most deleted objects that are kept. A recreation follows within seconds, in which no control plane deletes so
+/// Maximum number of deleted objects that are kept. A recreation follows within seconds, in which no control plane deletes so
 /// many objects.
 const GONE_MAX: usize = 10_000;
-/// The most creations whose client is not known yet: as many requests as the control plane keeps.
+/// Maximum number of creations whose client is not known yet: as many requests as the control plane keeps.
 const MADE_MAX: usize = 16_384;
-/// The most objects that the subject read by name.
+/// Maximum number of objects that the subject read by name.
 const GOT_MAX: usize = 4096;
-/// The most collections that the subject lists, with their last lists.
+/// Maximum number of collections that the subject lists, with their last lists.
 const LISTED_MAX: usize = 256;
 
 pub(super) type Key = (Arc<str>, Arc<str>, Arc<str>);

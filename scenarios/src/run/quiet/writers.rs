@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use reports::record::{RequestRow, Verb};
 
-/// The most objects that are kept, about 150 bytes each.
+/// Maximum number of objects that are kept, about 150 bytes each.
 const OBJECTS_MAX: usize = 10_000;
-/// The most resources that the subject writes besides those of the scenario.
+/// Maximum number of resources that the subject writes besides those of the scenario.
 const RESOURCES_MAX: usize = 8;
 
 /// Resources that are not counted: leases, events and reviews are no state.

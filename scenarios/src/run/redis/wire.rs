@@ -8,10 +8,10 @@ use std::io;
 
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
-/// The most arguments of a command.
+/// Maximum number of arguments of a command.
 const WORDS_MAX: usize = 16;
 const WORD_BYTES_MAX: usize = 64 << 10;
-/// The most bytes of a line: a type character and a number.
+/// Maximum number of bytes of a line: a type character and a number.
 const LINE_BYTES_MAX: u64 = 32;
 
 #[derive(Debug, PartialEq, Eq)]

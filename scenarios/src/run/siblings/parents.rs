@@ -29,7 +29,7 @@ pub(super) struct Parent {
     pub(super) specified: u64,
     /// Time of the parent's last write.
     pub(super) since_ms: u64,
-    /// The most children that any version of the parent wanted, by kind.
+    /// Maximum number of children that any version of the parent wanted, by kind.
     pub(super) wanted: Vec<u64>,
     /// Whether the parent has had children, by kind.
     pub(super) had: Vec<bool>,

@@ -18,11 +18,11 @@ use crate::run::claims::Claims;
 use crate::run::feed::{Entry, Feed};
 use crate::witness::{Counts, Reported, Statement};
 
-/// The most commits without an observation. If a subject lags further, the measurement stops.
+/// Maximum number of commits without an observation. If a subject lags further, the measurement stops.
 const WAITING_MAX: usize = 65_536;
-/// The most lags that are kept for one period.
+/// Maximum number of lags that are kept for one period.
 const KEPT_MAX: usize = 65_536;
-/// The most commits that are read at a time.
+/// Maximum number of commits that are read at a time.
 const BATCH_MAX: usize = 1024;
 
 /// Shared between the task that follows the subject and its readers.
