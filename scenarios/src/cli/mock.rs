@@ -21,7 +21,7 @@ const PORT_REMEDY: &str =
     "the mock did not start; another program may use its port: stop that one or give another --port";
 /// Number of file descriptors for ten thousand watches, some writers, and the program itself.
 const DESCRIPTORS: u64 = 10_500;
-/// Default seed of random choices.
+/// Seed of random network faults of `longhaul mock kube`.
 const SEED: u64 = 1;
 /// The name of the user in the kubeconfig that the mock API server writes.
 const USER: &str = "admin";

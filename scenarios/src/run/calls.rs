@@ -1,7 +1,7 @@
-//! Calls of the service's API that scales Deployments: its address, its certificates, and its callers.
+//! Calls of the service's API that scales Deployments: the API's address, its certificates, and its callers.
 //!
-//! The service itself makes the certificates, with `certs dev`: valid certificates, and each kind that must be refused.
-//! Owns the section `replicas` of the service's configuration.
+//! The service itself makes the certificates, with `certs dev`: valid certificates, and each kind of certificate that
+//! must be refused. Owns the section `replicas` of the service's configuration.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! One written version of an object.
+//! A written version of an object, and how the run learned of the version.
 
 use std::time::Instant;
 

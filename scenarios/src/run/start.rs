@@ -1,5 +1,5 @@
-//! Prepares a run: control plane and registry, the plans, the subject's settings and the manifest. The subject has not
-//! been started yet, so each error here is an error of the scenario or of the machine.
+//! Prepares a run: control plane and registry, the plans, the subject's settings and the manifest. The subject is not
+//! started yet, so each error in this module is an error of the scenario or of the machine.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::DirBuilderExt as _;
@@ -60,7 +60,7 @@ pub(super) struct SubjectPlan<'a> {
     pub(super) clock: Clock,
     /// The source of commits.
     pub(super) feed: Feed,
-    /// How the subject is started again.
+    /// How the subject's processes are started, the first time and again.
     pub(super) again: Again<'a>,
     /// The address in front of the subject's processes, if there are several.
     pub(super) front: Option<Arc<Front>>,
@@ -167,7 +167,7 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared<'_>> {
 }
 
 /// The subject's own metrics that the run reads. The service has a metrics page. If several processes take turns, each
-/// has a different page, and none is read unless the scenario names one.
+/// process has a different page, and no page is read unless the scenario names a page.
 fn metrics(scenario: &Scenario, health: Option<SocketAddr>, port: Option<u16>) -> Option<MetricsPlan> {
     let subject = &scenario.subject;
     let own = health.filter(|_| subject.upkeep().restarts.is_none()).map(|address| format!("http://{address}/metrics"));
@@ -191,7 +191,7 @@ fn metrics_port(scenario: &Scenario) -> Result<Option<u16>> {
     url.filter(|url| url.contains(METRICS_PORT)).map(|_| free_port(Ipv4Addr::LOCALHOST)).transpose()
 }
 
-/// The address in front of the subject's processes, if several take turns.
+/// Opens the address in front of the subject's processes, if several processes take turns.
 async fn front(scenario: &Scenario, webhook: Option<SocketAddr>, machine: Ipv4Addr) -> Result<Option<Arc<Front>>> {
     if scenario.subject.upkeep().restarts.is_none() {
         return Ok(None);

@@ -1,7 +1,7 @@
 //! The writes in the quiet time by object: number, changed fields, and clients. Does no I/O.
 //!
-//! The changed fields are the differences between two received versions, so the first write after the load names no
-//! field. Memory: the last version of at most [`OBJECTS_MAX`] objects.
+//! The changed fields are the differences between two received versions of an object, so the first write after the load
+//! names no field. Memory: the last version of at most [`OBJECTS_MAX`] objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -93,7 +93,7 @@ impl Rewrites {
         seen.last = object;
     }
 
-    /// Returns the writes, with their clients if known.
+    /// Returns the writes in the quiet time, with their clients if known.
     pub(super) fn finish(self, writers: Option<&Writers>) -> record::Quiet {
         let Window { from_ms, to_ms } = self.window;
         let mut rows: Vec<Rewritten> = Vec::new();
@@ -161,7 +161,8 @@ fn is_lease(object: &Value) -> bool {
     object["metadata"]["annotations"].get(LEADER).is_some()
 }
 
-/// The differences of two versions, as JSON pointers. A value that only one version has is one difference.
+/// Adds the differences of two versions to `found`, as JSON pointers. A value that only one version has is one
+/// difference.
 fn differences(before: &Value, after: &Value, at: &str, found: &mut Vec<String>) {
     if before == after || found.len() >= CHANGES_MAX || OF_EVERY_WRITE.contains(&at) {
         return;

@@ -1,10 +1,10 @@
-//! The existing parents, by uid and by name.
+//! The existing parents of children, by uid and by name.
 
 use std::collections::HashMap;
 
 use facts::Uid;
 
-/// The largest delay between two watches of one control plane, on a busy machine.
+/// Maximum difference between the delays of two watches of one control plane, on a busy machine.
 pub(super) const APART_MS: u64 = 1000;
 
 /// The key by which a child refers to its parent.
@@ -25,7 +25,7 @@ pub(super) struct Parents {
 pub(super) struct Parent {
     pub(super) place: String,
     pub(super) generation: i64,
-    /// Number of changes of the spec, from the generation.
+    /// Number of changes of the parent's spec (`metadata.generation`).
     pub(super) specified: u64,
     /// Time of the parent's last write.
     pub(super) since_ms: u64,
@@ -41,7 +41,7 @@ pub(super) struct Parent {
 }
 
 impl Parents {
-    /// The uid of a parent, and its namespace and name for messages.
+    /// Finds a parent. Returns its uid, and its namespace and name for messages.
     pub(super) fn find(&self, of: &Of) -> Option<(Uid, String)> {
         let uid = self.uid(of)?;
         Some((uid.clone(), self.by_uid.get(uid)?.place.clone()))
