@@ -26,13 +26,13 @@ pub(crate) use usage::Usage;
 
 /// Interval of samples: short enough to show a step, long enough to cost nothing.
 const PERIOD: Duration = Duration::from_secs(1);
-/// Least interval of reading `smaps_rollup`, which walks all page tables and takes tens of milliseconds for a large
-/// process.
+/// Minimum interval of reading `smaps_rollup`, for which the kernel walks all page tables and takes tens of
+/// milliseconds for a large process.
 const ROLLUP_EVERY: Duration = Duration::from_mins(1);
-/// Interval of counting sockets, in a short and in a long run. The kernel lists the sockets of all processes, after a
-/// burst thousands, which takes milliseconds.
+/// Interval of counting sockets, in a short and in a long run. The kernel lists the sockets of all processes. After a
+/// burst of connections, a list has thousands of sockets and takes milliseconds.
 const SOCKETS_EVERY: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(30)];
-/// Runs longer than this count as long.
+/// Runs that take longer count as long runs.
 const LONG_MS: u64 = 2 * 3600 * 1000;
 /// Maximum number of queued samples: one minute.
 const QUEUE_MAX: usize = 60;
@@ -43,7 +43,7 @@ pub(crate) struct Observer {
     watched: Arc<Watched>,
 }
 
-/// The processes that the run wants sampled.
+/// The processes to sample.
 struct Watched {
     /// Root process IDs of the subject's process trees; empty while the subject does not run.
     roots: Mutex<Vec<u32>>,
@@ -74,7 +74,7 @@ impl Observer {
         *self.watched.roots.lock() = pids;
     }
 
-    /// Sets the remaining roots, after one process has ended.
+    /// Sets the remaining roots of process trees, after one process has ended.
     pub(crate) fn left(&self, pids: Vec<u32>) {
         *self.watched.roots.lock() = pids;
     }

@@ -1,7 +1,7 @@
 //! A run: from a checked scenario to a judged record.
 //!
-//! `run` starts the control plane and the subject and passes both to the [`conductor`]. `run` always closes the record
-//! and has it judged. Verdicts come from the record alone.
+//! `run` starts the control plane and the subject and passes both to the [`conductor`]. `run` always closes the record,
+//! and the record is then judged. Verdicts come from the record alone.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -100,7 +100,7 @@ pub(crate) struct Options {
     pub(crate) quiet: bool,
     /// Faults that this run leaves out, with the reason.
     pub(crate) left_out: Option<String>,
-    /// Whether to count the bytes between the subject and the control plane, which needs a proxy in between.
+    /// Whether to count the bytes between the subject and the control plane, which needs a proxy between both.
     pub(crate) counts_bytes: bool,
     pub(crate) repeat: String,
     /// Addresses of the HTML page and the metrics during the run.

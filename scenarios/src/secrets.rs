@@ -1,8 +1,8 @@
 //! Recognizes secrets in texts and masks them.
 //!
 //! Run records are kept and shared, and environment variables and arguments of a subject may contain passwords. Only a
-//! name shows that its value is secret: a value is masked if its name looks secret. One mask too many is better than
-//! one too few. Does no I/O.
+//! name shows that its value is secret: a value is masked if its name looks secret. A masked harmless value is better
+//! than a secret that is not masked. Does no I/O.
 
 use std::sync::LazyLock;
 
@@ -75,7 +75,7 @@ pub(crate) fn scenario(mut scenario: Value) -> Value {
     scenario
 }
 
-/// Masks secrets in the settings of a process.
+/// Masks secrets in the settings of one of the subject's processes.
 fn given(settings: &mut serde_json::Map<String, Value>) {
     settings.retain(|_, value| !value.is_null());
     for (key, value) in settings {

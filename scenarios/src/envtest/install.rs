@@ -1,6 +1,6 @@
 //! Creates links to this program in the folders where test kits look for kube-apiserver, etcd and kubectl.
 //!
-//! The program acts as the tool by whose name it is called.
+//! A link starts this program under the name of a tool, and the program then acts as this tool.
 
 use std::path::{Path, PathBuf};
 
@@ -59,7 +59,7 @@ pub(crate) fn install(version: &str, bin_dir: Option<&Path>, force: bool) -> Res
     folders.iter().map(|folder| links(Place::At(folder))).collect()
 }
 
-/// The folder for the programs of a version, inside a test kit's folder. If the version is missing or a pattern, the
+/// The folder for the programs of a version, inside a test kit's folder. If `version` is empty or a pattern, the
 /// version of the mock is used.
 pub(crate) fn layout(folder: &Path, version: &str) -> PathBuf {
     let version = if version.is_empty() || version.contains('*') { mock_kube::VERSION } else { version };

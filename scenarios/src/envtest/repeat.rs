@@ -1,6 +1,6 @@
 //! Repeats a suite, and gives the verdict over all runs.
 //!
-//! Owns the number of runs and the repetitions of a failed seed. A run in which no fault hit anything proves nothing.
+//! Owns the number of runs and the repetitions of a failed seed. A run without hits of faults does not count as passed.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use crate::signals::Signals;
 const SEED: u64 = 1;
 const SEEDS_SHOWN: usize = 20;
 
-/// How often a suite runs.
+/// The number of runs of a suite, and of repetitions of a failed seed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Repetition {
     /// Maximum number of runs, each with the next seed.
@@ -35,7 +35,7 @@ struct Runs {
     failed: Vec<(u64, u8)>,
     /// Seeds of passed runs in which no fault hit anything.
     undisturbed: Vec<u64>,
-    /// Seeds of passed runs that `--judge` cannot decide.
+    /// Seeds of passed runs that `--judge` left undecided.
     undecided: Vec<u64>,
     reads: Behind,
 }
@@ -45,12 +45,13 @@ struct Runs {
 pub(super) struct Odds {
     pub again: u64,
     pub plays: u64,
-    /// Whether the seed also failed without faults; `None` if not tried.
+    /// Whether the suite also failed without faults; `None` if this was not tried.
     pub without: Option<bool>,
 }
 
 impl Suite {
-    /// Runs the suite once per seed. Returns the exit code of the first failure, or 2 if faults hit nothing in any run.
+    /// Runs the suite once per seed. Returns the exit code of the first failure, or 2 if faults had no hits in some
+    /// run.
     pub(crate) async fn repeat(&self, repetition: Repetition) -> Result<u8> {
         let first = self.chaos.seed.or(self.seed).unwrap_or(SEED);
         let mut signals = Signals::listen().context("failed to listen for signals")?;

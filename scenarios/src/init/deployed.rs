@@ -1,5 +1,5 @@
 //! How the project's manifests deploy its program: arguments, environment variables, service account and namespace, and
-//! the objects that it reads. Does no I/O.
+//! the objects that the program reads. Does no I/O.
 //!
 //! Owns the choice of the program's workload, and of the settings that also work outside a cluster.
 
@@ -34,7 +34,7 @@ pub(crate) struct Deployed {
     pub(super) spec: String,
 }
 
-/// The source of an environment variable's value.
+/// Where the value of an environment variable comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Given {
     Value(String),
@@ -79,14 +79,15 @@ impl Workloads {
         self.all.is_empty()
     }
 
-    /// Replaces the workloads of plain files by those of a built kustomization, which have prefixes and namespaces.
+    /// Replaces the workloads of plain files by the workloads of a built kustomization, which have prefixes and
+    /// namespaces.
     pub(super) fn replace(&mut self, built: Self) {
         if !built.all.is_empty() {
             *self = built;
         }
     }
 
-    /// Keeps only objects whose file is wanted, if there are any.
+    /// Keeps only objects whose file is wanted, if there are such objects.
     pub(super) fn prefer(&mut self, is_wanted: &dyn Fn(&Path) -> bool) {
         if self.all.iter().any(|one| is_wanted(&one.file)) {
             self.all.retain(|one| is_wanted(&one.file));
@@ -132,7 +133,7 @@ impl Workloads {
         plain.or(object["stringData"].get(key)).and_then(Value::as_str).map(str::to_owned)
     }
 
-    /// The value of an environment variable outside a cluster; `None` if it exists only in a cluster.
+    /// The value that an environment variable gets outside a cluster; `None` if the value exists only in a cluster.
     pub(super) fn value(&self, of: &Deployed, given: &Given) -> Option<String> {
         match given {
             Given::Value(text) => Some(text.clone()),

@@ -50,7 +50,7 @@ pub(crate) async fn render(root: &Path, charts: &[PathBuf], helm: Option<&Path>)
     }
 }
 
-/// Whether no symbolic link in a chart leads out of the project. Circular links exceed the limit of entries.
+/// Whether no symbolic link in a chart leads out of the project. Circular links end at the limit of entries.
 fn stays_inside(root: &Path, chart: &Path) -> std::io::Result<bool> {
     let whole = root.canonicalize()?;
     let (mut open, mut entries) = (vec![root.join(chart)], 0);

@@ -1,4 +1,4 @@
-//! Load by several processes: each sends its share of one plan, and their histograms are merged.
+//! Load by several processes: each process sends its share of one plan, and the coordinator merges their histograms.
 //!
 //! Owns the start of workers ([`gather`]), the coordinator ([`coordinate`]), the worker ([`worker`]) and their messages
 //! over stdin and stdout ([`protocol`], described in `docs/worker-protocol.md`). [`job`] starts workers as Pods;

@@ -15,7 +15,7 @@ use crate::observer;
 
 /// Usual URL paths of metrics and probes.
 const PAGES: [&str; 5] = ["/metrics", "/healthz", "/readyz", "/livez", "/health"];
-/// Maximum number of ports that are tried; a controller opens fewer.
+/// Maximum number of the program's ports that are tried; a controller opens fewer.
 const PORTS_MAX: usize = 12;
 const ANSWER_MAX: Duration = Duration::from_secs(2);
 /// Maximum number of bytes that are read from an answer.
@@ -66,7 +66,7 @@ fn listening(root: u32) -> BTreeSet<u16> {
     listed.map(|entry| entry.local_address.port()).collect()
 }
 
-/// The answer to a plain `GET`, with headers and body; `None` without an answer.
+/// The answer to a `GET` over plain HTTP, with headers and body; `None` without an answer.
 async fn get(port: u16, page: &str) -> Option<String> {
     let ask = async {
         let mut stream = TcpStream::connect(local(port)).await.ok()?;

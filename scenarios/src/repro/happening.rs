@@ -1,4 +1,4 @@
-//! The single events of a run, read from its record, in order of time. Does no I/O.
+//! The single events of a run, read from the run record, in order of time. Does no I/O.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,9 +9,9 @@ use reports::words::millis;
 
 /// An observation within this time after its commit is not listed as a separate event.
 const PROMPT_MS: u64 = 1000;
-/// On a real control plane, the most by which the clock of commits may be ahead of the clock of observations.
+/// On a real control plane, the clock of commits may be ahead of the clock of observations by at most this time.
 const SKEW_MS: u64 = 250;
-/// Writes at least this far apart are separate steps of a scenario.
+/// Writes with at least this time between them are separate steps of a scenario.
 const APART_MS: u64 = 700;
 const COMMITTED: &str = "committed";
 
@@ -33,7 +33,7 @@ impl Happening {
     }
 }
 
-/// The outcome of one committed version.
+/// Whether and when the client observed a committed version.
 enum Settled {
     Seen {
         late_ms: Option<u64>,
@@ -84,7 +84,7 @@ pub(super) fn end_ms(record: &Record) -> u64 {
     record.end.as_ref().map_or(planned_ms, |end| end.ended_ms.min(planned_ms))
 }
 
-/// Whether a request is listed: lists and watches of judged resources, and refused requests. Other requests of a
+/// Whether a request is shown: lists and watches of judged resources, and refused requests. Other requests of a
 /// controller are left out.
 fn is_told(record: &Record, row: &RequestRow) -> bool {
     let judged = record.manifest.judged.contains(&row.resource);
@@ -263,7 +263,8 @@ mod tests {
         outcomes(&events, &untold).iter().map(|(commit, settled)| committed(commit, settled).sort).collect()
     }
 
-    /// If a deletion is observed twice, the first observation counts, but no observation before the deletion.
+    /// If a deletion is observed twice, the first observation counts. An observation before the deletion does not
+    /// count.
     #[test]
     fn a_deletion_that_is_told_twice_was_seen_the_first_time() {
         assert_eq!(deleted_at_4_s(&[4010, 9000], &[]), ["committed and seen"]);

@@ -1,4 +1,4 @@
-//! The flags that a program defines, and those that a run must set. Does no I/O.
+//! The flags that a program defines, and the flags that a run must set. Does no I/O.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -15,12 +15,12 @@ static DEFINED: LazyLock<Regex> = LazyLock::new(|| {
 });
 /// The call that defines zap's own flags: `opts.BindFlags(flag.CommandLine)`.
 const ZAP: &str = ".BindFlags(";
-/// A server struct with a constant port.
+/// The initialization of a server struct with a constant port.
 static PORT: LazyLock<Regex> = LazyLock::new(|| super::pattern(r"\bPort:\s*([0-9]{2,5})\b"));
 const FLAGS_MAX: usize = 500;
 
-/// Names of the flag for the folder with the webhook's certificate: first those of kubebuilder, then those of other
-/// projects.
+/// Names of the flag for the folder with the webhook's certificate: first the names that kubebuilder uses, then names
+/// in other projects.
 const FOLDER: &[&str] =
     &["webhook-cert-path", "webhook-cert-dir", "cert-dir", "webhook-certs-dir", "certs-dir", "tls-cert-dir"];
 const WEBHOOK_PORT: &[&str] = &["webhook-port", "webhook-server-port", "webhook-bind-port"];
@@ -114,8 +114,8 @@ impl Flags {
         self.defined.contains_key(name)
     }
 
-    /// The first flag with one of these names. Otherwise, if the flags come from a help text, the first one whose name
-    /// passes `means`.
+    /// The first flag with one of these names. If no flag has such a name and the flags come from a help text, the
+    /// first flag whose name passes `means`.
     fn meant(&self, names: &[&'static str], means: fn(&str) -> bool) -> Option<&str> {
         let first = names.iter().copied().find(|name| self.has(name));
         first.or_else(|| self.defined.keys().map(String::as_str).find(|name| means(name)).filter(|_| self.is_told))
@@ -149,12 +149,12 @@ impl Flags {
         self.metrics().is_some() || self.metrics_port().is_some()
     }
 
-    /// The constant port in the program's source.
+    /// The port of the webhook server, if it is constant in the program's source.
     pub(crate) fn fixed_port(&self) -> Option<u16> {
         self.port
     }
 
-    /// The flag for the address of the metrics, and the flag that selects plain HTTP for them.
+    /// The flag for the address of the metrics, and the flag that selects plain HTTP for the metrics.
     pub(crate) fn metrics(&self) -> Option<(&str, Option<&str>)> {
         let address =
             self.meant(METRICS, |name| name.contains("metrics") && has_one(name, &["addr", "bind", "listen"]))?;
