@@ -28,7 +28,6 @@ const PATIENCE: Duration = Duration::from_mins(10);
 const PATIENCE_TIMES: u32 = 2;
 pub(crate) const FILES: [&str; 3] = ["compare.html", "compare.md", "compare.json"];
 
-/// A subject and its name in the result.
 #[derive(Debug, Clone)]
 pub(crate) struct Subject {
     pub(crate) name: String,

@@ -94,7 +94,6 @@ enum How {
     Told,
     /// A repetition, with its output in a file of the record.
     Again,
-    /// A repetition of the suite without faults.
     WithoutFaults,
 }
 

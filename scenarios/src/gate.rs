@@ -444,7 +444,6 @@ impl Contestant {
         Ok(words)
     }
 
-    /// The name of the build in the record.
     fn name(&self) -> String {
         let plant = self.plant.as_ref().map(|plant| format!(" (planted: {plant})")).unwrap_or_default();
         format!("{}{plant}", self.command)

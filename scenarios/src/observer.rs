@@ -43,7 +43,6 @@ pub(crate) struct Observer {
     watched: Arc<Watched>,
 }
 
-/// The processes to sample.
 struct Watched {
     /// Root process IDs of the subject's process trees; empty while the subject does not run.
     roots: Mutex<Vec<u32>>,

@@ -36,7 +36,6 @@ const SERVICE_DESCRIPTORS_MAX: u64 = 32;
 const HANDLER_VARIABLE: &str = "LONGHAUL_HANDLER_S";
 /// The clocks of the built-in service, by their names below `watch` in its settings.
 const CLOCKS: [&str; 3] = ["serverTimeout", "silenceLimit", "relistInterval"];
-/// The client program with planted bugs.
 const PLANTED: &str = "planted-client";
 
 /// The client that replaces the subject of a scenario, and the client's settings. Default: the scenario's own subject.
@@ -111,7 +110,6 @@ pub(crate) struct Outcome {
     pub(crate) seconds: f64,
     /// The folder of the run record; empty if nothing was run.
     pub(crate) record: PathBuf,
-    /// Whether the user interrupted the run.
     #[serde(skip)]
     pub(crate) interrupted: bool,
 }

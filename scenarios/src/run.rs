@@ -86,7 +86,6 @@ pub(crate) use ports::free_port;
 pub(crate) use testbed::{Events, Testbed, While};
 pub(crate) use window::{Addresses, address};
 
-/// The scenario to run, and the settings of the run.
 pub(crate) struct Options {
     pub(crate) source: Source,
     pub(crate) runs: PathBuf,
@@ -107,7 +106,6 @@ pub(crate) struct Options {
     pub(crate) window: Addresses,
 }
 
-/// The format of a verdict on stdout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
     Text,

@@ -9,7 +9,6 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::Value;
 
-/// The text that replaces a secret.
 pub(crate) const MASK: &str = "***";
 /// Words in names whose values are secret, in upper or lower case.
 const SECRET: [&str; 9] = ["token", "secret", "passw", "passphrase", "credential", "key", "auth", "cookie", "bearer"];

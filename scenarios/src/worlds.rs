@@ -60,9 +60,7 @@ pub struct Played {
 /// Settings of `cargo xtask worlds` from the command line.
 #[derive(Debug, Clone, Default)]
 pub struct Wanted {
-    /// Control planes to use; empty for all.
     pub on: Vec<ControlPlaneKind>,
-    /// Scenarios to run; empty for all.
     pub only: Vec<String>,
     /// The folder for records; with `None`, records are removed after the run.
     pub runs: Option<PathBuf>,

@@ -22,10 +22,8 @@ pub enum Expected {
     },
 }
 
-/// A planted bug with its scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plant {
-    /// The name of the bug for `--plant`.
     pub name: &'static str,
     /// The mistake, in a few words.
     pub about: &'static str,

@@ -52,7 +52,6 @@ pub enum Error {
         /// A similar name as a suggestion, with the punctuation around it.
         suggestion: String,
     },
-    /// A scenario of the library is invalid.
     #[error("a stage cannot be read: {0}")]
     Stage(String),
     #[error("failed to write {path}: {source}")]

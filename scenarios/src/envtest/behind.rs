@@ -82,7 +82,6 @@ struct Cache {
 }
 
 type Client<'a> = (&'a str, &'a str);
-/// A client, a resource and a namespace.
 type Key<'a> = (Client<'a>, &'a str, Option<&'a str>);
 
 enum Moment<'a> {

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail};
 use mock_envtest::PROGRAMS;
 
-/// The folder for the links.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Place<'a> {
     /// The cache folder of this user, where the links stay.

@@ -268,7 +268,6 @@ impl Ledger {
         }
     }
 
-    /// Writes the merged record into the folder `record`.
     pub(super) fn write(&self, record: &Path) -> Result<()> {
         write(record, "ledger.json", &serde_json::to_string_pretty(self)?)?;
         let roles: Vec<&str> = self.roles.iter().map(String::as_str).collect();

@@ -10,7 +10,6 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use serde_json::Value;
 
-/// A test with its start and end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Test {
     pub name: String,

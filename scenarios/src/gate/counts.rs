@@ -22,11 +22,9 @@ use crate::run::{Options, Testbed};
 /// the other build in one of twenty sessions.
 const ORDER: [Side; 6] = [Side::A, Side::B, Side::B, Side::A, Side::A, Side::B];
 
-/// The inputs for the counts of a session.
 pub(super) struct Pass<'a> {
     pub(super) session: u32,
     pub(super) seed: u64,
-    /// The folder for the files of callgrind.
     pub(super) folder: &'a Path,
     pub(super) work: &'a Work,
     /// Times of the counting passes, and whether callgrind may be used.

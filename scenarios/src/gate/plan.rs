@@ -28,7 +28,6 @@ const SESSIONS: u32 = 2;
 pub(super) struct Besides {
     /// Time of full load, and time of churn, to warm up a build.
     pub(super) warm: [Duration; 2],
-    /// Length of a counting pass.
     pub(super) pass: Duration,
     /// Maximum time for callgrind; `None` if callgrind is not used.
     pub(super) callgrind: Option<Duration>,

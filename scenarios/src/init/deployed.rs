@@ -41,7 +41,6 @@ pub(crate) enum Given {
     Namespace,
     Name,
     Account,
-    /// A key of a `Secret` or `ConfigMap`.
     Key {
         kind: &'static str,
         name: String,
@@ -58,7 +57,6 @@ pub(crate) struct Workloads {
 }
 
 impl Workloads {
-    /// Adds an object of a manifest.
     pub(super) fn take(&mut self, file: &Path, object: &Value) {
         let kind = object["kind"].as_str().unwrap_or_default();
         if BESIDE.contains(&kind) && self.objects.len() < OBJECTS_MAX && object["metadata"]["name"].is_string() {
@@ -169,7 +167,6 @@ fn deployed(file: &Path, object: &Value, spec: &Value, container: &Value) -> Dep
     }
 }
 
-/// The Secrets that a container mounts as folders.
 fn secrets(spec: &Value, container: &Value) -> Vec<(String, String)> {
     let volumes = spec["volumes"].as_array();
     let secret = |volume: &str| {

@@ -14,7 +14,6 @@ const COMMAND_BYTES_MAX: usize = 16 << 10;
 pub(super) struct Image {
     /// The program that the Dockerfile builds, if the command also works outside the image.
     pub(super) built: Option<Built>,
-    /// The start command of the image.
     pub(super) command: Vec<String>,
 }
 

@@ -32,7 +32,6 @@ pub(crate) struct Sources {
     pub(super) reconciled: BTreeSet<String>,
     /// Folders of packages that start a manager or informers.
     controlling: BTreeSet<PathBuf>,
-    /// String constants of the sources, by name.
     constants: BTreeMap<String, String>,
     /// Arguments of `AddFinalizer`, as written.
     finalizers: BTreeSet<String>,

@@ -16,20 +16,17 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Maximum number of files and folders of a chart that are checked for links.
 const ENTRIES_MAX: usize = 10_000;
 
-/// The result of rendering a chart.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Charted {
     None,
     /// The chart was not rendered, with the reason.
     Left(String),
     Rendered {
-        /// The path of the chart, relative to the project.
         chart: PathBuf,
         objects: Vec<Value>,
     },
 }
 
-/// Renders the first chart of the project.
 pub(crate) async fn render(root: &Path, charts: &[PathBuf], helm: Option<&Path>) -> Charted {
     let Some(chart) = charts.first() else { return Charted::None };
     let left = |why: &str| Charted::Left(format!("{}: {why}", chart.display()));

@@ -29,7 +29,6 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The result of building a kustomization.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Kustomized {
-    /// The project has no kustomization.
     None,
     /// The kustomization was not built, with the reason.
     Left(String),

@@ -64,7 +64,6 @@ impl Framework {
 
 /// Handlers of kopf. If a program has such a handler, kopf adds its finalizer to each object.
 const KOPF_HOLDS: [&str; 3] = ["kopf.on.delete", "kopf.timer", "kopf.daemon"];
-/// The default finalizer of kopf.
 const KOPF_FINALIZER: &str = "kopf.zalando.org/KopfFinalizerMarker";
 
 /// Maximum number of main packages that are tried.

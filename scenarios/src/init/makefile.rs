@@ -2,7 +2,6 @@
 //!
 //! Only plain arguments are accepted, because the values of variables are not known.
 
-/// A program and the source from which it is built.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Built {
     /// The path of the program, such as `bin/manager`.

@@ -7,11 +7,9 @@ use std::path::Path;
 
 use super::folder;
 
-/// The template of the Makefile's targets.
 const MAKE: &str = include_str!("../../templates/init/Makefile");
 const MAKE_SUITE: &str = include_str!("../../templates/init/suite.mk");
 const WORKFLOW: &str = include_str!("../../templates/init/github.yml");
-/// The name of the Makefile to write.
 const MAKEFILE: &str = "Makefile";
 const WORKFLOW_FILE: &str = ".github/workflows/longhaul-soak.yml";
 /// The first line of Longhaul's section in a Makefile. kubebuilder's `make help` shows such lines as headings.

@@ -91,7 +91,6 @@ impl Project {
         if self.is_operator_sdk { "operator-sdk" } else { "kubebuilder" }
     }
 
-    /// Whether the project's program is written in Go.
     pub(crate) fn is_go(&self) -> bool {
         self.layout.starts_with("go.")
     }

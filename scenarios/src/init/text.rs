@@ -216,7 +216,6 @@ fn is_restored(resource: &str) -> bool {
     RESTORED.contains(&resource)
 }
 
-/// The arguments for a program with these flags.
 pub(super) fn arguments(flags: &Flags, found: &Found, has_webhook: bool) -> Vec<String> {
     let mut words = Vec::new();
     if let Some((address, secure)) = flags.metrics() {

@@ -16,7 +16,6 @@ use crate::witness::{About, Preset, Witness};
 /// Proposed budget for the time of recovery from an outage. A client usually waits between some seconds and a minute.
 const HEAL: Span = Span::from_secs(20);
 
-/// A proposed witness with its comments.
 pub(super) struct Proposal {
     /// The keys of the witness on one line of YAML.
     pub(super) keys: String,

@@ -162,7 +162,6 @@ pub(crate) struct Tried {
     pub(crate) rate: f64,
     pub(crate) length: Span,
     pub(crate) confirmation: bool,
-    /// Fingerprint of the plan.
     pub(crate) fingerprint: String,
 }
 

@@ -49,7 +49,6 @@ pub enum Error {
         /// A similar name, as a suggestion in the error.
         suggestion: String,
     },
-    /// The folder of a client is invalid.
     #[error(transparent)]
     Folder(#[from] clients::FolderError),
     /// The table of an earlier call cannot be used.

@@ -14,7 +14,6 @@ const NOTHING: &str = "–";
 const OWN_CLOCKS: &str = " Every client kept its own limits for silence and between lists: where the list of clocks \
     says “as the row asks”, it used its default.";
 
-/// The sentences on the clients' clocks.
 fn clocks(table: &Table) -> String {
     let mut text = if table.own_clocks { OWN_CLOCKS } else { "" }.to_owned();
     if table.clock_rate > 1 {

@@ -53,7 +53,6 @@ pub struct RowHead {
     pub id: String,
     /// The row in the catalogue of bugs.
     pub row: String,
-    /// The question that the scenario answers.
     pub question: String,
     /// Links to documentation of the bug.
     pub reference: Vec<String>,

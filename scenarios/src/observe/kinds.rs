@@ -11,7 +11,6 @@ use crate::init::seen::{Change, Followed, Reaction, Step, made, refused_fields};
 use crate::init::{Found, Trial, changes, varying};
 use anyhow::Result;
 
-/// The namespace of the sample objects.
 const NAMESPACE: &str = "observed";
 /// Maximum number of kinds of the project that are tried.
 const KINDS_MAX: usize = 12;

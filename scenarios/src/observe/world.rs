@@ -145,7 +145,6 @@ impl World {
         &self.given
     }
 
-    /// The folder of the program's output.
     pub(super) fn folder(&self) -> &Path {
         self.folder.path()
     }

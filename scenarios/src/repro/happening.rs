@@ -44,7 +44,6 @@ enum Settled {
     Never,
 }
 
-/// All events of a run, in order.
 pub(super) fn happenings(record: &Record, events: &Events) -> Vec<Happening> {
     let mut all: Vec<(u64, u8, Happening)> = Vec::new();
     let mut add = |rank: u8, happening: Happening| all.push((happening.t_ms, rank, happening));
@@ -97,7 +96,6 @@ fn untold(record: &Record) -> BTreeSet<(&str, &str)> {
     rows.map(|row| (row.uid.as_str(), row.revision.as_str())).collect()
 }
 
-/// Each commit with its outcome.
 fn outcomes<'a>(events: &'a Events, untold: &BTreeSet<(&str, &str)>) -> Vec<(&'a CommitEvent, Settled)> {
     let mut seen: BTreeMap<(&str, &str), Vec<u64>> = BTreeMap::new();
     let mut gone: BTreeMap<&str, Vec<u64>> = BTreeMap::new();

@@ -32,7 +32,6 @@ pub(super) struct Account {
 }
 
 impl Account {
-    /// The account of a scenario's subject.
     pub(super) fn of(scenario: &Scenario) -> Result<Self> {
         let subject = &scenario.subject;
         let none = Rbac::default();

@@ -18,12 +18,10 @@ use crate::subject::{Attached, Launch, Log, Processes};
 
 /// How the subject runs, just before it starts.
 pub(super) enum Who {
-    /// Processes that the run starts.
     Started(Vec<Launch>),
     /// A running process, the kubeconfig file written for it, its further settings, and its Pods if the scenario names
     /// them.
     Attached(Attached, Option<Handed>, Vec<(String, String)>, Option<Box<Watched>>),
-    /// Deployments that the run applies.
     Deployed(Box<Deployed>),
 }
 

@@ -15,11 +15,9 @@ use crate::scenario::Scenario;
 pub(super) struct AttackPlan {
     attacks: Vec<Attack>,
     target: Target,
-    /// An image that the webhook admits.
     image: String,
 }
 
-/// Running attacks.
 pub(super) struct Attacks {
     attackers: Attackers,
     /// The state of each attack, in the order of the scenario.

@@ -29,7 +29,6 @@ pub(super) struct Door {
 }
 
 impl Door {
-    /// Makes the certificates, if the scenario calls this API.
     pub(super) fn make(options: &Options, world: &World) -> Result<Option<Self>> {
         if options.source.scenario.api.is_none() {
             return Ok(None);
@@ -87,7 +86,6 @@ pub(super) async fn filled(planned: Option<(Plan, Target)>, world: &World) -> Re
     Ok(Some((filled, target)))
 }
 
-/// The record's row for an interval.
 pub(super) fn row(interval: loadgen::calls::Interval) -> CallsRow {
     let counts = interval.counts;
     CallsRow {

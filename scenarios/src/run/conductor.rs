@@ -109,7 +109,6 @@ struct Stage<'a> {
     /// Observes the subject's writes in the drain, or holds the reason why the writes cannot be observed.
     quiet: Option<Result<Quiet, String>>,
     load: Load,
-    /// The receiver of the service's alerts.
     receiver: Option<Arc<Receiver>>,
     /// The shared cache in which the subject keeps verdicts.
     redis: Option<Redis>,

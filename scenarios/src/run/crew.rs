@@ -45,7 +45,6 @@ pub(super) fn check(scenario: &Scenario) -> Result<()> {
     Ok(())
 }
 
-/// The path of kubectl, which starts the Job.
 fn kubectl() -> Result<PathBuf> {
     crate::init::kubectl().ok_or(kind::guest::Error::NoKubectl).context("`workers` in Pods are started by kubectl")
 }

@@ -143,7 +143,6 @@ impl Watched {
         Ok(Self { cluster, rollout, before })
     }
 
-    /// Begins to follow the Pods.
     pub(super) fn enter(self, log: &Log) -> (Pods, AbortOnDropHandle<()>) {
         let pods = Pods::default();
         let follows = follow::follow(self.cluster, self.rollout, self.before, pods.clone(), log.clone());

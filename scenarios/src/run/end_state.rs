@@ -33,7 +33,6 @@ pub(super) const PAUSE: Duration = Duration::from_millis(250);
 /// The label of all objects of the churn.
 const CHURN_LABEL: &str = "longhaul.dev/churn";
 
-/// Reads and compares the end state of this run.
 pub(super) struct Reader {
     /// The churned resources: name and API path of each. Children belong to the first resource.
     resources: Vec<(String, String)>,

@@ -30,7 +30,6 @@ impl Endpoint {
         loses.then(Namespace::create).transpose().context("skipped: the fault net-loss cannot be played here")
     }
 
-    /// Whether one of the faults needs a proxy.
     pub(crate) fn is_needed(faults: &[Fault]) -> bool {
         faults.iter().any(|fault| fault.name.row().family == Family::Network)
     }

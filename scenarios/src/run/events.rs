@@ -32,7 +32,6 @@ pub(super) struct Drained {
     pub(super) to_ms: u64,
 }
 
-/// The ledger with its inputs.
 pub(super) struct Events<'a> {
     plane: &'a Plane,
     feed: Feed,

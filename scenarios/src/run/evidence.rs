@@ -37,7 +37,6 @@ const FIRST_MAX: Duration = Duration::from_millis(500);
 /// times of write and observation.
 const END_MAX: Duration = Duration::from_secs(5);
 
-/// The latest requests of the subject.
 #[derive(Debug, Default)]
 pub(super) struct Requested {
     follows: Follows,

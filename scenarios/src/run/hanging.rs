@@ -29,7 +29,6 @@ const OF_ITS_PARTS: [&str; 2] = ["kubernetes.io/", "batch.kubernetes.io/"];
 struct Owners {
     /// Finalizers that the harness sets and removes.
     harness: BTreeSet<String>,
-    /// Finalizers that the scenario's templates contain.
     templates: BTreeSet<String>,
 }
 

@@ -26,7 +26,6 @@ pub(super) struct LoadPlan {
     pub(super) admission: Option<(Planned, admission::Target)>,
     /// The workers that send the load; `None` if this process sends the load.
     pub(super) crew: Option<Crew>,
-    /// Attacks during the load.
     pub(super) attacks: Option<AttackPlan>,
     /// The registration of webhooks, made when the subject is ready and before any load.
     pub(super) registration: Option<Registration>,
@@ -37,7 +36,6 @@ pub(super) struct LoadPlan {
     pub(super) calls: Option<(calls::Filled, calls::Target)>,
 }
 
-/// The running load generators.
 #[derive(Default)]
 pub(super) struct Load {
     admission: Option<Sent>,

@@ -79,7 +79,6 @@ impl Mounted {
         Ok(Self { mounts: Mounts { scratch, folders }, environment, follower })
     }
 
-    /// The mounts for each process of the subject.
     pub(crate) fn mounts(&self) -> Mounts {
         self.mounts.clone()
     }

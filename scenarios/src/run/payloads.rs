@@ -33,7 +33,6 @@ pub(super) fn heavy(scenario: &Scenario) -> usize {
     if wanted && scenario.registry.signed { HEAVY_IMAGES } else { 0 }
 }
 
-/// Planned admission load.
 #[derive(Debug, Clone)]
 pub(crate) enum Planned {
     /// Reviews sent directly to the webhook.

@@ -179,7 +179,6 @@ fn unplayed(scenario: &Scenario) -> Vec<String> {
 /// Maximum number of random faults that are listed one by one. If there are more, the plan lists the first of them and counts each kind.
 const DRAWN_SHOWN: usize = 100;
 
-/// Lists the schedule of random faults.
 fn drawn(faults: &[mock_faults::Fault], random: &mock_faults::random::Random, line: &mut dyn FnMut(String)) {
     let mut of_each: std::collections::BTreeMap<&str, u64> = std::collections::BTreeMap::new();
     for fault in faults {

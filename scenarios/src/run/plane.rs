@@ -35,7 +35,6 @@ pub(super) enum Plane {
     Real(Real, Account),
 }
 
-/// The mock, with the subject's endpoint.
 pub(super) struct Mock {
     pub(super) server: mock_kube::Server,
     /// The endpoint that only the subject uses, so that connection faults hit no other client.
@@ -202,7 +201,6 @@ impl Plane {
         }
     }
 
-    /// The path of a real control plane's audit log.
     pub(super) fn audit_log(&self) -> Option<PathBuf> {
         match self {
             Self::Mock(_) => None,

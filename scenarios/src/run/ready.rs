@@ -112,7 +112,6 @@ impl NotReady {
     }
 }
 
-/// Polls until the subject is ready.
 pub(super) async fn wait_until_ready(ready: Ready, deadline: Instant, mut asked: impl FnMut() -> Asked) -> Result<()> {
     let began = Instant::now();
     let mut asks_since = None;
@@ -160,7 +159,6 @@ async fn tls_ready(port: &Port, config: &Arc<ClientConfig>) -> Result<(), String
         .unwrap_or_else(|_| Err(format!("{called} answers nothing within 2 s")))
 }
 
-/// Whether the service reports that it is ready.
 pub(super) async fn http_ready(address: SocketAddr, path: &str) -> Result<(), String> {
     probe(&address.to_string(), path, 200..=200).await
 }

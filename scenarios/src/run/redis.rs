@@ -39,7 +39,6 @@ pub(super) struct Redis {
     address: SocketAddr,
     settings: SharedCache,
     shared: Arc<Shared>,
-    /// Whether the server is reachable.
     there: watch::Sender<bool>,
     away: bool,
     done: bool,

@@ -37,7 +37,6 @@ const CALLS: &str = "apiserver_admission_webhook_request_total";
 const DURATIONS: &str = "apiserver_admission_webhook_admission_duration_seconds_count";
 const REJECTED: &str = "apiserver_admission_webhook_rejection_count";
 
-/// Webhooks to register.
 #[derive(Debug, Clone)]
 pub(super) struct Registration {
     configurations: Vec<Configured>,

@@ -66,7 +66,6 @@ pub(super) struct SubjectPlan<'a> {
     pub(super) front: Option<Arc<Front>>,
     /// The subject's own metrics that the run reads.
     pub(super) metrics: Option<MetricsPlan>,
-    /// The receiver of the service's alerts.
     pub(super) receiver: Option<Arc<Receiver>>,
     /// The shared cache in which the subject keeps verdicts.
     pub(super) redis: Option<Redis>,
@@ -281,7 +280,6 @@ fn judged(plan: loadgen::churn::Plan, registration: &Registration) -> loadgen::c
     plan.judging(covers)
 }
 
-/// Creates the objects of the script.
 async fn script(scenario: &Scenario, world: &World) -> Result<Option<Script>> {
     let Some(config) = &scenario.script else { return Ok(None) };
     let mut plan = script::Plan::build(config, scenario.seed).context("failed to plan the script")?;

@@ -83,7 +83,6 @@ pub(super) struct Serving {
     /// Namespace and name of the certificate's Secret.
     pub(super) secret: (String, String),
     pub(super) authority: Arc<mock_pki::Authority>,
-    /// The names in the certificate.
     pub(super) names: Vec<String>,
 }
 

@@ -50,7 +50,6 @@ pub(super) struct Validators {
     start_timeout: Duration,
 }
 
-/// The state of a validator's restart.
 enum Step {
     Quiet,
     /// The validator with this index was asked to end.

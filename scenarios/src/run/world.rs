@@ -47,7 +47,6 @@ pub(super) struct World {
     endpoint: Endpoint,
     /// The moment from which times of hits are counted.
     epoch: Instant,
-    /// The clocks of the subject's processes.
     pub(super) clocks: Clocks,
     pub(super) registry: mock_registry::Server,
     /// The subject's login, if the registry requires authentication.
@@ -223,7 +222,6 @@ impl World {
         Ok(())
     }
 
-    /// The names in a serving certificate of the subject.
     fn serving_names(&self) -> Vec<String> {
         let usual = ["127.0.0.1".to_owned(), "localhost".to_owned(), self.plane.machine().to_string()];
         usual.into_iter().chain(self.services.iter().cloned()).collect()

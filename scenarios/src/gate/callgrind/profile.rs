@@ -34,7 +34,6 @@ const ALLOCATORS: &[&str] = &[
 /// Prefixes of the names of allocator functions.
 const PREFIXES: &[&str] = &["_rjem_", "je_", "__libc_", "__"];
 
-/// The counts of a dump.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Profile {
     pub(super) instructions: u64,

@@ -121,7 +121,6 @@ impl Flags {
         first.or_else(|| self.defined.keys().map(String::as_str).find(|name| means(name)).filter(|_| self.is_told))
     }
 
-    /// The flag for the folder with the webhook's certificate.
     pub(crate) fn folder(&self) -> Option<&str> {
         self.meant(FOLDER, |name| {
             has_one(name, &["webhook", "tls", "serving"])
@@ -161,7 +160,6 @@ impl Flags {
         Some((address, self.meant(SECURE, |_| false)))
     }
 
-    /// The flag for the address of the probes.
     pub(crate) fn probes(&self) -> Option<&str> {
         self.meant(PROBES, |name| has_one(name, PROBED) && has_one(name, &["addr", "bind", "listen"]))
     }

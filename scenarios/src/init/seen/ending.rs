@@ -41,7 +41,6 @@ pub(crate) enum Mend {
     Without(String),
     /// Add this argument to the command.
     Word(String),
-    /// Add this environment variable.
     Variable(&'static str, &'static str),
     /// Mount the service account of a Pod.
     Account,

@@ -52,7 +52,6 @@ pub(crate) struct Step {
     pub(crate) counted_later: BTreeMap<String, usize>,
 }
 
-/// A changed field of the spec.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Change {
     pub(crate) pointer: String,

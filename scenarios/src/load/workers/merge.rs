@@ -46,7 +46,6 @@ impl Merge {
         Self { next: vec![0; workers], ended: vec![false; workers], most, open: BTreeMap::new() }
     }
 
-    /// Adds an interval of a worker.
     pub(crate) fn add(&mut self, worker: usize, number: u64, sum: Sum) -> Result<(), Error> {
         let next = &mut self.next[worker];
         if self.ended[worker] || number != *next {

@@ -32,7 +32,6 @@ const V2_COOKIE: u32 = 0x1c84_9303 | 0x10;
 /// Maximum number of characters of a text from the peer that are shown.
 const TEXT_CHARS_MAX: usize = 600;
 
-/// A message of the coordinator.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) enum Order {
@@ -47,7 +46,6 @@ pub(crate) enum Order {
     Stop {},
 }
 
-/// A worker's share of a job.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Assignment {
@@ -169,7 +167,6 @@ pub(crate) enum BadHistogram {
 }
 
 impl Row {
-    /// Encodes an interval.
     pub(crate) fn of(
         number: u64,
         (start_ms, end_ms): (u64, u64),

@@ -34,7 +34,6 @@ struct Named {
     labels: Value,
 }
 
-/// The fields of a Pod that the run needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::run) struct Pod {
     pub(in crate::run) uid: String,

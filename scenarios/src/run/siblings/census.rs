@@ -27,7 +27,6 @@ use crate::witness::is_grandchild;
 /// How long a child may exist together with its replacement: the least deadline of events.
 const REPLACED_MS: u64 = 5000;
 
-/// An existing child of a parent.
 #[derive(Debug, Clone)]
 struct Child {
     name: String,

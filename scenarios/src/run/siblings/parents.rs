@@ -20,7 +20,6 @@ pub(super) struct Parents {
     pub(super) names: HashMap<(std::sync::Arc<str>, std::sync::Arc<str>), Uid>,
 }
 
-/// The facts about a parent.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Parent {
     pub(super) place: String,

@@ -41,7 +41,6 @@ pub(in crate::run) struct Again<'a> {
     pub(super) metrics: Option<u16>,
     /// The service's API for Deployments, if the scenario calls it.
     pub(super) door: Option<Door>,
-    /// The receiver of alerts, if the scenario has one.
     pub(super) receiver: Option<Arc<Receiver>>,
     /// The shared cache for verdicts, if the scenario has one.
     pub(super) redis: Option<SocketAddr>,
