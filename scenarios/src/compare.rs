@@ -22,7 +22,7 @@ mod shares;
 
 use shares::{Share, Shares};
 
-/// Time of a run, in addition to its phases, for start, end and judging.
+/// Time of a run beyond its phases, for start, end and judging.
 const PATIENCE: Duration = Duration::from_mins(10);
 /// Further time for the judges to read the record, as a multiple of the run's length.
 const PATIENCE_TIMES: u32 = 2;
@@ -61,7 +61,6 @@ struct Answer {
 }
 
 struct Run {
-    /// Index of the subject.
     at: usize,
     folder: String,
     /// The reason why the run left no record.

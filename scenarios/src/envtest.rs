@@ -132,7 +132,6 @@ impl Suite {
         Drawn { chaos: self.chaos.seed.is_some(), order: self.chaos.order, stale: self.chaos.stale }
     }
 
-    /// Runs the suite with the faults of a seed.
     pub(crate) async fn once(&self, seed: u64, signals: &mut Signals) -> Result<Run> {
         let played = self.play(seed, How::Told, signals).await?;
         Ok(Run { code: played.code, was_ended: played.was_ended, counts: played.ledger.counts() })

@@ -42,7 +42,7 @@ const FILLING: Duration = Duration::from_millis(1500);
 const WATCHING: Duration = Duration::from_millis(500);
 /// Number of connections during full load.
 const CONNECTIONS: usize = 8;
-/// Length of a pass that counts system calls and instructions.
+/// Length of a pass that counts system calls.
 const PASS: Duration = Duration::from_millis(1500);
 const QUICK_PASS: Duration = Duration::from_millis(300);
 
@@ -274,8 +274,8 @@ impl Gate<'_> {
         self.session(2, options, stands, book).await
     }
 
-    /// Runs a session: counts instructions and system calls, then alternates slices. Returns false if the session ended
-    /// early; the record has the reason.
+    /// Runs a session: first counts, then alternates slices. Returns false if the session ended early; the record has
+    /// the reason.
     async fn session(
         &mut self,
         number: u32,
@@ -386,7 +386,7 @@ impl Gate<'_> {
 }
 
 impl Choice {
-    /// Times of a session's work in addition to its slices.
+    /// Times of a session's work beyond its slices.
     fn besides(&self) -> Besides {
         let (pass, callgrind) = if self.quick { (QUICK_PASS, callgrind::QUICK) } else { (PASS, callgrind::THOROUGH) };
         Besides { warm: [FILLING, WATCHING], pass, callgrind: self.callgrind.then_some(callgrind) }

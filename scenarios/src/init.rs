@@ -1,9 +1,9 @@
 //! `longhaul init`: reads a project's folder and proposes a scenario for its program.
 //!
-//! Owns the facts about a project. The module `folder` walks the files. `manifests` reads manifests, `language` reads
-//! package files, `go`, `rust` and `java` read sources, `kustomize` reads the output of kustomize, and `suite` finds
-//! test suites. `witness` chooses the witness and `text` writes the scenario. The amount of data read from a folder is
-//! bounded. A file that cannot be read or understood is reported and skipped.
+//! Owns the facts about a project. The module `folder` walks the files. The modules `manifests`, `language`, `go`,
+//! `rust`, `java`, `kustomize` and `suite` find facts in them. `witness` chooses the witness and `text` writes the
+//! scenario. The amount of data read from a folder is bounded. A file that cannot be read or understood is reported and
+//! skipped.
 
 use std::path::{Path, PathBuf};
 
@@ -52,7 +52,7 @@ const BASES: &str = "config/crd/bases";
 const BUILT_CRDS: &str = "longhaul-crds.yaml";
 const CHART_CRDS: &str = "longhaul-chart-crds.yaml";
 const BUILT_HOOKS: &str = "longhaul-webhooks.yaml";
-/// Maximum number of the project's custom resources that are kept, in addition to samples.
+/// Maximum number of the project's custom resources kept, in addition to samples.
 const SHOWN_MAX: usize = 500;
 /// The file with objects that the deployed program needs: namespaces, and objects that the program reads.
 const OBJECTS: &str = "longhaul-objects.yaml";
@@ -85,7 +85,6 @@ pub(crate) struct Found {
     companions: Vec<(PathBuf, Value)>,
     /// Folders of Helm charts, the highest first.
     pub(crate) charts: Vec<PathBuf>,
-    /// Workloads that deploy the project's program.
     workloads: deployed::Workloads,
     /// The main package, if the user chose one.
     main: Option<PathBuf>,
@@ -395,7 +394,6 @@ impl Found {
         }
     }
 
-    /// The test suite to propose.
     pub(crate) fn suite(&self) -> Option<&suite::Suite> {
         suite::first(&self.suites)
     }

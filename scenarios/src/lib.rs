@@ -55,7 +55,6 @@ fn typed(program: &str) -> String {
     if is_plugin(program.as_ref()) { AS_PLUGIN.to_owned() } else { quoted(program) }
 }
 
-/// An argument, quoted for a shell.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,~".contains(c);
     if !word.is_empty() && word.chars().all(plain) {

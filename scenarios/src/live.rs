@@ -13,7 +13,7 @@ use crate::clock::millis;
 /// Interval of plain progress lines without a terminal, so that a CI log shows progress and stays short.
 pub(crate) const PLAIN_EVERY: Duration = Duration::from_secs(10);
 
-/// Where and how the progress is shown: a terminal line, plain lines, or nothing.
+/// Where and how the progress is shown.
 pub(crate) enum Live {
     Terminal(ProgressBar),
     Plain { next: Duration },

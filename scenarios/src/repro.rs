@@ -139,7 +139,6 @@ pub(crate) async fn play(mut options: Options, play: &Play) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// The result of a run, from its record.
 fn outcome(record: &Record, judgement: &Judgement, events: &Events, directory: &Path) -> Outcome {
     let manifest = &record.manifest;
     let notice = Notice::of(record, events);

@@ -12,7 +12,7 @@ use crate::scenario::Phases;
 
 /// Blocks per session. Five blocks give ten pairs; a decision needs nine pairs in the same direction.
 const BLOCKS: u32 = 5;
-/// Time of a slice, in addition to its phases, on two idle processors: threads, the last calls, creating and deleting
+/// Time of a slice beyond its phases, on two idle processors: threads, the last calls, creating and deleting
 /// objects.
 const ASIDE: Duration = Duration::from_millis(1800);
 /// Time to start, warm up and count both builds, and to judge the session.

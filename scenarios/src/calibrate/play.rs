@@ -18,7 +18,7 @@ use crate::scenario::{Source, nearest};
 
 /// Maximum number of times that an invalid run is repeated, because the machine may be less busy later.
 const AGAIN_MAX: usize = 2;
-/// Time of a run in addition to its phases: certificates, the start of the subject, judging.
+/// Time of a run beyond its phases: certificates, the start of the subject, judging.
 const ASIDE: Duration = Duration::from_secs(5);
 /// Time, beyond the phases of a run, after which the run counts as hanging.
 const PATIENCE: Duration = Duration::from_mins(5);
@@ -197,7 +197,6 @@ enum Found {
     Gate(Box<reports::gate::Judgement>),
 }
 
-/// Reads the result of a run and the path of its record.
 fn found(row: &Row, output: &std::process::Output, records: &Path) -> Result<(Found, PathBuf), String> {
     let nothing = || format!("the run left no verdict {}", crate::itself::last_words(output));
     if row.is_gated() {

@@ -14,9 +14,9 @@ use super::planes::{Place, Plane};
 
 /// Age in µs below which a version may still be in transit to each client, also without faults.
 const ON_ITS_WAY_US: u64 = 5_000;
-/// Maximum number of missing versions that are counted for one write.
+/// Maximum number of missing versions counted for one write.
 const VERSIONS_MAX: usize = 64;
-/// Maximum number of suspect writes that are kept: the most probably harmful writes first.
+/// Maximum number of suspect writes kept: the most probably harmful writes first.
 const SUSPECTS_MAX: usize = 200;
 /// Number and alphabet of the characters that a server appends to `generateName`.
 const GENERATED: (usize, &str) = (5, "bcdfghjklmnpqrstvwxz2456789");

@@ -1,6 +1,6 @@
 //! Creates links to this program in the folders where test kits look for kube-apiserver, etcd and kubectl.
 //!
-//! A link starts this program under the name of a tool, and the program then acts as this tool.
+//! Started by such a link, the program acts as the tool with the link's name.
 
 use std::path::{Path, PathBuf};
 

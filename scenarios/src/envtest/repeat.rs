@@ -16,7 +16,7 @@ use crate::signals::Signals;
 const SEED: u64 = 1;
 const SEEDS_SHOWN: usize = 20;
 
-/// The number of runs of a suite, and of repetitions of a failed seed.
+/// The numbers of runs and of repetitions.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Repetition {
     /// Maximum number of runs, each with the next seed.

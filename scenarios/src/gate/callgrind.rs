@@ -26,7 +26,7 @@ pub(super) const THOROUGH: Duration = Duration::from_mins(3);
 pub(super) const QUICK: Duration = Duration::from_mins(1);
 /// If at least this much time is left, the thorough numbers of reviews are used.
 const IS_THOROUGH: Duration = Duration::from_secs(45);
-/// Number of reviews before the count, in quick and thorough mode. These reviews fill caches and load code.
+/// Number of reviews before the count, in quick and thorough mode. They fill caches and load code.
 const WARM: [u64; 2] = [50, 200];
 /// Number of counted reviews, in quick and thorough mode: enough to spread occasional work evenly.
 const COUNTED: [u64; 2] = [150, 500];

@@ -1,7 +1,7 @@
 //! `longhaul gate init`: writes CI workflows into a user's repository.
 //!
 //! Owns two templates, one for GitHub Actions and one for GitLab CI. Never overwrites existing files. The workflows
-//! compare two builds of the scenario's command: with the program of one checkout, and with the program of the other.
+//! compare the scenario's command with the programs of two checkouts.
 
 use std::path::{Path, PathBuf};
 

@@ -13,7 +13,7 @@ use super::work::Work;
 pub(super) const BLOCKS_LEAST: u32 = 3;
 /// Expected time to start both builds.
 const START: Duration = Duration::from_secs(5);
-/// Time of a slice in addition to its phases, for plans, threads and the last answers.
+/// Time of a slice beyond its phases, for plans, threads and the last answers.
 const ASIDE: Duration = Duration::from_millis(400);
 /// Lowest expected rate at which objects are created or deleted, including the time until the subject has seen the last
 /// object.
@@ -23,7 +23,7 @@ const SEEN: Duration = Duration::from_millis(200);
 const PASSES: u32 = 6;
 const SESSIONS: u32 = 2;
 
-/// Times of a session's work in addition to its slices.
+/// Times of a session's work beyond its slices.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Besides {
     /// Time of full load, and time of churn, to warm up a build.
@@ -36,11 +36,8 @@ pub(super) struct Besides {
 /// The number of blocks and the times of a gate that fits its time limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Plan {
-    /// Blocks per session.
     pub(super) blocks: u32,
-    /// Expected time of a session.
     pub(super) session: Duration,
-    /// Maximum time of a session.
     pub(super) share: Duration,
 }
 

@@ -20,7 +20,6 @@ pub(crate) struct Crd {
     pub(super) spec: Value,
     /// Whether the schema is structural, as an API server requires.
     pub(super) is_structural: bool,
-    /// Whether the resource is cluster-scoped.
     pub(crate) is_cluster_wide: bool,
     pub(crate) definition: Value,
 }

@@ -12,13 +12,13 @@ const DEPTH: usize = 10;
 const ENTRIES: usize = 20_000;
 /// Maximum number of files, other than source files, that are read.
 const FILES: usize = 2_000;
-/// Maximum number of source files that are read.
+/// Maximum number of source files read.
 const SOURCES: usize = 2_000;
 /// Maximum size of a file that is read. CRD files of large operators have two megabytes.
 const FILE_BYTES: u64 = 8 << 20;
 /// Maximum size of a source file that is read; generated files may be larger.
 const SOURCE_BYTES: u64 = 1 << 20;
-/// Maximum number of bytes that are read from all files together.
+/// Maximum number of bytes read from all files together.
 pub(super) const ALL_BYTES: u64 = 256 << 20;
 /// Folders of dependencies, builds and tests, which are skipped.
 const SKIPPED: &[&str] = &[

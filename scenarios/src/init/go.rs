@@ -195,7 +195,6 @@ impl Sources {
         usual.or_else(|| types.first().copied().filter(|_| types.len() == 1)).map(str::to_owned)
     }
 
-    /// The value of a string literal or of a constant.
     fn value<'a>(&'a self, text: &'a str) -> Option<&'a str> {
         if let Some(quoted) = text.strip_prefix('"') {
             return quoted.strip_suffix('"').filter(|text| text.len() <= NAME_MAX);

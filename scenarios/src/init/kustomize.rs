@@ -1,8 +1,7 @@
 //! The output of `kubectl kustomize` for the project's `config/`, if kubectl is installed.
 //!
-//! Owns the choice of the folder, the check whether the folder may be built, and the comparison of the output with the
-//! plain files. A kustomization can refer to resources on other machines, which kustomize would download. Such a
-//! kustomization is not built.
+//! Chooses the folder, checks whether it may be built, and compares the output with the plain files. A kustomization
+//! can refer to resources on other machines, which kustomize would download. Such a kustomization is not built.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};

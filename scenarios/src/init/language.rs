@@ -62,11 +62,11 @@ impl Framework {
     }
 }
 
-/// Handlers of kopf. If a program has such a handler, kopf adds its finalizer to each object.
+/// Handlers because of which kopf adds its finalizer to each object.
 const KOPF_HOLDS: [&str; 3] = ["kopf.on.delete", "kopf.timer", "kopf.daemon"];
 const KOPF_FINALIZER: &str = "kopf.zalando.org/KopfFinalizerMarker";
 
-/// Maximum number of main packages that are tried.
+/// Maximum number of main packages tried.
 const MAINS_MAX: usize = 3;
 
 /// Whether a file of this name may contain facts about the program.
@@ -266,7 +266,6 @@ impl Language {
     }
 }
 
-/// The path without components `.`.
 fn plain(path: &Path) -> PathBuf {
     path.components().filter(|part| *part != std::path::Component::CurDir).collect()
 }
@@ -282,7 +281,6 @@ fn toml_program(text: &str) -> Option<&str> {
     makefile::is_plain(chosen).then_some(chosen)
 }
 
-/// The value of a string key in a TOML section.
 fn toml_value<'a>(section: &'a str, key: &str) -> Option<&'a str> {
     let lines = section.lines().skip(1).take_while(|line| !line.starts_with('['));
     let mut values = lines.filter_map(|line| line.strip_prefix(key)?.trim_start().strip_prefix('='));

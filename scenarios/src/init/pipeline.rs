@@ -16,7 +16,7 @@ const WORKFLOW_FILE: &str = ".github/workflows/longhaul-soak.yml";
 const HEADING: &str = "##@ Longhaul";
 /// The last line of Longhaul's section in a Makefile. Later lines are the project's own.
 const END: &str = "# End of Longhaul.";
-/// The start of a line that begins any section of a Makefile.
+/// Begins any section of a Makefile.
 const ANY_HEADING: &str = "##@ ";
 
 #[derive(Debug, PartialEq, Eq)]

@@ -39,7 +39,6 @@ pub(crate) struct Template {
     pub(crate) varies: Option<String>,
 }
 
-/// Whether a file is in a usual folder of samples.
 pub(super) fn is_sample(file: &Path) -> bool {
     file.parent().into_iter().flat_map(Path::components).any(|part| {
         let part = part.as_os_str();

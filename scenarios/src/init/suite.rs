@@ -37,8 +37,8 @@ pub(super) fn read(file: &Path, name: &str, text: &str) -> Option<Suite> {
     }
 }
 
-/// The suite to propose: the suite whose file is in the highest folder. Of several such suites, a suite whose file
-/// names the test kit is preferred.
+/// The suite to propose: the suite whose file is in the highest folder, and of several preferably one whose file names
+/// the test kit.
 pub(super) fn first(suites: &[Suite]) -> Option<&Suite> {
     suites.iter().min_by_key(|suite| (suite.file.components().count(), !suite.is_named, &suite.file))
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Crd, Found, sample};
 
-/// Maximum number of further objects that are created because samples may need them.
+/// Maximum number of further objects created because samples may need them.
 const COMPANY_MAX: usize = 60;
 /// Maximum number of fields of a sample that are changed.
 const CHANGES_MAX: usize = 8;
@@ -16,7 +16,7 @@ const CHANGES_MAX: usize = 8;
 pub(crate) struct Trial {
     pub(crate) crd: Crd,
     /// Samples first, then templates that are generated from the CustomResourceDefinition, the most likely first. The
-    /// observation uses the first template that the API server accepts.
+    /// first template that the API server accepts is used.
     pub(crate) templates: Vec<(Option<PathBuf>, Value)>,
 }
 

@@ -17,8 +17,7 @@ const FACTOR: f64 = 2.0;
 const PRECISION: f64 = 1.05;
 /// Factor for the next rate if a longer measurement does not confirm a rate.
 const STEP_DOWN: f64 = 0.9;
-/// Maximum number of measurements, without confirmations: doubling from 1/s to 50,000/s takes 16 measurements, and the bisection takes
-/// five.
+/// Maximum number of measurements, without confirmations: doubling from 1/s to 50,000/s takes 16, the bisection five more.
 pub(crate) const STAGES_MAX: u32 = 22;
 /// Maximum number of confirmations. If three in a row fail, each at a lower rate, no rate is reported.
 pub(crate) const CONFIRMATIONS_MAX: u32 = 3;
@@ -26,15 +25,13 @@ pub(crate) const CONFIRMATIONS_MAX: u32 = 3;
 pub(crate) const CONFIRMATION_LONGER: u32 = 3;
 /// Maximum factor by which a measurement at a low rate is lengthened, so that enough answers come for its percentiles.
 pub(crate) const LENGTHENED_MAX: u32 = 6;
-/// The lowest rate that is tried, in requests per second.
+/// The lowest rate, in requests per second.
 const LOWEST: f64 = 1.0;
 /// If calls in flight used less than this share of the limit of calls in flight, the generator was too slow.
 const IN_FLIGHT_BUSY: f64 = 0.8;
 
-/// The next step of the search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Next {
-    /// A measurement at this rate.
     Try(f64),
     /// A longer measurement at this rate, to confirm the result.
     Confirm(f64),
@@ -46,7 +43,7 @@ pub(crate) enum Next {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Outcome {
     Confirmed(f64),
-    /// The limits were met and confirmed at the highest allowed rate, so the webhook may be able to do more.
+    /// The limits were met and confirmed at the highest allowed rate.
     AtLeast(f64),
     /// No rate met the limits.
     None,
@@ -157,7 +154,7 @@ pub(crate) struct Stage {
     pub(crate) why: Option<String>,
 }
 
-/// The rate and the fingerprint of the load of one measurement.
+/// The load of one measurement: rate and fingerprint.
 pub(crate) struct Tried {
     pub(crate) rate: f64,
     pub(crate) length: Span,
@@ -278,7 +275,7 @@ mod tests {
     }
 
     proptest! {
-        /// From any first rate, the search ends just below the capacity, within its precision and its maximum number of
+        /// From any first rate, the search ends just below the capacity, within its precision and number of
         /// measurements.
         #[test]
         fn the_capacity_is_found(start in 1.0f64..20_000.0, capacity in 1.0f64..49_000.0) {

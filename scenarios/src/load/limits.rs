@@ -222,8 +222,8 @@ mod tests {
         assert!(few[0].1.contains("it needs 10,000 answers, run longer"), "{}", few[0].1);
     }
 
-    /// Errors count in the response time. So a fast status 500 only breaks the limit of errors, and a slow status 500
-    /// also raises the percentile.
+    /// Errors count in the response time. So a fast status 500 breaks only the limit of errors, and a slow one also
+    /// raises the percentile.
     #[test]
     fn errors_are_part_of_the_response_time_and_have_a_limit_of_their_own() {
         let limits = Limits { errors: Some("1%".parse().unwrap()), ..Limits::default() };

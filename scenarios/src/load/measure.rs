@@ -13,7 +13,7 @@ use crate::signals::Signals;
 
 /// Time between the start of the threads and the first request, so that the threads are ready in time.
 const LEAD: Duration = Duration::from_millis(200);
-/// Interval at which counts are read and the progress line and the `.hlog` file are written.
+/// Interval of reading the counts and of writing the progress line and the `.hlog` file.
 pub(crate) const EVERY: Duration = Duration::from_secs(1);
 /// If the pacing thread has not ended this long after the last planned request, the thread counts as stuck.
 pub(crate) const PACING_LIMIT: Duration = Duration::from_mins(1);

@@ -24,7 +24,7 @@ use tokio_rustls::rustls::{self, AlertDescription, CertificateError, ClientConfi
 use super::Webhook;
 use super::measure::chain;
 
-/// Timeout of each step until the connection is open: name resolution, TCP and TLS.
+/// Timeout of each step until the connection is open.
 const STEP_LIMIT: Duration = Duration::from_secs(5);
 /// The longest timeout that a webhook configuration may have.
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);

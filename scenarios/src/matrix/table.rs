@@ -105,8 +105,7 @@ pub enum Outcome {
         faults: Vec<String>,
     },
     /// The fault had hits, and the client reported no observation in the whole run. The judges call no version missed,
-    /// because the record of a client with a broken witness looks the same. A test of the adapter shows that its
-    /// witness works.
+    /// because a broken witness looks the same. A test of the adapter shows that its witness works.
     SawNothing,
     /// The bug can occur only in an HTTP version that the client does not use.
     OtherHttp,

@@ -15,7 +15,7 @@ use crate::scenario::WEBHOOK_PORT;
 
 /// Timeout of the answer to a test review.
 const ANSWER_MAX: Duration = Duration::from_secs(2);
-/// Maximum number of URL paths that are tried. A large project has twenty paths for each of its programs.
+/// Maximum number of URL paths tried. A large project has twenty paths for each of its programs.
 const PATHS_MAX: usize = 100;
 
 /// Registers the webhooks that the program serves with the certificate of this run. Returns the URL paths that the program does not serve.

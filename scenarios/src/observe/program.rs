@@ -11,7 +11,7 @@ use super::world::World;
 use crate::run::Mounted;
 use crate::subject::{Launch, Log, Running};
 
-/// Interval at which the program's requests are read; at most a thousand requests come in between.
+/// Interval at which requests are read; at most a thousand come in between.
 const POLL: Duration = Duration::from_millis(50);
 /// Timeout of `--help`; a program that ignores this flag starts instead.
 const HELP_MAX: Duration = Duration::from_secs(10);
@@ -53,8 +53,8 @@ impl Program {
         self.running.pid()
     }
 
-    /// Reads requests until the program has made none for the time `quiet`, or has ended. Waits up to the time `first`
-    /// for the first request, and then up to the time `most`. Returns false if there was no request.
+    /// Reads requests until the program has made none for the time `quiet`, or has ended. Waits up to `first` for the
+    /// first request, and then up to `most`. Returns false if there was no request.
     pub(super) async fn rest(&mut self, world: &mut World, first: Duration, most: Duration, quiet: Duration) -> bool {
         let began = Instant::now();
         let (mut asked, mut last) = (None, began);

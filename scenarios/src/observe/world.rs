@@ -19,11 +19,11 @@ use crate::scenario::{self, Given, Mount};
 
 const SUBJECT: &str = "subject";
 const HARNESS: &str = "harness";
-/// Maximum number of requests and versions that are kept: enough for a minute of a program with a thousand requests per second.
+/// Maximum number of requests and versions kept: enough for a minute of a program with a thousand requests per second.
 const FACTS_MAX: usize = 100_000;
-/// Maximum number of commits that are read at once.
+/// Maximum number of commits read at once.
 const BATCH: usize = 4096;
-/// Maximum number of namespaces that are created because the program uses them.
+/// Maximum number of namespaces created because the program uses them.
 const NAMESPACES_MAX: usize = 10;
 /// The folder below `$TMPDIR` in which controller-runtime looks for its certificate.
 const USUAL: &str = "k8s-webhook-server";
@@ -200,7 +200,7 @@ impl World {
         }
     }
 
-    /// Namespaces that were created for the program, and that a run must also create.
+    /// Namespaces of the program that a run must also create.
     pub(super) fn made_namespaces(&self) -> Vec<String> {
         self.namespaces.clone()
     }

@@ -67,7 +67,7 @@ mod tests {
         folder
     }
 
-    /// The figures of both cgroup versions are read. The test files were recorded from Linux 6.1.
+    /// The test files of both cgroup versions were recorded from Linux 6.1.
     #[test]
     fn both_versions_are_read() {
         let two = folder(&[

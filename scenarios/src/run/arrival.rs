@@ -54,8 +54,7 @@ impl<'a> Arrivals<'a> {
         }
     }
 
-    /// Whether a fault was active, so that the traffic must be read for an observation, or with `ends` for the end of
-    /// an object.
+    /// Whether the traffic must be read for an observation, or with `ends` for the end of an object.
     pub(super) fn matter(&self, ends: bool) -> bool {
         !self.spans.is_empty() && (ends || self.gives_back)
     }

@@ -70,7 +70,6 @@ impl AttackPlan {
 }
 
 impl Attacks {
-    /// The rows with the planned attacks.
     pub(super) fn planned(scenario: &Scenario) -> Vec<FaultRow> {
         of(scenario).iter().map(|attack| row(0, attack, FaultEvent::Planned, 0, attack.describe())).collect()
     }

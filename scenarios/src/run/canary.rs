@@ -1,9 +1,8 @@
 //! Canaries: one write before and one write after each fault, which show whether the control plane is healthy. For
 //! faults of the registry, a canary is a pull.
 //!
-//! A canary is healthy if the control plane accepted the write and the harness itself sees the new version. The ledger
-//! decides whether the subject saw the version. The row of a canary only shows the delay until the subject saw the
-//! version.
+//! A canary is healthy if the control plane accepted the write and the harness itself sees it. The ledger decides
+//! whether the subject saw the write. The canary's row only shows the delay until the subject saw the write.
 
 use std::net::SocketAddr;
 use std::time::Duration;

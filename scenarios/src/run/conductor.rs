@@ -106,7 +106,7 @@ struct Stage<'a> {
     drifts: Drifts,
     /// Counts the children of each parent, if the scenario names kinds of children.
     siblings: Option<Siblings>,
-    /// Observes the subject's writes in the drain, or holds the reason why the writes cannot be observed.
+    /// Observes the subject's writes in the drain, or holds the reason why not.
     quiet: Option<Result<Quiet, String>>,
     load: Load,
     receiver: Option<Arc<Receiver>>,
@@ -143,7 +143,7 @@ struct WarmUpLag {
 enum Halt {
     Signal(&'static str),
     SubjectExited(Exit),
-    /// The subject makes no request for a churned resource. The text names the subject's requests and the remedy.
+    /// The subject makes no request for a churned resource. The text is the message.
     NeverAsked(String),
     /// A Pod that sends load was removed.
     LoadLost(String),

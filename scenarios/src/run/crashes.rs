@@ -23,7 +23,6 @@ pub(super) struct Crashes {
 
 #[derive(Debug)]
 pub(super) struct Restarting {
-    /// The time of the restart.
     pub(super) due: Instant,
     wait: Duration,
     in_a_row: u64,
@@ -62,7 +61,7 @@ impl Crashes {
         }
     }
 
-    /// Records the end of a process, and returns when to restart the process. `None` if no rule restarts the process.
+    /// Records the end of a process. Returns when to restart it; `None` if no rule restarts the process.
     pub(super) fn after(&mut self, exit: &Exit, now: Instant) -> Option<Restarting> {
         let status = exit.status?;
         self.policy.filter(|policy| policy.follows(status.success()))?;

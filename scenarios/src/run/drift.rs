@@ -35,7 +35,7 @@ const CHILDREN_MAX: usize = 1000;
 pub(super) const FINISH_MAX: Duration = Duration::from_secs(30);
 /// A change avoids parents that the churn writes within this time: the least deadline of events.
 const ALONE_FOR: Duration = Duration::from_secs(5);
-/// How far ahead the churn's plan is searched for writes of parents. A restoration is awaited no longer than this time.
+/// How far ahead the churn's plan is searched for writes of parents, and the longest wait for a restoration.
 const AHEAD: Duration = Duration::from_mins(5);
 
 /// The planned and finished changes of a run.
@@ -59,7 +59,6 @@ struct Plan {
     /// All planned changes in the order of their times, each with the index of its kind of children.
     drifts: Vec<(usize, Drift)>,
     kinds: Vec<Children>,
-    /// Resource name of the parents.
     resource: String,
     path: String,
     seed: u64,

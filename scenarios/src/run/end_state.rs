@@ -30,7 +30,6 @@ use page::{Page, Read};
 pub(super) const SETTLE_MAX: Duration = Duration::from_secs(5);
 /// Pause between two readings of both states.
 pub(super) const PAUSE: Duration = Duration::from_millis(250);
-/// The label of all objects of the churn.
 const CHURN_LABEL: &str = "longhaul.dev/churn";
 
 pub(super) struct Reader {

@@ -1,4 +1,4 @@
-//! A written version of an object, and how the run learned of the version.
+//! A written version of an object.
 
 use std::time::Instant;
 

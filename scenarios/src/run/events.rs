@@ -16,14 +16,14 @@ use super::plane::Plane;
 use crate::clock::Clock;
 use crate::witness::{Commits, Counts, Statement};
 
-/// Maximum number of commits that are read from the control plane in one batch.
+/// Maximum number of commits read from the control plane in one batch.
 const BATCH_MAX: usize = 1024;
 /// The deadline for observations in ms until the warm-up has shown the usual lag (`events.md`: at least 5 s).
 pub(super) const DEADLINE_MIN_MS: u64 = 5000;
 /// The deadline as a multiple of the p99 lag of the warm-up, without faults.
 const DEADLINE_FACTOR: u64 = 3;
 
-/// A complete drain. A version that was written before the drain and is not observed by the end of the drain is missed.
+/// A complete drain. A version that was written before the drain and not observed by its end is missed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Drained {
     /// Begin of the drain, in which only the subject wrote.

@@ -27,7 +27,6 @@ const OF_ITS_PARTS: [&str; 2] = ["kubernetes.io/", "batch.kubernetes.io/"];
 /// Finalizers whose owners are known before the run.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Owners {
-    /// Finalizers that the harness sets and removes.
     harness: BTreeSet<String>,
     templates: BTreeSet<String>,
 }

@@ -109,7 +109,6 @@ impl Api<'_> {
         self.ask(Method::POST, collection, self.marked(object).to_string()).await
     }
 
-    /// The object, with the label.
     pub(super) fn marked(&self, object: &Value) -> Value {
         let mut object = object.clone();
         if let Some((key, value)) = self.mark {

@@ -1,5 +1,5 @@
-//! The payloads of admission load in a run: the images that payloads reference, and the plan of reviews. Does no I/O,
-//! so that the plan and its fingerprint can be shown without a run.
+//! The payloads of admission load: the images in them, and the plan of reviews. Does no I/O, so that the plan and its
+//! fingerprint can be shown without a run.
 
 use std::sync::Arc;
 
@@ -64,8 +64,7 @@ impl Planned {
         }
     }
 
-    /// The handle through which the load learns of changes of the right answers; `None` for load through the API
-    /// server.
+    /// Tells the load about changes of the right answers; `None` for load through the API server.
     pub(super) fn truth(&self) -> Option<Arc<Truth>> {
         match self {
             Self::Direct(plan) => Some(plan.truth()),
@@ -97,7 +96,7 @@ pub(super) fn plan(scenario: &Scenario, images: &[mock_registry::Image]) -> Resu
     plan.map(Some).context("failed to plan the admission load")
 }
 
-/// The fingerprint of the payloads, if the payloads are known before a run.
+/// The fingerprint of the payloads, if known before a run.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Fingerprint {
     /// The payloads are the same in every run, with this fingerprint.

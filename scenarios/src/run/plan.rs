@@ -176,7 +176,7 @@ fn unplayed(scenario: &Scenario) -> Vec<String> {
     lines.into_iter().map(|(kinds, text)| format!("on {}: {text}", kinds.join(", "))).collect()
 }
 
-/// Maximum number of random faults that are listed one by one. If there are more, the plan lists the first of them and counts each kind.
+/// Maximum number of random faults listed one by one. If there are more, the plan lists the first of them and counts each kind.
 const DRAWN_SHOWN: usize = 100;
 
 fn drawn(faults: &[mock_faults::Fault], random: &mock_faults::random::Random, line: &mut dyn FnMut(String)) {
@@ -264,7 +264,7 @@ fn fingerprint(scenario: &Scenario) -> Option<String> {
     })
 }
 
-/// Lists the budgets that a run of this length can decide, and the budgets that it cannot decide.
+/// Lists the budgets that a run of this length can decide, and those that it cannot.
 fn decides(scenario: &Scenario, line: &mut dyn FnMut(String)) {
     let budgets = &scenario.budgets;
     let (warm_up, steady) = (scenario.phases.warm_up.0, scenario.phases.steady.0.as_secs_f64());
@@ -377,8 +377,7 @@ mod tests {
     use super::*;
     use crate::scenario::Source;
 
-    /// If the subject's clock runs faster, the plan shows the length on the real clock and on the subject's clock, and
-    /// the clock on which a growth budget counts.
+    /// If the subject's clock runs faster, the plan shows the length on both clocks, and the clock of growth budgets.
     #[test]
     fn the_plan_says_both_times_of_a_faster_clock() {
         let mut source = Source::read("soak-10h").unwrap();

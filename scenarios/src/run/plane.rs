@@ -47,8 +47,8 @@ pub(super) struct Mock {
 }
 
 impl Plane {
-    /// Starts the control plane that the scenario names. A real control plane writes its logs into `logs`. `names` are
-    /// further addresses for the mock's certificate: the addresses of proxies in front of the mock.
+    /// Starts the control plane that the scenario names. A real control plane writes its logs into `logs`. The mock's
+    /// certificate also has `names`, the addresses of proxies in front of the mock.
     pub(super) async fn start(
         scenario: &Scenario,
         authority: &mock_pki::Authority,
@@ -284,8 +284,8 @@ async fn mock(
     Ok(Mock { server, endpoint, epoch, ca_pem: authority.ca_pem().to_owned(), harness_token, account })
 }
 
-/// A token for this run. The token only protects ports on loopback from mistakes. The token contains the process ID, so
-/// two runs on one machine have different tokens.
+/// A token for this run. The token only protects ports on loopback from mistakes. Its process ID separates two runs on
+/// one machine.
 pub(crate) fn token(seed: u64, user: &str) -> String {
     use sha2::Digest;
     let digest = sha2::Sha256::digest(format!("{seed}/{user}/{}", std::process::id()));

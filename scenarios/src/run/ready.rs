@@ -203,8 +203,8 @@ mod tests {
         assert_eq!((status("SSH-2.0-x\r\n"), status("HTTP/1.1\r\n"), status("")), (None, None, None));
     }
 
-    /// With `request: first`, a request for any resource makes a subject ready. Without this setting, only a request
-    /// for a judged resource does.
+    /// With `request: first`, a request for any resource makes a subject ready, otherwise only a request for a judged
+    /// resource.
     #[tokio::test]
     async fn any_request_is_enough_where_it_is_said() {
         let now = Instant::now();

@@ -79,7 +79,6 @@ impl Redis {
         self.address
     }
 
-    /// The record rows with the planned misbehaviour.
     pub(super) fn planned(&self) -> Vec<FaultRow> {
         let row = |name, detail: String| row(0, name, FaultEvent::Planned, 0, detail);
         let away = self.settings.away.map(|away| row(CACHE_AWAY, format!("for {}", away.lasts)));

@@ -27,7 +27,6 @@ const EFFECT_LIMIT: Duration = Duration::from_secs(3);
 /// Longest wait for service accounts; a busy controller manager needs a second or two.
 const ACCOUNTS_LIMIT: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(50);
-/// The URL path of the service for reviews.
 const SERVICE_PATH: &str = "/mutate";
 /// JSON pointer to a field that Kubernetes 1.20 does not know and silently drops.
 const CONDITIONS: &str = "/webhooks/0/matchConditions";

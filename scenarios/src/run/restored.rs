@@ -13,7 +13,7 @@ use facts::{Change, Commit, Order, Progress, Revision, Uid};
 
 use super::entry::Entry;
 
-/// Maximum number of versions that are kept; a scenario with restores has a few hundred versions.
+/// Maximum number of versions kept; a scenario with restores has a few hundred versions.
 const VERSIONS_MAX: usize = 200_000;
 
 /// All commits so far, by the uid of the object.

@@ -58,7 +58,6 @@ pub(super) struct SubjectPlan<'a> {
     /// Receives the subject's observations.
     pub(super) witness: witness::Open,
     pub(super) clock: Clock,
-    /// The source of commits.
     pub(super) feed: Feed,
     /// How the subject's processes are started, the first time and again.
     pub(super) again: Again<'a>,

@@ -14,8 +14,7 @@ use crate::clock::millis;
 /// Time from a canary to its fault, so that a healthy subject has seen the canary when the fault begins.
 const CANARY_LEAD_MS: u64 = 1000;
 /// How long a momentary fault waits for a hit: `watch-eof` with `midLine` hits the next event of a watch that was open
-/// when the fault began, and no later watch. The canary after the fault waits for the same time, until the effect of
-/// the fault was sent.
+/// at the fault's begin, and no later watch. The canary after the fault waits as long, until the effect was sent.
 const MOMENT_MS: u64 = 1000;
 
 /// An action of the run on fault number `index`.
@@ -43,7 +42,7 @@ struct Plan {
     moment: bool,
     /// Whether the fault begins at a fixed time, so that a canary can be written before it.
     timed: bool,
-    /// Whether the fault lasts until its own work is done, instead of a fixed time.
+    /// Whether the fault lasts until its own work is done.
     patient: bool,
     /// Number of hits after which the fault is over.
     awaited: u64,

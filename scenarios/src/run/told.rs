@@ -49,7 +49,7 @@ pub(super) struct Told {
     judged: Vec<String>,
     /// Whether some watches end without a line, because a kill of the API server is planned.
     is_killed: bool,
-    /// Time at which a line of the audit log about the subject was last read.
+    /// Time at which a line about the subject was last read.
     last: Option<Instant>,
     /// The read position in the audit log, in bytes.
     offset: u64,
@@ -111,7 +111,7 @@ impl Told {
         self.weighed(self.last.is_some(), self.follows > 0)
     }
 
-    /// Whether all facts of the control plane about the subject could be read so far.
+    /// Whether the audit log could be read without gaps so far.
     pub(super) fn is_whole(&self) -> bool {
         self.holes.is_empty() && self.away.is_none()
     }
@@ -362,8 +362,7 @@ mod tests {
         assert!(told.row().refused.is_empty());
     }
 
-    /// A watch counts as open between its two lines in the audit log, even if the log was rotated meanwhile. A refused
-    /// watch never counts as open.
+    /// A watch is open between its two lines in the audit log, even across a rotation. A refused watch was never open.
     #[test]
     fn watches_are_open_from_their_first_line_to_their_last_also_when_the_log_is_rotated() {
         let folder = tempfile::tempdir().unwrap();

@@ -58,7 +58,6 @@ struct Core {
 /// The Pods, programs and addresses on which the faults act.
 #[derive(Default)]
 pub(super) struct Ground {
-    /// The subject, if it runs in Pods.
     pub(super) deployed: Option<Subject>,
     /// The programs of the control plane, if they are known.
     pub(super) machinery: Option<Machinery>,
@@ -211,7 +210,7 @@ impl Deed<'_> {
         Times { deed: self, pause, count: self.fault.count_most().unwrap_or(1), done: 0, due: None }
     }
 
-    /// Waits for this time, or until the fault ends. Returns false if the fault has ended.
+    /// Waits for this time. Returns false if the fault ends first.
     async fn rest(&self, length: Duration) -> bool {
         tokio::time::timeout(length, self.ended.cancelled()).await.is_err()
     }

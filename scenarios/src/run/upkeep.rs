@@ -1,8 +1,7 @@
 //! Restarts of the subject, rotation of its certificates and changes of its trusted keys, under load.
 //!
 //! Owns the times of these actions, the starting and ending processes, and the record rows that prove each action. The
-//! conductor owns the running process. To replace the process, this module takes the old process and returns the new
-//! process.
+//! conductor owns the running process. To replace it, this module takes the old process and returns the new one.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -37,8 +37,7 @@ const HEAD_LIMIT: Duration = Duration::from_secs(5);
 const CONNECTION_LIMIT: Duration = Duration::from_mins(2);
 /// At most one part in this many of the time is spent on reading the record.
 const SHARE: u32 = 20;
-/// How long a page waits for the end of the run before the page asks again. This time is shorter than the life of a
-/// connection.
+/// How long a page waits for the end of the run before it asks again. Shorter than the life of a connection.
 const END_LIMIT: Duration = Duration::from_secs(90);
 /// Time after the end of the run in which a page that is being reloaded can connect.
 const COME_BACK: Duration = Duration::from_secs(1);

@@ -168,8 +168,8 @@ impl World {
         Ok(Some(Credentials { name: name.clone(), password, docker }))
     }
 
-    /// The folder with the client certificate for calls between the subject's processes, and with the CA that signs the
-    /// certificates of all these processes.
+    /// The folder with the client certificate for calls between the subject's processes, and the CA of all these
+    /// processes.
     pub(super) fn installation(&self) -> Result<PathBuf> {
         let folder = self.folder("installation");
         if !folder.exists() {

@@ -108,8 +108,8 @@ fn a_plant_is_caught_missed_or_undecided() {
     assert_eq!(row(caught("events.missed", &[]), twice.to_vec()).state(), State::Missed);
 }
 
-/// The counts of a judge include the bugs that this judge must catch, and the rows in which this judge must report
-/// nothing. Rows in which the judge may report the bug of another judge do not count, nor do invalid runs.
+/// The counts of a judge include the bugs that it must catch, and the rows in which it must report nothing. Rows in
+/// which the judge may report the bug of another judge do not count, nor do invalid runs.
 #[test]
 fn judges_are_counted() {
     let mut calibration = right();

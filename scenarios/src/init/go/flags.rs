@@ -53,7 +53,6 @@ const PROBES: &[&str] = &[
 ];
 const LEADER: &[&str] = &["leader-elect", "enable-leader-election", "leader-election", "enable-leader-elect"];
 
-/// Words in the names of probe flags.
 const PROBED: &[&str] = &["health", "probe", "readiness", "liveness"];
 const PROBE_PORTS: usize = 3;
 
@@ -170,7 +169,6 @@ impl Flags {
         self.defined.keys().map(String::as_str).filter(is_it).take(PROBE_PORTS).collect()
     }
 
-    /// The flag that disables leader election.
     pub(crate) fn leader(&self) -> Option<&str> {
         self.meant(LEADER, |_| false)
     }

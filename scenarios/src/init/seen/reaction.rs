@@ -39,7 +39,7 @@ pub(crate) struct Step {
     pub(crate) ended_us: u64,
     /// The object as it was when the program was idle again.
     pub(crate) after: Value,
-    /// Objects that were created during the step, by resource, as they were when the program was idle again.
+    /// Objects that were created until the program was idle again, by resource.
     pub(crate) made: Vec<(String, Value)>,
     pub(crate) changes: Vec<Change>,
     /// Whether the object was gone soon after its deletion; `None` if the object was not deleted.
@@ -215,7 +215,6 @@ fn requests(step: &Step, asks: &[Ask]) -> (usize, Vec<(String, String)>) {
     (count, missing)
 }
 
-/// The children of the object, by kind.
 fn children(step: &Step) -> Vec<Child> {
     let mut by_kind: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
     for (resource, object) in &step.made {

@@ -17,15 +17,14 @@ use super::protocol::{Assignment, BadRow, Order, PROTOCOL, Word, cut};
 use crate::load::Job;
 use crate::load::measure::{self, Ended, Measured, Run, Watch};
 
-/// Longest wait until workers have made their payloads: usually a second or two, longer for a large recorded file.
+/// Longest wait for the workers' payloads: usually a second or two, longer for a large recorded file.
 const READY_LIMIT: Duration = Duration::from_mins(1);
 /// Time from the start order to the first request, so that every worker receives the order in time.
 const LEAD: Duration = Duration::from_millis(1500);
 /// Longest time without a message from a worker, which sends a message every second. Afterwards the worker counts as
 /// hanging.
 pub(super) const SILENCE_LIMIT: Duration = Duration::from_secs(30);
-/// Maximum number of queued messages from workers. Each worker sends one message per second, and waits while the queue
-/// is full.
+/// Maximum number of queued messages from workers. Each worker sends one per second, and waits while the queue is full.
 const WORDS_MAX: usize = 8;
 
 /// Longest time that workers may need for the plan of a job, including the last calls.

@@ -31,7 +31,7 @@ const RUNNING_LIMIT: Duration = Duration::from_mins(3);
 const ASK_EVERY: Duration = Duration::from_millis(300);
 /// Timeout of a kubectl command that does not wait for objects.
 const CALL_LIMIT: Duration = Duration::from_secs(30);
-/// Timeout of the request to delete all objects. The coordinator does not wait for the removal.
+/// Timeout of the request to delete all objects, without waiting for their removal.
 const REMOVE_LIMIT: Duration = Duration::from_secs(15);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Seconds after which the cluster removes a finished Job.
@@ -80,7 +80,7 @@ impl Job {
         Ok((job, commands))
     }
 
-    /// All objects of the workers, in the order in which they are created.
+    /// All objects of the workers, in order of creation.
     fn objects(&self) -> Vec<Value> {
         let labels = json!({LABEL: self.name});
         let mut objects = Vec::new();

@@ -21,8 +21,7 @@ pub(crate) const PROTOCOL: &str = "longhaul-worker/4";
 pub(crate) const LINE_BYTES_MAX: usize = 4 << 20;
 /// Maximum number of example texts in one interval.
 const EXAMPLES_MAX: usize = 8;
-/// Maximum number of entries of a list or a map in one interval. A list of empty entries takes ten times as many bytes in memory as in its
-/// line.
+/// Maximum number of entries of a list or a map in one interval. A list of empty entries takes ten times its size as text in memory.
 const ENTRIES_MAX: usize = 64;
 /// Bytes of the header of a histogram in V2 format: cookie, length of the counters, offset, digits, lowest, highest,
 /// ratio.
@@ -74,7 +73,6 @@ pub(crate) enum Word {
     Error { message: String },
 }
 
-/// An encoded interval.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Row {

@@ -15,7 +15,7 @@ use super::lines::{self, Reading, write};
 use super::protocol::{Assignment, Order, PROTOCOL, Row, Word};
 use crate::load::{descriptors, measure};
 
-/// Maximum number of queued orders. The coordinator sends at most a ping and a stop ahead.
+/// Maximum number of queued orders of the coordinator.
 const ORDERS_MAX: usize = 8;
 /// Longest time without an order before the start order. The coordinator may wait for other workers, which may read a
 /// large recorded file.
@@ -43,7 +43,7 @@ pub(crate) enum Error {
     Protocol { protocol: String },
     #[error("there is no worker {worker} of {workers}")]
     Number { worker: u32, workers: u32 },
-    /// This machine cannot send the load, for example because its limit of open files is too low.
+    /// This machine cannot send the load.
     #[error("{0}")]
     Machine(anyhow::Error),
     #[error(transparent)]
@@ -211,7 +211,7 @@ async fn answer<W: AsyncWrite + Unpin>(epoch: Instant, order: Order, output: &mu
     }
 }
 
-/// Sends the intervals of a job with increasing numbers.
+/// Sends the numbered intervals of a job.
 struct Rows {
     begin: Instant,
     number: u64,

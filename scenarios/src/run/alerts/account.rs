@@ -40,7 +40,6 @@ struct Open {
 }
 
 impl Account {
-    /// Records the answer to a review.
     pub(super) fn answered(&mut self, answer: &Answer<'_>, now: Instant) {
         match answer.tells {
             Tells::Must => self.row.decided += 1,
@@ -73,7 +72,7 @@ impl Account {
         self.bound();
     }
 
-    /// Decides whether an alert is missing for each review whose time is over at `now`; without `now`, for all reviews.
+    /// Compares the reviews whose time is over at `now`; without `now`, all reviews.
     pub(super) fn settle(&mut self, now: Option<Instant>) {
         let is_due = |at: &Instant| now.is_none_or(|now| *at <= now);
         while let Some((_, uid)) = self.due.pop_front_if(|(at, _)| is_due(at)) {

@@ -45,8 +45,7 @@ impl Conductor<'_> {
         Ok(())
     }
 
-    /// Called when the drain, which began at `from_ms`, is over: writes the facts that the watches showed about objects
-    /// into the record.
+    /// Called when the drain, which began at `from_ms`, is over: writes the facts about objects into the record.
     pub(super) async fn last_objects(&mut self, from_ms: u64) -> Result<(), Halt> {
         let to_ms = self.clock.now_ms();
         let Self { stage, writer, .. } = self;
@@ -84,8 +83,8 @@ impl Conductor<'_> {
         Ok(())
     }
 
-    /// Called when the run ends early: writes the facts about objects that are known so far. Facts that only the drain
-    /// shows are missing.
+    /// Called when the run ends early: writes the facts about objects so far. Facts that only the drain shows are
+    /// missing.
     pub(super) async fn objects_so_far(&mut self) {
         let Some(stage) = self.stage.as_mut() else { return };
         let grace_ms = stage.events.deadline_ms();

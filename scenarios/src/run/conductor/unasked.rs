@@ -11,8 +11,7 @@ use crate::run::ready::{Asked, Ready};
 use crate::run::told::Told;
 use crate::scenario::Scenario;
 
-/// Minimum time after the subject's start. A controller that waits for the leader lease of a dead controller gets the
-/// lease after 15 s.
+/// Minimum time after the subject's start. A controller that waits for a dead leader's lease gets it after 15 s.
 const AFTER: Duration = Duration::from_secs(20);
 /// Minimum time after the subject's readiness, because a program may list objects only after it reports readiness.
 const AFTER_READY: Duration = Duration::from_secs(10);
@@ -42,8 +41,7 @@ impl Unasked {
         (is_asked && !content).then(|| Self { told, started, due: (started + AFTER).max(now + after), next: now })
     }
 
-    /// Returns the message if the time is over without a request for a churned resource, and whether the subject has
-    /// made such a request.
+    /// Returns the message if the time is over without such a request, and whether the subject has made one.
     fn look(&mut self, plane: &Plane, now: Instant) -> (Option<String>, bool) {
         if now < self.next {
             return (None, false);

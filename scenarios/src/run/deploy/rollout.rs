@@ -42,7 +42,6 @@ pub(in crate::run) struct Pod {
     /// The node of the Pod; `None` before the Pod is scheduled.
     pub(in crate::run) node: Option<String>,
     pub(in crate::run) is_ready: bool,
-    /// Whether the Pod is terminating.
     pub(in crate::run) is_going: bool,
     /// The Pod IP; `None` before an address is assigned.
     pub(in crate::run) address: Option<IpAddr>,

@@ -22,14 +22,14 @@ const EVERY: Duration = Duration::from_secs(3);
 #[derive(Debug, Default)]
 pub(super) struct Stats {
     due: Option<Instant>,
-    /// Times of the measurements in the last answer, to notice a repeated measurement.
+    /// Times of the measurements in the last answer, to notice repeated ones.
     told: BTreeSet<String>,
     /// Whether a message about kubelets that do not answer was already printed.
     refused: bool,
 }
 
 impl Stats {
-    /// Requests the statistics of these Pods from their kubelets if the interval is over, and reports new measurements.
+    /// Asks the kubelets of these Pods if the interval is over. Reports new measurements.
     pub(super) async fn read(&mut self, cluster: &Cluster, all: &[Pod], pods: &Pods, log: &Log) {
         let now = Instant::now();
         if all.is_empty() || self.due.is_some_and(|due| now < due) {
@@ -64,7 +64,7 @@ impl Stats {
     }
 }
 
-/// The sum of the usage of all containers of the subject.
+/// The sum over the subject's containers.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Used {
     process: Process,
@@ -102,8 +102,8 @@ mod tests {
 
     use super::*;
 
-    /// The sum contains the figures of the subject's containers. Other Pods, and containers without figures, are
-    /// skipped. The answer in this test was recorded from kubelet 1.34.
+    /// The sum has the figures of the subject's containers. Other Pods and containers without figures are skipped. The
+    /// answer was recorded from kubelet 1.34.
     #[test]
     fn containers_of_its_pods_are_added_up() {
         let container = |name: &str, set: u64, rss: u64, cpu_ns: u64| {

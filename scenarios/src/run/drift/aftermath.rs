@@ -19,7 +19,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// A child that was deleted or edited.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Taken {
-    /// The uid of the child's parent.
     pub parent: String,
     pub child: String,
     /// Number of children of this parent before the change.

@@ -1,5 +1,4 @@
-//! Compares children with their parents: the number of children, the version, and whether an edit by the harness is
-//! still present. Does no I/O.
+//! Compares children with their parents: number, version, and whether an edit by the harness remains. Does no I/O.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,9 +12,9 @@ use crate::witness::is_grandchild;
 
 #[derive(Debug, PartialEq, Eq)]
 enum Parent<'a> {
-    /// The parent of the child exists and has this uid.
+    /// The parent exists and has this uid.
     Of(&'a str),
-    /// The parent of the child does not exist.
+    /// The parent does not exist.
     Gone,
     Nobodys,
 }
@@ -141,8 +140,8 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// The parent to which the name or the labels of a child without an owner point. `None` unless the scenario's key
-    /// is the owner reference.
+    /// The parent to which name or labels of a child without owner point. `None` unless the scenario's key is the owner
+    /// reference.
     fn resembling(&self, by: &By, child: &Item) -> Option<&'a str> {
         if *by != By::Owner || !owners(child).is_empty() {
             return None;
@@ -355,7 +354,7 @@ mod tests {
         assert_eq!(compare(&keys, OF, &parents, &[child("own", "1", "1"), pod], true).surplus, 1);
     }
 
-    /// A child without an owner reference is reported as a child without an owner, and not only as a missing child.
+    /// A child without an owner reference is reported as such, and not only as missing.
     #[test]
     fn a_child_without_an_owner_is_told_where_one_is_lacking() {
         let keys = keys("{resource: configmaps/v1, by: owner}");

@@ -9,13 +9,13 @@ use serde_json::Value;
 
 use crate::run::install;
 
-/// Number of objects per page of a list: 200 objects of 64 KiB fit into an answer.
+/// Objects per page of a list: 200 objects of 64 KiB fit into an answer.
 const PAGE_OBJECTS: usize = 200;
 /// Maximum number of objects in a list. The largest population with its children has fewer.
 const OBJECTS_MAX: usize = 1 << 20;
-/// Maximum number of times that a list is started, because its continue token may expire.
+/// Maximum number of starts of a list whose pages expire.
 const TRIES: u32 = 3;
-/// The media type that requests only the metadata of objects. Every API server supports this type.
+/// The media type for lists of metadata, which every API server supports.
 const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -1,8 +1,7 @@
 //! The subject's latest writes, including writes that the API server refused.
 //!
 //! Owns a bounded history of these writes. [`Efforts::add_to`] selects writes for the history of an anomaly: writes of
-//! the object of the anomaly, and of objects whose name begins with this object's name, because controllers name
-//! children like this.
+//! the object of the anomaly, and of objects whose name begins with this object's name, as controllers name children.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,7 +10,7 @@ use reports::record::{RequestRow, Step, Verb};
 
 use super::About;
 
-/// Maximum number of writes that are kept: 4 MiB, or an hour of a subject with five requests per second.
+/// Maximum number of writes kept: 4 MiB, or an hour of a subject with five requests per second.
 const WRITES_MAX: usize = 16_384;
 /// Maximum number of steps of writes for one anomaly. Each step is a series of writes with the same result; the newest
 /// steps are kept.

@@ -9,11 +9,11 @@ use reports::record::{EndedBy, RequestRow, Step, Verb};
 
 use super::About;
 
-/// Maximum number of ended lists and watches that are kept: 1 MiB.
+/// Maximum number of ended lists and watches kept: 1 MiB.
 const OVER_MAX: usize = 4096;
-/// Maximum number of open watches that are kept; no client has more.
+/// Maximum number of open watches kept; no client has more.
 const OPEN_MAX: usize = 1024;
-/// Maximum number of requests that are shown before the time of an anomaly.
+/// Maximum number of requests shown before the time of an anomaly.
 const BEFORE: usize = 4;
 const AFTER: usize = 8;
 

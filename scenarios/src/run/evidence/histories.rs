@@ -8,11 +8,11 @@ use std::sync::Arc;
 use facts::{Change, Observation, Revision, Uid};
 use reports::record::{CommitEvent, ReadOn, Step};
 
-/// Maximum number of writes and reports that are kept for all objects together: 6 MiB, or ten minutes of 50 changes per second.
+/// Maximum number of writes and reports kept for all objects together: 6 MiB, or ten minutes of 50 changes per second.
 const MOMENTS_MAX: usize = 65_536;
-/// Maximum number of reports that are kept to prove that the subject still received events.
+/// Maximum number of reports kept to prove that the subject still received events.
 const REPORTS_MAX: usize = 8192;
-/// Maximum number of entries of one object shown before and after a version.
+/// Maximum number of entries of one object that are shown before and after a version.
 const AROUND: usize = 7;
 
 /// The latest writes and the subject's latest reports, by object.
@@ -96,7 +96,7 @@ impl Histories {
         of(false).or_else(|| of(true)).map(|moment| moment.t_ms)
     }
 
-    /// The object's creation if the creation is known, then the object's events around a version and its last events.
+    /// The object's creation if known, then its events around a version and its last events.
     pub(super) fn steps(&self, uid: &str, revision: &str, until_ms: u64) -> Vec<Step> {
         let Some(moments) = self.by_uid.get(uid) else { return Vec::new() };
         let moments: Vec<&Moment> = moments.iter().filter(|moment| moment.t_ms <= until_ms).collect();

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use reports::record::{Carried, Read, RequestRow};
 
-/// Maximum number of existing objects that are remembered, about 150 bytes each.
+/// Maximum number of existing objects remembered, about 150 bytes each.
 const LIVE_MAX: usize = 50_000;
-/// Maximum number of deleted objects that are remembered. A recreation follows within seconds, in which no control plane deletes so many
+/// Maximum number of deleted objects remembered. A recreation follows within seconds, in which no control plane deletes so many
 /// objects.
 const GONE_MAX: usize = 10_000;
 /// Maximum number of creations whose client is not known yet: as many requests as the control plane keeps.

@@ -5,7 +5,7 @@ use super::*;
 
 const OF: &str = "caches.example.com";
 
-/// Delivers each version on a watch a moment after its commit. A revision is also the time of its commit in ms.
+/// Delivers each version a moment after its commit. Revisions are also times in ms.
 struct SentAtOnce;
 
 impl Wire for SentAtOnce {

@@ -14,11 +14,11 @@ use super::Window;
 use super::writers::{Writers, is_no_object};
 use crate::run::field_managers::{self, FieldManager};
 
-/// Maximum number of objects that are counted; fewer are enough to notice repeated writes.
+/// Maximum number of objects counted; fewer are enough to notice repeated writes.
 const OBJECTS_MAX: usize = 500;
-/// Maximum number of changed fields that are counted for one object.
+/// Maximum number of changed fields counted for one object.
 const FIELDS_MAX: usize = 50;
-/// Maximum number of changed fields that are counted for one write.
+/// Maximum number of changed fields counted for one write.
 const CHANGES_MAX: usize = 20;
 /// The annotation that leader election of older programs uses as its lease.
 const LEADER: &str = "control-plane.alpha.kubernetes.io/leader";

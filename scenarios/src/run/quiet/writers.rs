@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use reports::record::{RequestRow, Verb};
 
-/// Maximum number of written objects that are kept, about 150 bytes each.
+/// Maximum number of written objects kept, about 150 bytes each.
 const OBJECTS_MAX: usize = 10_000;
 /// Maximum number of further resources that the subject writes and that are kept.
 const RESOURCES_MAX: usize = 8;

@@ -20,12 +20,12 @@ use crate::witness::{Counts, Reported, Statement};
 
 /// Maximum number of commits without an observation. If a subject lags behind by more commits, the measurement stops.
 const WAITING_MAX: usize = 65_536;
-/// Maximum number of lags that are kept for one period of churn.
+/// Maximum number of lags kept for one period of churn.
 const KEPT_MAX: usize = 65_536;
-/// Maximum number of commits that are read in one batch.
+/// Maximum number of commits read in one batch.
 const BATCH_MAX: usize = 1024;
 
-/// The account, shared between the task that follows the subject and the readers of the account.
+/// The account, shared by the task that follows the subject and its readers.
 pub(super) type Shared = Arc<Mutex<Account>>;
 
 /// A gap in the subject's watch stream that a list has closed, as the control plane reports it.
