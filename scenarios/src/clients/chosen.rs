@@ -90,8 +90,8 @@ impl Chosen {
     }
 }
 
-/// The timeouts that a scenario sets for the built-in service, as environment variables, so that each client with such
-/// options gets the same timeouts.
+/// The silence limit and the list interval that a scenario sets for the built-in service, as environment variables, so
+/// that each client with such options gets the same values.
 pub(crate) fn clocks(scenario: &Scenario) -> Vec<String> {
     let mut subject = scenario.subject.clone();
     let settings = subject.service_mut().and_then(|service| service.settings.take());

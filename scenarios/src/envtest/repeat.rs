@@ -50,8 +50,8 @@ pub(super) struct Odds {
 }
 
 impl Suite {
-    /// Runs the suite once per seed. Returns the exit code of the first failure, or 2 if faults had no hits in some
-    /// run.
+    /// Runs the suite once per seed. Returns the exit code of the first failure, or 2 if no run had hits of faults or
+    /// `--judge` left a run undecided.
     pub(crate) async fn repeat(&self, repetition: Repetition) -> Result<u8> {
         let first = self.chaos.seed.or(self.seed).unwrap_or(SEED);
         let mut signals = Signals::listen().context("failed to listen for signals")?;

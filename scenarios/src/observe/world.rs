@@ -38,7 +38,7 @@ pub(super) struct World {
     given: Given,
     pub(super) asks: Vec<Ask>,
     pub(super) wrote: Vec<Wrote>,
-    /// Objects that earlier starts of the program have read.
+    /// Verb and URL path of requests that the program has made since its start.
     read: BTreeSet<(&'static str, String)>,
     namespaces: Vec<String>,
     mounted: Option<Mounted>,
