@@ -1,9 +1,9 @@
 //! `cargo xtask calibrate`: checks the judges. Each planted bug must be caught by the judge for this bug and by no
 //! other, and runs without bugs must pass.
 //!
-//! Owns the table of planted bugs (`plants`), the order of runs (`play`), bugs that only a comparison of two builds
-//! finds (`gate`), the judge of growth on generated series (`synthetic`), the result (`result`) and its reports
-//! (`render`). This module reads verdicts of judges and judges no run itself.
+//! The module `plants` has the table of planted bugs, `play` the order of runs, `gate` the bugs that only a comparison
+//! of two builds finds, `synthetic` the judge of growth on generated series, `result` the result, and `render` the
+//! reports. No module here judges a run; they read the verdicts.
 
 use std::path::Path;
 
@@ -21,7 +21,8 @@ pub use result::{Alarms, Calibration, Expectation, Found, Gated, Judge, Play, Ro
 
 const PAGES: [&str; 3] = ["calibration.json", "calibration.md", "calibration.html"];
 
-/// Judges `runs` generated series of each kind and speed, and adds the rows without runs.
+/// Starts a calibration: judges `runs` generated series of each kind and speed, and adds `rows`, which have no runs
+/// yet.
 pub fn begin(runs: u64, rows: Vec<Row>) -> Calibration {
     Calibration {
         schema: SCHEMA.to_owned(),

@@ -52,7 +52,7 @@ const RENAMED: [(&str, &str); 9] = [
 #[derive(Parser)]
 #[command(name = "longhaul", version, max_term_width = 110)]
 struct Cli {
-    /// Colour the output. `auto`: on a terminal, unless `NO_COLOR` is set.
+    /// When output has colours. With `auto`: on a terminal, unless `NO_COLOR` is set.
     #[arg(long, global = true, value_enum, default_value = "auto", value_name = "WHEN")]
     color: Color,
     #[command(subcommand)]
@@ -70,7 +70,7 @@ enum Color {
 #[derive(Subcommand)]
 enum Command {
     /// Run a scenario and judge it, or reproduce a documented bug with the service or any command. Exit 0 pass, 1 fail, 2 inconclusive, 3
-    /// invalid. For all commands: 64 wrong usage or file, 69 a program is missing, 70 an error in Longhaul itself.
+    /// invalid. Exit codes of all commands: 64 wrong usage or file, 69 a program is missing, 70 an error in Longhaul itself.
     Soak(Box<soak::Arguments>),
     /// Check scenario files without running them.
     Check {
@@ -93,12 +93,13 @@ enum Command {
         #[arg(long, value_name = "SERIES", num_args = 0..=1, default_missing_value = "list")]
         csv: Option<String>,
     },
-    /// Compare subjects, runs or a history. Plays one scenario with several subjects, and writes one table and one HTML page. Or shows run
-    /// records side by side: budgets, figures, and differences of scenario, machine and program. Or keeps a history file with one line per
-    /// run, and shows the runs at which a figure shifted. Gives no verdict: exit 0.
+    /// Compare subjects, runs or a history. With --subject, plays one scenario with several subjects, and writes one table and one HTML
+    /// page. With run directories, shows their budgets, figures, and differences of scenario, machine and program side by side. With
+    /// --into, keeps a history file with one line per run. With a history file, shows the runs at which a figure shifted. Gives no verdict:
+    /// exit 0.
     Compare(Box<compare::Arguments>),
-    /// Decide whether build B is worse than build A. Both builds are measured side by side on this machine. Exit 0 same or better, 1 worse,
-    /// 2 not decided.
+    /// Decide whether build B is worse than build A. Both builds are measured side by side on this machine. Exit 0 B is the same or better,
+    /// 1 B is worse, 2 not decided.
     Gate(Box<gate::Arguments>),
     /// Send admission reviews to any webhook at a planned rate and measure its answers, or find the highest rate within the limits. Exit 0
     /// pass or rate found, 1 a limit is broken or no rate meets the limits, 2 not decided.
@@ -128,11 +129,12 @@ enum Command {
     /// Run the library's scenarios and planted bugs on every control plane, and write one table; `cargo xtask worlds`.
     #[command(hide = true)]
     Worlds(worlds::Arguments),
-    /// Send one share of a plan. Started by `load --workers` on this machine, or by `load --worker` on another machine.
+    /// Send one share of a load plan. Started by `load --workers` on this machine, or by `load --worker` on another
+    /// machine.
     #[command(hide = true)]
     Worker {
-        /// Print nothing until an empty line arrives on stdin. For a worker in a Pod, to which the coordinator attaches
-        /// later.
+        /// Print nothing until an empty line arrives on stdin. Needed by a worker in a Pod, because the coordinator
+        /// attaches to the Pod later.
         #[arg(long)]
         attached: bool,
     },
@@ -193,8 +195,8 @@ pub fn main() -> ExitCode {
     ExitCode::from(if code == exit::PASS { exit::SOFTWARE } else { code })
 }
 
-/// The words of the command line. The first word becomes `kubectl longhaul` if the program was started as a plug-in of
-/// kubectl.
+/// The arguments of the command line. The first argument becomes `kubectl longhaul` if the program was started as a
+/// plug-in of kubectl.
 fn words_of(mut words: impl Iterator<Item = OsString>) -> impl Iterator<Item = OsString> {
     let first = words.next().map(|word| if crate::is_plugin(&word) { OsString::from(crate::AS_PLUGIN) } else { word });
     first.into_iter().chain(words)
@@ -248,7 +250,8 @@ fn run_command(command: Command) -> Result<u8> {
     }
 }
 
-/// Checks all scenarios and prints an error for each wrong scenario. With `plan`, prints the plans of the others.
+/// Checks all scenarios and prints an error for each wrong scenario. With `plan`, prints the plan of each correct
+/// scenario.
 fn check(scenarios: &[String], outside: Outside, plan: bool) -> u8 {
     let mut code = exit::PASS;
     for name in scenarios {
@@ -291,7 +294,7 @@ fn json(result: &impl serde::Serialize) -> Result<String> {
 #[error("{0}")]
 struct Broken(&'static str);
 
-/// Prints an error with its causes and returns its exit code: wrong usage, unless a program is missing or Longhaul
+/// Prints an error with its causes. Returns the exit code of wrong usage, unless a program is missing or Longhaul
 /// itself failed.
 fn failed(error: &anyhow::Error) -> u8 {
     if let Some(error) = error.downcast_ref::<crate::scenario::Error>() {
@@ -352,7 +355,7 @@ mod tests {
         }
     }
 
-    /// No help line is wrapped by the terminal, however narrow it is.
+    /// However narrow a terminal is, it need not wrap a line of a help text.
     #[test]
     fn every_help_fits_into_a_narrow_terminal() {
         for width in [50, 80] {

@@ -1,7 +1,7 @@
 //! Real clients as subjects: their list, their installation and their start commands.
 //!
 //! An adapter is a folder with a `subject.yaml`. Adapters of this repository are in `scenarios/subjects/`, with one
-//! line each in this module; a user's adapter is named by its path (`folder`). This module must not depend on
+//! line each in this module. A user names an own adapter by its path (module `folder`). This module must not depend on
 //! scenarios.
 
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ pub struct Column {
     folder: Option<PathBuf>,
 }
 
-/// A missing requirement of a client; the text follows "needs".
+/// A missing requirement of a client, as a text after the word "needs".
 #[derive(Debug, thiserror::Error)]
 pub enum Missing {
     /// A program of Longhaul that was not built.
@@ -40,7 +40,7 @@ pub enum Missing {
     /// The installer does not know the package.
     #[error("{client} {version} in the installer")]
     Package { client: String, version: String },
-    /// The installer itself is missing something.
+    /// The installer lacks a program or a file.
     #[error(transparent)]
     Installer(#[from] installer::Missing),
     /// The folder of a user's client is invalid.
@@ -96,7 +96,7 @@ pub fn columns() -> Vec<Column> {
 }
 
 impl Column {
-    /// The name on the command line.
+    /// The client's name on the command line.
     pub fn id(&self) -> &str {
         &self.entry.id
     }
@@ -120,7 +120,7 @@ impl Column {
         &self.client.clocks
     }
 
-    /// The only HTTP version that the client is offered; `None` for both.
+    /// The only HTTP version that the client is offered; `None` for HTTP/1.1 and HTTP/2.
     pub fn http(&self) -> Option<u8> {
         match *self.entry.http {
             [version] => Some(version),
@@ -193,7 +193,8 @@ impl Column {
         Ok(package.ok_or_else(unknown)?.install().await?)
     }
 
-    /// Writes the adapter's files into the cache, beside a link to its packages, where node looks for packages.
+    /// Writes the adapter's files into the cache, beside a link to the adapter's packages, where node looks for
+    /// packages.
     fn unfold(&self, packages: Option<&Path>) -> Result<PathBuf, Missing> {
         let folder = installer::cache()?.join("subjects").join(self.id());
         let problem = |source| Missing::Folder { id: self.id().to_owned(), source };
@@ -220,7 +221,7 @@ impl Column {
     }
 }
 
-/// The path of a program of Longhaul beside this one.
+/// The path of a program of Longhaul beside the running program.
 fn program(name: &str, package: &str) -> Result<PathBuf, Missing> {
     crate::subject::sibling(name)
         .map_err(|_| Missing::Program { program: name.to_owned(), package: package.to_owned() })

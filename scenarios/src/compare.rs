@@ -1,7 +1,7 @@
 //! `longhaul compare SCENARIO --subject …`: runs one scenario with several subjects, each run in its own process.
 //!
-//! Owns the order of runs and the folders of their records. [`reports::compare`] computes the results from the records
-//! alone. A subject that crashes or cannot start becomes a row of the result and does not end the comparison.
+//! Owns the order of runs and the folders of the run records. [`reports::compare`] computes the results from the
+//! records alone. A subject that crashes or cannot start becomes a row of the result and does not end the comparison.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -22,13 +22,12 @@ mod shares;
 
 use shares::{Share, Shares};
 
-/// Time of a run besides its phases, for start, end and judging.
+/// Time of a run beyond its phases, for start, end and judging.
 const PATIENCE: Duration = Duration::from_mins(10);
 /// Further time for the judges to read the record, as a multiple of the run's length.
 const PATIENCE_TIMES: u32 = 2;
 pub(crate) const FILES: [&str; 3] = ["compare.html", "compare.md", "compare.json"];
 
-/// A subject and its name in the result.
 #[derive(Debug, Clone)]
 pub(crate) struct Subject {
     pub(crate) name: String,
@@ -48,7 +47,7 @@ pub(crate) struct Choice {
     pub(crate) own_clocks: bool,
     pub(crate) rounds: u32,
     pub(crate) side_by_side: bool,
-    /// A folder that does not exist or is empty.
+    /// The folder for the result, which does not exist or is empty.
     pub(crate) out: PathBuf,
     pub(crate) quiet: bool,
     pub(crate) repeat: String,
@@ -62,7 +61,6 @@ struct Answer {
 }
 
 struct Run {
-    /// Index of the subject.
     at: usize,
     folder: String,
     /// The reason why the run left no record.
@@ -231,7 +229,8 @@ fn entrants(choice: &Choice, mut runs: Vec<Run>) -> Vec<Entrant> {
     choice.subjects.iter().enumerate().map(entrant).collect()
 }
 
-/// The note that only the built-in service gets the scenario's admission reviews, and subjects with a command get none.
+/// A note, if needed, that only the built-in service gets the scenario's admission reviews, and subjects with a command
+/// get none.
 fn unlike_load(choice: &Choice, are_service: &[bool]) -> Option<String> {
     let mixed = are_service.contains(&true) && are_service.contains(&false);
     (mixed && choice.source.scenario.admission.is_some()).then(|| {

@@ -10,7 +10,7 @@ pub enum Error {
     /// The hard limit is too low. Only an administrator can raise a hard limit.
     #[error("failed to make room for {needed} open files: the hard limit is {hard}; raise it, see `ulimit -Hn`")]
     HardLimit { needed: u64, hard: u64 },
-    /// The system refused to raise the limit for another reason.
+    /// The system refused to raise the limit, although the hard limit is high enough.
     #[error("failed to raise the limit of open files to {needed}")]
     Refused {
         needed: u64,
@@ -39,8 +39,8 @@ pub fn raise(needed: u64) -> Result<(), Error> {
 mod tests {
     use super::*;
 
-    /// A sufficient limit stays unchanged, and the error names a hard limit that is too low. One test, because the
-    /// limit belongs to the whole process.
+    /// A sufficient limit stays unchanged, and the error names a hard limit that is too low. One test checks both,
+    /// because the limit belongs to the whole process.
     #[test]
     fn what_is_enough_is_left_alone_and_a_low_hard_limit_is_named() {
         let before = getrlimit(Resource::Nofile);

@@ -1,8 +1,8 @@
-//! Runs a project's test suite against the mock API server: sets its environment variables and the faults of each seed,
-//! and reads the record afterwards.
+//! Runs a project's test suite against the mock API server: sets the suite's environment variables and the faults of
+//! each seed, and reads the record after the run.
 //!
-//! Owns one run of a suite; `repeat` owns repetitions. The suite starts `mock-envtest` through links to this program
-//! with the names of the real programs. `ledger` reads the records of these processes.
+//! This module runs a suite once; the module `repeat` repeats it. The suite starts `mock-envtest` through links to this
+//! program with the names of the real programs. The module `ledger` reads the records of these processes.
 
 mod behind;
 mod hot;
@@ -32,18 +32,18 @@ pub(crate) use repeat::Repetition;
 use crate::out::err;
 use crate::signals::Signals;
 
-/// The default timeout for Gomega, instead of its own one second. A Go client waits nearly a second before it reopens a
-/// watch, so a correct suite would fail.
+/// The default timeout for Gomega, instead of Gomega's own one second. A Go client waits nearly a second before it
+/// reopens a watch, so a correct suite would fail.
 const GOMEGA: (&str, &str) = ("GOMEGA_DEFAULT_EVENTUALLY_TIMEOUT", "15s");
-/// The environment variable for the folder of fabric8's test kit, instead of the one in the home folder.
+/// The environment variable for the folder of fabric8's test kit, which otherwise is in the home folder.
 const FABRIC8: &str = "KUBE_API_TEST_DIR";
-/// The environment variable for the version for which a suite with fabric8's test kit asks.
+/// The environment variable for the Kubernetes version that a suite with fabric8's test kit requests.
 const FABRIC8_VERSION: &str = "KUBE_API_TEST_API_SERVER_VERSION";
 /// Timeout of a suite in a gate; a suite that hangs has failed.
 const LIMIT: Duration = Duration::from_hours(1);
 /// The file with the settings of a run's control planes.
 const SESSION_FILE: &str = "session.json";
-/// The most records of runs with the same second and seed.
+/// Maximum number of records of runs with the same start second and seed.
 const RECORDS_MAX: usize = 1000;
 /// The file for the suite's output, if the output does not go to the terminal.
 const OUTPUT: &str = "suite.log";
@@ -73,7 +73,7 @@ pub(crate) struct Suite {
     pub runs: PathBuf,
     pub results: Vec<PathBuf>,
     pub judged: bool,
-    /// The folder in which the suite runs; `None` for the current one. With a folder, the suite's output goes to a
+    /// The folder in which the suite runs; `None` for the current folder. With a folder, the suite's output goes to a
     /// file.
     pub folder: Option<PathBuf>,
 }
@@ -86,7 +86,7 @@ pub(crate) struct Run {
     pub counts: Counts,
 }
 
-/// How a suite runs.
+/// The purpose of a run of the suite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum How {
     /// The first run, which is reported. The suite uses this process's input and output, unless it runs in another
@@ -94,19 +94,18 @@ enum How {
     Told,
     /// A repetition, with its output in a file of the record.
     Again,
-    /// A repetition of the suite without faults.
     WithoutFaults,
 }
 
 #[derive(Debug)]
 struct Played {
     seed: u64,
-    /// The exit code of Longhaul: the suite's own, or that of `--judge`.
+    /// The exit code of Longhaul: the suite's own exit code, or the exit code of `--judge`.
     code: u8,
     /// The suite's own exit code.
     suites: u8,
     was_ended: bool,
-    /// Whether a fault hit something, or there was no fault.
+    /// Whether a fault had hits, or the run had no faults.
     is_disturbed: bool,
     began: jiff::Timestamp,
     took: Duration,
@@ -128,12 +127,11 @@ impl Suite {
         !self.faults.is_empty() || self.chaos.seed.is_some() || self.chaos.order || self.chaos.stale.is_some()
     }
 
-    /// Settings of random faults that hit single requests.
+    /// The settings of `--chaos`: random faults that hit single requests.
     fn drawn(&self) -> Drawn {
         Drawn { chaos: self.chaos.seed.is_some(), order: self.chaos.order, stale: self.chaos.stale }
     }
 
-    /// Runs the suite with the faults of a seed.
     pub(crate) async fn once(&self, seed: u64, signals: &mut Signals) -> Result<Run> {
         let played = self.play(seed, How::Told, signals).await?;
         Ok(Run { code: played.code, was_ended: played.was_ended, counts: played.ledger.counts() })
@@ -196,8 +194,8 @@ impl Suite {
         anyhow::bail!("{} has too many records of one second", self.runs.display())
     }
 
-    /// Starts the suite and waits for it. Returns its status, and whether a signal came. Input and output are those of
-    /// this process or files of the record.
+    /// Starts the suite and waits for it. Returns its status, and whether a signal came. The suite uses the input and
+    /// output of this process, or writes to files of the record.
     async fn run(&self, programs: &Path, record: &Path, how: How, signals: &mut Signals) -> Result<(ExitStatus, bool)> {
         let (program, words) = self.command.split_first().context("the suite's command is empty")?;
         let mut suite = Command::new(program);
@@ -332,7 +330,7 @@ mod tests {
         }
     }
 
-    /// The printed command contains the failed seed, not the first one.
+    /// The printed command contains the seed that failed, not the first seed.
     #[test]
     fn a_seed_is_played_again_by_the_printed_command() {
         let suite = suite();

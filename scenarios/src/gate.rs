@@ -1,6 +1,6 @@
-//! `longhaul gate`: compares two builds, slice by slice, until one is known to be worse or not worse.
+//! `longhaul gate`: compares two builds, slice by slice, until build B is known to be worse or not worse.
 //!
-//! Owns the order of the steps: starts both builds, finds the saturation of each, alternates slices, judges, and
+//! Owns the order of the steps: starts both builds, finds the saturation of each build, alternates slices, judges, and
 //! confirms a difference in a second session with new processes. [`mod@slice`] measures one slice; [`book`] keeps the
 //! record. `reports::gate` computes the verdict from the record alone.
 
@@ -33,16 +33,16 @@ mod work;
 
 pub(crate) use book::{again, conclude, open};
 
-/// The largest rate of the gate, as a share of the slower build's saturation. At higher rates, queues would decide
+/// Maximum rate of reviews in a gate, as a share of the slower build's saturation. At higher rates, queues would decide
 /// instead of the builds.
 const SHARE_OF_SATURATION: f64 = 0.5;
-/// Time of full load that finds the saturation of each build and warms it up.
+/// Time of full load that finds the saturation of each build and warms up the build.
 const FILLING: Duration = Duration::from_millis(1500);
 /// Time of churn that warms up each build.
 const WATCHING: Duration = Duration::from_millis(500);
 /// Number of connections during full load.
 const CONNECTIONS: usize = 8;
-/// Length of a counting pass.
+/// Length of a pass that counts system calls.
 const PASS: Duration = Duration::from_millis(1500);
 const QUICK_PASS: Duration = Duration::from_millis(300);
 
@@ -54,7 +54,7 @@ pub(crate) struct Choice {
     pub(crate) b: Contestant,
     /// Blocks of four slices per session, and whether the user set the number.
     pub(crate) blocks: (u32, bool),
-    /// The most time of the gate, for both sessions together.
+    /// Maximum time of the gate, for both sessions together.
     pub(crate) limit: Duration,
     /// Whether counting passes are shorter, for a pull request.
     pub(crate) quick: bool,
@@ -229,7 +229,8 @@ async fn saturation(stands: &[Testbed<'_>; 2], config: &Config) -> Result<[f64; 
     Ok(found)
 }
 
-/// Refuses a gate whose reviews mostly fail or get wrong answers, because it would only compare the speed of these.
+/// Refuses a gate whose reviews mostly fail or get wrong answers, because the gate would only compare the speed of
+/// wrong answers.
 async fn is_work(
     stand: &Testbed<'_>,
     config: &Config,
@@ -261,7 +262,7 @@ async fn is_work(
     Ok(())
 }
 
-/// The largest share of wrong answers of A; with more, the comparison is refused.
+/// Maximum share of wrong answers of build A. With more, the comparison is refused.
 const WRONG_MOST: f64 = 0.01;
 /// Seed of the warm-up, which is the same in every gate.
 const FILLING_SEED: u64 = 1;
@@ -273,7 +274,8 @@ impl Gate<'_> {
         self.session(2, options, stands, book).await
     }
 
-    /// Counts, then alternates slices. Returns false if the session ended early; the record has the reason.
+    /// Runs a session: first counts, then alternates slices. Returns false if the session ended early; the record has
+    /// the reason.
     async fn session(
         &mut self,
         number: u32,
@@ -308,8 +310,8 @@ impl Gate<'_> {
     }
 
     /// Repeats pairs of slices during which the machine was under pressure. Stops after twice the planned number of
-    /// slices, or at the end of the session's time. A pair is recorded only when both slices exist, because slices far
-    /// apart are no pair. Returns false if the session ended early.
+    /// slices, or at the end of the session's time. A pair is recorded only when both slices exist, because slices that
+    /// are far apart cannot be compared. Returns false if the session ended early.
     async fn once_more(
         &mut self,
         number: u32,
@@ -384,13 +386,13 @@ impl Gate<'_> {
 }
 
 impl Choice {
-    /// Times of a session's work besides its slices.
+    /// Times of a session's work beyond its slices.
     fn besides(&self) -> Besides {
         let (pass, callgrind) = if self.quick { (QUICK_PASS, callgrind::QUICK) } else { (PASS, callgrind::THOROUGH) };
         Besides { warm: [FILLING, WATCHING], pass, callgrind: self.callgrind.then_some(callgrind) }
     }
 
-    /// The options that start both builds in a session.
+    /// The options of the runs that start both builds in a session.
     fn options(&self, session: u32) -> Result<[Options; 2]> {
         let of = |side: Side| -> Result<Options> {
             let contestant = if side == Side::A { &self.a } else { &self.b };
@@ -434,7 +436,7 @@ impl Choice {
 }
 
 impl Contestant {
-    /// The program and its arguments, split as a shell would.
+    /// The program and its arguments, split as a shell would split them.
     fn words(&self) -> Result<Vec<String>> {
         let words = shlex::split(&self.command)
             .with_context(|| format!("--a and --b: `{}` has a quotation mark that is not closed", self.command))?;
@@ -442,7 +444,6 @@ impl Contestant {
         Ok(words)
     }
 
-    /// The name of the build in the record.
     fn name(&self) -> String {
         let plant = self.plant.as_ref().map(|plant| format!(" (planted: {plant})")).unwrap_or_default();
         format!("{}{plant}", self.command)

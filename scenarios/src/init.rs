@@ -1,9 +1,9 @@
 //! `longhaul init`: reads a project's folder and proposes a scenario for its program.
 //!
-//! Owns the facts about a project. `folder` walks the files, `manifests` reads manifests, `language` package files,
-//! `go`, `rust` and `java` sources, `kustomize` the output of kustomize, and `suite` test suites. `witness` chooses the
-//! witness and `text` writes the scenario. The amount of data read from a folder is bounded. A file that cannot be read
-//! or understood is reported and skipped.
+//! Owns the facts about a project. The module `folder` walks the files. The modules `manifests`, `language`, `go`,
+//! `rust`, `java`, `kustomize` and `suite` find facts in them. `witness` chooses the witness and `text` writes the
+//! scenario. The amount of data read from a folder is bounded. A file that cannot be read or understood is reported and
+//! skipped.
 
 use std::path::{Path, PathBuf};
 
@@ -47,13 +47,14 @@ pub(crate) use ways::Way;
 
 /// The folder in which kubebuilder puts `CustomResourceDefinition`s that it generates from the sources.
 const BASES: &str = "config/crd/bases";
-/// The file beside the scenario with the objects of a kustomization, written if it changes definitions or rules.
+/// The file beside the scenario with the objects of a kustomization. Written if the kustomization changes definitions
+/// or rules.
 const BUILT_CRDS: &str = "longhaul-crds.yaml";
 const CHART_CRDS: &str = "longhaul-chart-crds.yaml";
 const BUILT_HOOKS: &str = "longhaul-webhooks.yaml";
-/// The most custom resources of the project that are kept, without its samples.
+/// Maximum number of the project's custom resources kept, in addition to samples.
 const SHOWN_MAX: usize = 500;
-/// The file with objects that the deployed program needs: namespaces, and objects that it reads.
+/// The file with objects that the deployed program needs: namespaces, and objects that the program reads.
 const OBJECTS: &str = "longhaul-objects.yaml";
 /// The file with further objects that the churned objects need.
 const WITH: &str = "longhaul-with.yaml";
@@ -65,10 +66,10 @@ pub(crate) struct Found {
     pub(crate) name: String,
     /// The file `PROJECT` of kubebuilder or operator-sdk.
     pub(crate) project: Option<Project>,
-    /// Custom resources; those with a controller in this project come first.
+    /// Custom resources. Resources with a controller in this project come first.
     pub(crate) crds: Vec<Crd>,
     pub(crate) hooks: Vec<Hook>,
-    /// Programs by package file; those in the top folder come first.
+    /// Programs, found by their package files. Programs in the top folder come first.
     pub(crate) languages: Vec<Language>,
     /// The start command of an image, with the file that contains it.
     pub(crate) image: Option<(PathBuf, Vec<String>)>,
@@ -84,14 +85,13 @@ pub(crate) struct Found {
     companions: Vec<(PathBuf, Value)>,
     /// Folders of Helm charts, the highest first.
     pub(crate) charts: Vec<PathBuf>,
-    /// Workloads that deploy the project's program.
     workloads: deployed::Workloads,
     /// The main package, if the user chose one.
     main: Option<PathBuf>,
     /// The build command in the Dockerfile.
     image_built: Option<makefile::Built>,
     makefiles: Vec<(PathBuf, makefile::Built)>,
-    /// `CustomResourceDefinition`s and webhook configurations as written.
+    /// CustomResourceDefinitions and webhook configurations as the files contain them.
     objects: Vec<(PathBuf, Value)>,
     go: go::Sources,
     rust: rust::Sources,
@@ -175,8 +175,7 @@ impl Found {
         }
     }
 
-    /// Sorts the most important facts to the front, removes duplicates, and completes programs with facts from the
-    /// sources.
+    /// Sorts the most important facts to the front, removes duplicates, and adds facts from the sources to programs.
     fn sort(&mut self) {
         // An object beside the definition is as good a sample as one in a folder of samples.
         let has_sample = |one: &sample::Sample, all: &[sample::Sample]| {
@@ -231,7 +230,7 @@ impl Found {
     }
 
     /// Adds the objects of a built kustomization. If plain manifests have the same effect, the scenario names the plain
-    /// ones, because tools rewrite them when sources change.
+    /// manifests, because tools rewrite these files when sources change.
     pub(crate) fn kustomized(&mut self, kustomized: Kustomized) {
         if self
             .crds
@@ -318,7 +317,7 @@ impl Found {
     }
 
     /// Adds the observed facts, which take precedence over facts from files. The kind to which the program reacts most
-    /// comes first, and the objects that it needs go to a file beside the scenario.
+    /// comes first. The objects that the program needs go to a file beside the scenario.
     pub(crate) fn observed(&mut self, seen: &Seen) {
         let Some(best) = seen.best().filter(|_| seen.ran()) else {
             if seen.ran() {
@@ -336,8 +335,8 @@ impl Found {
         self.keep(WITH, &best.with);
     }
 
-    /// Removes webhooks that manifests register but the program does not serve, because they belong to another program
-    /// or must be switched on.
+    /// Removes webhooks that manifests register but the program does not serve, because such webhooks belong to another
+    /// program or must be switched on.
     fn forget_webhooks(&mut self, seen: &Seen) {
         if !self.hooks.is_empty() && !seen.serves_reviews() {
             let told = "seen: it serves no reviews, so its webhooks are left out: they are another program's, or a flag or variable switches them on";
@@ -395,7 +394,6 @@ impl Found {
         }
     }
 
-    /// The test suite to propose.
     pub(crate) fn suite(&self) -> Option<&suite::Suite> {
         suite::first(&self.suites)
     }
@@ -417,7 +415,7 @@ impl Found {
         flags.is_some_and(go::Flags::serves_metrics)
     }
 
-    /// Webhooks that review custom resources of the project.
+    /// The project's webhooks that review its custom resources.
     fn own_hooks(&self) -> impl Iterator<Item = &Hook> {
         self.hooks.iter().filter(|hook| self.crds.iter().any(|crd| hook.is_about(crd)))
     }

@@ -1,4 +1,4 @@
-//! Starts this program again for one run in its own process, so that the run cannot affect others.
+//! Starts this program again for one run in its own process, so that the run cannot affect other runs.
 
 use std::process::{Output, Stdio};
 use std::time::Duration;
@@ -6,12 +6,12 @@ use std::time::Duration;
 use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
 
-/// The longest wait for the end of a run. A run first stops its subject, which may take as long as a scenario allows
-/// (30 s by default).
+/// Longest wait for the end of a run. A run first stops its subject, which may take as long as a scenario allows (30 s
+/// by default).
 const STOP_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Runs `longhaul` with these arguments in a separate process group, which only this function signals; the run stops
-/// its subject itself. `None` if `stop` was cancelled. An error says why there is no output.
+/// its subject itself. Returns the output, or `None` if `stop` was cancelled. An error says why there is no output.
 pub(crate) async fn play(
     arguments: &[String],
     patience: Duration,
@@ -20,7 +20,7 @@ pub(crate) async fn play(
     play_in(arguments, patience, stop, |_| {}).await
 }
 
-/// Like [`play`]. `started` receives the process ID before the process has started any other.
+/// Like [`play`]. `started` receives the process ID before the process has started any child process.
 pub(crate) async fn play_in(
     arguments: &[String],
     patience: Duration,

@@ -1,7 +1,7 @@
 //! Defines and executes runs.
 //!
 //! `scenarios` reads scenario files, starts the control plane and the subject, drives load, churn and faults, and
-//! writes a run record, which [`reports`] judges. No other crate depends on all others.
+//! writes a run record, which [`reports`] judges. No other crate depends on all other crates.
 //!
 //! Entry points: [`scenario::Scenario`] (the scenario file), `run` (the run), [`cli`] (the program `longhaul`).
 
@@ -42,7 +42,7 @@ fn started_as() -> String {
 
 /// The name by which kubectl finds this program as its plug-in.
 const PLUGIN: &str = "kubectl-longhaul";
-/// The words with which a user starts the plug-in.
+/// The command with which a user starts the plug-in.
 const AS_PLUGIN: &str = "kubectl longhaul";
 
 /// Whether kubectl started the program with this path as its plug-in.
@@ -50,12 +50,11 @@ fn is_plugin(program: &std::ffi::OsStr) -> bool {
     std::path::Path::new(program).file_name().is_some_and(|name| name == PLUGIN)
 }
 
-/// The words with which a user starts the program with this path.
+/// The command with which a user starts the program with this path.
 fn typed(program: &str) -> String {
     if is_plugin(program.as_ref()) { AS_PLUGIN.to_owned() } else { quoted(program) }
 }
 
-/// An argument, quoted for a shell.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,~".contains(c);
     if !word.is_empty() && word.chars().all(plain) {

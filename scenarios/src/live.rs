@@ -10,10 +10,10 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::clock::millis;
 
-/// Interval of lines without a terminal, so that a CI log shows progress and stays short.
+/// Interval of plain progress lines without a terminal, so that a CI log shows progress and stays short.
 pub(crate) const PLAIN_EVERY: Duration = Duration::from_secs(10);
 
-/// Where and how progress is shown.
+/// Where and how the progress is shown.
 pub(crate) enum Live {
     Terminal(ProgressBar),
     Plain { next: Duration },
@@ -45,7 +45,7 @@ impl Live {
         }
     }
 
-    /// Shows the progress at time `now` of a task with this length.
+    /// Shows the progress at time `now` of a task that takes the time `length`.
     pub(crate) fn show(&mut self, now: Duration, length: Duration, line: impl FnOnce() -> String) {
         match self {
             Self::Terminal(bar) => {

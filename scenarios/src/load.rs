@@ -22,14 +22,14 @@ use std::time::Duration;
 use loadgen::admission::{Config, Error, Image, Plan, Target};
 use serde::{Deserialize, Serialize};
 
-/// All settings of a load: requests, times and target. Equal jobs give equal loads in any process. Each process reads a
-/// recorded file for itself.
+/// All settings of a load: requests, times and target. Equal jobs give equal loads in any process. Each worker process
+/// reads a recorded file for itself.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Job {
     pub(crate) config: Config,
     pub(crate) seed: u64,
-    /// Length in nanoseconds, so that every process reads exactly the same value.
+    /// Length of the load in nanoseconds, so that every process reads exactly the same value.
     pub(crate) length_ns: u64,
     pub(crate) to: Webhook,
     /// The images in reviews, with the right decision for each. With `None`, images are invented and every valid answer
@@ -67,7 +67,7 @@ impl Job {
         Duration::from_nanos(self.length_ns)
     }
 
-    /// Creates the payloads, or reads those of a recorded file.
+    /// Creates the payloads, or reads the payloads of a recorded file.
     pub(crate) fn plan(&self) -> Result<Plan, Error> {
         match &self.images {
             Some(images) => Plan::build(&self.config, self.seed, self.length(), images),

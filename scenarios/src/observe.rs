@@ -1,8 +1,8 @@
 //! `longhaul init`: runs the project's program for half a minute against an empty API server, if the user agrees, and
 //! records its requests and reactions.
 //!
-//! Owns the order, the limits and the cleanup of an observation. `init::seen` draws the conclusions. Build and program
-//! are the project's code, so only `cli::init` calls this module, and only with the user's consent.
+//! Owns the order of steps, the limits and the cleanup of an observation. `init::seen` draws the conclusions. Build and
+//! program are the project's code, so only `cli::init` calls this module, and only with the user's consent.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -26,18 +26,18 @@ use crate::subject::Mounts;
 use program::Program;
 use world::World;
 
-/// The longest wait for the first request. A program in Go starts in a second, on a busy machine in five.
+/// Longest wait for the program's first request. A program in Go starts in a second, on a busy machine in five.
 const FIRST_ASK: Duration = Duration::from_secs(20);
-/// The longest wait until the program has listed the kinds that it watches.
+/// Longest wait until the program has listed the kinds that it watches.
 const START_MAX: Duration = Duration::from_secs(15);
 /// A program without a request for this time counts as idle.
 const REST: Duration = Duration::from_millis(1500);
 /// The folder in which a Pod finds its service account.
 const ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
-/// The most starts of the program, each with changed arguments.
+/// Maximum number of starts of the program, each with changed arguments.
 const STARTS_MAX: usize = 8;
 
-/// The commands that would be run, as the user is asked to confirm them.
+/// The commands that the observation would run, as the user is asked to confirm them.
 pub(crate) fn announced(found: &Found) -> Vec<String> {
     let ways = found.ways();
     let mut lines: Vec<String> = Vec::new();
@@ -71,7 +71,7 @@ pub(crate) async fn observe(found: &Found, folder: &Path, say: &dyn Fn(String)) 
     seen
 }
 
-/// Observes the program from its first start to its end.
+/// Observes the program from its first start to its exit.
 async fn watched(found: &Found, folder: &Path, way: &Way, world: &mut World, say: &dyn Fn(String)) -> Result<Seen> {
     let place = folder.join(&way.folder);
     let (command, help) = helped(found, &place, way, world).await;
@@ -212,7 +212,7 @@ fn has_account(seen: &Seen) -> bool {
     seen.mounts.values().any(|mount| matches!(mount, Mount::ServiceAccount(_)))
 }
 
-/// Mounts the service account of the program's Pods where a Pod finds it.
+/// Mounts the service account of the program's Pods where a Pod finds its service account.
 async fn account(deployed: &Deployed, world: &mut World, seen: &mut Seen) -> Result<()> {
     let namespace = deployed.namespace.clone().unwrap_or_else(|| "default".to_owned());
     seen.mounts.insert(PathBuf::from(ACCOUNT), Mount::ServiceAccount(namespace));

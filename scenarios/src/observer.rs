@@ -26,15 +26,15 @@ pub(crate) use usage::Usage;
 
 /// Interval of samples: short enough to show a step, long enough to cost nothing.
 const PERIOD: Duration = Duration::from_secs(1);
-/// Least interval of reading `smaps_rollup`, which walks all page tables and takes tens of milliseconds for a large
-/// process.
+/// Minimum interval of reading `smaps_rollup`, for which the kernel walks all page tables and takes tens of
+/// milliseconds for a large process.
 const ROLLUP_EVERY: Duration = Duration::from_mins(1);
-/// Interval of counting sockets, in a short and in a long run. The kernel lists the sockets of all processes, after a
-/// burst thousands, which takes milliseconds.
+/// Interval of counting sockets, in a short and in a long run. The kernel lists the sockets of all processes. After a
+/// burst, thousands of sockets take milliseconds.
 const SOCKETS_EVERY: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(30)];
-/// Runs longer than this count as long.
+/// Runs that take longer count as long runs.
 const LONG_MS: u64 = 2 * 3600 * 1000;
-/// The most queued samples: one minute.
+/// Maximum number of queued samples: one minute.
 const QUEUE_MAX: usize = 60;
 
 /// The running observer. Dropping this value ends the thread within one period.
@@ -43,7 +43,6 @@ pub(crate) struct Observer {
     watched: Arc<Watched>,
 }
 
-/// The processes that the run wants sampled.
 struct Watched {
     /// Root process IDs of the subject's process trees; empty while the subject does not run.
     roots: Mutex<Vec<u32>>,
@@ -74,7 +73,7 @@ impl Observer {
         *self.watched.roots.lock() = pids;
     }
 
-    /// Sets the remaining roots, after one process has ended.
+    /// Sets the remaining roots of process trees, after one process has ended.
     pub(crate) fn left(&self, pids: Vec<u32>) {
         *self.watched.roots.lock() = pids;
     }

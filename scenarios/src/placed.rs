@@ -1,4 +1,4 @@
-//! Writes files into a project's folder, and never outside of it.
+//! Writes files into a project's folder, and never outside of this folder.
 //!
 //! Follows no symbolic link: a link in place of the file is replaced, and a link in its path is refused.
 
@@ -41,7 +41,7 @@ pub(crate) fn make_room(folder: &Path, name: &Path) -> io::Result<()> {
     std::fs::create_dir_all(parent)
 }
 
-/// The real path of the folder that contains the file.
+/// The path, without symbolic links, of the folder that contains the file.
 fn inside(folder: &Path, name: &Path) -> io::Result<PathBuf> {
     let path = folder.join(name);
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));

@@ -1,6 +1,6 @@
 //! Folders that only their owner can read, because the log of a subject may contain secrets.
 //!
-//! Creates such a folder, or restricts an existing one.
+//! Creates a folder with these permissions, or restricts an existing folder.
 
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::Path;
@@ -11,8 +11,8 @@ use rustix::fs::{Mode, OFlags};
 /// File mode with access for the owner only.
 pub(crate) const MODE: u32 = 0o700;
 
-/// Creates a folder, or accepts an existing one if it is empty and belongs to the user. `option` is the flag that names
-/// the folder.
+/// Creates a folder, or accepts an existing folder that is empty and belongs to the user. `option` is the flag with the
+/// folder's path.
 pub(crate) fn folder(path: &Path, option: &str) -> Result<()> {
     let made = std::fs::DirBuilder::new().recursive(true).mode(MODE).create(path);
     made.with_context(|| format!("failed to make the folder {}", path.display()))?;
@@ -45,7 +45,7 @@ mod tests {
 
     use super::*;
 
-    /// An existing folder that a CI pipeline created is restricted like a new one.
+    /// An existing folder that a CI pipeline created is restricted like a new folder.
     #[test]
     fn a_folder_that_exists_is_closed_to_others() {
         let outer = tempfile::tempdir().unwrap();

@@ -1,7 +1,7 @@
 //! `longhaul soak bugs/NAME`: runs one documented bug against one client, and reports the events of the run.
 //!
-//! Changes a library scenario for another subject, and selects the facts for the output. The run itself is a usual
-//! soak, and all output comes from its record.
+//! Changes a library scenario for another subject, and selects the facts for the output. The run is a usual soak, and
+//! all output comes from the run record.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -26,30 +26,29 @@ pub(crate) use story::story;
 const RELIST_VARIABLE: &str = "LONGHAUL_RELIST_S";
 /// The resource that the built-in service watches.
 const SERVICE_FOLLOWS: &str = "packages.longhaul.dev";
-/// A budget only for the built-in service: it must send a new request within this time after any fault. The service's
-/// pauses grow to 30 s, but no documented bug refuses requests for so long.
+/// A budget only for the built-in service: the service must send a new request within this time after any fault. The
+/// service's pauses grow to 30 s, but no documented bug refuses requests for so long.
 const SERVICE_BLIND_MAX: Span = Span::from_secs(15);
-/// The most file descriptors of the built-in service. The highest number in any documented bug was 24, with eight
+/// Maximum number of file descriptors of the built-in service. The highest number in any documented bug was 24, with eight
 /// connections of its workers.
 const SERVICE_DESCRIPTORS_MAX: u64 = 32;
 /// The environment variable with the seconds for which the handler works on every other modification of an object.
 const HANDLER_VARIABLE: &str = "LONGHAUL_HANDLER_S";
 /// The clocks of the built-in service, by their names below `watch` in its settings.
 const CLOCKS: [&str; 3] = ["serverTimeout", "silenceLimit", "relistInterval"];
-/// The client program with planted bugs.
 const PLANTED: &str = "planted-client";
 
-/// The client that replaces the subject of a scenario, and its settings. Default: the scenario's own subject.
+/// The client that replaces the subject of a scenario, and the client's settings. Default: the scenario's own subject.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct Play {
     /// Offer the client only this version of HTTP: 1, 2 or both. Default: the scenario's setting.
     #[arg(long)]
     pub(crate) http: Option<Http>,
-    /// The time for the client after the last write, if the scenario gives less. Meant for clients whose own limits are longer. With
-    /// `--clock-rate`, this is time on the client's clock.
+    /// The time for the client after the last write, if the scenario gives less. Meant for clients with timeouts that are longer than the
+    /// scenario's drain. With `--clock-rate`, this is time on the client's clock.
     #[arg(long)]
     pub(crate) drain: Option<Span>,
-    /// Keep the client's own timeouts for silent watches and its own interval between lists, instead of the short ones of the scenario.
+    /// Keep the client's own timeouts for silent watches and its own interval between lists, instead of the scenario's shorter settings.
     #[arg(long)]
     pub(crate) own_clocks: bool,
     /// Features that the client lacks. Bugs that need such a feature are skipped as not applicable.
@@ -62,7 +61,7 @@ pub(crate) struct Play {
 }
 
 impl Play {
-    /// Whether any flag changes the subject of a scenario.
+    /// Whether any of these flags changes the subject of a scenario.
     pub(crate) fn is_some(&self) -> bool {
         !self.command.is_empty() || self.http.is_some() || self.drain.is_some() || self.own_clocks
     }
@@ -93,13 +92,15 @@ pub(crate) struct Outcome {
     pub(crate) exit_code: u8,
     /// The kinds of mistakes that the client made, each once.
     pub(crate) words: Vec<Word>,
-    /// Faults without hits. The run does not show how the client handles them.
+    /// Faults without hits. The run does not show how the client handles these faults.
     pub(crate) not_hit: Vec<String>,
-    /// Features that the client lacks and without which the bug cannot occur. If there are any, nothing was run.
+    /// Features that the client lacks and without which the bug cannot occur. If the list is not empty, nothing was
+    /// run.
     pub(crate) lacks: Vec<Need>,
-    /// Time from the first hit until the client's next list or watch of a judged resource, in milliseconds.
+    /// Time from the first hit of a fault until the client's next list or watch of a judged resource, in milliseconds.
     pub(crate) noticed_ms: Option<u64>,
-    /// Time from the first hit until the first observation of a version committed after it, in milliseconds.
+    /// Time from the first hit of a fault until the first observation of a version committed after the hit, in
+    /// milliseconds.
     pub(crate) observed_ms: Option<u64>,
     /// The reason for the verdict, in one sentence.
     pub(crate) reason: String,
@@ -109,7 +110,6 @@ pub(crate) struct Outcome {
     pub(crate) seconds: f64,
     /// The folder of the run record; empty if nothing was run.
     pub(crate) record: PathBuf,
-    /// Whether the user interrupted the run.
     #[serde(skip)]
     pub(crate) interrupted: bool,
 }
@@ -139,7 +139,6 @@ pub(crate) async fn play(mut options: Options, play: &Play) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// The result of a run, from its record.
 fn outcome(record: &Record, judgement: &Judgement, events: &Events, directory: &Path) -> Outcome {
     let manifest = &record.manifest;
     let notice = Notice::of(record, events);
@@ -252,8 +251,8 @@ fn aimed(mut source: Source, play: &Play) -> Source {
     source
 }
 
-/// Adds budgets that only the built-in service must meet in each documented bug. A further promise needs no budget:
-/// every run judges that no request without progress repeats more than twice a second.
+/// Adds budgets that only the built-in service must meet in each documented bug. A further promise of the service needs
+/// no budget: every run judges that no request without progress repeats more than twice a second.
 fn promise(scenario: &mut Scenario) {
     // It follows one kind; a row's writes to other kinds are for clients that follow several.
     let follows_all = scenario.judged().iter().all(|(name, _)| name == SERVICE_FOLLOWS);
@@ -277,7 +276,7 @@ fn command(command: &[String], repro: Option<&Repro>) -> Vec<String> {
 }
 
 impl Outcome {
-    /// The text in the table: the client's mistakes, or the reason why there is no result.
+    /// The text in the table of bugs: the client's mistakes, or the reason why there is no result.
     pub(crate) fn says(&self) -> String {
         let words = self.words.iter().map(|word| word.as_str()).collect::<Vec<_>>().join(", ");
         match self.verdict {

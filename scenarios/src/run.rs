@@ -1,7 +1,7 @@
 //! A run: from a checked scenario to a judged record.
 //!
-//! `run` starts the control plane and the subject and passes both to the [`conductor`]. `run` always closes the record
-//! and has it judged. Verdicts come from the record alone.
+//! `run` starts the control plane and the subject and passes both to the [`conductor`]. `run` always closes the record,
+//! and the record is then judged. Verdicts come from the record alone.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -86,7 +86,6 @@ pub(crate) use ports::free_port;
 pub(crate) use testbed::{Events, Testbed, While};
 pub(crate) use window::{Addresses, address};
 
-/// The scenario to run, and the settings of the run.
 pub(crate) struct Options {
     pub(crate) source: Source,
     pub(crate) runs: PathBuf,
@@ -100,14 +99,13 @@ pub(crate) struct Options {
     pub(crate) quiet: bool,
     /// Faults that this run leaves out, with the reason.
     pub(crate) left_out: Option<String>,
-    /// Whether to count the bytes between the subject and the control plane, which needs a proxy in between.
+    /// Whether to count the bytes between the subject and the control plane, which needs a proxy between both.
     pub(crate) counts_bytes: bool,
     pub(crate) repeat: String,
     /// Addresses of the HTML page and the metrics during the run.
     pub(crate) window: Addresses,
 }
 
-/// The format of a verdict on stdout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
     Text,

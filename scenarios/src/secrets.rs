@@ -1,15 +1,14 @@
 //! Recognizes secrets in texts and masks them.
 //!
 //! Run records are kept and shared, and environment variables and arguments of a subject may contain passwords. Only a
-//! name shows that its value is secret: a value is masked if its name looks secret. One mask too many is better than
-//! one too few. Does no I/O.
+//! name shows that its value is secret: a value is masked if its name looks secret. A masked harmless value is better
+//! than a secret that is not masked. Does no I/O.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 use serde_json::Value;
 
-/// The text that replaces a secret.
 pub(crate) const MASK: &str = "***";
 /// Words in names whose values are secret, in upper or lower case.
 const SECRET: [&str; 9] = ["token", "secret", "passw", "passphrase", "credential", "key", "auth", "cookie", "bearer"];
@@ -75,7 +74,7 @@ pub(crate) fn scenario(mut scenario: Value) -> Value {
     scenario
 }
 
-/// Masks secrets in the settings of a process.
+/// Masks secrets in the settings of one of the subject's processes.
 fn given(settings: &mut serde_json::Map<String, Value>) {
     settings.retain(|_, value| !value.is_null());
     for (key, value) in settings {

@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM: the first signal ends a run orderly, the second ends the process at once.
+//! Ctrl-C and SIGTERM: the first signal ends a run orderly, the second signal ends the process at once.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;

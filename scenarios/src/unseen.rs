@@ -1,6 +1,6 @@
 //! Removes limits that the chosen witness cannot judge, if the user did not write them for this witness.
 //!
-//! Each judge itself defines which facts its limits need.
+//! Each judge itself defines which facts must be observed for its limits.
 
 use reports::judge::unseen_by;
 

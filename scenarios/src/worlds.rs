@@ -1,7 +1,7 @@
 //! Runs the same scenarios and planted bugs of the library on every control plane, and writes one table of the results.
 //!
-//! Owns the list of runs, further files of the user, and the table. Each run has its own process. The result of a run
-//! is appended to a file, so that several calls can fill one table.
+//! Owns the list of runs, the user's further scenario files, and the table. Each run has its own process. The result of
+//! a run is appended to a file, so that several calls can fill one table.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -48,7 +48,7 @@ pub struct Played {
     /// The verdict that the exit code means.
     pub verdict: String,
     pub broken: Vec<String>,
-    /// Budgets and conditions that stayed undecided.
+    /// Budgets and validity conditions that stayed undecided.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub open: Vec<String>,
     /// Time from the start of the process to the verdict, in seconds.
@@ -57,12 +57,10 @@ pub struct Played {
     pub left_out: Vec<String>,
 }
 
-/// Settings from the command line.
+/// Settings of `cargo xtask worlds` from the command line.
 #[derive(Debug, Clone, Default)]
 pub struct Wanted {
-    /// Control planes to use; empty for all.
     pub on: Vec<ControlPlaneKind>,
-    /// Scenarios to run; empty for all.
     pub only: Vec<String>,
     /// The folder for records; with `None`, records are removed after the run.
     pub runs: Option<PathBuf>,
@@ -142,11 +140,11 @@ pub fn table(results: &Path) -> Result<String> {
     Ok(text)
 }
 
-/// Markers of the table's begin and end in a Markdown file.
+/// The marker before the table in a Markdown file.
 pub const BEGIN: &str = "<!-- worlds -->";
 const END: &str = "<!-- up to here -->";
 
-/// The Markdown file with its table replaced; `None` if it has no markers.
+/// The Markdown file with its table replaced; `None` if the file has no markers.
 pub fn into_page(page: &str, table: &str) -> Option<String> {
     let (before, rest) = page.split_once(BEGIN)?;
     let (_, after) = rest.split_once(END)?;
@@ -175,7 +173,7 @@ fn worlds(wanted: &Wanted) -> Vec<ControlPlaneKind> {
     all.filter(|kind| wanted.on.is_empty() || wanted.on.contains(kind)).collect()
 }
 
-/// The faults that this control plane cannot inject; `None` if the subject cannot run on it.
+/// The faults that this control plane cannot inject; `None` if the subject cannot run on this control plane.
 fn left_out(scenario: &str, kind: ControlPlaneKind) -> Result<Option<Vec<String>>> {
     let scenario = Source::read(scenario)?.scenario;
     if scenario.subject.kind().needs_node() && !kind.has_nodes() {

@@ -1,5 +1,5 @@
-//! Rows of the calibration that compare two builds. Each is one `longhaul gate` with the same program as A and B; only
-//! B has the planted bug.
+//! Rows of the calibration that compare two builds. Each row runs `longhaul gate` with the same program as A and B;
+//! only B has the planted bug.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,9 +10,10 @@ use reports::judge::Verdict;
 use super::result::{Expectation, Gated, Play, Row};
 use crate::scenario::Phases;
 
-/// Blocks per session. Five blocks give ten pairs; a decision needs nine of them in the same direction.
+/// Blocks per session. Five blocks give ten pairs; a decision needs nine pairs in the same direction.
 const BLOCKS: u32 = 5;
-/// Time of a slice besides its phases on two idle processors: threads, the last calls, creating and deleting objects.
+/// Time of a slice beyond its phases, on two idle processors: threads, the last calls, creating and deleting
+/// objects.
 const ASIDE: Duration = Duration::from_millis(1800);
 /// Time to start, warm up and count both builds, and to judge the session.
 const START: Duration = Duration::from_secs(43);
@@ -38,7 +39,7 @@ pub(super) fn judgement(folder: &Path) -> Option<Judgement> {
     serde_json::from_slice(&std::fs::read(folder.join("gate.json")).ok()?).ok()
 }
 
-/// Converts the judgement of a gate into a run of the row.
+/// Converts the judgement of a gate into the result of one run of the row.
 pub(super) fn read(row: &Row, judgement: &Judgement, blank: Play) -> Play {
     let name = |metric: Metric| format!("gate.{}", metric.key());
     let own = match &row.expected {

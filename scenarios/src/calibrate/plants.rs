@@ -5,7 +5,7 @@
 /// The result that a planted bug must have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expected {
-    /// The judge for this bug reports it, and no other judge does.
+    /// The judge for this bug reports the bug, and no other judge reports anything.
     Caught {
         /// The name of the budget, such as `memory.growthPerObject`.
         judge: &'static str,
@@ -15,17 +15,15 @@ pub enum Expected {
     /// A change that only looks like a bug: no judge may report it. A judge of growth may leave such a change
     /// undecided.
     LooksAlike,
-    /// A bug that no judge can find yet. The service runs with this bug to check that no judge reports another.
+    /// A bug that no judge can find yet. The service runs with this bug to check that no judge reports a different bug.
     Waits {
         /// The name of the judge that does not exist yet.
         what_for: &'static str,
     },
 }
 
-/// A planted bug with its scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plant {
-    /// The name of the bug for `--plant`.
     pub name: &'static str,
     /// The mistake, in a few words.
     pub about: &'static str,
@@ -95,8 +93,8 @@ const fn alike(name: &'static str, about: &'static str, stage: &'static str) -> 
     Plant { name, about, stage, expected: Expected::LooksAlike, long: false }
 }
 
-/// A bug that a gate finds by comparing a build with it and a build without it. Lost time shows in every metric of
-/// time.
+/// A bug that a gate finds by comparing a build with the bug and a build without the bug. Lost time shows in every
+/// metric of time.
 const fn gated(name: &'static str, about: &'static str, judge: &'static str, also: &'static [&'static str]) -> Plant {
     Plant { name, about, stage: GATE, expected: Expected::Caught { judge, also }, long: false }
 }
@@ -122,7 +120,7 @@ const MORE: &[&str] = &[CPU, "gate.p50", "gate.p99", "gate.instructions", "gate.
 /// Metrics that a leak may change too, because kept memory adds up from slice to slice.
 const KEPT: &[&str] = &["gate.memory", "gate.cpuPerEvent", "gate.instructionsPerEvent", "gate.allocationsPerEvent"];
 
-/// All planted bugs. The first one is the control run.
+/// All planted bugs. The first planted bug is the control run.
 pub const PLANTS: &[Plant] = &[
     Plant {
         // A subject that drops a deletion keeps the object for ever. If an object changed and went in one gap, only its
@@ -230,7 +228,7 @@ mod tests {
     use super::*;
     use crate::scenario::Source;
 
-    /// Names in quotation marks in the service's list of bugs.
+    /// The names of bugs in the source of the service.
     fn bugs() -> BTreeSet<String> {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../service/planted/src/lib.rs");
         let source = std::fs::read_to_string(path).unwrap();
@@ -246,7 +244,7 @@ mod tests {
         assert_eq!(PLANTS[0].name, CANARY);
     }
 
-    /// Each scenario sets the budget of the judge that must catch the bug.
+    /// The scenario of each planted bug sets the budget of the judge that must catch the bug.
     #[test]
     fn every_stage_judges_what_must_catch() {
         for plant in PLANTS {

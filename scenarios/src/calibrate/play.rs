@@ -16,9 +16,9 @@ use super::result::{Calibration, Expectation, Play, Row};
 use crate::out::err;
 use crate::scenario::{Source, nearest};
 
-/// How often an invalid run is repeated, because the machine may be less busy later.
+/// Maximum number of times that an invalid run is repeated, because the machine may be less busy later.
 const AGAIN_MAX: usize = 2;
-/// Time of a run besides its phases: certificates, the start of the subject, judging.
+/// Time of a run beyond its phases: certificates, the start of the subject, judging.
 const ASIDE: Duration = Duration::from_secs(5);
 /// Time, beyond the phases of a run, after which the run counts as hanging.
 const PATIENCE: Duration = Duration::from_mins(5);
@@ -34,8 +34,8 @@ pub struct Choice {
     pub repeats: u32,
     /// Number of runs for each program without planted bugs.
     pub clean: u32,
-    /// Whether to run only rows that compare two builds; these have their own control run and their own builds without
-    /// bugs.
+    /// Whether to run only rows that compare two builds. Such rows have their own control run and their own builds
+    /// without bugs.
     pub gates: bool,
     /// The service without planted bugs.
     pub service: PathBuf,
@@ -49,10 +49,9 @@ pub enum Error {
     #[error("there is no plant `{name}`{suggestion} `cargo xtask calibrate --list` names all")]
     Unknown {
         name: String,
-        /// A similar name, with the punctuation around it.
+        /// A similar name as a suggestion, with the punctuation around it.
         suggestion: String,
     },
-    /// A scenario of the library is invalid.
     #[error("a stage cannot be read: {0}")]
     Stage(String),
     #[error("failed to write {path}: {source}")]
@@ -61,7 +60,7 @@ pub enum Error {
     Render(#[from] askama::Error),
 }
 
-/// The rows to run: the control run, the planted bugs, and each of their scenarios without bugs.
+/// The rows to run: the control run, the planted bugs, and each scenario of a planted bug without the bug.
 pub fn rows(choice: &Choice) -> Result<Vec<Row>, Error> {
     let names: Vec<&str> = PLANTS.iter().map(|plant| plant.name).collect();
     if let Some(name) = choice.only.iter().find(|name| !names.contains(&name.as_str())) {
@@ -91,7 +90,7 @@ pub fn rows(choice: &Choice) -> Result<Vec<Row>, Error> {
     Ok(rows)
 }
 
-/// Time of all rows without repetitions of invalid runs.
+/// The expected time of all rows, without repetitions of invalid runs.
 pub fn estimate(rows: &[Row], choice: &Choice) -> Result<Duration, Error> {
     let aside = |row: &Row| if row.is_gated() { Duration::ZERO } else { ASIDE };
     rows.iter().try_fold(Duration::ZERO, |sum, row| Ok(sum + (length(row)? + aside(row)) * choice.times(row)))
@@ -103,7 +102,7 @@ impl Choice {
     }
 }
 
-/// Time from the start of the warm-up to the end of the drain.
+/// Time of the row's scenario from the start of the warm-up to the end of the drain.
 fn length(row: &Row) -> Result<Duration, Error> {
     let phases = Source::read(&row.stage).map_err(|error| Error::Stage(error.to_string()))?.scenario.phases;
     Ok(if row.is_gated() { gate::length(row, &phases) } else { phases.total() })
@@ -148,7 +147,7 @@ fn tell(row: &Row, (done, total): (usize, usize)) {
     err!("[{done}/{total}] {} × {}: {}{fired} ({seconds:.0} s) {}", row.name(), row.stage, play.verdict, play.says);
 }
 
-/// Runs one row once, with the command that a user would type. `None` if the run was interrupted.
+/// Runs one row once, with the command that a user would type. Returns `None` if the run was interrupted.
 async fn one(
     row: &Row,
     round: u32,
@@ -198,7 +197,6 @@ enum Found {
     Gate(Box<reports::gate::Judgement>),
 }
 
-/// Reads the result and the path of the record.
 fn found(row: &Row, output: &std::process::Output, records: &Path) -> Result<(Found, PathBuf), String> {
     let nothing = || format!("the run left no verdict {}", crate::itself::last_words(output));
     if row.is_gated() {
@@ -223,7 +221,7 @@ fn judgement(record: &Path) -> Option<Judgement> {
     serde_json::from_slice(&std::fs::read(record.join("verdict.json")).ok()?).ok()
 }
 
-/// Converts a judgement into a run of the row.
+/// Converts a judgement into the result of one run of the row.
 fn read(row: &Row, judgement: &Judgement, blank: Play) -> Play {
     let with = |wanted: Option<Verdict>| {
         let findings = judgement.findings.iter().filter(|one| wanted.is_none_or(|wanted| one.verdict == wanted));
@@ -269,7 +267,7 @@ mod tests {
         }
     }
 
-    /// For any selection, the control run comes first, and each scenario also runs without bugs.
+    /// For any selection of planted bugs, the control run comes first, and each scenario also runs without bugs.
     #[test]
     fn every_choice_has_canary_and_twins() {
         for choice in [choice(&[], false), choice(&[], true), choice(&["leak-64-per-object"], false)] {
@@ -297,7 +295,7 @@ mod tests {
     }
 
     /// Twenty gates of identical builds per scenario, and one per planted bug, take an hour and three quarters. The
-    /// first gate gets a change that no gate can miss.
+    /// first gate, the control run, gets a change that no gate can miss.
     #[test]
     fn the_gates_alone_take_less_than_two_hours() {
         let gates = Choice { gates: true, clean: 20, ..choice(&[], false) };

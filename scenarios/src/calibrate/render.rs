@@ -1,5 +1,5 @@
-//! A calibration as Markdown, and as an HTML page that works offline. Markdown and HTML show the same figures in the
-//! same wording.
+//! A calibration as Markdown, and as an HTML page that works offline. Both formats show the same figures in the same
+//! wording.
 
 use askama::Template;
 use reports::gate::Metric;
@@ -9,7 +9,7 @@ use reports::words::{count, millis, percent};
 
 use super::result::{Calibration, Expectation, Row, Share, State};
 
-/// Text in a cell without a result.
+/// The text in a table cell without a result.
 const NOTHING: &str = "–";
 
 /// The calibration as Markdown: the runs with planted bugs, and the judge of growth on generated series.
@@ -152,7 +152,7 @@ fn series() -> String {
     )
 }
 
-/// A share with its interval: `19 of 20, 76 to 99 %`.
+/// A share as text, with its interval: `19 of 20, 76 to 99 %`.
 fn share(share: Share) -> String {
     match share.interval() {
         None => NOTHING.to_owned(),

@@ -19,9 +19,9 @@ pub use gates::{Alarms, Found, Gated};
 pub const SCHEMA: &str = "longhaul.calibration/v1";
 /// The confidence of Wilson's intervals.
 const CONFIDENCE: f64 = 0.95;
-/// Prefix of budgets that judge the run itself, not the subject.
+/// Prefix of the names of budgets that judge the run itself, not the subject.
 const VALIDITY: &str = "validity.";
-/// Prefix of budgets of growth. A change that only looks like a bug may stay undecided for such budgets.
+/// Prefix of the names of budgets of growth. A change that only looks like a bug may stay undecided for such budgets.
 const MEMORY: &str = "memory.";
 
 /// All results of a calibration.
@@ -30,7 +30,7 @@ const MEMORY: &str = "memory.";
 pub struct Calibration {
     /// Always [`SCHEMA`].
     pub schema: String,
-    /// The day, such as `2026-11-23`.
+    /// The day of the calibration, such as `2026-11-23`.
     pub date: String,
     /// The version of `longhaul`.
     pub longhaul: String,
@@ -68,7 +68,7 @@ pub struct Row {
 pub enum Expectation {
     /// Without a planted bug: every budget is met.
     Clean,
-    /// The judge for this bug reports it, and no other judge does.
+    /// The judge for this bug reports the bug, and no other judge reports anything.
     Caught {
         /// Name of the budget.
         judge: String,
@@ -109,20 +109,20 @@ pub struct Play {
     pub gate: Option<Gated>,
 }
 
-/// The state of a row; later variants are worse.
+/// The state of a row of the calibration. Later variants are worse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum State {
     /// All runs gave the expected result.
     Right,
-    /// No judge can find the bug yet, and none reported one.
+    /// No judge can find the bug yet, and no judge reported a bug.
     Waiting,
-    /// Some runs did not decide.
+    /// Some runs of the row did not decide.
     Undecided,
     /// The row was not run, or no run was valid.
     Unknown,
     /// A judge reported a bug that it must not report.
     FalseAlarm,
-    /// The judge for this bug did not report it.
+    /// The judge for this bug did not report the bug.
     Missed,
 }
 
@@ -144,7 +144,7 @@ pub struct Judge {
 }
 
 impl Row {
-    /// The row of a planted bug, without runs.
+    /// The row of a planted bug, before any run.
     pub fn of(plant: &Plant, canary: bool) -> Self {
         let expected = match plant.expected {
             Expected::Caught { judge, also } => Expectation::Caught {
@@ -174,7 +174,7 @@ impl Row {
         matches!(&self.expected, Expectation::Caught { judge, also } if budget == judge || also.iter().any(|one| one == budget))
     }
 
-    /// Runs that are not invalid.
+    /// The runs of the row that are not invalid.
     pub fn valid(&self) -> impl Iterator<Item = &Play> {
         self.plays.iter().filter(|play| play.is_valid())
     }
@@ -194,7 +194,7 @@ impl Row {
         judged.max(alarm).unwrap_or(State::Unknown)
     }
 
-    /// The state of a row that gates run. Each gate may be wrong at its stated rate, so the number of wrong gates
+    /// The state of a row that gates run. Each gate may be wrong at a stated rate, so the number of wrong gates
     /// decides.
     fn state_of_gates(&self) -> State {
         let own = match (self.found(), self.alarms()) {
@@ -219,7 +219,7 @@ impl Row {
         }
     }
 
-    /// The result as text for a table.
+    /// The result of the row as text for a table.
     pub fn outcome(&self) -> String {
         let alarms = self.false_alarms().into_iter().collect::<Vec<_>>().join(", ");
         let open = |judge: &str| {
@@ -293,7 +293,7 @@ impl Calibration {
     }
 
     /// The exit code. 0: every planted bug was caught by its own judge alone, every run without bugs passed, and every
-    /// promise holds. 1: something failed. 2: something was not decided. 3: the control run's bug was not caught.
+    /// promise holds. 1: a row or a promise failed. 2: a row was not decided. 3: the control run's bug was not caught.
     pub fn exit_code(&self) -> u8 {
         let worst = self.rows.iter().map(Row::state).max().unwrap_or(State::Right);
         let broken = self.synthetic.iter().any(Synthetic::broken);

@@ -7,11 +7,11 @@ use anyhow::Context as _;
 use crate::calibrate::{self, Calibration, Choice, Expected, PLANTS};
 use crate::out::out;
 
-/// The built-in service without planted bugs; a build puts the program beside `longhaul`.
+/// File name of the built-in service without planted bugs. A build puts the program beside `longhaul`.
 const SERVICE: &str = "longhaul-service";
 const PLANTED_SERVICE: &str = "longhaul-service-planted";
-/// Default number of generated series for each kind and speed of growth. With 200 series, Wilson's interval is at most
-/// 14 percent wide.
+/// Default number of generated series for each kind and speed of growth. With 200 series, Wilson's interval of a share
+/// is at most 14 percent wide.
 const RUNS: u64 = 200;
 const RUNS_MAX: u64 = 100_000;
 const REPEATS_MAX: u32 = 1000;
@@ -20,24 +20,24 @@ const REPEATS_MAX: u32 = 1000;
 #[derive(clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own on the command line")]
 pub(super) struct Arguments {
-    /// Only judge generated series of measurements. Takes seconds and starts no service.
+    /// Only judge generated series of measurements. Such a calibration takes seconds and starts no service.
     #[arg(long, conflicts_with_all = ["only", "repeats", "clean", "gates", "long", "service", "planted"])]
     synthetic: bool,
     /// Number of generated series for each kind and speed of growth.
     #[arg(long, value_name = "N", default_value_t = RUNS, value_parser = clap::value_parser!(u64).range(1..=RUNS_MAX))]
     runs: u64,
-    /// Runs of each planted bug. Without --clean, also runs of each program without the bug.
+    /// Number of runs of each planted bug. Without --clean, also the number of runs of each program without the bug.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=i64::from(REPEATS_MAX)))]
     repeats: u32,
-    /// Runs of each program without planted bugs, to measure false alarms of the judges.
+    /// Number of runs of each program without planted bugs, to measure false alarms of the judges.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(REPEATS_MAX)))]
     clean: Option<u32>,
-    /// Only run gates: builds with a planted change against the same build without it, and identical builds. `--clean 20` takes less than
-    /// two hours on an idle machine.
+    /// Only run gates: compare builds with a planted change with the same build without the change, and identical builds. `--clean 20`
+    /// takes less than two hours on an idle machine.
     #[arg(long)]
     gates: bool,
-    /// Only run these planted bugs, such as `leak-1k-per-object,step`, with the same programs without the bugs and with
-    /// the control run.
+    /// Only run these planted bugs, such as `leak-1k-per-object,step`, the same programs without the bugs, and the
+    /// control run.
     #[arg(long, value_name = "PLANT", value_delimiter = ',', num_args = 1..)]
     only: Vec<String>,
     /// Also run planted bugs that take longer than two minutes each.
@@ -47,7 +47,7 @@ pub(super) struct Arguments {
     #[arg(long)]
     list: bool,
     /// The folder for the result (calibration.html, calibration.md, calibration.json) and the run records. Default: `calibration`; with
-    /// --synthetic, no files.
+    /// --synthetic, no files are written.
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
     /// Print the result as Markdown.
@@ -61,7 +61,7 @@ pub(super) struct Arguments {
     planted: Option<PathBuf>,
 }
 
-/// Runs the calibration and exits with the code of the result.
+/// Runs the calibration, and returns the exit code of the result.
 pub(super) fn calibrate(arguments: &Arguments) -> anyhow::Result<u8> {
     if arguments.list {
         list();
@@ -130,7 +130,7 @@ fn list() {
     }
 }
 
-/// The program at the path of `option`, or the program beside `longhaul`.
+/// The program at the path `named`, which `option` gave, or the program `name` beside `longhaul`.
 fn program(named: Option<&Path>, name: &str, option: &str) -> anyhow::Result<PathBuf> {
     if let Some(path) = named {
         anyhow::ensure!(path.is_file(), "{option} {}: no such file", path.display());

@@ -9,9 +9,9 @@ use anyhow::{Context, Result, bail};
 use kind::{cluster, fetch, state};
 use reports::exit;
 
-/// The variable for the folder with `etcd` and `kube-apiserver`, by the convention of envtest.
+/// The environment variable for the folder with `etcd` and `kube-apiserver`, by the convention of envtest.
 const ASSETS: &str = "KUBEBUILDER_ASSETS";
-/// The variable for the folder of logs, as CI jobs of the Kubernetes project set it.
+/// The environment variable for the folder of logs, which CI jobs of the Kubernetes project set.
 const ARTIFACTS: &str = "ARTIFACTS";
 
 #[derive(clap::Subcommand)]
@@ -24,7 +24,8 @@ pub(super) enum Command {
         /// The name of the control plane, so that several can run side by side. Default: its kind.
         #[arg(long)]
         name: Option<String>,
-        /// The folder with etcd and kube-apiserver; a node needs all programs of a Kubernetes release. Default: `KUBEBUILDER_ASSETS`.
+        /// The folder with etcd and kube-apiserver. For a node, the folder must have all programs of a Kubernetes release. Default:
+        /// `KUBEBUILDER_ASSETS`.
         #[arg(long)]
         assets: Option<PathBuf>,
         #[command(flatten, next_help_heading = "A kind cluster")]
@@ -60,13 +61,13 @@ pub(super) enum Command {
 
 #[derive(clap::Args)]
 pub(super) struct Containers {
-    /// The node image, by its name in the container engine. Default: the official one.
+    /// The node image, by its name in the container engine. Default: the official node image.
     #[arg(long, value_name = "IMAGE")]
     image: Option<String>,
     /// The version of Kubernetes, such as 1.34.1; selects the official node image of this version.
     #[arg(long, value_name = "VERSION")]
     kubernetes: Option<String>,
-    /// The number of control planes: 1 or 3. With three, the cluster survives the loss of one.
+    /// The number of control planes: 1 or 3. With three control planes, the cluster survives the loss of one.
     #[arg(long, value_name = "NUMBER")]
     control_planes: Option<u8>,
     /// A configuration file of kind, instead of --control-planes.

@@ -18,7 +18,7 @@ use crate::scenario::nearest;
 
 mod several;
 
-/// The largest history file; one line has about a kilobyte.
+/// Maximum size of a history file. One line has about a kilobyte.
 const BYTES_MAX: u64 = 256 << 20;
 
 /// Arguments of `longhaul compare`.
@@ -43,8 +43,8 @@ pub(super) struct Arguments {
     /// Show only this figure of a history, such as `lag p99`.
     #[arg(long, conflicts_with = "into")]
     figure: Option<String>,
-    /// Also draw the comparison into this file. Two runs give an HTML page with both runs in each chart. The --figure of a history gives an
-    /// SVG.
+    /// Also draw the comparison into this file. Two runs give an HTML page with both runs in each chart. A history with --figure gives an
+    /// SVG of this figure.
     #[arg(long, value_name = "FILE", conflicts_with = "into")]
     draw: Option<PathBuf>,
     /// Print JSON instead of text.
@@ -52,7 +52,7 @@ pub(super) struct Arguments {
     json: bool,
 }
 
-/// Prints the comparison and exits 0, or 64 if a file cannot be read.
+/// Prints the comparison and returns exit code 0, or 64 if a file cannot be read.
 pub(super) fn compare(arguments: &Arguments) -> Result<u8> {
     if arguments.several.is_some() {
         return several::compare(&arguments.several, &arguments.what, arguments.json);
@@ -150,7 +150,7 @@ fn add(runs: &[PathBuf], file: &Path, build: Option<&str>) -> Result<()> {
     out.write_all(lines.concat().as_bytes()).with_context(failed)
 }
 
-/// Every figure of a scenario over its runs, with the runs at which its level shifted.
+/// The text for a history: every figure of a scenario over its runs, and the runs at which the figure shifted.
 fn over_time(arguments: &Arguments, file: &Path) -> Result<String> {
     let entries = read(file)?;
     let scenario = chosen(&entries, arguments.scenario.as_deref(), file)?;
@@ -173,7 +173,7 @@ fn write(path: &Path, text: &str) -> Result<()> {
     std::fs::write(path, text).with_context(|| format!("failed to write {}", path.display()))
 }
 
-/// The scenario with the given name, or the only scenario of the history.
+/// The name of the scenario to show: `named`, or the only scenario of the history.
 fn chosen(entries: &[Entry], named: Option<&str>, file: &Path) -> Result<String> {
     let names: Vec<&str> = history::scenarios(entries).into_iter().collect();
     let file = file.display();

@@ -12,12 +12,12 @@ use crate::envtest::{Chaos, Place, Repetition, Suite, install, links};
 use crate::out::out;
 use crate::scenario::Outside;
 
-/// The most runs of one call. A suite of one second then runs for more than a day.
+/// Maximum of `--repeat`. A suite of one second then runs for more than a day.
 const REPEAT_MAX: u64 = 100_000;
 
-/// Default repetitions of a failed seed: enough to separate "always" from "sometimes".
+/// Default number of repetitions of a failed seed: enough to separate "always" from "sometimes".
 const REPLAYS: u64 = 3;
-/// The most repetitions of a failed seed; for more, use `--repeat`.
+/// Maximum of `--replays`. For more runs, use `--repeat`.
 const REPLAYS_MAX: u64 = 100;
 
 /// Arguments of `longhaul envtest`.
@@ -38,7 +38,7 @@ pub(super) struct Arguments {
     /// Draw random faults from this seed. A correct suite passes in spite of these faults.
     #[arg(long, value_name = "SEED")]
     chaos: Option<u64>,
-    /// Without --chaos: the seed of all random choices.
+    /// The seed of all random choices, if --chaos gives none.
     #[arg(long, value_name = "SEED", conflicts_with = "chaos")]
     seed: Option<u64>,
     /// Run the suite N times, each time with the next seed, until it fails.
@@ -53,11 +53,12 @@ pub(super) struct Arguments {
     /// Repeat the first failed seed N times, to report how often it fails.
     #[arg(long, value_name = "N", default_value_t = REPLAYS, value_parser = clap::value_parser!(u64).range(0..=REPLAYS_MAX))]
     replays: u64,
-    /// In some intervals, change the order of events between different watches. The order within each watch stays.
+    /// In some intervals, change the order of events between different watches. The order of events within each watch
+    /// stays.
     #[arg(long)]
     order: bool,
-    /// In some intervals, delay watches by up to K versions, so that caches are stale. The result says that the suite is safe, or names the
-    /// stale read and the write that was based on it.
+    /// In some intervals, delay watches by up to K versions, so that caches are stale. The result says that the suite is safe, or names a
+    /// stale read and the write that followed from the read.
     #[arg(long, value_name = "K")]
     stale: Option<u64>,
     /// Make each workload ready after this time. Default: workloads never become ready, as in a real envtest, which has no kubelet and no
@@ -74,7 +75,7 @@ pub(super) struct Arguments {
     /// The folder for run records.
     #[arg(long, default_value = "runs")]
     runs: PathBuf,
-    /// A file with results of the suite: JUnit, or the output of `go test -json`. May be given several times.
+    /// A file with results of the suite: JUnit, or the output of `go test -json`. The flag may be given several times.
     #[arg(long, value_name = "FILE")]
     results: Vec<PathBuf>,
     /// If the suite passes: exit 1 if the record shows hot loops or requests that RBAC refused, and 2 if a fault hit nothing.
@@ -93,7 +94,7 @@ enum Action {
         /// find the programs.
         #[arg(long, default_value = mock_kube::VERSION)]
         version: String,
-        /// The `--bin-dir` of setup-envtest, such as `bin`, if it is not the default.
+        /// The `--bin-dir` of setup-envtest, such as `bin`, if the suite does not use the default.
         #[arg(long, value_name = "DIR")]
         bin_dir: Option<PathBuf>,
         /// Replace kube-apiserver and etcd if the folder has real ones.
@@ -135,7 +136,8 @@ pub(super) async fn envtest(arguments: &Arguments) -> Result<u8> {
     suite.repeat(Repetition { times, lasts, goes_on: arguments.keep_going, replays: arguments.replays }).await
 }
 
-/// The faults of a list, a scenario or the library. A fault that an API server cannot inject is refused.
+/// Reads the faults from a YAML list, a scenario file or the library. Refuses a fault that the mock API server cannot
+/// inject.
 fn faults(name: &str) -> Result<Vec<Fault>> {
     let listed = std::fs::read_to_string(Path::new(name)).ok();
     let listed = listed.filter(|text| text.lines().any(|line| line.starts_with('-')) && !text.contains("apiVersion:"));

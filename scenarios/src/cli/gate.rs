@@ -20,13 +20,13 @@ const QUICK_BLOCKS: u32 = 5;
 const QUICK_SLICE: Span = Span::from_secs(3);
 const QUICK_SETTLE: Span = Span::from_millis(700);
 const QUICK_REST: Span = Span::from_millis(300);
-/// Default limit of the time for both sessions together.
+/// Default of `--at-most`: the time for both sessions together.
 const LIMIT: Span = Span::from_secs(40 * 60);
 const QUICK_LIMIT: Span = Span::from_secs(5 * 60);
-/// Default number of seeds for a suite. Twenty seeds find a change that breaks one run in two; a change that breaks one
-/// run in ten needs more.
+/// Default number of seeds for a suite. Twenty seeds find a change that breaks one run in two. A change that breaks one
+/// run in ten needs more seeds.
 const SEEDS: u64 = 20;
-/// Allowed numbers of blocks: fewer give too few pairs to decide, and more take days.
+/// Allowed numbers of blocks per session. Fewer blocks give too few pairs of slices to decide; more blocks take days.
 const BLOCKS_RANGE: std::ops::RangeInclusive<i64> = 3..=250;
 
 /// Arguments of `longhaul gate`.
@@ -46,7 +46,7 @@ pub(super) struct Arguments {
     /// […]}`.
     #[arg(long, value_name = "COMMAND", required_unless_present = "again")]
     a: Option<String>,
-    /// Build B, which is compared with A: a program or a command, as for --a.
+    /// Build B, which is compared with build A: a program or a command, as for --a.
     #[arg(long, value_name = "COMMAND", required_unless_present = "again")]
     b: Option<String>,
     /// Compare the failure rates of a test suite instead of two builds under load. The command, such as `make test`, runs in the checkouts
@@ -59,32 +59,33 @@ pub(super) struct Arguments {
     /// The suite's manager, by a part of its user agent, as for `longhaul envtest`.
     #[arg(long, value_name = "TEXT", requires = "suite")]
     manager_agent: Option<String>,
-    /// The suite's manager, by its user.
+    /// The suite's manager, by its user, as for `longhaul envtest`.
     #[arg(long, value_name = "NAME", requires = "suite")]
     manager_user: Option<String>,
-    /// Take at most five minutes, for a pull request: shorter and fewer slices.
+    /// Take at most five minutes, for a pull request, with shorter and fewer slices.
     #[arg(long)]
     quick: bool,
-    /// Blocks of four slices per session. Default: 9, with --quick 5, but no more than fit into the time.
+    /// Number of blocks per session; a block has four slices. Default: 9, or 5 with --quick, but no more than fit into
+    /// --at-most.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(BLOCKS_RANGE))]
     blocks: Option<u32>,
-    /// The most time for the whole gate, including the second session, which confirms the first. Default: 40m, with
-    /// --quick 5m.
+    /// The maximum time of the whole gate, including the second session, which confirms the first. Default: 40m, or 5m
+    /// with --quick.
     #[arg(long, value_name = "DURATION")]
     at_most: Option<Span>,
     /// Do not count instructions and allocations with callgrind, which takes a minute or more.
     #[arg(long)]
     no_callgrind: bool,
-    /// The seed of the order and the payloads. Default: the seed in the scenario file.
+    /// The seed of the order of slices and of the payloads. Default: the seed in the scenario file.
     #[arg(long)]
     seed: Option<u64>,
-    /// Switch on this planted bug in A. Needs a program that was built with planted bugs.
+    /// Switch on this planted bug in build A. Build A must be a program with planted bugs.
     #[arg(long, value_name = "BUG")]
     plant_a: Option<String>,
-    /// Switch on this planted bug in B.
+    /// Switch on this planted bug in build B.
     #[arg(long, value_name = "BUG")]
     plant_b: Option<String>,
-    /// The folder for the record (slices.jsonl) and the reports (gate.html, gate.md, gate.json). Default: a new one in `gates`.
+    /// The folder for the record (slices.jsonl) and the reports (gate.html, gate.md, gate.json). Default: a new folder in `gates`.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Only judge the record in this folder again, and rewrite its reports.
@@ -100,19 +101,19 @@ pub(super) struct Arguments {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// Write workflows for GitHub Actions and GitLab CI into a repository: a soak, and for pull requests a gate against the target branch.
-    /// The scenario's subject must be a `command`.
+    /// Write workflows for GitHub Actions and GitLab CI into a repository: a soak, and a gate that compares each pull request with its
+    /// target branch. The scenario's subject must be a `command`.
     Init {
-        /// The root of the repository.
+        /// The root folder of the repository.
         #[arg(default_value = ".")]
         folder: PathBuf,
         /// The command that builds your program, in a checkout of the repository.
         #[arg(long, value_name = "COMMAND", default_value = "make")]
         build: String,
-        /// The path of the built program, relative to the root.
+        /// The path of the built program, relative to the repository's root.
         #[arg(long, value_name = "PATH")]
         program: String,
-        /// The path of the scenario, relative to the root.
+        /// The path of the scenario file, relative to the repository's root.
         #[arg(long, value_name = "PATH", default_value = "longhaul.yaml")]
         scenario: String,
     },
@@ -128,7 +129,7 @@ fn init(folder: &Path, project: &Project) -> Result<u8> {
     Ok(reports::exit::PASS)
 }
 
-/// Runs the gate and exits with the verdict: 0 same or better, 1 worse, 2 not decided, 3 invalid.
+/// Runs the gate and returns the exit code of the verdict: 0 same or better, 1 worse, 2 not decided, 3 invalid.
 pub(super) fn gate(arguments: &Arguments) -> Result<u8> {
     if let Some(Command::Init { folder, build, program, scenario }) = &arguments.command {
         let project = Project { build: build.clone(), program: program.clone(), scenario: scenario.clone() };

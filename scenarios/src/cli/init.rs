@@ -1,4 +1,4 @@
-//! `longhaul init`: the command line. Other modules read the project's folder and observe its program.
+//! The command line of `longhaul init`. Other modules read the project's folder and observe its program.
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -21,16 +21,16 @@ pub(super) struct Arguments {
     /// The project's folder.
     #[arg(default_value = ".")]
     folder: PathBuf,
-    /// The file to write, in the project's folder.
+    /// The scenario file to write, in the project's folder.
     #[arg(long, default_value = "longhaul.yaml")]
     output: PathBuf,
-    /// Replace the file if it exists.
+    /// Replace the scenario file if it exists.
     #[arg(long)]
     force: bool,
     /// Build the program and run it for half a minute, without asking. Executes the project's code on your machine.
     #[arg(long)]
     yes: bool,
-    /// Do not build or run the program, and do not ask. The written file then marks every unconfirmed value with
+    /// Do not build or run the program, and do not ask. The scenario file then marks every unconfirmed value with
     /// `check`.
     #[arg(long, conflicts_with = "yes")]
     no_run: bool,
@@ -45,7 +45,7 @@ pub(super) struct Arguments {
     /// Write a workflow for GitHub Actions. An existing workflow is changed only with --force.
     #[arg(long)]
     github: bool,
-    /// The main package of the program, such as `./cmd/manager`, if there are several.
+    /// The main package of the program, such as `./cmd/manager`, if the project has several.
     #[arg(long, value_name = "PACKAGE")]
     main: Option<PathBuf>,
 }
@@ -129,7 +129,7 @@ fn add(arguments: &Arguments) -> anyhow::Result<u8> {
     Ok(reports::exit::PASS)
 }
 
-/// Reads the folder, and the output of kustomize for it.
+/// Reads the project's folder, and the output of kustomize for this folder.
 fn read(folder: &Path, main: Option<&Path>) -> std::io::Result<Found> {
     let mut found = Found::read(folder, main)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -193,7 +193,7 @@ fn may_run(arguments: &Arguments) -> std::io::Result<Result<(), &'static str>> {
     Ok(if is_yes { Ok(()) } else { Err("the answer was no") })
 }
 
-/// Prints the findings. Names come from files of the project, so each is kept on one line.
+/// Prints the findings. Names come from files of the project, so each name is escaped and kept on one line.
 fn print(found: &Found) {
     let say = |line: String| out!("{}", shown::line(&line));
     if let Some(project) = &found.project {

@@ -45,7 +45,7 @@ pub(super) struct Arguments {
     record: Option<PathBuf>,
 }
 
-/// Sends the load and returns the verdict.
+/// Runs `longhaul load` and returns the verdict.
 pub(super) async fn load(arguments: &Arguments) -> Result<Verdict> {
     let Arguments { to, traffic, curve, .. } = arguments;
     if curve.capacity {
@@ -62,7 +62,7 @@ pub(super) async fn load(arguments: &Arguments) -> Result<Verdict> {
     send(arguments, &job, plan).await
 }
 
-/// Runs one measurement and writes its report.
+/// Sends the planned load once and writes the report.
 async fn send(arguments: &Arguments, job: &Job, plan: Plan) -> Result<Verdict> {
     let Arguments { to, limits, output, senders, .. } = arguments;
     if arguments.plan {
@@ -103,8 +103,8 @@ async fn send(arguments: &Arguments, job: &Job, plan: Plan) -> Result<Verdict> {
     Ok(output.finish(&report, &summary::summary(&report), verdict))
 }
 
-/// Starts the workers and returns them once all are ready. If a signal comes first, removes the workers that already
-/// exist.
+/// Starts the workers and returns them when all are ready. If a signal such as Ctrl-C comes first, removes the workers
+/// that already exist.
 async fn opened(senders: &Senders, length: std::time::Duration, watch: &mut Watch) -> Result<Option<Workers>> {
     tokio::select! {
         workers = senders.open(length) => workers,

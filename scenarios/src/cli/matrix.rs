@@ -23,8 +23,8 @@ pub(super) struct Arguments {
     /// Only run these documented bugs, by name or by row in the catalogue of bugs.
     #[arg(long, value_delimiter = ',')]
     rows: Vec<String>,
-    /// The time for a client after the last write, if the scenario of the bug gives less. Meant for clients whose own limits are longer.
-    /// Default with `--own-clocks`: 11m.
+    /// The time for a client after the last write, if the scenario of the bug gives less. Meant for clients with timeouts that are longer
+    /// than the scenario's drain. Default with `--own-clocks`: 11m.
     #[arg(long)]
     drain: Option<units::Span>,
     /// Keep each client's own timeouts for silent watches and its own interval between lists, instead of the short ones of the bug's
@@ -35,7 +35,7 @@ pub(super) struct Arguments {
     /// the client's clock.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     clock_rate: Option<u32>,
-    /// The number of runs at once. If there are too many, runs slow each other down, and results show the machine
+    /// The number of runs at the same time. Too many runs slow each other down, and results then show the machine
     /// instead of the client.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=32))]
     jobs: u8,
@@ -50,7 +50,7 @@ pub(super) struct Arguments {
     list: bool,
 }
 
-/// Runs the matrix. The exit code says whether the table is complete, not whether clients are right.
+/// Runs the matrix. The exit code says whether the table is complete, not whether clients pass.
 pub(super) async fn matrix(arguments: Arguments) -> anyhow::Result<u8> {
     let clock_rate = arguments.clock_rate.unwrap_or(if arguments.own_clocks { OWN_CLOCK_RATE } else { 1 });
     let drain = arguments.drain.or(arguments.own_clocks.then_some(OWN_CLOCK_DRAIN));

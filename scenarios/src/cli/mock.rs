@@ -19,11 +19,11 @@ use play::Players;
 /// The advice in the error if a server cannot listen on its port.
 const PORT_REMEDY: &str =
     "the mock did not start; another program may use its port: stop that one or give another --port";
-/// File descriptors for ten thousand watches, some writers, and the program itself.
+/// Number of file descriptors for ten thousand watches, some writers, and the program itself.
 const DESCRIPTORS: u64 = 10_500;
-/// Default seed of random network faults.
+/// Seed of random network faults of `longhaul mock kube`.
 const SEED: u64 = 1;
-/// The user in the kubeconfig that the mock writes.
+/// The name of the user in the kubeconfig that the mock API server writes.
 const USER: &str = "admin";
 
 #[derive(clap::Subcommand)]
@@ -49,14 +49,14 @@ pub(super) struct Kube {
     /// The token of the kubeconfig's user. Default: a random one.
     #[arg(long)]
     token: Option<String>,
-    /// A YAML list of faults, as under `faults:` in a scenario. Times count from the start. The faults hit every
-    /// client.
+    /// A YAML list of faults, as under `faults:` in a scenario. Times count from the start of the mock. The faults hit
+    /// every client.
     #[arg(long)]
     faults: Option<PathBuf>,
     /// The time between two bookmarks of a watch, if the watch asks for bookmarks.
     #[arg(long, default_value = "60s")]
     bookmarks_every: units::Span,
-    /// Forget object versions older than this. A watch that resumes from an older version gets 410.
+    /// Forget object versions older than this. A watch that resumes from an older version gets status 410.
     #[arg(long, default_value = "5m")]
     compact_after: units::Span,
     /// The users that may call: a CSV file `token,user,uid,"group1,group2"`, as for kube-apiserver's --token-auth-file.
@@ -86,27 +86,28 @@ pub(super) struct Registry {
     /// The port on 127.0.0.1; 0 takes a free one.
     #[arg(long, default_value_t = 5000)]
     port: u16,
-    /// Listen on `ADDRESS` (with --port) or `ADDRESS:PORT` instead, such as the address of a bridge that nodes reach. Unless --auth is
-    /// given, any client that reaches the address may pull and push.
+    /// Listen on `ADDRESS` (with --port) or `ADDRESS:PORT` instead of 127.0.0.1, such as the address of a bridge that nodes reach. Unless
+    /// --auth is given, any client that reaches the address may pull and push.
     #[arg(long, value_name = "ADDR", value_parser = place)]
     listen: Option<Place>,
     /// Number of images to create at the start.
     #[arg(long, default_value_t = 0)]
     images: usize,
-    /// Sign the images with new keys, with valid and with each kind of invalid signature. The folder is created; it
-    /// gets the public keys, a `trusted_root.json`, and a configuration of the service that verifies the images.
+    /// Sign the images with new keys, with valid signatures and with each kind of invalid signature. Creates this
+    /// folder with the public keys, a `trusted_root.json`, and a configuration of the service that verifies the images.
     #[arg(long, value_name = "FOLDER", requires = "images")]
     signed: Option<PathBuf>,
     /// The seed of the images' content, and of random choices of faults.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// A YAML list of faults (`registry-…`), as under `faults:` in a scenario. Times count from the start. The faults hit every client.
+    /// A YAML list of faults (`registry-…`), as under `faults:` in a scenario. Times count from the start of the mock. The faults hit every
+    /// client.
     #[arg(long)]
     faults: Option<PathBuf>,
-    /// How clients authenticate to pull and push. Name and password are printed.
+    /// How clients authenticate to pull and push. The mock prints the name and the password.
     #[arg(long, value_enum, default_value_t = Auth::None)]
     auth: Auth,
-    /// The rate of requests that the registry accepts, such as 50/s. Further requests get 429.
+    /// The rate of requests that the registry accepts, such as 50/s. Further requests get status 429.
     #[arg(long)]
     rate_limit: Option<units::Rate>,
     /// The number of requests that --rate-limit accepts at once (burst).
@@ -259,7 +260,8 @@ fn faults_of(
     Ok((faults, schedule))
 }
 
-/// Users from a static token file of kube-apiserver. Blank lines and lines that begin with `#` are skipped.
+/// Reads users from a static token file, in the format of kube-apiserver. Blank lines and lines that begin with `#` are
+/// skipped.
 fn read_tokens(path: &std::path::Path) -> Result<Vec<mock_kube::User>> {
     let text = std::fs::read_to_string(path).with_context(|| format!("failed to read {}", path.display()))?;
     parse_tokens(&text).map_err(|(line, problem)| anyhow::anyhow!("{}:{line}: {problem}", path.display()))

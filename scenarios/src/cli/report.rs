@@ -9,8 +9,8 @@ use reports::record::Record;
 
 use super::Broken;
 
-/// Judges the record again, rewrites its reports, prints the summary and returns the code of the verdict. If a series
-/// is named, only prints this series.
+/// Judges the record again, rewrites its reports, prints the summary and returns the code of the verdict. If `series`
+/// names a series, only prints this series.
 pub(super) fn report(directory: &Path, series: Option<&str>) -> Result<u8> {
     let Some(series) = series else {
         return Ok(crate::run::conclude(directory, crate::run::Format::Text)?.verdict.exit_code());

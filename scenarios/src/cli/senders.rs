@@ -15,11 +15,11 @@ mod kubernetes;
 /// Flags that choose the processes that send load.
 #[derive(clap::Args)]
 pub(super) struct Senders {
-    /// Send load with N processes on this machine, each with an equal share of the plan.
+    /// Send load with N worker processes on this machine, each with an equal share of the plan.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(WORKERS_MAX)))]
     workers: Option<u32>,
-    /// Send load with a worker that this command starts, such as `ssh HOST longhaul worker`. The command must forward stdin and stdout. May
-    /// be given several times, and together with --workers.
+    /// Send load with a worker that this command starts, such as `ssh HOST longhaul worker`. The command must forward stdin and stdout. The
+    /// flag may be given several times, and together with --workers.
     #[arg(long, value_name = "COMMAND")]
     worker: Vec<String>,
     #[command(flatten)]
@@ -27,7 +27,7 @@ pub(super) struct Senders {
 }
 
 impl Senders {
-    /// Refuses wrong values before anything is sent.
+    /// Refuses wrong values of the flags before any load is sent.
     pub(super) fn check(&self) -> Result<()> {
         let count = self.workers.unwrap_or_default() as usize + self.worker.len();
         ensure!(count <= WORKERS_MAX as usize, "{count} workers are asked for: at most {WORKERS_MAX} send one plan");

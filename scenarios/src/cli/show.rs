@@ -13,7 +13,7 @@ mod doctor;
 /// The subcommands of `longhaul show`.
 #[derive(clap::Subcommand)]
 pub(super) enum What {
-    /// The scenarios of the library with the question that each answers, and the documented bugs with their rows in the catalogue.
+    /// The scenarios of the library with the question that each answers, and the documented bugs with their rows in the catalogue of bugs.
     Library {
         /// Print JSON instead of text.
         #[arg(long)]
@@ -70,7 +70,7 @@ fn scenario_schema() -> Schema {
 mod tests {
     use super::*;
 
-    /// The checked-in schema equals the one that is generated from the types.
+    /// The checked-in schema of scenario files equals the schema that is generated from the types.
     #[test]
     fn the_checked_in_schema_is_current() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/scenario.schema.json");

@@ -20,16 +20,16 @@ use crate::scenario::{
 
 mod bugs;
 
-/// The service with planted bugs; a build puts the program beside `longhaul`.
+/// File name of the service with planted bugs. A build puts the program beside `longhaul`.
 const PLANTED_SERVICE: &str = "longhaul-service-planted";
 const SERVICE: &str = "longhaul-service";
-/// Features that the built-in service lacks: it watches one kind and writes no objects.
+/// Features that the built-in service lacks, because the service watches one kind and writes no objects.
 const SERVICE_CANNOT: [Need; 4] = [Need::ManyKinds, Need::HandlerWrites, Need::StreamingLists, Need::SlowHandler];
 /// Default scenario.
 const DEFAULT: &str = "smoke";
-/// The argument for all documented bugs; `bugs/NAME` is a single bug.
+/// The argument that selects all documented bugs; `bugs/NAME` selects one bug.
 const BUGS: &str = "bugs";
-/// The most runs at once; more only delay each other.
+/// Maximum of `--jobs`. More runs at the same time only delay each other.
 const JOBS_MAX: u16 = 64;
 
 /// Arguments of `longhaul soak`.
@@ -44,8 +44,8 @@ pub(super) struct Arguments {
     /// The seed of random choices. Default: the seed in the scenario file.
     #[arg(long)]
     seed: Option<u64>,
-    /// The length of the whole run, such as 3h, instead of the length in the scenario file. Includes warm-up and drain; the steady phase
-    /// gets the rest.
+    /// The length of the whole run, such as 3h, instead of the length in the scenario file. The length includes warm-up and drain; the
+    /// steady phase gets the rest.
     #[arg(long = "for", value_name = "LENGTH")]
     length: Option<Span>,
     /// Divide the lifetimes of watches, tokens, history and idle connections of the mock control plane by N. A run of minutes then has as
@@ -71,7 +71,7 @@ pub(super) struct Arguments {
     /// Print JSON instead of text: the verdict as in `verdict.json`, and for a documented bug its history.
     #[arg(long)]
     json: bool,
-    /// Exit 0 if there was not enough data to decide, and every decided budget passed.
+    /// Exit 0 if some budgets had too little data to be decided, and every decided budget passed.
     #[arg(long)]
     allow_inconclusive: bool,
     /// Switch on this planted bug in the subject, to check that a judge catches it.
@@ -95,11 +95,11 @@ pub(super) struct Arguments {
     /// Do not print the progress line.
     #[arg(long, short)]
     quiet: bool,
-    /// With `bugs`: the number of bugs that run at once. Each run takes its own ports.
+    /// With `bugs`: the number of documented bugs that are run at the same time. Each run takes its own ports.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=i64::from(JOBS_MAX)))]
     jobs: u16,
     /// The client: a name from `cargo xtask matrix --list`, or a folder with a `subject.yaml` (`FOLDER#COLUMN` if that file has several
-    /// columns). The file gives the client's command and the features that it lacks.
+    /// columns). The file gives the client's command and the features that the client lacks.
     #[arg(long, value_name = "WHAT", conflicts_with = "command", help_heading = "A client")]
     subject: Option<String>,
     #[command(flatten, next_help_heading = "A client")]
@@ -111,21 +111,21 @@ pub(super) struct Arguments {
 /// Flags for the cluster that a run uses.
 #[derive(clap::Args)]
 struct Cluster {
-    /// With `kubeconfig`: the name of the cluster or context that Longhaul may change. Longhaul labels all objects that it creates and
-    /// removes them after the run.
+    /// With a `kubeconfig` control plane: the name of the cluster or context that Longhaul may change. Longhaul labels all objects that it
+    /// creates and removes them after the run.
     #[arg(long = "i-know-this-cluster", value_name = "NAME")]
     known: Option<String>,
-    /// With `kubeconfig`: the kubeconfig file, instead of `KUBECONFIG` or `~/.kube/config`. Longhaul only reads the
-    /// file.
+    /// With a `kubeconfig` control plane: the kubeconfig file, instead of `KUBECONFIG` or `~/.kube/config`. Longhaul
+    /// only reads the file.
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// With `kind`: the node image.
+    /// With a `kind` control plane: the node image.
     #[arg(long, value_name = "IMAGE")]
     node_image: Option<String>,
-    /// With `kind`: the version of Kubernetes, such as 1.34.1.
+    /// With a `kind` control plane: the version of Kubernetes, such as 1.34.1.
     #[arg(long, value_name = "VERSION")]
     kubernetes: Option<String>,
-    /// With `kind`: the number of control planes, 1 or 3.
+    /// With a `kind` control plane: the number of control planes, 1 or 3.
     #[arg(long, value_name = "NUMBER")]
     control_planes: Option<u8>,
 }
@@ -141,14 +141,14 @@ impl Cluster {
     }
 }
 
-/// The kind of object that the client watches, and the proof that the client saw a version.
+/// Flags for the kind of object that the client watches, and for the proof that the client saw a version.
 #[derive(clap::Args)]
 struct OwnKind {
     /// Files and folders with manifests to apply first, such as the `CustomResourceDefinition` of `--resource`. May be given several times.
     #[arg(long, value_name = "PATH")]
     manifests: Vec<PathBuf>,
     /// Write objects of this kind instead of the scenario's kind, for a controller with a custom resource: `caches.cache.example.com/v1`.
-    /// The objects are generated from the schema in its `CustomResourceDefinition`, see `--manifests`.
+    /// Longhaul generates the objects from the schema in the kind's CustomResourceDefinition, see `--manifests`.
     #[arg(long, value_name = "RESOURCE")]
     resource: Option<String>,
     /// A YAML file with a template for objects of `--resource`, as in `script.template`.
@@ -184,7 +184,7 @@ impl Arguments {
         self.scenario() == BUGS
     }
 
-    /// Whether the report tells the history of a bug: for a documented bug, or if another client runs a library
+    /// Whether the output shows the events of the run: for a documented bug, or if another client runs a library
     /// scenario.
     fn is_story(&self, scenario: &Scenario) -> bool {
         scenario.repro.is_some() || self.play.is_some()
@@ -289,7 +289,7 @@ fn is_service(arguments: &Arguments, source: &Source) -> bool {
     source.scenario.subject.kind().is_service() && arguments.play.command.is_empty()
 }
 
-/// The subject of a scenario, and how Longhaul starts and reports it.
+/// The subject of a scenario, and how Longhaul starts the subject and names it in reports.
 fn play_of(arguments: &Arguments, source: &Source) -> Play {
     let mut play = arguments.play.clone();
     if is_service(arguments, source) {
@@ -309,7 +309,7 @@ fn service(arguments: &Arguments) -> Result<PathBuf> {
     crate::subject::sibling(name).context(remedy)
 }
 
-/// Gives the scenario the objects and the witness of the command line, and prints the limits that stay undecided.
+/// Gives the scenario the objects and the witness of the command line, and prints the budgets that stay undecided.
 fn turn(own: &OwnKind, source: &mut Source, is_quiet: bool) -> Result<()> {
     let OwnKind { manifests, resource, template, witness } = own;
     let (manifests, resource) = (manifests.clone(), resource.clone());

@@ -15,7 +15,8 @@ use crate::scenario::nearest;
 
 /// Default seed, equal to the default in scenario files.
 const DEFAULT_SEED: u64 = 1;
-/// The largest file of certificates. Usual files have a few KiB; the bundle of an operating system is below 1 MiB.
+/// Maximum size of a file with certificates. Usual files have a few KiB; the bundle of an operating system is below 1
+/// MiB.
 const PEM_BYTES_MAX: u64 = 4 << 20;
 
 /// The target of the load.
@@ -40,10 +41,10 @@ pub(super) struct To {
     no_probe: bool,
 }
 
-/// Flags for the kind of load and its concurrency.
+/// Flags for the kind of load and the number of concurrent calls.
 #[derive(clap::Args)]
 pub(super) struct Traffic {
-    /// The distribution of requests over time, around the rate.
+    /// How requests are distributed over time at the given rate.
     #[arg(long, default_value = "poisson", value_parser = named::<Arrivals>)]
     arrivals: Arrivals,
     /// The kind of client: `apiserver` (connections as kube-apiserver uses them), `http2`, or `no-reuse` (a new connection for each call).
@@ -52,8 +53,8 @@ pub(super) struct Traffic {
     /// The mix of user actions, as relative weights: `createPod=5,rollImage=1`. Default: a mix of typical weights.
     #[arg(long, value_name = "ACTION=WEIGHT,…", value_parser = mix)]
     mix: Option<Value>,
-    /// Send creates and updates of this object, instead of --mix: a YAML file with the placeholders of `churn.template`. May be given
-    /// several times. With `FILE=denied` the webhook must refuse the object.
+    /// Send creates and updates of this object, instead of --mix: a YAML file with the placeholders of `churn.template`. The flag may be
+    /// given several times. With `FILE=denied` the webhook must refuse the object.
     #[arg(long = "object", value_name = "FILE", conflicts_with_all = ["mix", "size"])]
     objects: Vec<String>,
     /// The `CustomResourceDefinition` of the object, for its names and defaults. Without --object, Longhaul generates an object from the
@@ -64,10 +65,10 @@ pub(super) struct Traffic {
     /// objects.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     size: Option<Value>,
-    /// The most calls in flight. At this limit, a planned request is not sent and counts as not sent.
+    /// Maximum number of calls in flight. At this limit, a planned request is not sent and counts as not sent.
     #[arg(long, value_name = "N", default_value_t = loadgen::admission::DEFAULT_MAX_IN_FLIGHT)]
     max_in_flight: u32,
-    /// The number of threads that send, each with its own connections.
+    /// The number of threads that send requests, each with its own connections.
     #[arg(long, value_name = "N", default_value_t = loadgen::admission::DEFAULT_THREADS)]
     threads: u32,
     /// Close each connection after N calls, so that connections are steadily replaced.
@@ -111,7 +112,7 @@ pub(super) struct Curve {
     /// Vary the rate around --rate as a sine wave. `300/s:60s` has an amplitude of 300/s and a period of 60 s.
     #[arg(long, value_name = "RATE:TIME", value_parser = step, group = "shape")]
     sine: Option<Step>,
-    /// Search the highest rate at which all limits are met, and confirm it with a longer measurement.
+    /// Search the highest rate at which all limits are met, and confirm this rate with a longer measurement.
     #[arg(long, conflicts_with_all = ["shape", "replay", "plan", "record"])]
     pub(super) capacity: bool,
     /// The highest rate that --capacity tries. Default: 50000/s for each thread.
@@ -141,15 +142,15 @@ impl Output {
         self.json.as_deref().filter(|path| *path != Path::new("-"))
     }
 
-    /// Refuses an output file that cannot be written, before the load starts.
+    /// Refuses an output file that cannot be written. Called before the load starts.
     pub(super) fn check(&self) -> Result<()> {
         let Some(path) = self.json_file() else { return Ok(()) };
         let open = std::fs::OpenOptions::new().create(true).append(true).open(path);
         open.map(|_| ()).with_context(|| format!("--json: failed to write {}", path.display()))
     }
 
-    /// Writes the result to its destination. If the file cannot be written, prints the result to stdout and does not
-    /// pass, because a program could read the old file as the result.
+    /// Writes the result to stdout or to the file of `--json`. If the file cannot be written, prints the result to
+    /// stdout and does not pass, because a program could read the old file as the result.
     pub(super) fn finish(&self, report: &impl serde::Serialize, text: &str, verdict: Verdict) -> Verdict {
         let json = serde_json::to_string_pretty(report).map_err(std::io::Error::from);
         let Some(path) = self.json_file() else {
@@ -168,7 +169,7 @@ impl Output {
 }
 
 impl Curve {
-    /// Rate, shape and length, as the keys of a scenario file hold them.
+    /// Rate, shape and length of the load, as a scenario file has them.
     fn parts(&self) -> (Rate, Option<Shape>, Duration) {
         const DEFAULT_LENGTH: Duration = Duration::from_mins(1);
         let shape = if let Some(to) = self.ramp_to {
@@ -244,13 +245,13 @@ impl Traffic {
     }
 }
 
-/// The checked job that the flags describe.
+/// Checks the flags and returns the job that they describe.
 pub(super) fn job(to: &To, traffic: &Traffic, curve: &Curve) -> Result<Job> {
     let (rate, shape, length) = curve.parts();
     job_of(to, traffic, rate, shape, length)
 }
 
-/// The checked job of the flags, with the given rate, shape and length.
+/// Checks the flags and returns their job, with the given rate, shape and length.
 pub(super) fn job_of(to: &To, traffic: &Traffic, rate: Rate, shape: Option<Shape>, length: Duration) -> Result<Job> {
     let mut config = traffic.config()?;
     (config.rate, config.shape) = (rate, shape);
@@ -277,7 +278,7 @@ fn as_flag(error: Error) -> anyhow::Error {
     }
 }
 
-/// The job and the plan of a recorded file.
+/// The job of the flags, and the plan from a recorded file.
 pub(super) fn replay(to: &To, traffic: &Traffic, file: PathBuf) -> Result<(Job, Plan)> {
     let mut config = traffic.config()?;
     config.replay = Some(file);
@@ -318,7 +319,7 @@ fn pem(flag: &str, path: &Path) -> Result<String> {
     read().with_context(|| format!("{flag}: failed to read {}", path.display()))
 }
 
-/// Parses a value as in scenario files.
+/// Parses a value of a flag as a value in a scenario file.
 fn named<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, String> {
     serde_json::from_value(Value::String(text.to_owned())).map_err(|error| error.to_string())
 }

@@ -1,5 +1,5 @@
 //! `longhaul worker`: one of several processes that send shares of one plan. `longhaul load --workers N` starts workers
-//! on this machine, and `--worker COMMAND` starts one elsewhere.
+//! on this machine, and `--worker COMMAND` starts a worker elsewhere.
 
 use std::io::IsTerminal as _;
 
@@ -8,10 +8,10 @@ use reports::exit;
 
 use crate::load::workers::worker::work;
 
-/// The longest wait for the coordinator, which attaches as soon as all Pods run.
+/// Longest wait for the coordinator, which attaches to this worker's Pod as soon as all Pods run.
 const HEARD_LIMIT: std::time::Duration = std::time::Duration::from_mins(5);
 
-/// Works for one coordinator, then exits.
+/// Sends load for one coordinator, then exits.
 pub(super) fn worker(attached: bool) -> u8 {
     let Err(error) = super::block_on(run(attached)) else { return exit::PASS };
     crate::out::err!("longhaul: {error:#}");
@@ -32,8 +32,8 @@ async fn run(attached: bool) -> Result<()> {
 }
 
 /// Waits for the empty line that the coordinator sends after it attached to a Pod's stdin. The coordinator would lose
-/// output before this line. Returns whether the line came before the end of the input. Reads only one byte, because the
-/// rest of the input belongs to the coordinator.
+/// output before this line. Returns whether the empty line came before the end of the input. Reads only one byte,
+/// because the rest of the input belongs to the coordinator.
 async fn is_heard() -> Result<bool> {
     let byte = tokio::task::spawn_blocking(|| {
         use std::io::Read as _;

@@ -11,16 +11,16 @@ use crate::worlds::{self, Wanted};
 /// Arguments of `cargo xtask worlds`.
 #[derive(clap::Args)]
 pub(super) struct Arguments {
-    /// Only run on these control planes, such as `mock,node`.
+    /// Only use these control planes, such as `mock,node`.
     #[arg(long, value_enum, value_delimiter = ',')]
     on: Vec<ControlPlaneKind>,
     /// Only run these scenarios, such as `smoke,multi-pod`.
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
-    /// Also run this scenario file, such as that of an operator. May be given several times.
+    /// Also run this scenario file, for example the scenario of an operator. The flag may be given several times.
     #[arg(long, value_name = "FILE")]
     file: Vec<PathBuf>,
-    /// The file for results. Results of earlier calls stay in the file.
+    /// The file to which results are added. Results of earlier calls stay in the file.
     #[arg(long, default_value = "worlds.jsonl")]
     results: PathBuf,
     /// Keep the records of all runs in this folder.
@@ -35,7 +35,8 @@ pub(super) struct Arguments {
     page: Option<PathBuf>,
 }
 
-/// Runs the scenarios and writes the table. The exit code says whether the table is complete, not whether runs passed.
+/// Runs the scenarios and writes the table. The exit code says whether the table is complete, not whether the runs
+/// passed.
 pub(super) fn worlds(arguments: Arguments) -> anyhow::Result<u8> {
     let Arguments { on, only, file: files, results, runs, table, page } = arguments;
     if !table {

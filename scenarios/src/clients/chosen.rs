@@ -1,6 +1,6 @@
 //! Finds the subject for a command-line argument: a client by name, a folder with a `subject.yaml`, or a command.
 //!
-//! Owns the order in which these meanings are tried, and passes the clocks of a scenario to a client.
+//! Owns the order in which these three meanings are tried, and passes the timeouts of a scenario to a client.
 
 use super::{Column, Missing, named};
 use crate::scenario::Scenario;
@@ -27,7 +27,7 @@ pub(crate) enum Error {
     Empty,
 }
 
-/// The start command of a subject, and the features that it lacks.
+/// The start command of a subject, and the features that the subject lacks.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Start {
     /// Program and arguments; empty for the built-in service.
@@ -40,7 +40,7 @@ pub(crate) struct Start {
 
 impl Chosen {
     /// Finds a client by its name, or a folder or `FOLDER#COLUMN`. Any other text is a command line, split as a shell
-    /// would.
+    /// would split it.
     pub(crate) fn of(word: &str) -> Result<Self, Error> {
         let (place, column) = match word.rsplit_once('#') {
             Some((place, column)) if named(place)?.is_some() => (place, Some(column)),
@@ -62,7 +62,7 @@ impl Chosen {
         }
     }
 
-    /// The default name of the subject.
+    /// The default name of the subject in a comparison.
     pub(crate) fn name(&self) -> String {
         match self {
             Self::Client(column) => column.id().to_owned(),
@@ -73,7 +73,7 @@ impl Chosen {
         }
     }
 
-    /// Installs missing packages. The client gets the clocks of the scenario unless it keeps its own.
+    /// Installs missing packages. The client gets the timeouts of the scenario (`clocks`) unless it keeps its own.
     pub(crate) async fn start(&self, clocks: &[String]) -> Result<Start, Missing> {
         let (mut start, words) = match self {
             Self::Client(column) => {
@@ -90,8 +90,8 @@ impl Chosen {
     }
 }
 
-/// The clocks that a scenario sets for the built-in service, as environment variables, so that each client with such
-/// options gets the same.
+/// The silence limit and the list interval that a scenario sets for the built-in service, as environment variables, so
+/// that each client with such options gets the same values.
 pub(crate) fn clocks(scenario: &Scenario) -> Vec<String> {
     let mut subject = scenario.subject.clone();
     let settings = subject.service_mut().and_then(|service| service.settings.take());

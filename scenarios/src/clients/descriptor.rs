@@ -19,17 +19,17 @@ pub(super) struct Client {
     /// Settings that are shorter than the client's defaults, as text for a table.
     #[serde(default)]
     pub(super) clocks: String,
-    /// The installation into the folder, for a client that is started by `command`.
+    /// The installation into the client's folder, for a client that is started by `command`.
     #[serde(default)]
     pub(super) install: Option<Install>,
     /// Environment variables for the adapter. Variables may only shorten periods that the client itself offers as
     /// options.
     #[serde(default)]
     pub(super) env: BTreeMap<String, String>,
-    /// Features that the client lacks in every column.
+    /// Features that the client lacks in every version and mode.
     #[serde(default)]
     pub(super) cannot: Vec<Need>,
-    /// Columns of a table. If the list is empty, the client is one column with its own name.
+    /// The client's columns of the matrix. If the list is empty, the client has one column with its own name.
     #[serde(default)]
     pub(super) columns: Vec<Entry>,
 }

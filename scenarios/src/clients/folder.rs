@@ -1,7 +1,7 @@
 //! Finds clients by name, or in a user's folder with a `subject.yaml`.
 //!
-//! Defines the features of such a folder: a command and its installation. The keys `node`, `python` and `go` are
-//! reserved for adapters in this repository, whose packages are locked.
+//! Defines the keys that a user's folder may use: a command and its installation. The keys `node`, `python` and `go`
+//! are reserved for adapters in this repository, whose packages are locked.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -14,11 +14,11 @@ use super::{Column, columns, text};
 
 /// The file that describes the client in a folder.
 const FILE: &str = "subject.yaml";
-/// The largest description file.
+/// Maximum size of the description file.
 const BYTES_MAX: u64 = 64 << 10;
 /// Timeout of an installation: enough for all packages of a client on a slow network.
 const INSTALL_LIMIT: Duration = Duration::from_mins(15);
-/// The most characters of an installer's output that are kept.
+/// Maximum number of characters of an installer's output that are kept.
 const SAID_MAX: usize = 300;
 
 /// A problem with the folder of a client.

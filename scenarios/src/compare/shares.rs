@@ -2,12 +2,12 @@
 //! weight.
 //!
 //! A cgroup contains the harness and the subject of one run, so that the load of another run slows no subject. If no
-//! cgroup can be created, the kernel's scheduler shares as usual, and the result says so. The cgroups are removed after
-//! the comparison.
+//! cgroup can be created, the kernel's scheduler divides the processors as usual, and the result says so. The cgroups
+//! are removed after the comparison.
 
 use std::path::{Path, PathBuf};
 
-/// Mount points of the cpu controller: of version 1, and of version 2.
+/// Mount point of the cpu controller of cgroup version 1.
 const V1: &str = "/sys/fs/cgroup/cpu";
 const V2: &str = "/sys/fs/cgroup";
 
@@ -21,7 +21,7 @@ pub(super) struct Shares {
 pub(super) struct Share(PathBuf);
 
 impl Shares {
-    /// Creates `count` cgroups with the same weight. If that is impossible, returns `None` with the reason.
+    /// Creates `count` cgroups with the same weight. If cgroups cannot be created, returns `None` with the reason.
     pub(super) fn of(count: usize) -> (Option<Self>, Vec<String>) {
         let name = format!("longhaul-compare-{}", std::process::id());
         let made = Self::make(&Path::new(V1).join(&name), count, "cpu.shares", "1024")

@@ -1,8 +1,8 @@
-//! Finds writes that were based on stale caches: their client had not yet received earlier commits. Does no I/O.
+//! Finds writes that were based on stale caches: the writing client had not yet received earlier commits. Does no I/O.
 //!
-//! Gives the result of `--stale`: the suite is safe if caches lag by this many versions, or a certain read was stale at
-//! a certain write. The server knows which events it has sent, so it knows which versions a cache cannot have. A write
-//! that the server refused did no harm.
+//! Gives the result of `--stale`: either the suite is safe if caches lag by this many versions, or a certain cache was
+//! stale at a certain write. The server knows which events it has sent, and so which versions a cache cannot have. A
+//! write that the server refused did no harm.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,11 +12,11 @@ use serde::Serialize;
 use super::hot::is_of;
 use super::planes::{Place, Plane};
 
-/// A version younger than this is still in transit to each client, also without faults.
+/// Age in µs below which a version may still be in transit to each client, also without faults.
 const ON_ITS_WAY_US: u64 = 5_000;
-/// The most missing versions that are counted for one write.
+/// Maximum number of missing versions counted for one write.
 const VERSIONS_MAX: usize = 64;
-/// The most writes that are kept: the most probably harmful, and of equal ones the first.
+/// Maximum number of suspect writes kept: the most probably harmful writes first.
 const SUSPECTS_MAX: usize = 200;
 /// Number and alphabet of the characters that a server appends to `generateName`.
 const GENERATED: (usize, &str) = (5, "bcdfghjklmnpqrstvwxz2456789");
@@ -28,7 +28,7 @@ pub(crate) struct Behind {
     pub writes: u64,
     /// Number of writes while a cache was stale, by the number of missing versions.
     pub late_by: BTreeMap<usize, u64>,
-    /// Writes that may have done harm, the most probable first.
+    /// Writes that may have done harm, the most probably harmful first.
     pub suspects: Vec<Suspect>,
 }
 
@@ -73,7 +73,7 @@ pub(crate) enum Weight {
     Same,
 }
 
-/// The state of a client's cache for one kind.
+/// The versions in a client's cache of one kind.
 #[derive(Debug, Clone, Copy)]
 struct Cache {
     through: u64,
@@ -82,7 +82,6 @@ struct Cache {
 }
 
 type Client<'a> = (&'a str, &'a str);
-/// A client, a resource and a namespace.
 type Key<'a> = (Client<'a>, &'a str, Option<&'a str>);
 
 enum Moment<'a> {
@@ -92,7 +91,7 @@ enum Moment<'a> {
 }
 
 impl Behind {
-    /// Adds the traffic of one control plane.
+    /// Adds the writes in the traffic of one control plane.
     pub fn add(&mut self, plane: &Plane, manager: &Manager) {
         let wrote: HashMap<u64, Client<'_>> = plane
             .requests
@@ -121,7 +120,7 @@ impl Behind {
         }
     }
 
-    /// The conclusion, if all runs passed with caches up to `wanted` versions behind.
+    /// The sentence for the case that all runs passed with caches up to `wanted` versions behind.
     pub fn proven(&self, wanted: u64, runs: u64) -> String {
         let times: u64 = self.late_by.values().sum();
         let runs = if runs == 1 { "1 run".to_owned() } else { format!("{runs} runs") };
@@ -146,7 +145,7 @@ impl Behind {
         text
     }
 
-    /// The write that most probably did harm, within an interval of time.
+    /// The write in this interval of time that most probably did harm.
     pub fn culprit(&self, from_us: u64, to_us: u64) -> Option<&Suspect> {
         let suspects = self.suspects.iter().filter(|one| (from_us..=to_us).contains(&one.at_us));
         // If the client may be the test itself, only a write that cannot be intended is reported.
@@ -269,7 +268,7 @@ fn moments<'a>(plane: &'a Plane, manager: &Manager) -> Vec<Moment<'a>> {
     all.into_iter().map(|(_, _, moment)| moment).collect()
 }
 
-/// How probably a write was wrong because `unseen` was not known; `None` if both are unrelated.
+/// How probably a write was wrong because its client lacked the version `unseen`; `None` if both are unrelated.
 fn weight(
     write: &RequestLine,
     place: &Place<'_>,
@@ -296,7 +295,7 @@ fn weight(
     })
 }
 
-/// Whether the server generated both names from the same prefix.
+/// Whether a server may have generated both names from the same prefix.
 fn are_siblings(one: &str, other: &str) -> bool {
     let prefix = |name: &str| -> Option<String> {
         let at = name.len().checked_sub(GENERATED.0).filter(|at| *at > 0 && name.is_char_boundary(*at))?;

@@ -1,8 +1,8 @@
 //! Finds hot loops, which repeat requests without a pause, and separates them from polls, which pause.
 //!
-//! A suite that waits for a state polls it (Gomega: every 10 ms), mostly with its manager's client. A poll pauses
-//! between two requests and writes nothing. A controller in a hot loop does not pause, or it writes. A loop as slow as
-//! a poll cannot be distinguished and is not reported. Does no I/O.
+//! A suite that waits for a state polls this state (Gomega: every 10 ms), mostly with its manager's client. A poll
+//! pauses between two requests and writes nothing. A controller in a hot loop does not pause, or writes. A loop that is
+//! as slow as a poll is not reported. Does no I/O.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,18 +10,18 @@ use mock_envtest::{Manager, RequestLine};
 
 use super::planes::{Place, Plane};
 
-/// This many writes of one object within a second are a hot loop.
+/// Number of writes of one object within a second that count as a hot loop.
 const HOT_WRITES: usize = 20;
-/// This many equal requests within a second are a hot loop.
+/// Number of equal requests within a second that count as a hot loop.
 const HOT_REQUESTS: usize = 60;
 const SECOND_US: u64 = 1_000_000;
-/// The most requests per second of a poll. A poll every 10 ms, the shortest usual interval with Gomega and `wait.Poll`,
-/// comes a hundred times a second, or a few times more if the first request was late.
+/// Maximum number of requests per second of a poll. A poll every 10 ms, the shortest usual interval with Gomega and `wait.Poll`, comes a
+/// hundred times a second, or slightly more often if the first request was late.
 const POLLS: usize = 110;
-/// The most entries in a list of hot loops or polls.
+/// Maximum number of entries in a list of hot loops or polls.
 const ROWS_MAX: usize = 1000;
 
-/// Requests that were repeated within a second, with the highest number per second.
+/// Requests that were repeated in hot loops or polls, with the highest number per second.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Hot {
     pub loops: BTreeMap<String, usize>,
@@ -37,7 +37,7 @@ struct Busiest {
 }
 
 impl Hot {
-    /// Adds the repeated requests on one control plane.
+    /// Adds the repeated requests to one control plane.
     pub fn add(&mut self, plane: &Plane, manager: &Manager) {
         let own: BTreeSet<u64> = plane
             .requests
@@ -70,7 +70,7 @@ impl Hot {
     }
 }
 
-/// Several control planes may see the same repetition; the highest number is kept.
+/// Stores the number of repetitions of a request. Of several control planes, the highest number is kept.
 fn note(rows: &mut BTreeMap<String, usize>, what: String, times: usize) {
     if rows.len() < ROWS_MAX || rows.contains_key(&what) {
         let most = rows.entry(what).or_default();
@@ -92,7 +92,7 @@ fn counts(request: &RequestLine, manager: &Manager) -> bool {
     request.path.starts_with("/api") && !request.query.contains("watch=") && !is_anothers && is_of(manager, request)
 }
 
-/// Whether frequent reads are polls, or each read concerns another object.
+/// Whether frequent reads are polls with pauses, or each read concerns another object.
 fn waits(what: &str, busiest: &Busiest, requests: &[RequestLine]) -> bool {
     if busiest.times <= POLLS {
         return true;
@@ -110,7 +110,7 @@ fn waits(what: &str, busiest: &Busiest, requests: &[RequestLine]) -> bool {
     changes.count() * 4 >= busiest.times
 }
 
-/// The busiest second of each request or object.
+/// For each request or object, the second in which it was most frequent.
 fn busiest(things: impl Iterator<Item = (String, u64)>) -> BTreeMap<String, Busiest> {
     let mut times: BTreeMap<String, Vec<u64>> = BTreeMap::new();
     for (thing, at_us) in things {
@@ -164,8 +164,8 @@ mod tests {
         (0..count).map(|number| request(number * us, method, PATH, status)).collect()
     }
 
-    /// A poll is no hot loop. Gomega's `Eventually` polls every 10 ms, a little later each time; a ticker that was late
-    /// once is in time again.
+    /// A poll is no hot loop. Gomega's `Eventually` polls every 10 ms, a little later each time. A ticker that is late
+    /// once is in time again at its next tick.
     #[test]
     fn a_poll_is_no_loop() {
         let late = (0..400).map(|tick| request(tick * 10_000 + tick % 3 * 4_000, "GET", PATH, 200)).collect();
@@ -206,7 +206,7 @@ mod tests {
         assert!(hot.loops.is_empty(), "{hot:?}");
     }
 
-    /// If the manager's user agent is known, requests of the suite itself do not count.
+    /// If the manager's user agent is known, requests of the suite itself do not count as hot loops.
     #[test]
     fn a_known_manager_is_looked_at_alone() {
         let manager = Manager { agent: Some("manager".to_owned()), user: None };

@@ -1,13 +1,12 @@
 //! Creates links to this program in the folders where test kits look for kube-apiserver, etcd and kubectl.
 //!
-//! The program acts as the tool by whose name it is called.
+//! Started by such a link, the program acts as the tool with the link's name.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use mock_envtest::PROGRAMS;
 
-/// The folder for the links.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Place<'a> {
     /// The cache folder of this user, where the links stay.
@@ -59,7 +58,7 @@ pub(crate) fn install(version: &str, bin_dir: Option<&Path>, force: bool) -> Res
     folders.iter().map(|folder| links(Place::At(folder))).collect()
 }
 
-/// The folder for the programs of a version, inside a test kit's folder. If the version is missing or a pattern, the
+/// The folder for the programs of a version, inside a test kit's folder. If `version` is empty or a pattern, the
 /// version of the mock is used.
 pub(crate) fn layout(folder: &Path, version: &str) -> PathBuf {
     let version = if version.is_empty() || version.contains('*') { mock_kube::VERSION } else { version };

@@ -1,8 +1,8 @@
 //! Merges the records of all control planes of a suite.
 //!
-//! Collects refusals, conflicts, watches that stayed open, and faults without effect, with the test during which each
-//! happened. `hot` finds hot loops, and `behind` finds writes that were based on stale reads. Only `--judge` turns
-//! these facts into an exit code.
+//! Collects refusals, conflicts, watches that stayed open, and faults without hits, with the test during which each
+//! happened. The module `hot` finds hot loops, and `behind` finds writes that were based on stale reads. Only `--judge`
+//! turns these facts into an exit code.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -20,9 +20,9 @@ use super::hot::Hot;
 use super::planes::{self, Plane};
 use super::results::{self, Test};
 
-/// The most entries of a list; suites of thousands of tests have more.
+/// Maximum number of entries of a list in the merged record, because some suites have thousands of tests.
 const ROWS_MAX: usize = 1000;
-/// Number of equal intervals of the time line.
+/// Number of equal intervals of a suite's time line.
 const STRETCHES: u64 = 120;
 
 #[derive(Debug, Default, Serialize)]
@@ -69,7 +69,7 @@ pub(super) struct Row {
     /// The message of the test, if it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// Microseconds since 1970.
+    /// The test's start, in microseconds since 1970.
     pub from_us: u64,
     pub to_us: u64,
     pub took_ms: u64,
@@ -213,7 +213,7 @@ impl Ledger {
         }
     }
 
-    /// All counts on one line of text.
+    /// All counts of the suite on one line of text.
     pub(super) fn line(&self) -> String {
         let conflicts: u64 = self.conflicts.values().sum();
         format!(
@@ -227,13 +227,13 @@ impl Ledger {
         )
     }
 
-    /// Lines for the first failed tests, with the hits during each.
+    /// Lines for the first failed tests, with the hits of faults during each test.
     pub(super) fn failed(&self) -> Vec<String> {
         let failed = self.tests.iter().filter(|test| test.failed && !test.hits.is_empty());
         failed.take(5).map(|test| format!("{} failed while {}", test.name, test.hits[0])).collect()
     }
 
-    /// Lines for facts that the user should check, the first of each kind.
+    /// Lines for facts that the user should check, with the first examples of each kind.
     pub(super) fn notable(&self) -> Vec<String> {
         let mut notable: Vec<String> = Vec::new();
         if self.planes == 0 {
@@ -268,7 +268,6 @@ impl Ledger {
         }
     }
 
-    /// Writes the merged record into its folder.
     pub(super) fn write(&self, record: &Path) -> Result<()> {
         write(record, "ledger.json", &serde_json::to_string_pretty(self)?)?;
         let roles: Vec<&str> = self.roles.iter().map(String::as_str).collect();

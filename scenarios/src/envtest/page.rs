@@ -11,7 +11,7 @@ use super::{OUTPUT, Played, SESSION_FILE, Suite};
 
 pub(super) const FILE: &str = "index.html";
 
-/// Writes the report of a run. `story` contains the results of later repetitions.
+/// Writes the report of a run. `story` contains the results of later repetitions of the suite.
 pub(super) fn write(suite: &Suite, played: &Played, story: &[String]) -> Result<()> {
     let page = suite_html(&facts(suite, played, story)).context("failed to make the page")?;
     ledger::write(&played.record, FILE, &page)
@@ -64,7 +64,7 @@ fn outcome(played: &Played) -> Outcome {
     }
 }
 
-/// A sentence about the result.
+/// A sentence about the result of the run.
 fn sentence(played: &Played) -> String {
     let ledger = &played.ledger;
     let failed = ledger.tests.iter().filter(|test| test.failed).count();
@@ -94,7 +94,7 @@ fn sentence(played: &Played) -> String {
     }
 }
 
-/// A text about the faults: random ones, or those of a file.
+/// A text about the faults: random faults, or the faults of a file.
 fn drawn(suite: &Suite) -> String {
     let mut words = Vec::new();
     words.extend(suite.chaos.seed.map(|_| "chaos".to_owned()));
@@ -125,7 +125,7 @@ fn test(ledger: &Ledger, row: &ledger::Row) -> Test {
     }
 }
 
-/// Counts as text, such as `event-delayed 14 times, watch-reset once`.
+/// Numbers of hits as text, such as `event-delayed 14 times, watch-reset once`.
 fn met(met: &std::collections::BTreeMap<String, u64>) -> String {
     let times = |times: u64| if times == 1 { "once".to_owned() } else { format!("{} times", count(times)) };
     met.iter().map(|(fault, hits)| format!("{fault} {}", times(*hits))).collect::<Vec<_>>().join(", ")

@@ -51,7 +51,7 @@ fn lines<T: DeserializeOwned>(file: &Path) -> Result<Vec<T>> {
     Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
 }
 
-/// The object or the kind in the path of a request.
+/// The object or the kind that the URL path of a request names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place<'a> {
     /// The API group; empty for the core group.

@@ -1,6 +1,6 @@
 //! Repeats a suite, and gives the verdict over all runs.
 //!
-//! Owns the number of runs and the repetitions of a failed seed. A run in which no fault hit anything proves nothing.
+//! Owns the number of runs and the repetitions of a failed seed. A run without hits of faults does not count as passed.
 
 use std::time::{Duration, Instant};
 
@@ -16,10 +16,10 @@ use crate::signals::Signals;
 const SEED: u64 = 1;
 const SEEDS_SHOWN: usize = 20;
 
-/// How often a suite runs.
+/// The numbers of runs and of repetitions.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Repetition {
-    /// The most runs, each with the next seed.
+    /// Maximum number of runs, each with the next seed.
     pub times: u64,
     /// Time after which no further run begins.
     pub lasts: Option<Duration>,
@@ -35,7 +35,7 @@ struct Runs {
     failed: Vec<(u64, u8)>,
     /// Seeds of passed runs in which no fault hit anything.
     undisturbed: Vec<u64>,
-    /// Seeds of passed runs that `--judge` cannot decide.
+    /// Seeds of passed runs that `--judge` left undecided.
     undecided: Vec<u64>,
     reads: Behind,
 }
@@ -45,12 +45,13 @@ struct Runs {
 pub(super) struct Odds {
     pub again: u64,
     pub plays: u64,
-    /// Whether the seed also failed without faults; `None` if not tried.
+    /// Whether the suite also failed without faults; `None` if this was not tried.
     pub without: Option<bool>,
 }
 
 impl Suite {
-    /// Runs the suite once per seed. Returns the exit code of the first failure, or 2 if faults hit nothing in any run.
+    /// Runs the suite once per seed. Returns the exit code of the first failure, or 2 if no run had hits of faults or
+    /// `--judge` left a run undecided.
     pub(crate) async fn repeat(&self, repetition: Repetition) -> Result<u8> {
         let first = self.chaos.seed.or(self.seed).unwrap_or(SEED);
         let mut signals = Signals::listen().context("failed to listen for signals")?;

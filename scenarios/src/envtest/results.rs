@@ -1,7 +1,7 @@
 //! Parses the results of a suite's tests: `go test -json` or JUnit. Does no I/O.
 //!
-//! Owns the times of tests. JUnit only contains the duration of each test and the start of the suite, so tests are
-//! assumed to run one after the other.
+//! Owns the times of tests. JUnit contains only the start of the suite and the duration of each test, so this module
+//! assumes that tests run one after the other.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,10 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use serde_json::Value;
 
-/// A test with its start and end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Test {
     pub name: String,
-    /// Microseconds since 1970.
+    /// The test's start, in microseconds since 1970.
     pub from_us: u64,
     pub to_us: u64,
     pub failed: bool,
@@ -22,9 +21,9 @@ pub(super) struct Test {
     pub message: Option<String>,
 }
 
-/// The most characters of a message that are kept.
+/// Maximum number of characters of a failure message that are kept.
 const MESSAGE_MAX: usize = 400;
-/// The most lines of output that are kept while a Go test runs.
+/// Maximum number of lines of output that are kept while a Go test runs.
 const LINES_MAX: usize = 200;
 
 /// Parses the tests in a file of either format.

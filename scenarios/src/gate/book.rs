@@ -11,9 +11,9 @@ use reports::render;
 
 use crate::private;
 
-/// Files that are written after judging.
+/// Names of the report files, which are written after judging.
 const PAGES: [&str; 4] = ["gate.json", "gate.md", "gate.html", junit::FILE];
-/// The largest record; two long sessions take some hundred kilobytes.
+/// Maximum size of a record; two long sessions take some hundred kilobytes.
 const RECORD_BYTES_MAX: u64 = 64 << 20;
 
 pub(super) struct Book {
@@ -23,7 +23,7 @@ pub(super) struct Book {
 }
 
 impl Book {
-    /// Starts the record in this folder, which must already exist because the builds were started with it.
+    /// Starts the record in this folder. The folder already exists, because the builds were started with it.
     pub(super) fn create(folder: &Path, header: Header) -> Result<Self> {
         let path = folder.join(FILE);
         let file = File::create_new(&path).with_context(|| format!("failed to create {}", path.display()))?;
@@ -43,7 +43,7 @@ impl Book {
     }
 }
 
-/// Creates the folder of a gate, or accepts an existing empty one.
+/// Creates the folder of a gate, or accepts an existing empty folder.
 pub(crate) fn open(folder: &Path) -> Result<()> {
     private::folder(folder, "--out")
 }
@@ -74,7 +74,7 @@ pub(crate) fn conclude(folder: &Path, judgement: &Judgement) -> Result<()> {
     Ok(())
 }
 
-/// Adds text to the summary of a CI job, if there is one. A failed write does not change the verdict.
+/// Adds text to the summary of a CI job, if the job has a summary. A failed write does not change the verdict.
 pub(super) fn summarize(markdown: &str) {
     let Some(path) = std::env::var_os("GITHUB_STEP_SUMMARY") else { return };
     let open = std::fs::OpenOptions::new().create(true).append(true).open(&path);

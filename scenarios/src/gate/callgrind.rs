@@ -1,8 +1,8 @@
-//! Counts instructions and allocations with callgrind. Each build runs once more alone, some fifty times slower, with
-//! its own control plane.
+//! Counts instructions and allocations with callgrind. Each build runs once more, alone and some fifty times slower,
+//! with its own control plane.
 //!
-//! A count is the difference of two dumps, one after the first reviews (or changes) and one after the counted ones, so
-//! it excludes start and end of the program. [`profile`] parses the dumps.
+//! A count is the difference of two dumps, one dump before and one dump after the counted reviews (or changes), so the
+//! count excludes start and end of the program. [`profile`] parses the dumps.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -21,23 +21,23 @@ use crate::scenario::Source;
 
 mod profile;
 
-/// The most time under callgrind for both builds in a session, without `--quick`; the other constant is for `--quick`.
+/// Maximum time under callgrind for both builds in a session, without `--quick`.
 pub(super) const THOROUGH: Duration = Duration::from_mins(3);
 pub(super) const QUICK: Duration = Duration::from_mins(1);
-/// If at least this much time is left, more reviews are counted.
+/// If at least this much time is left, the thorough numbers of reviews are used.
 const IS_THOROUGH: Duration = Duration::from_secs(45);
-/// Reviews before the count (quick, thorough), which fill caches and load code.
+/// Number of reviews before the count, in quick and thorough mode. They fill caches and load code.
 const WARM: [u64; 2] = [50, 200];
-/// Counted reviews (quick, thorough): enough to spread occasional work evenly.
+/// Number of counted reviews, in quick and thorough mode: enough to spread occasional work evenly.
 const COUNTED: [u64; 2] = [150, 500];
-/// The most objects of the counted churn, whose changes give a few hundred events.
+/// Maximum number of objects of the counted churn, whose changes give a few hundred events.
 const POPULATION_MAX: u32 = 50;
 const CHANGES: f64 = 100.0;
 const CHURN: Duration = Duration::from_secs(1);
-/// Rounds of counted changes. The grouping of events and other work of a controller differ between rounds. The extremes
-/// of three rounds decide, as in other counts.
+/// Number of rounds of counted changes. The grouping of events and other work of a controller differ between rounds.
+/// The extremes of three rounds decide, as in other counts.
 const ROUNDS: usize = 3;
-/// Interval of checks whether all events have arrived.
+/// Interval of checks whether all events have reached the program.
 const POLL: Duration = Duration::from_millis(50);
 
 /// Checks whether callgrind works on this machine.
@@ -60,7 +60,7 @@ pub(super) struct Counting<'a> {
 
 impl Counting<'_> {
     /// Counts the build that these options start. Returns the figures per request and per event, and the reason if some
-    /// are missing.
+    /// figures are missing.
     pub(super) async fn count(&self, options: &Options) -> Result<(Vec<(Metric, f64)>, Option<String>)> {
         let thorough = usize::from(self.left() > IS_THOROUGH);
         let slowed = Slowed::write(options, self.folder, self.left())?;
@@ -140,7 +140,7 @@ impl Counting<'_> {
     }
 }
 
-/// Adds the figures of a profile, divided by the number of requests or events.
+/// Adds the counts of a profile, divided by the number of requests or events, to `found`.
 fn add(found: &mut Vec<(Metric, f64)>, [instructions, allocations]: [Metric; 2], profile: &Profile, of: u64) {
     if of == 0 || profile.instructions == 0 {
         return;
@@ -151,7 +151,7 @@ fn add(found: &mut Vec<(Metric, f64)>, [instructions, allocations]: [Metric; 2],
     }
 }
 
-/// The options of a run, with callgrind in front of the program.
+/// The options of a run in which callgrind executes the program.
 struct Slowed {
     options: Options,
     output: PathBuf,
@@ -210,7 +210,7 @@ fn slow(source: &Source, patience: Duration) -> Source {
     source
 }
 
-/// Successive dumps of one process.
+/// Successive callgrind dumps of one process.
 struct Dumps<'a> {
     pid: u32,
     output: &'a Path,

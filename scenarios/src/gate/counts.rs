@@ -18,18 +18,16 @@ use super::work::Work;
 use crate::observer::tree;
 use crate::run::{Options, Testbed};
 
-/// The order of the counting passes, three of each build. By chance, all values of one build are above all of the other
-/// in one session of twenty.
+/// The order of the counting passes, three of each build. By chance, all values of one build are above all values of
+/// the other build in one of twenty sessions.
 const ORDER: [Side; 6] = [Side::A, Side::B, Side::B, Side::A, Side::A, Side::B];
 
-/// The inputs for the counts of a session.
 pub(super) struct Pass<'a> {
     pub(super) session: u32,
     pub(super) seed: u64,
-    /// The folder for the files of callgrind.
     pub(super) folder: &'a Path,
     pub(super) work: &'a Work,
-    /// Length of each counting pass, and whether callgrind may be used.
+    /// Times of the counting passes, and whether callgrind may be used.
     pub(super) besides: Besides,
 }
 
@@ -136,7 +134,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Writes one note on a count that is left out.
+    /// Writes a note into the record that a count is left out.
     fn skipped(&self, book: &mut Book, what: &str, why: &str) -> Result<()> {
         if self.session > 1 {
             return Ok(());

@@ -1,7 +1,7 @@
 //! `longhaul gate init`: writes CI workflows into a user's repository.
 //!
 //! Owns two templates, one for GitHub Actions and one for GitLab CI. Never overwrites existing files. The workflows
-//! compare the scenario's command with the program of one checkout and of the other.
+//! compare the scenario's command with the programs of two checkouts.
 
 use std::path::{Path, PathBuf};
 
@@ -87,7 +87,7 @@ impl Project {
         self.program.trim_start_matches("./")
     }
 
-    /// The command of the scenario with its arguments; only the program if the scenario does not exist yet.
+    /// The scenario's command with its arguments. If the scenario does not exist yet, only the program.
     fn command(&self, folder: &Path) -> Result<Command> {
         let path = folder.join(&self.scenario);
         if !path.exists() {
@@ -156,7 +156,8 @@ mod tests {
         Project { build: build.to_owned(), program: program.to_owned(), scenario: "longhaul.yaml".to_owned() }
     }
 
-    /// Both workflows are valid YAML with their jobs and without placeholders, and existing files stay unchanged.
+    /// Both written workflows are valid YAML with their jobs and without placeholders, and existing files stay
+    /// unchanged.
     #[test]
     fn workflows_are_written_once() {
         let folder = tempfile::tempdir().unwrap();

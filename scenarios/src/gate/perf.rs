@@ -1,8 +1,8 @@
 //! Counts events of a process tree with `perf stat`: system calls, and instructions if the processor has usable
 //! counters.
 //!
-//! Counting slows down each system call, so it happens in separate passes and never in a slice. `perf` reports on its
-//! control pipe when it has started to count, so that a pass begins at the right time.
+//! Counting slows down each system call, so the gate counts in separate passes and never in a slice. `perf` reports on
+//! its control pipe when it has started to count, so that a pass begins at the right time.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -14,7 +14,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::unix::pipe;
 use tokio::process::{Child, Command};
 
-/// The longest wait until `perf` starts, and until it reports its counts.
+/// Longest wait until `perf` starts, and until `perf` reports its counts.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The perf event for each system call.
 const SYSCALLS: &str = "raw_syscalls:sys_enter";

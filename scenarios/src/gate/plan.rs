@@ -9,44 +9,41 @@ use reports::gate::order::BLOCK;
 
 use super::work::Work;
 
-/// The least number of blocks; fewer give too few pairs to decide.
+/// Minimum number of blocks; fewer blocks give too few pairs of slices to decide.
 pub(super) const BLOCKS_LEAST: u32 = 3;
 /// Expected time to start both builds.
 const START: Duration = Duration::from_secs(5);
-/// Time of a slice for plans, threads and the last answers.
+/// Time of a slice beyond its phases, for plans, threads and the last answers.
 const ASIDE: Duration = Duration::from_millis(400);
-/// The lowest expected rate of creating or deleting objects, with the time until the subject has seen the last one.
+/// Lowest expected rate at which objects are created or deleted, including the time until the subject has seen the last
+/// object.
 const FILLED_PER_SECOND: f64 = 1000.0;
 const SEEN: Duration = Duration::from_millis(200);
 /// Number of counting passes per session.
 const PASSES: u32 = 6;
 const SESSIONS: u32 = 2;
 
-/// Times of a session's work besides its slices.
+/// Times of a session's work beyond its slices.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Besides {
-    /// Time of full load, and time of churn, until a build is warm.
+    /// Time of full load, and time of churn, to warm up a build.
     pub(super) warm: [Duration; 2],
-    /// Length of a counting pass.
     pub(super) pass: Duration,
-    /// The most time for callgrind; `None` if it is not used.
+    /// Maximum time for callgrind; `None` if callgrind is not used.
     pub(super) callgrind: Option<Duration>,
 }
 
 /// The number of blocks and the times of a gate that fits its time limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Plan {
-    /// Blocks per session.
     pub(super) blocks: u32,
-    /// Expected time of a session.
     pub(super) session: Duration,
-    /// The most time of a session.
     pub(super) share: Duration,
 }
 
 impl Plan {
-    /// Plans the wanted number of blocks, or as many as fit. If the user has set a number that does not fit, returns an
-    /// error.
+    /// Plans the wanted number of blocks, or as many as fit into the time limit. If the user has set a number that does
+    /// not fit, returns an error.
     pub(super) fn fit(work: &Work, besides: Besides, wanted: u32, named: bool, limit: Duration) -> Result<Self> {
         let share = limit / SESSIONS;
         let (once, block) = (once(work, besides), slice(work) * BLOCK);
@@ -81,7 +78,7 @@ impl Plan {
         elapsed + elapsed / slices * 2 <= self.share
     }
 
-    /// A sentence about the expected time.
+    /// A sentence about the expected time of the gate.
     pub(super) fn describe(&self, wanted: u32) -> String {
         let time = |length: Duration| reports::words::millis(crate::clock::millis(length));
         let fewer = if self.blocks < wanted {

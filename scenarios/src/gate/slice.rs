@@ -13,15 +13,15 @@ use super::work::{EVENTS_LEAST, Work};
 use crate::observer::{Strain, Usage};
 use crate::run::{Events, Testbed};
 
-/// The longest wait for open calls at the end of a slice.
+/// Longest wait for open calls at the end of a slice.
 pub(super) const DRAIN: Duration = Duration::from_secs(11);
 /// Time between the start of the threads and the first request, so that the threads are ready in time.
 const LEAD: Duration = Duration::from_millis(200);
-/// The largest share of a slice's changes that the control plane may refuse. Above it, both builds may have done
+/// Maximum share of a slice's changes that the control plane may refuse. Above this share, both builds may have done
 /// different work.
 const REFUSED_MOST: f64 = 0.01;
 
-/// The position of a slice in the gate: session, index, side and seed.
+/// The position of a slice in the gate: session, index, build (side A or B) and seed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     pub(super) session: u32,
@@ -73,7 +73,7 @@ fn each(total: f64, of: u64) -> Option<f64> {
     (of > 0).then(|| total / of as f64)
 }
 
-/// Sends the reviews of a slice. The measurement begins after the settling time.
+/// Sends the reviews of a slice, and measures their cost after the settling time.
 async fn reviews(stand: &Testbed<'_>, config: &Config, work: &Work, place: Place, slice: &mut Slice) -> Result<()> {
     let times = work.times;
     let length = times.settle + times.slice;
@@ -156,7 +156,7 @@ fn set_alone(slice: &mut Slice, at_rest: &Usage, pressure: Pressure, lasted: Dur
     slice.lasted_ms = crate::clock::millis(lasted);
 }
 
-/// The machine's pressure since an earlier reading.
+/// The load on the machine since an earlier reading.
 fn pressure(since: &Strain) -> Pressure {
     let [cpu, io, steal] = Strain::read().since(since);
     Pressure { cpu, io, steal, lateness_us: 0 }

@@ -17,19 +17,18 @@ use crate::envtest::{Chaos, Run, Suite};
 use crate::out::{err, out};
 use crate::signals::Signals;
 
-/// The largest probability of a false alarm.
+/// Maximum probability of a false alarm.
 const CHANCE: f64 = 0.05;
-/// The least number of seeds: with five, the probability is one half to the power of five, the first value below
-/// [`CHANCE`].
+/// Minimum number of seeds. With five, the probability of a false alarm is one half to the power of five, the first
+/// value below [`CHANCE`].
 pub(crate) const SEEDS_MIN: u64 = 5;
 
-/// Settings from the command line.
+/// Settings of `--suite` from the command line.
 #[derive(Debug)]
 pub(crate) struct Choice {
     pub(crate) command: Vec<String>,
-    /// The checkout of the baseline.
     pub(crate) a: PathBuf,
-    /// The checkout that is compared with A.
+    /// The checkout that is compared with the baseline.
     pub(crate) b: PathBuf,
     pub(crate) seeds: u64,
     pub(crate) first: u64,
@@ -62,7 +61,7 @@ enum Verdict {
     Invalid,
 }
 
-/// The result of a comparison.
+/// The result of the comparison of two checkouts.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Judgement {
@@ -174,7 +173,7 @@ impl Verdict {
     }
 }
 
-/// Decides from the pairs of runs. Does no I/O.
+/// Decides the comparison from the pairs of runs. Does no I/O.
 fn judge(pairs: Vec<Pair>, was_ended: bool) -> Judgement {
     let count = |which: fn(&Pair) -> bool| pairs.iter().filter(|pair| which(pair)).count();
     let only_a = count(|pair| pair.a != exit::PASS && pair.b == exit::PASS);

@@ -9,11 +9,11 @@ use units::Rate;
 use crate::run::While;
 use crate::scenario::Source;
 
-/// The longest wait for the end of a slice's churn and for the subject to finish.
+/// Longest wait until a slice's churn ends and the subject has seen all versions.
 const SETTLE_MAX: Duration = Duration::from_secs(3);
-/// The least number of requests in a slice, so that the median can be compared.
+/// Minimum number of requests in a slice, so that the median can be compared.
 const REQUESTS_LEAST: f64 = 200.0;
-/// The least number of events in a slice, so that the lag can be compared.
+/// Minimum number of events in a slice, so that the lag can be compared.
 pub(super) const EVENTS_LEAST: usize = 100;
 
 /// The lengths of the phases of a slice.
@@ -26,7 +26,7 @@ pub(super) struct Times {
 
 #[derive(Debug, Clone)]
 pub(super) struct Work {
-    /// Reviews; `None` for a controller without a webhook.
+    /// The load of reviews; `None` for a controller without a webhook.
     pub(super) reviews: Option<Config>,
     /// Number of objects, and changes per second; `None` without churn.
     pub(super) churn: Option<(u64, f64)>,
@@ -78,7 +78,7 @@ impl Work {
         self.churn.map_or(0.0, |(_, rate)| rate * self.times.slice.as_secs_f64())
     }
 
-    /// The work at this rate of reviews. Refuses a rate that gives too few reviews to compare.
+    /// The work with this rate of reviews. Refuses a rate that gives too few reviews to compare.
     pub(super) fn at(mut self, rate: f64, saturation: f64) -> Result<Self> {
         if let Some(reviews) = &mut self.reviews {
             ensure!(
@@ -99,7 +99,7 @@ impl Work {
         While { seed, settle, length, patience: SETTLE_MAX }
     }
 
-    /// A shorter churn, for warm-up or for counting.
+    /// A churn of this length, for warm-up or for counting.
     pub(super) fn events_for(seed: u64, length: Duration) -> While {
         While { seed, settle: Duration::ZERO, length, patience: SETTLE_MAX }
     }

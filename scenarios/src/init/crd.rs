@@ -20,13 +20,12 @@ pub(crate) struct Crd {
     pub(super) spec: Value,
     /// Whether the schema is structural, as an API server requires.
     pub(super) is_structural: bool,
-    /// Whether the resource is cluster-scoped.
     pub(crate) is_cluster_wide: bool,
     pub(crate) definition: Value,
 }
 
 impl Crd {
-    /// The resource as in `churn.resource`.
+    /// The resource, spelled as for `churn.resource` in scenarios.
     pub(crate) fn resource(&self) -> String {
         format!("{}.{}/{}", self.plural, self.group, self.version)
     }
@@ -41,8 +40,8 @@ impl Crd {
         format!("{}.{}", self.plural, self.group)
     }
 
-    /// Whether an API server would accept all names in the definition. Other names could contain control characters or
-    /// line breaks.
+    /// Whether an API server would accept all names in the definition. Invalid names could contain control characters
+    /// or line breaks.
     pub(super) fn is_fine(&self) -> bool {
         let is_name = |text: &str, also: &str| {
             !text.is_empty() && text.len() <= 253 && text.chars().all(|c| c.is_ascii_alphanumeric() || also.contains(c))

@@ -1,5 +1,5 @@
 //! How the project's manifests deploy its program: arguments, environment variables, service account and namespace, and
-//! the objects that it reads. Does no I/O.
+//! the objects that the program reads. Does no I/O.
 //!
 //! Owns the choice of the program's workload, and of the settings that also work outside a cluster.
 
@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-/// The most workloads of a project that are kept.
+/// Maximum number of workloads of a project that are kept.
 const WORKLOADS_MAX: usize = 100;
-/// The most other objects of a project that are kept.
+/// Maximum number of other objects of a project that are kept.
 const OBJECTS_MAX: usize = 200;
 const WORKLOADS: [&str; 3] = ["Deployment", "StatefulSet", "DaemonSet"];
 /// Kinds of objects that a program reads or needs in its cluster.
@@ -34,14 +34,13 @@ pub(crate) struct Deployed {
     pub(super) spec: String,
 }
 
-/// The source of an environment variable's value.
+/// Where the value of an environment variable comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Given {
     Value(String),
     Namespace,
     Name,
     Account,
-    /// A key of a `Secret` or `ConfigMap`.
     Key {
         kind: &'static str,
         name: String,
@@ -58,7 +57,6 @@ pub(crate) struct Workloads {
 }
 
 impl Workloads {
-    /// Adds an object of a manifest.
     pub(super) fn take(&mut self, file: &Path, object: &Value) {
         let kind = object["kind"].as_str().unwrap_or_default();
         if BESIDE.contains(&kind) && self.objects.len() < OBJECTS_MAX && object["metadata"]["name"].is_string() {
@@ -79,14 +77,15 @@ impl Workloads {
         self.all.is_empty()
     }
 
-    /// Replaces the workloads of plain files by those of a built kustomization, which have prefixes and namespaces.
+    /// Replaces the workloads of plain files by the workloads of a built kustomization, which have prefixes and
+    /// namespaces.
     pub(super) fn replace(&mut self, built: Self) {
         if !built.all.is_empty() {
             *self = built;
         }
     }
 
-    /// Keeps only objects whose file is wanted, if there are any.
+    /// Keeps only objects whose file is wanted, if there are such objects.
     pub(super) fn prefer(&mut self, is_wanted: &dyn Fn(&Path) -> bool) {
         if self.all.iter().any(|one| is_wanted(&one.file)) {
             self.all.retain(|one| is_wanted(&one.file));
@@ -132,7 +131,7 @@ impl Workloads {
         plain.or(object["stringData"].get(key)).and_then(Value::as_str).map(str::to_owned)
     }
 
-    /// The value of an environment variable outside a cluster; `None` if it exists only in a cluster.
+    /// The value that an environment variable gets outside a cluster; `None` if the value exists only in a cluster.
     pub(super) fn value(&self, of: &Deployed, given: &Given) -> Option<String> {
         match given {
             Given::Value(text) => Some(text.clone()),
@@ -168,7 +167,6 @@ fn deployed(file: &Path, object: &Value, spec: &Value, container: &Value) -> Dep
     }
 }
 
-/// The Secrets that a container mounts as folders.
 fn secrets(spec: &Value, container: &Value) -> Vec<(String, String)> {
     let volumes = spec["volumes"].as_array();
     let secret = |volume: &str| {

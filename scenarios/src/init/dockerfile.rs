@@ -1,12 +1,11 @@
-//! How a Dockerfile builds and starts a program: its `go build` line, its `ENTRYPOINT` and `CMD`. Does no I/O.
+//! How a Dockerfile builds and starts a program: the `go build` line, `ENTRYPOINT` and `CMD`. Does no I/O.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::makefile::{self, Built};
 
-/// Limits of the number of arguments and of the bytes of a value or a command. Values may refer to each other, so that
-/// they could grow without end.
+/// Maximum number of build arguments. Values of arguments may refer to each other, so that they could grow without end.
 const ARGUMENTS_MAX: usize = 100;
 const VALUE_BYTES_MAX: usize = 200;
 const COMMAND_BYTES_MAX: usize = 16 << 10;
@@ -15,7 +14,6 @@ const COMMAND_BYTES_MAX: usize = 16 << 10;
 pub(super) struct Image {
     /// The program that the Dockerfile builds, if the command also works outside the image.
     pub(super) built: Option<Built>,
-    /// The start command of the image.
     pub(super) command: Vec<String>,
 }
 
@@ -45,7 +43,7 @@ pub(super) fn read(text: &str) -> Image {
     Image { built, command }
 }
 
-/// The command with build arguments replaced by their values; empty if it becomes too long.
+/// The command with build arguments replaced by their values; empty if the command becomes too long.
 fn put(command: &str, values: &BTreeMap<String, String>) -> String {
     let mut text = command.to_owned();
     // A longer name is replaced before one that is its prefix.

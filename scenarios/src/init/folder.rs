@@ -1,24 +1,24 @@
-//! The project files that are worth reading: a bounded walk that skips code of dependencies.
+//! Finds the project files that are worth reading, in a bounded walk that skips code of dependencies.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
 
-/// The deepest folder that is read. `config/crd/bases` of kubebuilder has depth three, a chart in a monorepo five; Java
-/// packages are deeper.
+/// Maximum depth of folders that are read. `config/crd/bases` of kubebuilder has depth three, a chart in a monorepo has
+/// depth five; Java packages are deeper.
 const DEPTH: usize = 10;
-/// The most files and folders that the walk visits.
+/// Maximum number of files and folders that the walk visits.
 const ENTRIES: usize = 20_000;
-/// The most files that are read, without source files.
+/// Maximum number of files, other than source files, that are read.
 const FILES: usize = 2_000;
-/// The most source files that are read.
+/// Maximum number of source files read.
 const SOURCES: usize = 2_000;
-/// The largest file that is read. CRD files of large operators have two megabytes.
+/// Maximum size of a file that is read. CRD files of large operators have two megabytes.
 const FILE_BYTES: u64 = 8 << 20;
-/// The largest source file that is read; generated files may be larger.
+/// Maximum size of a source file that is read; generated files may be larger.
 const SOURCE_BYTES: u64 = 1 << 20;
-/// The most bytes that are read from all files together.
+/// Maximum number of bytes read from all files together.
 pub(super) const ALL_BYTES: u64 = 256 << 20;
 /// Folders of dependencies, builds and tests, which are skipped.
 const SKIPPED: &[&str] = &[

@@ -18,12 +18,12 @@ mod kinds;
 pub(crate) use flags::Flags;
 pub(crate) use kinds::Kind;
 
-/// The facts from all source files together.
+/// The facts from all Go source files of the project.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
-    /// The folder of each main package, with the flags that its files define.
+    /// The folder of each main package, with the flags that the package's files define.
     mains: BTreeMap<PathBuf, Flags>,
-    /// The flags that other files define, because large programs have a package for options.
+    /// The flags that files outside main packages define, because large programs have a package for options.
     others: Flags,
     /// Kinds in `Owns(…)`, by the kind in `For(…)` of the same controller. Controllers without `For` or `Owns` are left
     /// out.
@@ -32,7 +32,6 @@ pub(crate) struct Sources {
     pub(super) reconciled: BTreeSet<String>,
     /// Folders of packages that start a manager or informers.
     controlling: BTreeSet<PathBuf>,
-    /// String constants of the sources, by name.
     constants: BTreeMap<String, String>,
     /// Arguments of `AddFinalizer`, as written.
     finalizers: BTreeSet<String>,
@@ -42,12 +41,12 @@ pub(crate) struct Sources {
     pub(super) observes: bool,
 }
 
-/// The most names that are kept; a usual program has fewer.
+/// Maximum number of names from the sources that are kept; a usual program has fewer.
 const NAMES_MAX: usize = 10_000;
-/// The longest name that an API server accepts, which is that of a condition type.
+/// Maximum length of a name that is kept: the longest condition type that an API server accepts.
 const NAME_MAX: usize = 316;
 
-/// The code with which a controller's builder starts, and the code with which it ends.
+/// The code with which the builder of a controller starts.
 const BUILDER: &str = "ControllerManagedBy(";
 const ENDS: [&str; 2] = [".Complete(", ".Build("];
 /// Calls that only controllers contain.
@@ -152,7 +151,7 @@ impl Sources {
         flags
     }
 
-    /// The folders of main packages, the most likely controller first. Preferred are packages that start a manager
+    /// The folders of main packages, the most likely controller first. Packages come first if they start a manager
     /// themselves, are no tools, have a usual name or the project's name, or are near the top.
     pub(super) fn mains(&self, project: &str) -> Vec<&Path> {
         let rank = |folder: &&Path| {
@@ -188,15 +187,14 @@ impl Sources {
         name.contains(['/', '.']).then(|| (*name).to_owned())
     }
 
-    /// The type of the condition with the observed generation, if there is exactly one, or one is `Ready` or
-    /// `Available`.
+    /// The type of the condition with the observed generation, if there is exactly one such type, or one of them is
+    /// `Ready` or `Available`.
     pub(super) fn condition(&self) -> Option<String> {
         let types: BTreeSet<&str> = self.conditions.iter().filter_map(|text| self.value(text)).collect();
         let usual = ["Ready", "Available"].into_iter().find(|usual| types.contains(usual));
         usual.or_else(|| types.first().copied().filter(|_| types.len() == 1)).map(str::to_owned)
     }
 
-    /// The value of a string literal or of a constant.
     fn value<'a>(&'a self, text: &'a str) -> Option<&'a str> {
         if let Some(quoted) = text.strip_prefix('"') {
             return quoted.strip_suffix('"').filter(|text| text.len() <= NAME_MAX);
@@ -267,7 +265,7 @@ func (r *Reconciler) SetupWithManager(m ctrl.Manager) error {
         assert!(sources.observes);
     }
 
-    /// The kinds that a controller owns are not those of another controller.
+    /// The kinds that one controller owns are not assigned to another controller.
     #[test]
     fn what_one_controller_owns_is_not_another_ones() {
         let mut sources = Sources::default();
@@ -281,7 +279,7 @@ func (r *Reconciler) SetupWithManager(m ctrl.Manager) error {
         assert_eq!((names("Cluster"), names("Run")), (vec!["Pod".to_owned()], vec!["Cluster".to_owned()]));
     }
 
-    /// If a project has several programs, the one that starts a manager is built, in whatever folder.
+    /// If a project has several programs, the program that starts a manager is built, in whatever folder it is.
     #[test]
     fn the_program_that_controls_comes_first() {
         let mut sources = Sources::default();
@@ -297,7 +295,8 @@ func (r *Reconciler) SetupWithManager(m ctrl.Manager) error {
         assert_eq!(named.mains("kueue")[0], Path::new("cmd/kueue"));
     }
 
-    /// If a program has two finalizers, none is proposed, because it is unclear which one holds the churned objects.
+    /// If a program has two finalizers, no finalizer is proposed, because it is unclear which finalizer the churned
+    /// objects get.
     #[test]
     fn two_finalizers_are_none() {
         let mut sources = Sources::default();

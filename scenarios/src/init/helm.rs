@@ -13,23 +13,20 @@ use super::{kustomize, manifests};
 
 /// Timeout of helm, which only reads files.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The most files and folders of a chart that are checked for links.
+/// Maximum number of files and folders of a chart that are checked for links.
 const ENTRIES_MAX: usize = 10_000;
 
-/// The result of rendering a chart.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Charted {
     None,
     /// The chart was not rendered, with the reason.
     Left(String),
     Rendered {
-        /// The path of the chart, relative to the project.
         chart: PathBuf,
         objects: Vec<Value>,
     },
 }
 
-/// Renders the first chart of the project.
 pub(crate) async fn render(root: &Path, charts: &[PathBuf], helm: Option<&Path>) -> Charted {
     let Some(chart) = charts.first() else { return Charted::None };
     let left = |why: &str| Charted::Left(format!("{}: {why}", chart.display()));
@@ -50,7 +47,7 @@ pub(crate) async fn render(root: &Path, charts: &[PathBuf], helm: Option<&Path>)
     }
 }
 
-/// Whether no symbolic link in a chart leads out of the project. Circular links exceed the limit of entries.
+/// Whether no symbolic link in a chart leads out of the project. Circular links end at the limit of entries.
 fn stays_inside(root: &Path, chart: &Path) -> std::io::Result<bool> {
     let whole = root.canonicalize()?;
     let (mut open, mut entries) = (vec![root.join(chart)], 0);

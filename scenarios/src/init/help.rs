@@ -1,7 +1,7 @@
 //! The flags and subcommands in a program's help text (`PROGRAM --help`): Go's `flag`, pflag with cobra and klog,
 //! Rust's clap, Python's argparse. Does no I/O.
 //!
-//! Parses help texts. `go/flags.rs` decides the meaning of a flag.
+//! This module parses help texts; `go/flags.rs` decides the meaning of a flag.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -52,7 +52,7 @@ pub(crate) struct Help {
 }
 
 impl Help {
-    /// Parses a text. A text that is no help gives an empty result.
+    /// Parses a help text. A text that is no help text gives an empty result.
     pub(crate) fn read(text: &str) -> Self {
         let mut help = Self::default();
         let (mut last, mut lists): (Option<String>, bool) = (None, false);

@@ -15,7 +15,7 @@ static NAMED: LazyLock<Regex> = LazyLock::new(|| super::pattern(r#"\bfinalizerNa
 static OBSERVES: LazyLock<Regex> =
     LazyLock::new(|| super::pattern(r"\bsetObservedGeneration\(|\bObservedGenerationAwareStatus\b"));
 
-/// The facts from all source files together.
+/// The facts from all Java source files of the project.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
     /// The full names of classes with a main method.
@@ -27,7 +27,7 @@ pub(crate) struct Sources {
     pub(super) observes: bool,
 }
 
-/// The most names that are kept; a usual program has fewer.
+/// Maximum number of names from the sources that are kept; a usual program has fewer.
 const NAMES_MAX: usize = 1_000;
 
 pub(super) fn is_telling(name: &str) -> bool {
@@ -87,7 +87,7 @@ pub(super) fn start(pom: &str) -> Option<(&'static str, Vec<String>)> {
     Some(("mvn package", words(&["java", "-jar", &format!("target/{name}.jar")])))
 }
 
-/// The commands that build and start a main class that is not packed into one file.
+/// The commands that build and start a main class whose program is not packed into one file.
 pub(super) fn start_class(class: &str) -> (&'static str, Vec<String>) {
     (
         "mvn package dependency:copy-dependencies -DoutputDirectory=target/dependency",

@@ -1,8 +1,7 @@
 //! The output of `kubectl kustomize` for the project's `config/`, if kubectl is installed.
 //!
-//! Owns the choice of the folder, the check whether it may be built, and the comparison with the plain files. A
-//! kustomization can refer to resources on other machines, which kustomize would download. Such a kustomization is not
-//! built.
+//! Chooses the folder, checks whether it may be built, and compares the output with the plain files. A kustomization
+//! can refer to resources on other machines, which kustomize would download. Such a kustomization is not built.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
@@ -17,11 +16,11 @@ use super::{folder, manifests};
 /// The folder that combines all manifests of a project, then the folder with only its `CustomResourceDefinition`s.
 const FOLDERS: [&str; 2] = ["config/default", "config/crd"];
 const NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
-/// The most folders that a kustomization may include.
+/// Maximum number of folders that a kustomization may include.
 const FOLDERS_MAX: usize = 200;
-/// The largest output, several times that of a large operator.
+/// Maximum size of the output, several times the output of a large operator.
 const OUTPUT_MAX: u64 = 16 << 20;
-/// The most bytes of an error message that are read.
+/// Maximum number of bytes of an error message that are read.
 const COMPLAINT_MAX: u64 = 16 << 10;
 /// Timeout of a build, which only reads files.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -29,7 +28,6 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The result of building a kustomization.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Kustomized {
-    /// The project has no kustomization.
     None,
     /// The kustomization was not built, with the reason.
     Left(String),
@@ -38,7 +36,7 @@ pub(crate) enum Kustomized {
         /// The path of the folder, relative to the project.
         folder: &'static str,
         objects: Vec<Value>,
-        /// All other objects: workloads and the objects that they need.
+        /// All other objects: workloads and the objects that workloads need.
         others: Vec<Value>,
     },
 }
@@ -89,7 +87,7 @@ pub(crate) async fn build(root: &Path, kubectl: Option<&Path>) -> Kustomized {
     }
 }
 
-/// The output of a program that prints manifests.
+/// Runs a program that prints manifests, and returns the output.
 pub(super) async fn printed(tool: &Path, words: &[&std::ffi::OsStr]) -> Result<String, String> {
     let mut command = tokio::process::Command::new(tool);
     command.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -159,7 +157,7 @@ fn stays_inside(root: &Path, folder: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// A path without `.` and `..`; `None` if it leads out of the project.
+/// A path without `.` and `..`; `None` if the path leads out of the project.
 fn inside(path: &Path) -> Option<PathBuf> {
     let mut inside = PathBuf::new();
     for part in path.components() {
@@ -208,7 +206,7 @@ fn meaning(objects: &[Value]) -> Vec<Value> {
     all
 }
 
-/// Whether the built objects equal the plain ones in all fields that matter for a run.
+/// Whether the built objects equal the objects of plain files in all fields that matter for a run.
 pub(super) fn is_same(built: &[Value], plain: &[Value]) -> bool {
     meaning(built) == meaning(plain)
 }
@@ -229,7 +227,7 @@ pub(super) fn file(objects: &[Value], folder: &str) -> String {
     text
 }
 
-/// Reads up to a limit, then closes the pipe, so that the program gets an error instead of blocking.
+/// Reads a program's output up to a limit, then closes the pipe, so that the program gets an error instead of blocking.
 async fn read(from: impl tokio::io::AsyncRead + Unpin, most: u64) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     from.take(most).read_to_end(&mut bytes).await.map(|_| bytes)
@@ -251,7 +249,7 @@ mod tests {
         folder
     }
 
-    /// A test program in place of kubectl, which runs this script.
+    /// Creates a program that replaces kubectl in the test and runs this script.
     fn program(folder: &Path, script: &str) -> PathBuf {
         let path = folder.join("kubectl");
         std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();

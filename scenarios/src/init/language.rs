@@ -19,7 +19,7 @@ pub(crate) struct Language {
     pub(crate) build: Option<String>,
     /// The start command; empty if no file contains one.
     pub(crate) command: Vec<String>,
-    /// The folder in which the program starts, if it is not the folder of the package file.
+    /// The folder in which the program starts, if this is not the folder of the package file.
     pub(crate) place: Option<PathBuf>,
     /// Further build commands, each with its start command.
     pub(crate) others: Vec<(Option<String>, Vec<String>)>,
@@ -30,7 +30,7 @@ pub(crate) struct Language {
 pub(crate) struct Habits {
     /// The finalizer that the program or its library adds to objects.
     pub(crate) finalizer: Option<String>,
-    /// Whether the program writes the observed generation into the status; `None` if not known.
+    /// Whether the program writes the observed generation into the status; `None` if this is not known.
     pub(crate) observes: Option<bool>,
     /// The type of the condition with the observed generation.
     pub(crate) condition: Option<String>,
@@ -62,12 +62,11 @@ impl Framework {
     }
 }
 
-/// Handlers because of which kopf adds its finalizer to an object.
+/// Handlers because of which kopf adds its finalizer to each object.
 const KOPF_HOLDS: [&str; 3] = ["kopf.on.delete", "kopf.timer", "kopf.daemon"];
-/// The default finalizer of kopf.
 const KOPF_FINALIZER: &str = "kopf.zalando.org/KopfFinalizerMarker";
 
-/// The most main packages that are tried.
+/// Maximum number of main packages tried.
 const MAINS_MAX: usize = 3;
 
 /// Whether a file of this name may contain facts about the program.
@@ -163,7 +162,7 @@ fn as_module(found: Language) -> Language {
     Language { command: words.map(str::to_owned).to_vec(), place: Some(PathBuf::new()), ..found }
 }
 
-/// Whether a build file names the Java Operator SDK, alone or as an extension of Quarkus or Spring.
+/// Whether a build file names the Java Operator SDK, also as an extension of Quarkus or Spring.
 fn is_operator_sdk(text: &str) -> bool {
     ["io.javaoperatorsdk", "quarkus-operator-sdk"].iter().any(|name| text.contains(name))
 }
@@ -261,19 +260,18 @@ impl Language {
         }
     }
 
-    /// The folder in which the program is built.
+    /// The folder, relative to the project, in which the program is built.
     pub(super) fn folder(&self) -> &Path {
         self.place.as_deref().or(self.file.parent()).unwrap_or(Path::new(""))
     }
 }
 
-/// The path without components `.`.
 fn plain(path: &Path) -> PathBuf {
     path.components().filter(|part| *part != std::path::Component::CurDir).collect()
 }
 
-/// The program of a `Cargo.toml`: the default one, or the one named like the package, or else the first. `None` for a
-/// workspace.
+/// The program of a `Cargo.toml`: the default program, or the program named like the package, or else the first
+/// program. `None` for a workspace.
 fn toml_program(text: &str) -> Option<&str> {
     let package = text.split("[package]").nth(1)?;
     let name = toml_value(package, "name")?;
@@ -283,7 +281,6 @@ fn toml_program(text: &str) -> Option<&str> {
     makefile::is_plain(chosen).then_some(chosen)
 }
 
-/// The value of a string key in a TOML section.
 fn toml_value<'a>(section: &'a str, key: &str) -> Option<&'a str> {
     let lines = section.lines().skip(1).take_while(|line| !line.starts_with('['));
     let mut values = lines.filter_map(|line| line.strip_prefix(key)?.trim_start().strip_prefix('='));

@@ -2,7 +2,6 @@
 //!
 //! Only plain arguments are accepted, because the values of variables are not known.
 
-/// A program and the source that is built.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Built {
     /// The path of the program, such as `bin/manager`.
@@ -18,7 +17,7 @@ impl Built {
     }
 }
 
-/// The program that the Makefile builds: the one named `manager`, or else the first.
+/// The program that the Makefile builds: the program named `manager`, or else the first program.
 pub(super) fn built(text: &str) -> Option<Built> {
     let joined = text.replace("\\\n", " ");
     let all: Vec<Built> = joined.lines().filter_map(line).collect();

@@ -14,13 +14,13 @@ pub(super) struct Defined {
     pub(super) crds: Vec<Crd>,
     pub(super) hooks: Vec<Hook>,
     pub(super) samples: Vec<Sample>,
-    /// `CustomResourceDefinition`s and webhook configurations as written.
+    /// CustomResourceDefinitions and webhook configurations as the file contains them.
     pub(super) objects: Vec<Value>,
-    /// Custom resources in any folder. Such objects are used as samples if a kind has no others.
+    /// Custom resources in any folder. Such objects are used as samples if a kind has no samples in a sample folder.
     pub(super) shown: Vec<Sample>,
     /// Other objects in sample folders, which samples may need.
     pub(super) companions: Vec<Value>,
-    /// Workloads, and the objects that they need.
+    /// Workloads, and the objects that workloads need.
     pub(super) deployed: Vec<Value>,
 }
 
@@ -87,7 +87,7 @@ const OBSERVED: &str = "/openAPIV3Schema/properties/status/properties/observedGe
 /// JSON pointer, below `schema`, to the observed generation in conditions.
 const CONDITIONS: &str = "/openAPIV3Schema/properties/status/properties/conditions/items/properties/observedGeneration";
 const SPEC: &str = "/openAPIV3Schema/properties/spec";
-/// The longest message: three lines of a terminal.
+/// Maximum length of a message: three lines of a terminal.
 const LINE_MAX: usize = 240;
 pub(super) const CRD: &str = "CustomResourceDefinition";
 const MUTATING: &str = "MutatingWebhookConfiguration";
@@ -115,7 +115,7 @@ pub(super) fn is_manifest(path: &Path) -> bool {
     !is_other && path.extension().is_some_and(|ending| ending == "yaml" || ending == "yml")
 }
 
-/// Whether a text outside comments names one of the kinds, with or without quotes. Java generators write quotes.
+/// Whether a text outside comments names a kind of definition, with or without quotes. Java generators write quotes.
 fn names_one(text: &str) -> bool {
     let lines = text.lines().filter(|line| !line.trim_start().starts_with('#') && line.contains("kind"));
     lines.into_iter().any(|line| [CRD, MUTATING, VALIDATING].iter().any(|kind| line.contains(kind)))
@@ -141,11 +141,12 @@ pub(super) fn is_definition(object: &Value) -> bool {
     [CRD, MUTATING, VALIDATING].iter().any(|kind| object["kind"] == *kind)
 }
 
-/// Parses the definitions in a file. A file without definitions need not be YAML, because templates of charts are not.
+/// Parses the definitions in a file. A file without definitions need not be YAML, because templates of charts are not
+/// YAML.
 ///
 /// # Errors
 ///
-/// Fails if the file names one of the kinds and cannot be parsed.
+/// Fails if the file names a kind of definition and cannot be parsed.
 pub(super) fn read(file: &Path, text: &str) -> Result<Defined, String> {
     let mut defined = Defined::default();
     let is_sample = sample::is_sample(file);
@@ -290,7 +291,7 @@ webhooks:
         assert!(hooks[0].is_about(&crds[0]) && !hooks[0].is_about(&Crd { plural: "others".into(), ..crds[0].clone() }));
     }
 
-    /// Template braces in the description of a field do not make a definition a template.
+    /// A definition with template braces in the description of a field is not treated as a template.
     #[test]
     fn a_description_of_a_template_is_none() {
         let schema = "{openAPIV3Schema: {description: 'such as {{ .cluster.name }}-{{ .random }}', properties: ";
@@ -298,8 +299,8 @@ webhooks:
         assert_eq!(read(Path::new("a.yaml"), &text).unwrap().crds.len(), 1);
     }
 
-    /// Names that an API server would refuse are skipped, because they could break a line of the scenario or control a
-    /// terminal.
+    /// Names that an API server would refuse are skipped, because such names could break a line of the scenario or
+    /// control a terminal.
     #[test]
     fn names_that_are_none_are_left_out() {
         let crd = |kind: &str, group: &str| {

@@ -1,24 +1,22 @@
 //! `longhaul init --make --github`: adds a target to the Makefile and a workflow, as a change of existing files.
 //!
-//! Owns the templates in `templates/init` and the shown difference. Writes no file.
+//! Owns the templates in `templates/init`, and computes the difference to existing files. Writes no file.
 
 use std::io;
 use std::path::Path;
 
 use super::folder;
 
-/// The templates of the targets of the Makefile, and of the workflow.
 const MAKE: &str = include_str!("../../templates/init/Makefile");
 const MAKE_SUITE: &str = include_str!("../../templates/init/suite.mk");
 const WORKFLOW: &str = include_str!("../../templates/init/github.yml");
-/// The names of the files to write.
 const MAKEFILE: &str = "Makefile";
 const WORKFLOW_FILE: &str = ".github/workflows/longhaul-soak.yml";
 /// The first line of Longhaul's section in a Makefile. kubebuilder's `make help` shows such lines as headings.
 const HEADING: &str = "##@ Longhaul";
-/// Ends our part of a Makefile. Lines behind it are the project's own.
+/// The last line of Longhaul's section in a Makefile. Later lines are the project's own.
 const END: &str = "# End of Longhaul.";
-/// Begins any part of a Makefile.
+/// Begins any section of a Makefile.
 const ANY_HEADING: &str = "##@ ";
 
 #[derive(Debug, PartialEq, Eq)]
@@ -30,7 +28,7 @@ pub(crate) struct Change {
     pub difference: Option<String>,
 }
 
-/// The Makefile with Longhaul's targets; `None` if the file already has them.
+/// The Makefile with Longhaul's targets; `None` if the file already has these targets.
 pub(crate) fn make(folder: &Path, scenario: &str) -> io::Result<Option<Change>> {
     let old = there(folder, MAKEFILE)?;
     let targets = old.as_deref().unwrap_or_default();
@@ -60,8 +58,8 @@ fn filled(template: &str, scenario: &str) -> String {
     template.replace("@VERSION@", env!("CARGO_PKG_VERSION")).replace("@SCENARIO@", scenario)
 }
 
-/// The text of a file of the project, or `None` if it does not exist. A change would mix the line ends of a file with
-/// CR LF, so such a file is refused.
+/// The text of a file of the project, or `None` if the file does not exist. Refuses a file with CR LF line ends,
+/// because a change would mix the line ends.
 fn there(project: &Path, name: &str) -> io::Result<Option<String>> {
     if project.join(name).symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
         return Ok(None);
@@ -106,7 +104,7 @@ fn change(name: &'static str, old: Option<&str>, text: String) -> Option<Change>
     (old != Some(text.as_str())).then(|| Change { name, difference: old.map(|old| difference(old, &text)), text })
 }
 
-/// The lines from the first to the last difference.
+/// The lines from the first to the last difference between both texts.
 fn difference(old: &str, new: &str) -> String {
     let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
     let begin = old.iter().zip(&new).take_while(|(one, other)| one == other).count();

@@ -25,7 +25,7 @@ struct File {
     version: serde_json::Value,
 }
 
-/// The layout: a list since version 3 of the file, a string in earlier versions.
+/// The layout in the file `PROJECT`: a list since version 3 of the file, a string in earlier versions.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Layout {
@@ -51,7 +51,7 @@ struct Resource {
 
 /// The key under which operator-sdk records its plugins.
 const OPERATOR_SDK: &str = "sdk.operatorframework.io";
-/// The layout of version 2 of the file, which does not contain the layout.
+/// The layout for version 2 of the file, which does not name its layout.
 const OLD: &str = "go.kubebuilder.io/v2";
 
 /// Parses the file; `None` if another program uses the same file name.
@@ -91,7 +91,6 @@ impl Project {
         if self.is_operator_sdk { "operator-sdk" } else { "kubebuilder" }
     }
 
-    /// Whether the project's program is written in Go.
     pub(crate) fn is_go(&self) -> bool {
         self.layout.starts_with("go.")
     }

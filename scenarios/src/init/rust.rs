@@ -1,5 +1,5 @@
-//! Facts from the sources of a kube-rs program: its finalizer, and whether it writes the observed generation. Does no
-//! I/O.
+//! Facts from the sources of a kube-rs program: the finalizer, and whether the program writes the observed generation.
+//! Does no I/O.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -17,12 +17,12 @@ static CONSTANT: LazyLock<Regex> = LazyLock::new(|| {
 static OBSERVES: LazyLock<Regex> = LazyLock::new(|| {
     super::pattern(r"\bobserved_generation\s*:|\.observed_generation\s*=(?u:[^=])|\bobservedGeneration\b")
 });
-/// The most names that are kept; a usual program has fewer.
+/// Maximum number of names from the sources that are kept; a usual program has fewer.
 const NAMES_MAX: usize = 10_000;
-/// The longest name that an API server accepts.
+/// Maximum length of a name that an API server accepts.
 const NAME_MAX: usize = 253;
 
-/// The facts from all source files together.
+/// The facts from all Rust source files of the project.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
     finalizers: BTreeSet<String>,
@@ -50,7 +50,7 @@ impl Sources {
         self.observes |= OBSERVES.is_match(text);
     }
 
-    /// The finalizer, if there is exactly one.
+    /// The finalizer of the program, if there is exactly one.
     pub(super) fn finalizer(&self) -> Option<String> {
         let value = |text: &String| {
             if let Some(quoted) = text.strip_prefix('"') {

@@ -1,4 +1,4 @@
-//! A sample of a custom resource as a template of churn: its own values, one of which changes with each write.
+//! A sample of a custom resource as a template of churn: the sample's own values, of which one changes with each write.
 //!
 //! Owns the choice of the changing value. A project's webhook accepts the project's samples, but may refuse objects
 //! that are generated from the schema. Does no I/O.
@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 
 use super::Crd;
 
-/// The deepest level of a value that may change. Lists are not searched.
+/// Maximum depth of a value that may change. Values in lists do not change.
 const DEPTH: usize = 4;
-/// The largest template; a larger one would make the scenario unreadable.
+/// Maximum size of a template. A larger template would make the scenario unreadable.
 const BYTES_MAX: usize = 16 << 10;
-/// The most by which a number may differ from the sample.
+/// Maximum difference between a changed number and the number in the sample.
 const REACH: i64 = 3;
 /// Words in names of fields whose values refer to an image, another object or an address. Such values do not change.
 const MEANT: &[&str] = &[
@@ -39,7 +39,6 @@ pub(crate) struct Template {
     pub(crate) varies: Option<String>,
 }
 
-/// Whether a file is in a usual folder of samples.
 pub(super) fn is_sample(file: &Path) -> bool {
     file.parent().into_iter().flat_map(Path::components).any(|part| {
         let part = part.as_os_str();
@@ -47,7 +46,7 @@ pub(super) fn is_sample(file: &Path) -> bool {
     })
 }
 
-/// The sample in a file; `None` if the object is no sample or has no values.
+/// The sample in an object of a file; `None` if the object is no sample or has no values.
 pub(super) fn read(file: &Path, object: &Value) -> Option<Sample> {
     let api_version = object["apiVersion"].as_str()?;
     let (group, _) = api_version.split_once('/')?;
@@ -109,7 +108,7 @@ pub(super) fn template(samples: &[Sample], crd: &Crd) -> Option<Template> {
     Some(Template { file, object, varies })
 }
 
-/// A value in which no text is replaced as a placeholder.
+/// The value with escaped texts, so that no text is replaced as a placeholder.
 fn plain(value: &Value) -> Value {
     match value {
         Value::String(text) => json!(text.replace("${", "$${")),
@@ -136,12 +135,13 @@ fn places_in(value: &Value, schema: &Value, at: &str, depth: usize, out: &mut Ve
     }
 }
 
-/// Whether the schema has a field; an API server drops all others.
+/// Whether the schema has this field; an API server drops fields that the schema does not have.
 fn is_in(schema: &Value, key: &str) -> bool {
     schema["properties"].get(key).is_some() || schema["x-kubernetes-preserve-unknown-fields"] == true
 }
 
-/// Ranks of values. A deeper path has a higher rank, because users mostly change values at the top of a spec.
+/// The rank of numbers, the best rank. A deeper path has a worse rank, because users mostly change values at the top of
+/// a spec.
 const NUMBER: u32 = 0;
 const TEXT: u32 = 10;
 const TRUTH: u32 = 20;

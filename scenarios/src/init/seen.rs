@@ -1,7 +1,7 @@
 //! The result of observing a program for half a minute against an empty API server. Does no I/O.
 //!
-//! Owns the observed facts ([`Ask`], [`Wrote`], [`Open`]) and the conclusions from them. Runs no program and makes no
-//! request; `crate::observe` does.
+//! Owns the observed facts ([`Ask`], [`Wrote`], [`Open`]) and the conclusions from these facts. The module
+//! `crate::observe` runs the program and makes requests.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ pub(crate) use reaction::Child;
 pub(crate) use reaction::{By, Change, Reaction, Step, made};
 pub(crate) use requests::{Followed, Refused, filled, follows, lease, refusals, refused_fields};
 
-/// The start of placeholders for the certificate of a run.
+/// The start of the placeholders for the webhook's certificate in a run.
 const CERTIFICATE: &str = "${LONGHAUL_TLS_";
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -61,14 +61,14 @@ pub(crate) struct Open {
     pub(crate) counts_goroutines: bool,
 }
 
-/// How far the observation came.
+/// How far the observation of the program came.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Came {
     /// The program was not run, with the reason.
     NotRun(String),
-    /// The program was not built: the build command, and its last lines of output.
+    /// The program could not be built. Holds the build command, and its last lines of output.
     NotBuilt(String, String),
-    /// The program exited: its last lines of output.
+    /// The program exited. Holds the program's last lines of output.
     Ended(String),
     /// The program runs but makes no request to the API server.
     Silent(String),
@@ -80,7 +80,7 @@ pub(crate) enum Came {
 pub(crate) struct Seen {
     pub(crate) came: Came,
     pub(crate) built: Option<String>,
-    /// The start command as in the scenario.
+    /// The start command, as the scenario contains it.
     pub(crate) run: Vec<String>,
     pub(crate) variables: Vec<(String, String)>,
     /// Changes of arguments and objects that were needed until the program ran, with the reasons.
@@ -105,7 +105,7 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    /// A result without facts, with the reason.
+    /// A result without observed facts, with the reason.
     pub(crate) fn nothing(came: Came) -> Self {
         Self {
             came,
@@ -145,7 +145,7 @@ impl Seen {
         self.ports.iter().any(|open| open.is_tls && open.variable.is_none_or(|variable| variable == WEBHOOK_PORT))
     }
 
-    /// Objects that the program needs: namespaces, and objects that it reads in them.
+    /// Objects that the program needs: namespaces, and objects that the program reads.
     pub(crate) fn around(&self) -> Vec<Value> {
         let namespace =
             |name: &String| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {}}});
@@ -222,7 +222,7 @@ impl Seen {
         children.into_iter().any(|child| WORKLOADS.contains(&child.resource.as_str()))
     }
 
-    /// The metrics page that a run can read, with the variable of its port.
+    /// The port with a metrics page that a run can read.
     pub(crate) fn metrics(&self) -> Option<&Open> {
         let is_it =
             |open: &&Open| !open.is_tls && open.pages.iter().any(|(page, status)| page == "/metrics" && *status == 200);

@@ -1,6 +1,6 @@
-//! The project's own test suite, if it starts its own control plane. Does no I/O.
+//! The project's own test suite, if the suite starts its own control plane. Does no I/O.
 //!
-//! Owns the known test kits and the text in files by which each is recognized.
+//! Owns the known test kits, and the text in files by which each test kit is recognized.
 
 use std::path::{Path, PathBuf};
 
@@ -37,7 +37,7 @@ pub(super) fn read(file: &Path, name: &str, text: &str) -> Option<Suite> {
     }
 }
 
-/// The suite to propose: the one whose file is in the highest folder, and of several preferably one whose file names
+/// The suite to propose: the suite whose file is in the highest folder, and of several preferably one whose file names
 /// the test kit.
 pub(super) fn first(suites: &[Suite]) -> Option<&Suite> {
     suites.iter().min_by_key(|suite| (suite.file.components().count(), !suite.is_named, &suite.file))

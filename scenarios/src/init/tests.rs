@@ -1,4 +1,4 @@
-//! Tests of `longhaul init` with small projects, laid out like those of the real tools, and the proposed scenarios.
+//! Tests of the scenarios that `longhaul init` proposes for small projects with the layouts of the real tools.
 
 use super::*;
 use crate::scenario::Source;
@@ -250,8 +250,8 @@ fn a_build_that_says_something_else_is_kept_beside_the_scenario() {
     assert_eq!(found.doubts, ["config/default: without kubectl"]);
 }
 
-/// Names with line breaks in project files cannot break the scenario: the result is a scenario or an error message,
-/// without their text as a line.
+/// Names with line breaks in project files cannot break the scenario. The result is a scenario or an error message, and
+/// no line has the text of such a name.
 #[test]
 fn names_with_lines_in_them_stay_in_their_place() {
     let mut files = fourth(MAIN);
@@ -286,7 +286,7 @@ fn names_are_those_of_scenarios() {
     assert_eq!(named(&"x".repeat(90)).len(), 40);
 }
 
-/// Keys without a comment `seen` or `check` above them.
+/// The keys of a scenario that have no comment `seen` or `check` above them.
 fn unsaid(text: &str) -> Vec<String> {
     let (mut said, mut unsaid): (Vec<(usize, bool)>, Vec<String>) = (Vec::new(), Vec::new());
     let (mut comment, mut lines) = (false, text.lines().peekable());
@@ -454,7 +454,7 @@ fn what_was_seen_is_what_is_written() {
     assert_eq!(unsaid(&text), Vec::<String>::new(), "{text}");
 }
 
-/// A kind that the program does not watch is not churned, because it proves nothing.
+/// A kind that the program does not watch is not churned, because churn of this kind would prove nothing.
 #[test]
 fn what_is_churned_is_followed() {
     let mut files = fourth(MAIN);

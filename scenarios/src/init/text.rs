@@ -9,9 +9,9 @@ use super::witness::{Proposal, propose};
 use super::yaml::{printable, quoted};
 use super::{BASES, Crd, Found, Framework, Language, OBJECTS, witness};
 
-/// The most further custom resources that are named.
+/// Maximum number of further custom resources that the scenario's comments name.
 const OTHERS: usize = 10;
-/// The most kinds of children that are named, because the run watches each.
+/// Maximum number of kinds of children in the scenario, because the run watches each kind.
 const CHILDREN: usize = 5;
 /// Kinds that a controller must create again after a deletion. A deleted Job or Pod may have finished its work.
 const RESTORED: [&str; 12] = [
@@ -28,14 +28,14 @@ const RESTORED: [&str; 12] = [
     "rolebindings.rbac.authorization.k8s.io/v1",
     "roles.rbac.authorization.k8s.io/v1",
 ];
-/// The most last lines of the program's output that are quoted, and the most characters of each.
+/// Maximum number of last lines of the program's output that are quoted.
 const WORDS: usize = 6;
 const WORD_CHARS: usize = 200;
 /// The default webhook port of controller-runtime.
 const USUAL_PORT: u16 = 9443;
 
-/// The scenario for the project's files and the observation. Each section has a comment that says whether its values
-/// were `seen`, or must be checked (`check`).
+/// The scenario for the project's files and the observation. The comment of each section says whether its values were
+/// `seen`, or must be checked (`check`).
 pub(crate) fn scenario(found: &Found, seen: &Seen) -> String {
     let mut text = String::new();
     head(&mut text, found, seen);
@@ -77,7 +77,7 @@ mod load;
 mod observed;
 mod start;
 
-/// Writes the facts about the program, and the next step if it was not observed.
+/// Writes the facts about the program, and the user's next step if the program was not observed.
 fn told(text: &mut String, found: &Found, seen: &Seen) {
     if let Some(next) = next_step(&seen.came) {
         let (how, words) = match &seen.came {
@@ -193,18 +193,18 @@ fn is_asked_of_pods(found: &Found) -> bool {
     !found.hooks.is_empty() && found.own_hooks().next().is_none()
 }
 
-/// The flags of the started program; `None` if they were not searched.
+/// The flags of the started program; `None` if its flags were not searched.
 fn flags(found: &Found) -> Option<&Flags> {
     found.program().and_then(|program| program.habits.flags.as_ref())
 }
 
-/// The kinds in `Owns` for the churned kind, from its own controller or from controllers whose kind is not known.
+/// The kinds in `Owns(…)` for the churned kind, from its own controller or from controllers whose kind is not known.
 fn owned_kinds<'f>(found: &Found, program: &'f Language) -> Vec<&'f Kind> {
     let of = found.crd().map(|crd| crd.kind.as_str()).unwrap_or_default();
     [of, ""].into_iter().filter_map(|of| program.habits.owned.get(of)).flatten().collect()
 }
 
-/// The resources of the kinds in `Owns`, as far as known.
+/// The resources of the kinds in `Owns(…)`, as far as known.
 fn owned(found: &Found) -> Vec<String> {
     let Some(program) = found.program().filter(|_| found.crd().is_some()) else { return Vec::new() };
     let own = found.crd().map(Crd::resource);
@@ -216,7 +216,6 @@ fn is_restored(resource: &str) -> bool {
     RESTORED.contains(&resource)
 }
 
-/// The arguments for a program with these flags.
 pub(super) fn arguments(flags: &Flags, found: &Found, has_webhook: bool) -> Vec<String> {
     let mut words = Vec::new();
     if let Some((address, secure)) = flags.metrics() {

@@ -7,21 +7,21 @@ use serde_json::{Value, json};
 
 use super::{Crd, Found, sample};
 
-/// The most further objects that are created for the samples.
+/// Maximum number of further objects created because samples may need them.
 const COMPANY_MAX: usize = 60;
-/// The most fields of a sample that are changed.
+/// Maximum number of fields of a sample that are changed.
 const CHANGES_MAX: usize = 8;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Trial {
     pub(crate) crd: Crd,
-    /// Samples first, then templates generated from the `CustomResourceDefinition`, the most likely first. The first
-    /// template that the API server accepts is used.
+    /// Samples first, then templates that are generated from the CustomResourceDefinition, the most likely first. The
+    /// first template that the API server accepts is used.
     pub(crate) templates: Vec<(Option<PathBuf>, Value)>,
 }
 
 impl Found {
-    /// All kinds of the project, those with a controller first.
+    /// All kinds of the project. Kinds with a controller in the project come first.
     pub(crate) fn trials(&self) -> Vec<Trial> {
         self.crds.iter().map(|crd| Trial { crd: crd.clone(), templates: self.templates(crd) }).collect()
     }

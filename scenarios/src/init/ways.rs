@@ -20,7 +20,7 @@ pub(crate) struct Way {
 }
 
 impl Found {
-    /// All pairs of commands, those of the project's own files first.
+    /// All pairs of commands, first the commands in the project's own files.
     pub(crate) fn ways(&self) -> Vec<Way> {
         let Some(language) = self.program() else { return Vec::new() };
         let folder = language.folder().to_owned();
@@ -40,7 +40,7 @@ impl Found {
         deployed.map(|deployed| self.workloads.objects(deployed).into_iter().cloned().collect()).unwrap_or_default()
     }
 
-    /// The container that runs the program in a cluster; an empty one if no manifest has it.
+    /// The container that runs the program in a cluster; an empty value if no manifest has this container.
     pub(crate) fn deployed(&self, program: &[String]) -> Deployed {
         self.workloads.own(named(program)).cloned().unwrap_or_default()
     }

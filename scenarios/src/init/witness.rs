@@ -1,6 +1,6 @@
 //! The proposed witness for a project, and the budgets that this witness can decide.
 //!
-//! The witness type itself lists what it can observe, so that no undecidable budget is proposed. Does no I/O.
+//! The witness type itself lists the facts that it can observe, so that no undecidable budget is proposed. Does no I/O.
 
 use reports::budgets::Events;
 use reports::record::Sight;
@@ -13,14 +13,13 @@ use super::yaml::quoted;
 use super::{Found, Framework, Habits};
 use crate::witness::{About, Preset, Witness};
 
-/// Proposed budget for the recovery from an outage. A client usually waits between some seconds and a minute.
+/// Proposed budget for the time of recovery from an outage. A client usually waits between some seconds and a minute.
 const HEAL: Span = Span::from_secs(20);
 
-/// A proposed witness with its comments.
 pub(super) struct Proposal {
     /// The keys of the witness on one line of YAML.
     pub(super) keys: String,
-    /// Whether the observed program provided this witness.
+    /// Whether the observation showed this witness.
     pub(super) is_seen: bool,
     /// Comments with the reason for the choice, and the values to check.
     pub(super) comments: Vec<String>,
@@ -28,11 +27,11 @@ pub(super) struct Proposal {
     pub(super) env: Option<(&'static str, &'static str)>,
     /// The event budgets that this witness can decide, on one line of YAML.
     pub(super) budgets: String,
-    /// Facts that this witness cannot observe.
+    /// Facts that the proposed witness cannot observe.
     pub(super) untold: Vec<Sight>,
 }
 
-/// The witness from the observation if there was one, otherwise from the project's files.
+/// The witness from the observation, if the program was observed, otherwise from the project's files.
 pub(super) fn propose(found: &Found, best: Option<&Reaction>) -> Proposal {
     best.and_then(by_what_was_seen).unwrap_or_else(|| proposed(found))
 }
@@ -91,7 +90,7 @@ fn by_generation(found: &Found, habits: &Habits) -> Option<Proposal> {
     Some(proposal(&json!({"kind": "status", "condition": condition}), &[comment], None))
 }
 
-/// The witness by the finalizer that the program adds to objects.
+/// The witness that reads the finalizer that the program adds to objects.
 fn by_finalizer(framework: Option<Framework>, habits: &Habits) -> Option<Proposal> {
     let name = habits.finalizer.as_ref()?;
     let comments: &[&str] = match framework {
@@ -107,7 +106,7 @@ fn by_finalizer(framework: Option<Framework>, habits: &Habits) -> Option<Proposa
     Some(proposal(&json!({"kind": "finalizer", "name": name}), comments, None))
 }
 
-/// The witness by lines of the program's log.
+/// The witness that reads lines of the program's log.
 fn by_lines(found: &Found, framework: Option<Framework>) -> Proposal {
     match framework {
         Some(Framework::Kopf) => preset(
@@ -161,7 +160,7 @@ pub(super) fn needs_lines(found: &Found) -> bool {
     by_generation(found, &habits).is_none() && habits.finalizer.is_none()
 }
 
-/// The witness by the known log lines of a library.
+/// The witness that reads the known log lines of a library.
 fn preset(found: &Found, library: Preset, comments: &[&str], env: Option<(&'static str, &'static str)>) -> Proposal {
     let mut keys = json!({"kind": "log", "preset": library});
     if let Some(crd) = found.crd() {
@@ -252,7 +251,7 @@ mod tests {
         assert_eq!(propose(&found, None).keys, "{kind: status}");
     }
 
-    /// The proposed budgets are exactly those that the witness decides.
+    /// The proposed budgets are exactly the budgets that the proposed witness can decide.
     #[test]
     fn the_budgets_are_those_that_the_witness_decides() {
         let marker = Some("kopf.zalando.org/KopfFinalizerMarker");

@@ -1,5 +1,5 @@
-//! The arguments and environment variables with which a program is started: from the run, from its help text, and from
-//! its manifests. Does no I/O.
+//! The arguments and environment variables with which a program is started: from the run, the program's help text, and
+//! the project's manifests. Does no I/O.
 
 use std::sync::LazyLock;
 
@@ -12,11 +12,11 @@ use crate::init::go::Flags;
 use crate::init::help::Help;
 use crate::init::text::arguments;
 
-/// The most arguments that are taken from a manifest.
+/// Maximum number of arguments that are taken from a manifest.
 const WORDS_MAX: usize = 40;
-/// The longest argument in bytes. Variables may refer to each other, so that values could grow without end.
+/// Maximum length of an argument in bytes. Variables may refer to each other, so that values could grow without end.
 const WORD_BYTES_MAX: usize = 4096;
-/// Environment variables that depend on this machine and run. Values in an image are ignored.
+/// Environment variables that depend on this machine and this run. Their values in an image are ignored.
 const OWN: [&str; 3] = ["KUBECONFIG", "PATH", "HOME"];
 
 /// The arguments, beginning with the program, and the environment variables.
@@ -49,7 +49,7 @@ pub(crate) fn words(
     (run, variables)
 }
 
-/// The subcommands of the program that a manifest or an image starts, if the program's help lists subcommands.
+/// The subcommands of the program that a manifest or an image starts, if the program's help text lists subcommands.
 pub(crate) fn commands<'h>(found: &Found, program: &str, help: &'h Help) -> Vec<&'h str> {
     let deployed = found.workloads.own(program);
     let words = deployed.into_iter().flat_map(|deployed| deployed.command.iter().skip(1).chain(&deployed.arguments));
@@ -64,7 +64,7 @@ pub(crate) fn commands<'h>(found: &Found, program: &str, help: &'h Help) -> Vec<
     all
 }
 
-/// `${NAME:=default}`, as in manifests for envsubst or clusterctl; the default is used.
+/// A variable `${NAME:=default}`, as in manifests for envsubst or clusterctl. Its default is used.
 static DEFAULTED: LazyLock<Regex> =
     LazyLock::new(|| crate::init::pattern(r"\$\{[A-Za-z_][A-Za-z0-9_]*:?[=-]((?u:[^{}]*))\}"));
 
@@ -103,7 +103,7 @@ fn put(word: &str, variables: &[(String, String)]) -> Option<String> {
     (!text.contains("$(")).then(|| escaped(&DEFAULTED.replace_all(&text, "$1")))
 }
 
-/// A text in which no part is replaced as a variable of the run.
+/// The text, escaped so that no part is replaced as a variable of the run.
 fn escaped(text: &str) -> String {
     text.replace("${", "$${")
 }
@@ -126,8 +126,8 @@ fn variables(found: &Found, deployed: &Deployed) -> Vec<(String, String)> {
 /// Arguments and environment variables of a command.
 type Words = (Vec<String>, Vec<(String, String)>);
 
-/// The arguments and variables, with the program's ports replaced by ports of the run, if a flag or a variable sets
-/// them. `None` if there is no port to replace.
+/// The arguments and variables, with the program's ports replaced by ports of the run, if a flag or a variable sets the
+/// program's ports. `None` if there is no port to replace.
 pub(crate) fn ports_moved(
     run: &[String],
     variables: &[(String, String)],

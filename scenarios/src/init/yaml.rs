@@ -1,6 +1,6 @@
 //! Writes YAML with comments. Text from other files is quoted.
 //!
-//! Owns the quoting, so that any text stays a single value on its line. Does no I/O.
+//! Owns the quoting of texts, so that any text stays a single value on its line. Does no I/O.
 
 use std::fmt::Write as _;
 
@@ -103,7 +103,7 @@ mod tests {
 
     use super::*;
 
-    /// Any text is read back unchanged, and stays on its line.
+    /// Any quoted text is read back unchanged, and stays on its line.
     #[test]
     fn what_is_written_is_read_as_it_was() {
         let value = json!({

@@ -1,5 +1,5 @@
-//! The search for the highest rate at which a webhook meets its limits: chooses the next rate and the end, and decides
-//! whether webhook or generator broke a limit. Pure: measures nothing.
+//! The search for the highest rate at which a webhook meets its limits: chooses each next rate and ends the search, and
+//! decides whether webhook or generator broke a limit. Does no I/O and measures nothing.
 
 use loadgen::admission::{Counts, Interval};
 use reports::judge::{Finding, Verdict};
@@ -10,33 +10,32 @@ use units::{Rate, Span};
 
 use super::limits::{Limits, sent_share};
 
-/// Factor between two rates: the rate is multiplied until a limit is broken, or divided until all limits are met.
+/// Factor between two rates. The rate is multiplied by the factor until a limit is broken, or divided until all limits
+/// are met.
 const FACTOR: f64 = 2.0;
 /// The search ends if the lowest failed rate is at most this factor above the highest good rate.
 const PRECISION: f64 = 1.05;
 /// Factor for the next rate if a longer measurement does not confirm a rate.
 const STEP_DOWN: f64 = 0.9;
-/// The most measurements, without confirmations: doubling from 1/s to 50,000/s takes 16, and the bisection five more.
+/// Maximum number of measurements, without confirmations: doubling from 1/s to 50,000/s takes 16, the bisection five more.
 pub(crate) const STAGES_MAX: u32 = 22;
-/// The most confirmations. If three in a row fail, each at a lower rate, no rate is reported.
+/// Maximum number of confirmations. If three in a row fail, each at a lower rate, no rate is reported.
 pub(crate) const CONFIRMATIONS_MAX: u32 = 3;
 /// Length of a confirmation, as a multiple of a usual measurement.
 pub(crate) const CONFIRMATION_LONGER: u32 = 3;
-/// The most by which a measurement at a low rate is lengthened, so that its percentiles have enough answers.
+/// Maximum factor by which a measurement at a low rate is lengthened, so that enough answers come for its percentiles.
 pub(crate) const LENGTHENED_MAX: u32 = 6;
-/// The lowest rate that is tried.
+/// The lowest rate, in requests per second.
 const LOWEST: f64 = 1.0;
 /// If calls in flight used less than this share of the limit of calls in flight, the generator was too slow.
 const IN_FLIGHT_BUSY: f64 = 0.8;
 
-/// The next measurement.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Next {
-    /// A measurement at this rate.
     Try(f64),
     /// A longer measurement at this rate, to confirm the result.
     Confirm(f64),
-    /// No further measurement.
+    /// The search ends, with this result.
     End(Outcome),
 }
 
@@ -65,7 +64,7 @@ pub(crate) struct Search {
 }
 
 impl Search {
-    /// Begins at `start` and never exceeds `highest`.
+    /// Starts a search that begins at the rate `start` and never exceeds `highest`.
     pub(crate) fn new(start: f64, highest: f64) -> Self {
         Self {
             start: start.clamp(LOWEST, highest),
@@ -124,7 +123,7 @@ fn whole(rate: f64) -> f64 {
     if rate < 20.0 { (rate * 10.0).round() / 10.0 } else { rate.round() }
 }
 
-/// The program that broke a limit.
+/// The program because of which a limit was broken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Culprit {
@@ -155,12 +154,11 @@ pub(crate) struct Stage {
     pub(crate) why: Option<String>,
 }
 
-/// The load of one measurement.
+/// The load of one measurement: rate and fingerprint.
 pub(crate) struct Tried {
     pub(crate) rate: f64,
     pub(crate) length: Span,
     pub(crate) confirmation: bool,
-    /// Fingerprint of the plan.
     pub(crate) fingerprint: String,
 }
 
@@ -194,8 +192,8 @@ pub(crate) struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// The findings. The first says whether the generator sent the plan in time, without which no other figure is
-    /// valid.
+    /// The findings of a measurement. The first finding says whether the generator sent the plan in time; otherwise no
+    /// figure is valid.
     pub(crate) fn findings(&self, total: &Interval) -> Vec<Finding> {
         let mut findings = vec![super::limits::sending(total)];
         findings.extend(self.limits.judge(total));
@@ -204,7 +202,7 @@ impl Context<'_> {
 
     /// Whether the generator or the webhook broke the limit. The generator broke the limit if requests were dropped
     /// although calls in flight (by Little's law, rate times service time) left room. The generator also broke the
-    /// limit if requests sent in time would have met it.
+    /// limit if requests that are sent in time would have met the limit.
     fn culprit(&self, finding: &Finding, rate: f64, total: &Interval) -> Culprit {
         if finding.verdict == Verdict::Invalid {
             let under_way = rate * sent_share(total) * total.service.mean() / 1e6;
@@ -277,7 +275,8 @@ mod tests {
     }
 
     proptest! {
-        /// From any start, the search ends just below the capacity, within its precision and its most measurements.
+        /// From any first rate, the search ends just below the capacity, within its precision and number of
+        /// measurements.
         #[test]
         fn the_capacity_is_found(start in 1.0f64..20_000.0, capacity in 1.0f64..49_000.0) {
             let (outcome, stages, confirmations) = search(start, 50_000.0, capacity);
@@ -311,7 +310,7 @@ mod tests {
         total
     }
 
-    /// A late generator and a slow webhook can break the same limit, and the report distinguishes them.
+    /// A late generator and a slow webhook can break the same limit, and the report distinguishes both cases.
     #[test]
     fn the_generator_is_told_from_the_webhook() {
         let limits = Limits { p99: Some(Span::from_millis(20)), ..Limits::default() };

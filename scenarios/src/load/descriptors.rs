@@ -1,11 +1,12 @@
-//! File descriptors for all connections. If there are too few, the load is refused before it starts.
+//! File descriptors for all connections of a load. If the limit is too low, the load is refused before it starts.
 
 use anyhow::bail;
 use loadgen::admission::{Client, Config};
 
 use crate::descriptors;
 
-/// Descriptors that are needed besides connections: standard streams, log files, event loops, pipes of workers.
+/// Number of descriptors that are needed in addition to connections: standard streams, log files, event loops, pipes of
+/// workers.
 const BESIDES: u64 = 64;
 
 /// Raises the limit of this process as far as allowed. Fails if the limit is still too low.
@@ -17,7 +18,7 @@ pub(crate) fn provide(config: &Config) -> anyhow::Result<()> {
     }
 }
 
-/// The most simultaneous connections: with HTTP/1.1, one per call in flight.
+/// Maximum number of simultaneous connections: with HTTP/1.1, one per call in flight.
 fn connections(config: &Config) -> u64 {
     match config.client {
         Client::Http2 => u64::from(config.connections.unwrap_or(1)) * u64::from(config.threads),
@@ -25,7 +26,7 @@ fn connections(config: &Config) -> u64 {
     }
 }
 
-/// The error with its remedy. `most` is the highest limit of this process.
+/// The text of the error with the remedy. `most` is the highest possible limit of this process.
 fn refusal(client: Client, connections: u64, most: u64) -> String {
     let (what, flag) = match client {
         Client::Http2 => ("connections", "--connections"),

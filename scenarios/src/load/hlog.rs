@@ -18,7 +18,7 @@ pub(crate) fn tagged(interval: &Interval) -> [(&'static str, &Histogram<u64>); 5
     ]
 }
 
-/// Like [`tagged`], but mutable.
+/// Like [`tagged`], with mutable histograms.
 pub(crate) fn tagged_mut(interval: &mut Interval) -> [(&'static str, &mut Histogram<u64>); 5] {
     [
         (tag::RESPONSE_ALLOWED, &mut interval.response_allowed),
@@ -32,7 +32,7 @@ pub(crate) fn tagged_mut(interval: &mut Interval) -> [(&'static str, &mut Histog
 pub(crate) struct Log(HistogramLog);
 
 impl Log {
-    /// Creates the file. Times in the file count from now.
+    /// Creates the `.hlog` file. Times in the file count from its creation.
     pub(crate) fn create(path: &Path) -> Result<Self, Error> {
         HistogramLog::create(path.to_owned(), &jiff::Timestamp::now().to_string()).map(Self)
     }

@@ -10,16 +10,16 @@ use reports::record::{quantile_us, samples_needed};
 use reports::words;
 use units::Span;
 
-/// The least share of planned requests that must be sent; below it, the load was not the planned load.
+/// Minimum share of planned requests that must be sent. With less, the load was not the planned load.
 pub(crate) const SENT_LEAST: f64 = 0.99;
 
-/// The least number of calls for a share of errors; with fewer calls, the share is chance.
+/// Minimum number of calls to judge the share of errors. With fewer calls, the share depends on chance.
 const ERROR_CALLS_LEAST: u64 = 100;
 
 /// Limits of response time and errors. A limit that is not given is not judged.
 #[derive(Debug, Clone, Copy, Default, PartialEq, clap::Args)]
 pub(crate) struct Limits {
-    /// Exit 1 if half of the answers take longer. Times count from the planned start of the request.
+    /// Exit 1 if half of the answers take longer than this. Times count from the planned start of the request.
     #[arg(long, value_name = "TIME")]
     pub(crate) p50: Option<Span>,
     /// Exit 1 if more than one answer in a hundred takes longer than this.
@@ -92,7 +92,7 @@ pub(crate) fn sent_share(total: &Interval) -> f64 {
     if total.counts.planned == 0 { 0.0 } else { total.counts.sent as f64 / total.counts.planned as f64 }
 }
 
-/// Whether the generator sent the plan in time, without which no other figure is valid.
+/// The finding whether the generator sent the plan in time. If not, no other figure is valid.
 pub(crate) fn sending(total: &Interval) -> Finding {
     let share = sent_share(total);
     let enough = share >= SENT_LEAST;
@@ -117,7 +117,7 @@ pub(crate) fn sending(total: &Interval) -> Finding {
     }
 }
 
-/// A finding if no call got an answer of a webhook, because the time until a failure is no response time.
+/// A finding if no call got an answer from a webhook, because the time until a failure is no response time.
 pub(crate) fn answered(total: &Interval) -> Option<Finding> {
     let counts = &total.counts;
     let ended = counts.sent.saturating_sub(counts.abandoned);
@@ -222,8 +222,8 @@ mod tests {
         assert!(few[0].1.contains("it needs 10,000 answers, run longer"), "{}", few[0].1);
     }
 
-    /// Errors count in the response time. So a fast 500 needs the limit of errors, and a slow one raises the
-    /// percentile.
+    /// Errors count in the response time. So a fast status 500 breaks only the limit of errors, and a slow one also
+    /// raises the percentile.
     #[test]
     fn errors_are_part_of_the_response_time_and_have_a_limit_of_their_own() {
         let limits = Limits { errors: Some("1%".parse().unwrap()), ..Limits::default() };
@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(sending(&Interval::default()).verdict, Verdict::Invalid, "nothing was sent");
     }
 
-    /// A webhook that only fails fast does not pass.
+    /// A webhook whose answers are all fast failures does not pass.
     #[test]
     fn a_webhook_that_never_answers_rightly_passes_nothing() {
         assert_eq!(answered(&total(0, 10, 1)).unwrap().verdict, Verdict::Inconclusive);

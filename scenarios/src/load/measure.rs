@@ -1,4 +1,4 @@
-//! One measurement: sends a plan from start to end, is read every second, and ends early after a signal.
+//! One measurement: sends a plan from start to end, reads the counts every second, and ends early after a signal.
 
 use std::time::{Duration, Instant};
 
@@ -13,11 +13,11 @@ use crate::signals::Signals;
 
 /// Time between the start of the threads and the first request, so that the threads are ready in time.
 const LEAD: Duration = Duration::from_millis(200);
-/// Interval of readings, of the progress line and of the `.hlog` file.
+/// Interval of reading the counts and of writing the progress line and the `.hlog` file.
 pub(crate) const EVERY: Duration = Duration::from_secs(1);
-/// If the pacing thread has not ended this long after the last planned time, it counts as stuck.
+/// If the pacing thread has not ended this long after the last planned request, the thread counts as stuck.
 pub(crate) const PACING_LIMIT: Duration = Duration::from_mins(1);
-/// Time beyond the timeout of calls, in which the machine notices the timeout.
+/// Time in addition to the timeout of calls, so that a busy machine can notice the timeout.
 const DRAIN_GRACE: Duration = Duration::from_secs(1);
 /// Drain time after an interrupt, shorter than the longest timeout.
 pub(crate) const DRAIN_INTERRUPTED: Duration = Duration::from_secs(2);
@@ -31,7 +31,7 @@ pub(crate) struct Watch {
     /// The reason why the log ended before the measurement, if it did.
     pub(crate) log_ended: Option<String>,
     pub(crate) signals: Signals,
-    /// Start of this measurement on the time axis of the log; above 0 if the log has earlier measurements.
+    /// Start of this measurement on the time axis of the `.hlog` file; above 0 if the file has earlier measurements.
     pub(crate) log_offset: Duration,
 }
 
@@ -41,7 +41,7 @@ pub(crate) enum Ended {
     Whole,
     Interrupted(&'static str),
     Broken(String),
-    /// A Pod of a worker was removed. The figures of the other workers are right, but less than the plan was sent.
+    /// A Pod of a worker was removed. The figures of the other workers are right, but a part of the plan was not sent.
     Lost(String),
 }
 
@@ -86,7 +86,7 @@ pub(crate) async fn measure(job: &Job, plan: Plan, watch: &mut Watch) -> Result<
     Ok(Measured { total: run.total, lasted, ended })
 }
 
-/// The longest wait for open calls after the last planned request.
+/// Longest wait for open calls after the last planned request.
 pub(crate) fn drain(job: &Job, whole: bool) -> Duration {
     if whole { job.config.timeout.0 + DRAIN_GRACE } else { DRAIN_INTERRUPTED }
 }
@@ -119,7 +119,7 @@ impl Run {
         self.tell_at(newest, span, watch);
     }
 
-    /// Adds an interval between these milliseconds, and passes it to all outputs.
+    /// Adds an interval between these milliseconds, and passes the interval to all outputs.
     pub(crate) fn tell_at(&mut self, newest: &Interval, (start_ms, end_ms): (u64, u64), watch: &mut Watch) {
         self.total.add(newest);
         self.told_ms = end_ms;
@@ -130,8 +130,8 @@ impl Run {
 }
 
 impl Watch {
-    /// Writes the log. If that fails, as on a full disk, the measurement continues, because it may already have taken
-    /// hours.
+    /// Writes the `.hlog` file. If the write fails, as on a full disk, the measurement continues, because it may
+    /// already have taken hours.
     fn write(&mut self, start_ms: u64, end_ms: u64, newest: &Interval) {
         let Some(log) = &mut self.log else { return };
         let offset_ms = millis(self.log_offset);

@@ -1,4 +1,5 @@
-//! The load on the machine while requests were sent. On a busy machine, latencies are not only those of the webhook.
+//! The load on the machine while requests were sent. On a busy machine, a part of the latencies is not caused by the
+//! webhook.
 //!
 //! Owns the readings before and after a measurement, and the thresholds for a note. Changes no verdict, because
 //! generator and webhook may themselves load the machine.
@@ -14,7 +15,7 @@ const BUSY_PCT: f64 = 50.0;
 /// Threshold for a note: percentage of processor time that other virtual machines of the host took.
 const STOLEN_PCT: f64 = 5.0;
 
-/// The kernel's totals at one moment.
+/// The kernel's total times at one moment.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reading {
     at: Instant,

@@ -1,4 +1,4 @@
-//! One request before the load: checks that a webhook answers, and names the remedy if none does.
+//! One request before the load: checks that a webhook answers, and names the remedy if no webhook does.
 //!
 //! Uses one plain connection, step by step, because a pooled client only reports that the call failed. Measures
 //! nothing.
@@ -28,9 +28,10 @@ use super::measure::chain;
 const STEP_LIMIT: Duration = Duration::from_secs(5);
 /// The longest timeout that a webhook configuration may have.
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
-/// The largest answer. A webhook answers with a patch of at most 1.5 MiB; the probe only needs to recognize a review.
+/// Maximum size of an answer. A webhook answers with a patch of at most 1.5 MiB; the probe only needs to recognize a
+/// review.
 const BODY_BYTES_MAX: usize = 4 << 20;
-/// The most characters of an answer that an error quotes.
+/// Maximum number of characters of an answer that an error quotes.
 const QUOTED_CHARS: usize = 200;
 
 /// The reason why load on this target would be useless, with the remedy.

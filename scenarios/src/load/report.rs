@@ -10,7 +10,7 @@ use super::limits;
 use super::measure::{Ended, Measured};
 use super::pressure::Pressure;
 
-/// The version of the JSON format.
+/// The name and version of the JSON format.
 pub(crate) const SCHEMA: &str = "longhaul-load/v1";
 
 /// The planned load, the measurement, and the findings about its limits.
@@ -41,7 +41,7 @@ pub(crate) struct Report {
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Numbers {
-    /// Number of requests by outcome. The right answers of this webhook are not known, so no answer counts as wrong.
+    /// Number of requests by outcome. The right answers of the webhook are not known, so no answer counts as wrong.
     #[serde(flatten)]
     pub(crate) counts: Counts,
     /// `sent / planned`; below 0.99 the measurement is invalid.
@@ -112,8 +112,8 @@ impl Numbers {
     }
 }
 
-/// All findings about a measurement: first whether it is valid, then its limits. `log_ended` is the reason for an
-/// incomplete log.
+/// All findings about a measurement: first whether the measurement is valid, then each limit. `log_ended` is the reason
+/// for an incomplete log.
 pub(crate) fn findings(measured: &Measured, limits: &limits::Limits, log_ended: Option<&str>) -> Vec<Finding> {
     let finding = |budget: &str, verdict, text: String| Finding {
         judge: "validity".to_owned(),
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
     use crate::load::schema::is_checked_in;
 
-    /// The checked-in schema of `longhaul load --json` equals the generated one.
+    /// The checked-in schema of `longhaul load --json` equals the generated schema.
     #[test]
     fn the_checked_in_schema_is_current() {
         is_checked_in::<Report>("load");

@@ -8,7 +8,7 @@ use reports::words;
 
 use super::report::{Numbers, Report};
 
-/// The most slow calls that are shown.
+/// Maximum number of slow calls shown.
 const SLOWEST_SHOWN: usize = 5;
 
 /// The whole summary. Ends with a line feed.

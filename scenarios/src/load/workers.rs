@@ -1,4 +1,4 @@
-//! Load by several processes: each sends its share of one plan, and their histograms are merged.
+//! Load by several processes: each process sends its share of one plan, and the coordinator merges their histograms.
 //!
 //! Owns the start of workers ([`gather`]), the coordinator ([`coordinate`]), the worker ([`worker`]) and their messages
 //! over stdin and stdout ([`protocol`], described in `docs/worker-protocol.md`). [`job`] starts workers as Pods;
@@ -20,5 +20,5 @@ pub(crate) use beside::{Assigned, Beside, Gone};
 pub(crate) use coordinate::measure;
 pub(crate) use gather::Workers;
 
-/// The most workers, the same limit as in scenario files.
+/// Maximum number of workers, the same limit as in scenario files.
 pub(crate) const WORKERS_MAX: u32 = loadgen::admission::HIGHEST_WORKERS;

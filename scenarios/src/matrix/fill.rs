@@ -1,4 +1,4 @@
-//! Fills the table of the matrix: selects the cells, and runs those without a result.
+//! Fills the table of the matrix: selects the cells to fill, and runs each cell without a result.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::clients::{self, Column, Missing};
 use crate::out::out;
 use crate::scenario::Need;
 
-/// Timeout of a cell: the slowest scenario with start and end, without the time that `--drain` adds.
+/// Timeout of a cell: the time of the slowest scenario with start and end, without the time that `--drain` adds.
 const CELL_TIMEOUT: Duration = Duration::from_mins(20);
 /// The file with the table, from which `--resume` continues.
 const FILE: &str = "matrix.json";
@@ -49,7 +49,6 @@ pub enum Error {
         /// A similar name, as a suggestion in the error.
         suggestion: String,
     },
-    /// The folder of a client is invalid.
     #[error(transparent)]
     Folder(#[from] clients::FolderError),
     /// The table of an earlier call cannot be used.
@@ -61,7 +60,7 @@ pub enum Error {
     Render(#[from] askama::Error),
 }
 
-/// The keys of `longhaul soak bugs/NAME --json` that are needed.
+/// The keys of the output of `longhaul soak bugs/NAME --json` that a cell needs.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Answer {
@@ -108,8 +107,8 @@ pub fn table_for(choice: &Choice, bugs: Vec<RowHead>) -> Result<(Table, Vec<Colu
     Ok((Table { format, date: today(), longhaul, own_clocks, clock_rate, columns: heads, rows, cells }, columns))
 }
 
-/// Runs each cell without a result, and writes the table after each. If `stop` is cancelled, current runs end orderly
-/// and their cells stay empty.
+/// Runs each cell without a result, and writes the table after each. If `stop` is cancelled, the current runs end
+/// orderly and their cells stay empty.
 pub async fn fill(
     table: &mut Table,
     columns: Vec<Column>,
@@ -273,8 +272,8 @@ fn findings(record: &Path) -> Vec<serde_json::Value> {
     }
 }
 
-/// Whether a run ended early for another reason than a silent client. In such a run, a fault without hits shows nothing
-/// about the client.
+/// Whether a run ended early for another reason than a client that reported nothing. In such a run, a fault without
+/// hits shows nothing about the client.
 fn broke_off(record: &Path) -> bool {
     findings(record).iter().any(|finding| {
         finding["budget"] == "validity.completed"
@@ -283,7 +282,7 @@ fn broke_off(record: &Path) -> bool {
     })
 }
 
-/// Whether the only broken condition is that the witness received nothing.
+/// Whether the only broken condition of the run is that the witness received nothing.
 fn only_silence(record: &Path) -> bool {
     let findings = findings(record);
     let unmet = |finding: &&serde_json::Value| {

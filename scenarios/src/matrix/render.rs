@@ -1,5 +1,5 @@
-//! The table of the matrix as Markdown, and as an HTML page that works offline. Markdown and HTML show the same cells
-//! in the same wording.
+//! The table of the matrix as Markdown, and as an HTML page that works offline. Both formats show the same cells in the
+//! same wording.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -8,13 +8,12 @@ use askama::Template;
 
 use super::table::{Cell, ColumnHead, Outcome, RowHead, Table};
 
-/// Text in a cell without a result.
+/// The text in a table cell without a result.
 const NOTHING: &str = "–";
-/// Text on clients that kept their own clocks. Otherwise the page lists the shortened settings of each client.
+/// Text on clients that kept their own clocks. For other tables, the page lists the shortened settings of each client.
 const OWN_CLOCKS: &str = " Every client kept its own limits for silence and between lists: where the list of clocks \
     says “as the row asks”, it used its default.";
 
-/// The sentences on the clients' clocks.
 fn clocks(table: &Table) -> String {
     let mut text = if table.own_clocks { OWN_CLOCKS } else { "" }.to_owned();
     if table.clock_rate > 1 {
@@ -52,7 +51,7 @@ pub fn markdown(table: &Table) -> String {
     lines.join("\n") + "\n"
 }
 
-/// A text on the length of the run, because later actions of a client are not in the table.
+/// A text on the length of the row's runs, because later actions of a client are not in the table.
 fn length(row: &RowHead) -> String {
     reports::words::millis(row.length_ms)
 }

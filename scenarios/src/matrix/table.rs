@@ -1,4 +1,5 @@
-//! The table of the matrix: rows are documented bugs, columns are clients. A later call continues from its file.
+//! The table of the matrix: rows are documented bugs, columns are clients. A later call can continue the table from its
+//! file.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +16,7 @@ pub struct Table {
     /// Whether each client kept its own timeouts for silent watches and its own interval between lists.
     #[serde(default)]
     pub own_clocks: bool,
-    /// How many times faster the clients' clocks ran. All times in the table are on those clocks.
+    /// How many times faster the clients' clocks ran. All times in the table are times on the clients' clocks.
     #[serde(default = "one")]
     pub clock_rate: u32,
     pub columns: Vec<ColumnHead>,
@@ -48,17 +49,16 @@ pub struct ColumnHead {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct RowHead {
-    /// The name on the command line, which is that of the scenario.
+    /// The bug's name on the command line, which is the name of its scenario.
     pub id: String,
     /// The row in the catalogue of bugs.
     pub row: String,
-    /// The question that the scenario answers.
     pub question: String,
     /// Links to documentation of the bug.
     pub reference: Vec<String>,
     /// Length of a run, from the start of the warm-up to the end of the drain.
     pub length_ms: u64,
-    /// The longest silence of a watch in seconds, set for each client with such an option.
+    /// The longest allowed silence of a watch in seconds, set for each client with such an option.
     #[serde(default)]
     pub silence_s: Option<u64>,
     /// The interval between lists during a watch in seconds, set for each client with such an option.
@@ -99,17 +99,17 @@ pub enum Outcome {
         /// Short names of the broken promises.
         words: Vec<String>,
     },
-    /// The client sent no request that these faults could hit.
+    /// The client sent no request that the faults of the scenario could hit.
     NotHit {
         #[serde(default)]
         faults: Vec<String>,
     },
-    /// The fault had hits, and the client reported no observation in the whole run. The judges do not call this missed,
+    /// The fault had hits, and the client reported no observation in the whole run. The judges call no version missed,
     /// because a broken witness looks the same. A test of the adapter shows that its witness works.
     SawNothing,
     /// The bug can occur only in an HTTP version that the client does not use.
     OtherHttp,
-    /// The bug can occur only in clients with further features.
+    /// The bug can occur only in clients with features that this client lacks.
     NotApplicable {
         /// Features that the client lacks.
         lacks: Vec<Need>,
@@ -138,14 +138,15 @@ impl Outcome {
         }
     }
 
-    /// Whether `--resume` keeps the cell. Cells that are undecided or skipped are run again.
+    /// Whether `--resume` keeps the cell. Undecided and skipped cells are run again.
     pub fn is_final(&self) -> bool {
         !matches!(self, Self::Inconclusive | Self::Skipped { .. })
     }
 }
 
 impl Cell {
-    /// How soon the client reacted: its first observation, on which the verdict depends, or else its next request.
+    /// How soon the client reacted: the time of its first observation, on which the verdict depends, or else of its
+    /// next request.
     pub fn time(&self) -> Option<String> {
         let decided = matches!(self.outcome, Outcome::Passed | Outcome::Failed { .. });
         let request = self.noticed_ms.map(|ms| format!("asks after {}", reports::words::millis(ms)));
@@ -158,7 +159,7 @@ impl Cell {
 impl Table {
     pub const FORMAT: u32 = 1;
 
-    /// The cell of a bug and a client; `None` if it was not run.
+    /// The cell of a bug and a client; `None` if the cell was not run.
     pub fn cell(&self, row: &str, column: &str) -> Option<&Cell> {
         self.cells.iter().find(|cell| cell.row == row && cell.column == column)
     }

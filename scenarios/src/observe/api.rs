@@ -12,7 +12,7 @@ use crate::run::Api as Plain;
 const MERGE: &str = "application/merge-patch+json";
 const JSON: &str = "application/json";
 
-/// A client with all rights.
+/// A client of the mock API server with all rights.
 pub(super) struct Api {
     url: String,
     ca_pem: String,
@@ -29,7 +29,7 @@ impl Api {
         Self { url, ca_pem, token, kinds: Mutex::default() }
     }
 
-    /// Creates an object, in this namespace if its kind is namespaced. With `is_dry`, only as a dry run.
+    /// Creates an object, in this namespace if its kind is namespaced. With `is_dry`, sends only a dry run.
     pub(super) async fn create(&self, object: &Value, namespace: Option<&str>, is_dry: bool) -> Result<Answer> {
         let Some((path, is_namespaced)) = self.collection(object, namespace).await? else {
             let text = |key: &str| object[key].as_str().unwrap_or_default().to_owned();
@@ -46,13 +46,13 @@ impl Api {
         self.ask(Method::POST, &format!("{path}{dry}"), object.to_string(), JSON).await
     }
 
-    /// The same client, in the form that watches need.
+    /// The same client, in the form that watches of the churn need.
     pub(super) fn churn(&self) -> loadgen::churn::Api {
         let (url, ca_pem, token) = (self.url.clone(), self.ca_pem.clone(), self.token.clone());
         loadgen::churn::Api { url, ca_pem, token, mark: None }
     }
 
-    /// The CA of all certificates of the observation, as PEM.
+    /// The CA that signs all certificates of the observation, as PEM.
     pub(super) fn ca_pem(&self) -> &str {
         &self.ca_pem
     }

@@ -8,11 +8,12 @@ use crate::init::Way;
 use crate::keeper::Folder;
 use crate::subject::{self, Launch, Log};
 
-/// The longest build; a large operator without a cache takes minutes.
+/// Timeout of a build; a large operator without a cache takes minutes.
 const BUILD_MAX: Duration = Duration::from_mins(20);
 const POLL: Duration = Duration::from_millis(50);
 
-/// The first command that succeeds and produces its program, or the last command with its last output.
+/// Tries the build commands. Returns the first command that produces its program, or the last command with its last
+/// output.
 pub(super) async fn first_that_builds<'w>(
     ways: &'w [Way],
     folder: &Path,

@@ -15,7 +15,7 @@ use crate::scenario::WEBHOOK_PORT;
 
 /// Timeout of the answer to a test review.
 const ANSWER_MAX: Duration = Duration::from_secs(2);
-/// The most URL paths that are tried; a large project has twenty for each of its programs.
+/// Maximum number of URL paths tried. A large project has twenty paths for each of its programs.
 const PATHS_MAX: usize = 100;
 
 /// Registers the webhooks that the program serves with the certificate of this run. Returns the URL paths that the program does not serve.
@@ -50,7 +50,8 @@ pub(super) async fn register(found: &Found, world: &World, seen: &Seen) -> Resul
     Ok(unserved)
 }
 
-/// A review without an object: a handler refuses it, and a path without a handler answers that it does not exist.
+/// A review of an empty ConfigMap. A handler answers or refuses such a review; a path without a handler answers with
+/// status 404.
 fn question() -> Value {
     json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
         "uid": "00000000-0000-4000-8000-000000000000", "operation": "CREATE", "name": "longhaul-init", "dryRun": true,

@@ -11,26 +11,24 @@ use crate::init::seen::{Change, Followed, Reaction, Step, made, refused_fields};
 use crate::init::{Found, Trial, changes, varying};
 use anyhow::Result;
 
-/// The namespace of the sample objects.
 const NAMESPACE: &str = "observed";
-/// The most kinds of the project that are tried.
+/// Maximum number of kinds of the project that are tried.
 const KINDS_MAX: usize = 12;
-/// The most templates of a kind that are tried in dry runs.
+/// Maximum number of templates of a kind that are tried in dry runs.
 const TEMPLATES_MAX: usize = 80;
-/// The most children that are read.
+/// Maximum number of children of the observed object that are read.
 const MADE_MAX: usize = 60;
-/// The most fields that are changed for real, not only in a dry run.
+/// Maximum number of fields that are really changed, not only in a dry run.
 const CHANGED_MAX: usize = 3;
-/// The longest time for all kinds together.
+/// Longest time for the observation of all kinds together.
 const ALL_MAX: Duration = Duration::from_secs(45);
-/// The longest time for creating samples, the longest time for one kind, and the time without requests after which the
-/// program counts as idle.
+/// Longest time for creating the project's sample objects.
 const COMPANY_TIME_MAX: Duration = Duration::from_secs(15);
 const ONE_MAX: Duration = Duration::from_secs(5);
 const QUIET: Duration = Duration::from_millis(900);
 /// If the program makes no request for this time after a change, the change counts as unnoticed.
 const NOTICE: Duration = Duration::from_millis(1200);
-/// The longest wait for a deletion.
+/// Longest wait until a deleted object is gone.
 const GONE_MAX: Duration = Duration::from_secs(3);
 const POLL: Duration = Duration::from_millis(100);
 
@@ -80,7 +78,7 @@ pub(super) async fn steps(
     Ok(steps)
 }
 
-/// Creates the project's sample objects. Returns the names of the accepted ones.
+/// Creates the project's sample objects. Returns the names of the objects that the API server accepted.
 async fn company(found: &Found, world: &World, began: Instant) -> Result<Vec<String>> {
     let mut names = Vec::new();
     for object in found.company() {
@@ -155,8 +153,8 @@ async fn made_of(found: &Found, world: &World, trial: &Trial, number: usize, beg
     Ok(step)
 }
 
-/// The time at which the object was created, by the server's clock, because the program may react before the observer
-/// reads the answer.
+/// The time in µs at which the object was created, by the server's clock, because the program may react before the
+/// observer reads the answer.
 fn began_us(step: &Step, world: &World) -> u64 {
     let it = world.wrote.iter().rev().find(|one| one.uid == step.uid);
     it.map_or_else(|| world.now_us().saturating_sub(100_000), |one| one.at_us)
@@ -236,7 +234,8 @@ async fn change(world: &mut World, program: &mut Program, crd: &crate::init::Crd
     Ok(())
 }
 
-/// Whether the status contains the generation after this change and two more; `None` if the status has no generation.
+/// Whether the status contains the new generation after this change and after two more changes; `None` if the status
+/// has no generation.
 async fn repeats(
     world: &mut World,
     program: &mut Program,
@@ -269,8 +268,8 @@ async fn repeats(
     Ok(is_repeated)
 }
 
-/// Counts the children after a change: earlier ones that still exist, and new ones. Skips children that were created
-/// meanwhile for objects of other kinds.
+/// Counts the children after a change: earlier children that still exist, and new children. Skips children that were
+/// created meanwhile for objects of other kinds.
 async fn count_again(world: &World, step: &mut Step, changed_us: u64) -> Result<()> {
     let since = Step { began_us: changed_us, ended_us: world.now_us(), ..step.clone() };
     let before = made(step, &world.wrote).into_iter().take(MADE_MAX);
@@ -284,8 +283,8 @@ async fn count_again(world: &World, step: &mut Step, changed_us: u64) -> Result<
     Ok(())
 }
 
-/// Deletes one child of each kind and records whether the program creates it again. Records nothing if the child does
-/// not go, or a child with another name replaces it.
+/// Deletes one child of each kind and records whether the program creates it again. Records nothing if the child stays,
+/// or a child with another name replaces the child.
 async fn restore(world: &mut World, program: &mut Program, step: &mut Step) -> Result<()> {
     let mut tried: Vec<String> = Vec::new();
     for (resource, object) in step.made.clone() {

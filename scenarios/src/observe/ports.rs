@@ -15,15 +15,14 @@ use crate::observer;
 
 /// Usual URL paths of metrics and probes.
 const PAGES: [&str; 5] = ["/metrics", "/healthz", "/readyz", "/livez", "/health"];
-/// The most ports that are tried; a controller opens fewer.
+/// Maximum number of the program's ports tried; a controller opens fewer.
 const PORTS_MAX: usize = 12;
 const ANSWER_MAX: Duration = Duration::from_secs(2);
-/// The most bytes that are read from an answer.
+/// Maximum number of bytes read from an answer.
 const BYTES_MAX: u64 = 2 << 20;
 /// The text with which a Go server with TLS answers plain HTTP.
 const TLS: &str = "HTTP request to an HTTPS server";
 
-/// All ports on which the program's processes listen.
 pub(super) async fn open(program: &Program, world: &World) -> Vec<Open> {
     let mut all = Vec::new();
     for port in listening(program.pid()).into_iter().take(PORTS_MAX) {
@@ -51,7 +50,6 @@ pub(super) async fn open(program: &Program, world: &World) -> Vec<Open> {
     all
 }
 
-/// The ports that a process and its descendants listen on.
 fn listening(root: u32) -> BTreeSet<u16> {
     let pids = observer::tree(root);
     let mut inodes = HashSet::new();
@@ -66,7 +64,7 @@ fn listening(root: u32) -> BTreeSet<u16> {
     listed.map(|entry| entry.local_address.port()).collect()
 }
 
-/// The answer to a plain `GET`, with headers and body; `None` without an answer.
+/// The answer to a `GET` over plain HTTP, with headers and body; `None` without an answer.
 async fn get(port: u16, page: &str) -> Option<String> {
     let ask = async {
         let mut stream = TcpStream::connect(local(port)).await.ok()?;

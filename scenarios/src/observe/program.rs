@@ -11,12 +11,12 @@ use super::world::World;
 use crate::run::Mounted;
 use crate::subject::{Launch, Log, Running};
 
-/// Interval of readings; at most a thousand requests come in between.
+/// Interval at which requests are read; at most a thousand come in between.
 const POLL: Duration = Duration::from_millis(50);
 /// Timeout of `--help`; a program that ignores this flag starts instead.
 const HELP_MAX: Duration = Duration::from_secs(10);
 const HELP_BYTES: u64 = 1 << 20;
-/// Timeout of an orderly end.
+/// Time that the program gets to end orderly.
 const STOP_MAX: Duration = Duration::from_secs(5);
 
 pub(super) struct Program {
@@ -53,8 +53,8 @@ impl Program {
         self.running.pid()
     }
 
-    /// Reads requests until the program has made none for the time `quiet`, or has ended. Waits for the first request
-    /// up to `first`, and then up to `most`. Returns false if there was no request.
+    /// Reads requests until the program has made none for the time `quiet`, or has ended. Waits up to `first` for the
+    /// first request, and then up to `most`. Returns false if there was no request.
     pub(super) async fn rest(&mut self, world: &mut World, first: Duration, most: Duration, quiet: Duration) -> bool {
         let began = Instant::now();
         let (mut asked, mut last) = (None, began);
@@ -87,7 +87,7 @@ impl Program {
     }
 }
 
-/// The output of `--help`, of the given subcommand if there is one. Empty if the program does not end.
+/// The output of `--help`, for the subcommand `command` if one is given. Empty if the program does not end.
 pub(super) async fn help(place: &Path, program: &[String], command: Option<&str>, world: &World) -> String {
     let Some((first, rest)) = program.split_first() else { return String::new() };
     let at = if first.contains('/') { place.join(first) } else { PathBuf::from(first) };

@@ -1,4 +1,4 @@
-//! The mock API server of an observation, its objects, and the program's requests.
+//! The mock API server of an observation, the server's objects, and the program's requests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -19,11 +19,11 @@ use crate::scenario::{self, Given, Mount};
 
 const SUBJECT: &str = "subject";
 const HARNESS: &str = "harness";
-/// The most requests and versions that are kept: more than a minute of a program with a thousand requests per second.
+/// Maximum number of requests and versions kept: enough for a minute of a program with a thousand requests per second.
 const FACTS_MAX: usize = 100_000;
-/// The most commits that are read at once.
+/// Maximum number of commits read at once.
 const BATCH: usize = 4096;
-/// The most namespaces that are created because the program uses them.
+/// Maximum number of namespaces created because the program uses them.
 const NAMESPACES_MAX: usize = 10;
 /// The folder below `$TMPDIR` in which controller-runtime looks for its certificate.
 const USUAL: &str = "k8s-webhook-server";
@@ -38,7 +38,7 @@ pub(super) struct World {
     given: Given,
     pub(super) asks: Vec<Ask>,
     pub(super) wrote: Vec<Wrote>,
-    /// Objects that the program has read before.
+    /// Verb and URL path of requests that the program has made since its start.
     read: BTreeSet<(&'static str, String)>,
     namespaces: Vec<String>,
     mounted: Option<Mounted>,
@@ -110,7 +110,7 @@ impl World {
         Ok(())
     }
 
-    /// Creates an empty object of the core group for which the program looked.
+    /// Creates an empty object of the core group that the program has requested.
     pub(super) async fn give(&mut self, kind: &str, name: &str) -> Result<Value> {
         self.take().await;
         let resource = format!("{}s", kind.to_ascii_lowercase());
@@ -145,7 +145,6 @@ impl World {
         &self.given
     }
 
-    /// The folder of the program's output.
     pub(super) fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -154,8 +153,8 @@ impl World {
         u64::try_from(self.epoch.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
 
-    /// Reads new requests and commits, and creates a missing namespace. Returns the number of new requests that are
-    /// work.
+    /// Reads new requests and commits, and creates a missing namespace. Returns the number of new requests that belong
+    /// to the program's work.
     pub(super) async fn take(&mut self) -> usize {
         let (facts, _) = self.server.take_requests(SUBJECT);
         let mut fresh = 0;
@@ -201,7 +200,7 @@ impl World {
         }
     }
 
-    /// Namespaces that a run must also create.
+    /// Namespaces of the program that a run must also create.
     pub(super) fn made_namespaces(&self) -> Vec<String> {
         self.namespaces.clone()
     }
@@ -218,7 +217,7 @@ impl World {
     }
 }
 
-/// Whether a request is no work: it renews a lease, writes an event, or discovers the API.
+/// Whether a request does not belong to the program's work: it renews a lease, writes an event, or discovers the API.
 fn is_aside(ask: &Ask) -> bool {
     ask.verb.is_empty() || ask.resource == "leases.coordination.k8s.io" || ask.resource.starts_with("events")
 }
@@ -282,7 +281,7 @@ fn write(folder: &Path, name: &str, text: &str) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// The environment variable whose value is this port.
+/// The name of the environment variable whose value is this port.
 pub(super) fn variable_of(given: &Given, port: u16) -> Option<&'static str> {
     let value = port.to_string();
     let names = [scenario::METRICS_PORT_NAME, scenario::WEBHOOK_PORT].into_iter().chain(scenario::FREE_PORTS);

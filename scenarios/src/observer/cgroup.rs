@@ -1,13 +1,13 @@
 //! The memory cgroup of the subject, of cgroup version 1 or 2.
 //!
-//! A cgroup that also contains the harness is ignored, because its sum describes neither process.
+//! A cgroup that also contains the harness is ignored, because its figures describe neither of them alone.
 
 use std::path::{Path, PathBuf};
 
 use procfs::process::Process as Proc;
 use reports::record::Cgroup;
 
-/// Usual mount points of cgroup hierarchies.
+/// Usual mount points of the hierarchy of cgroup version 2.
 const UNIFIED: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
 const MEMORY: &str = "/sys/fs/cgroup/memory";
 
@@ -49,7 +49,7 @@ fn read(version: u8, folder: &Path) -> Option<Cgroup> {
     })
 }
 
-/// The number after a name at the start of a line.
+/// The number after the name `name` at the start of a line.
 fn field(text: &str, name: &str) -> Option<u64> {
     let lines = text.lines().filter_map(|line| line.split_once(' '));
     lines.filter(|(word, _)| *word == name).find_map(|(_, number)| number.trim().parse().ok())
@@ -67,7 +67,7 @@ mod tests {
         folder
     }
 
-    /// The test files were recorded from Linux 6.1.
+    /// The test files of both cgroup versions were recorded from Linux 6.1.
     #[test]
     fn both_versions_are_read() {
         let two = folder(&[

@@ -1,4 +1,5 @@
-//! The load on the machine (pressure stall information, steal time, load average), suspends, and changes of its clock.
+//! The load on the machine (pressure stall information, steal time, load average), the time in suspend, and changes of
+//! the wall clock.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -63,7 +64,7 @@ fn hundredths(value: f32) -> f64 {
     (f64::from(value) * 100.0).round() / 100.0
 }
 
-/// Total waiting times at one moment. The difference of two readings gives the pressure.
+/// Total waiting times of the machine at one moment. The difference of two readings gives the pressure.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Strain {
     at: Instant,

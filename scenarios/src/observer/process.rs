@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use procfs::process::{FDTarget, Process as Proc};
 use reports::record::{Fds, Process};
 
-/// The most processes that are sampled; of a larger subject, only this many.
+/// Maximum number of the subject's processes sampled. Further processes are left out.
 const PROCESSES_MAX: usize = 512;
 
 /// Total usage of these processes, and the time for reading `smaps_rollup`. `None` if all processes are gone.
@@ -45,7 +45,7 @@ fn add(total: &mut Process, one: &Process) {
     total.fds.other += one.fds.other;
 }
 
-/// These processes and all their descendants, each once, parents first.
+/// The processes `roots` and all their descendants, each once, parents first.
 pub(super) fn descendants(roots: &[i32]) -> Vec<i32> {
     let mut children: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
     for process in procfs::process::all_processes().into_iter().flatten().flatten() {

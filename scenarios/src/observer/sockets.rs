@@ -37,7 +37,7 @@ mod tests {
 
     use super::*;
 
-    /// A connection whose peer has closed it is counted as waiting to be closed.
+    /// A connection that only the peer has closed is counted as waiting to be closed.
     #[test]
     fn a_connection_that_only_the_peer_has_closed_waits() {
         let me = [std::process::id().cast_signed()];

@@ -6,7 +6,7 @@ use procfs::process::Process;
 
 use super::process::descendants;
 
-/// The most by which two readings differ without any work, because user and system time are rounded separately.
+/// Maximum difference of two readings without any work in between, because user and system time are rounded separately.
 const TICKS_ROUNDED_NS: u64 = 40_000_000;
 
 #[derive(Debug, Clone, Default)]

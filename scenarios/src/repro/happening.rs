@@ -1,4 +1,4 @@
-//! The single events of a run, read from its record, in order of time. Does no I/O.
+//! The single events of a run, read from the run record, in order of time. Does no I/O.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,9 +9,9 @@ use reports::words::millis;
 
 /// An observation within this time after its commit is not listed as a separate event.
 const PROMPT_MS: u64 = 1000;
-/// On a real control plane, the most by which the clock of commits may be ahead of the clock of observations.
+/// On a real control plane, the clock of commits may be ahead of the clock of observations by at most this time.
 const SKEW_MS: u64 = 250;
-/// Writes at least this far apart are separate steps of a scenario.
+/// Writes with at least this time between them are separate steps of a scenario.
 const APART_MS: u64 = 700;
 const COMMITTED: &str = "committed";
 
@@ -33,7 +33,7 @@ impl Happening {
     }
 }
 
-/// The outcome of one committed version.
+/// Whether and when the client observed a committed version.
 enum Settled {
     Seen {
         late_ms: Option<u64>,
@@ -44,7 +44,6 @@ enum Settled {
     Never,
 }
 
-/// All events of a run, in order.
 pub(super) fn happenings(record: &Record, events: &Events) -> Vec<Happening> {
     let mut all: Vec<(u64, u8, Happening)> = Vec::new();
     let mut add = |rank: u8, happening: Happening| all.push((happening.t_ms, rank, happening));
@@ -84,7 +83,7 @@ pub(super) fn end_ms(record: &Record) -> u64 {
     record.end.as_ref().map_or(planned_ms, |end| end.ended_ms.min(planned_ms))
 }
 
-/// Whether a request is listed: lists and watches of judged resources, and refused requests. Other requests of a
+/// Whether a request is shown: lists and watches of judged resources, and refused requests. Other requests of a
 /// controller are left out.
 fn is_told(record: &Record, row: &RequestRow) -> bool {
     let judged = record.manifest.judged.contains(&row.resource);
@@ -97,7 +96,6 @@ fn untold(record: &Record) -> BTreeSet<(&str, &str)> {
     rows.map(|row| (row.uid.as_str(), row.revision.as_str())).collect()
 }
 
-/// Each commit with its outcome.
 fn outcomes<'a>(events: &'a Events, untold: &BTreeSet<(&str, &str)>) -> Vec<(&'a CommitEvent, Settled)> {
     let mut seen: BTreeMap<(&str, &str), Vec<u64>> = BTreeMap::new();
     let mut gone: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
@@ -263,7 +261,8 @@ mod tests {
         outcomes(&events, &untold).iter().map(|(commit, settled)| committed(commit, settled).sort).collect()
     }
 
-    /// If a deletion is observed twice, the first observation counts, but no observation before the deletion.
+    /// If a deletion is observed twice, the first observation counts. An observation before the deletion does not
+    /// count.
     #[test]
     fn a_deletion_that_is_told_twice_was_seen_the_first_time() {
         assert_eq!(deleted_at_4_s(&[4010, 9000], &[]), ["committed and seen"]);

@@ -1,4 +1,4 @@
-//! How soon a client reacted to a fault. Pure: reads the record.
+//! How soon a client reacted to a fault, computed from the run record. Does no I/O.
 
 use std::collections::BTreeSet;
 

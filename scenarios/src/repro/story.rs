@@ -1,5 +1,5 @@
 //! The history of a run, one line per step: commits, effects of the fault, the client's next requests, and the versions
-//! that it saw or missed. Pure: reads the record.
+//! that it saw or missed. Computed from the run record; does no I/O.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use reports::words::{counted, millis};
 use super::happening::{Happening, end_ms, happenings};
 
 const EXAMPLES_MAX: usize = 3;
-/// The most lines, which is two screens. A longer history is cut in the middle.
+/// Number of first lines that are shown. A longer history is cut in the middle, so that it fits on two screens.
 const FIRST_LINES: usize = 40;
 const LAST_LINES: usize = 15;
 
-/// The lines, not yet numbered.
+/// The lines of the history, not yet numbered.
 pub(crate) fn story(record: &Record, events: &Events) -> Vec<String> {
     let mut lines = Vec::new();
     let mut group: Vec<Happening> = Vec::new();
@@ -91,7 +91,7 @@ fn wanted(record: &Record) -> String {
     if judged.is_empty() { "anything".to_owned() } else { judged.join(" or ") }
 }
 
-/// The resources that the client requested instead; watches come before lists.
+/// The resources that the client requested instead of the judged resources; watches come before lists.
 fn instead(record: &Record) -> String {
     let mut asked: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for row in record.requests.rows.iter().filter(|row| row.follows() && !row.resource.is_empty()) {

@@ -1,6 +1,7 @@
 //! The subject's identity at the control plane, and its RBAC rights.
 //!
-//! Owns the account, applies its roles and waits until they are in force. The control plane issues the token.
+//! Owns the subject's account, applies the account's roles and waits until the roles are in force. The control plane
+//! issues the token.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +18,7 @@ pub(super) const MASTERS: &str = "system:masters";
 const ADMIN: &str = "subject";
 /// The service account of a subject with roles in the scenario.
 const OWN_ACCOUNT: &str = "longhaul-subject";
-/// Limit of the wait for roles: kube-apiserver reads them from a cache, which hardly ever lags by a second.
+/// Longest wait until roles are in force. kube-apiserver reads roles from a cache, which hardly ever lags by a second.
 const DEADLINE: Duration = Duration::from_secs(15);
 const POLL: Duration = Duration::from_millis(50);
 
@@ -26,12 +27,11 @@ pub(super) struct Account {
     /// The subject's user name at the control plane.
     pub(super) user: String,
     pub(super) groups: Vec<String>,
-    /// The objects that create the account and its rights; empty for an administrator.
+    /// The objects that give the account its rights; empty for a subject with all rights.
     objects: Vec<Value>,
 }
 
 impl Account {
-    /// The account of a scenario's subject.
     pub(super) fn of(scenario: &Scenario) -> Result<Self> {
         let subject = &scenario.subject;
         let none = Rbac::default();
@@ -94,7 +94,7 @@ impl Account {
         !self.objects.is_empty()
     }
 
-    /// Creates the account and its roles, and waits until they are in force.
+    /// Creates the account and its roles, and waits until the roles are in force.
     pub(super) async fn apply(&self, api: &Api<'_>) -> Result<()> {
         for object in &self.objects {
             let path = collection(object)?;

@@ -1,4 +1,5 @@
-//! Receivers of the service's alerts: one that answers at once, and optionally a second one that misbehaves.
+//! Receivers of the service's alerts: a receiver that answers at once, and optionally a second receiver that
+//! misbehaves.
 //!
 //! Owns the receivers' sockets and the section `alerting` of the service's configuration. [`account`] judges the
 //! alerts.
@@ -29,13 +30,13 @@ use self::account::Account;
 use crate::accept::accept;
 use crate::scenario::{Alerts, Beside};
 
-/// The template of an alert's body, with only the ID of the review.
+/// The template of an alert's body, which contains only the ID of the review.
 pub(super) const TEMPLATE: &str = r#"{"request": "{{ request_id }}"}"#;
-/// The largest body of an alert; a filled-in [`TEMPLATE`] is far smaller.
+/// Maximum size of an alert's body; a filled-in [`TEMPLATE`] is far smaller.
 const BODY_BYTES_MAX: usize = 64 << 10;
-/// The most connections at once; further connections wait.
+/// Maximum number of connections at once; further connections wait.
 const CONNECTIONS_MAX: usize = 64;
-/// A connection without a request for this time is closed.
+/// A receiver closes a connection without a request for this time.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// Timeout of each attempt to send an alert to the misbehaving receiver.
 const BESIDE_TIMEOUT: &str = "2s";
@@ -50,7 +51,7 @@ pub(super) struct Receiver {
     _listens: JoinSet<()>,
 }
 
-/// Answered reviews and received alerts.
+/// The answered reviews and the received alerts, to be compared.
 #[derive(Debug, Default)]
 struct Received(Mutex<Account>);
 
@@ -111,7 +112,8 @@ impl Receiver {
         Arc::clone(&self.received) as _
     }
 
-    /// Counts of alerts since the last row. With `last`, alerts that are still expected count as missing.
+    /// Takes the counts of alerts since the previous row of the record. With `last`, alerts that are still expected
+    /// count as missing.
     pub(super) fn take(&self, last: bool) -> AlertsRow {
         let mut account = self.received.0.lock();
         account.settle(if last { None } else { Some(Instant::now()) });
@@ -149,7 +151,7 @@ where
     accept(listener, CONNECTIONS_MAX, serve).await;
 }
 
-/// Records an alert. A request without a valid alert is refused, so that the alert counts as missing.
+/// Records an alert. Refuses a request without a valid alert, so that the alert counts as missing.
 async fn take(request: Request<Incoming>, received: Arc<Received>) -> StatusCode {
     let admitted = match request.uri().path() {
         ADMITTED => true,

@@ -1,14 +1,15 @@
 //! How faults affect the delivery of versions to the subject: some versions are delayed, others are lost.
 //!
-//! Owns the times at which faults with hits were active, and decides whether a fault explains a late or missing
-//! version. Pure: the traffic is an argument. The ledger decides the consequences ([`reports::ledger`] has the rules).
+//! Owns the times at which faults were active, and decides whether a fault explains a late or missing version. Does no
+//! I/O: the traffic is an argument. The ledger decides whether the subject is at fault ([`reports::ledger`] has the
+//! rules).
 
 use mock_faults::{Family, Fault, Name};
 use mock_kube::Sending;
 use reports::record::is_unsure;
 
-/// The most active times of faults that are kept; the oldest ended one is dropped first. Random faults of a hundred
-/// hours have six thousand.
+/// Maximum number of time spans of faults that are kept; the oldest ended span is dropped first. Random faults of a hundred hours have six
+/// thousand spans.
 const SPANS_MAX: usize = 1024;
 
 /// The faults of a scenario, and the times at which each was active.
@@ -41,7 +42,7 @@ impl<'a> Arrivals<'a> {
         self.spans.push(Span { index, from_ms: now_ms, to_ms: None, hit: false });
     }
 
-    /// Records that a fault had an effect.
+    /// Records that fault number `index` had a hit.
     pub(super) fn hit(&mut self, index: usize) {
         self.spans.iter_mut().rev().find(|span| span.index == index).into_iter().for_each(|span| span.hit = true);
     }
@@ -58,9 +59,9 @@ impl<'a> Arrivals<'a> {
         !self.spans.is_empty() && (ends || self.gives_back)
     }
 
-    /// Whether a fault explains that an overdue version never reached the subject. Any fault explains a version that
-    /// was not sent. A fault that loses data also explains a version that was sent. A fault that ended more than one
-    /// deadline ago explains nothing, because the subject should have relisted.
+    /// Whether an active fault explains that an overdue version never reached the subject. Any fault explains a version
+    /// that was not sent. A fault that loses data also explains a version that was sent. A fault that ended more than
+    /// one deadline ago explains nothing, because the subject should have relisted.
     pub(super) fn kept(&self, resource: &str, is_sent: bool, now_ms: u64, deadline_ms: u64) -> bool {
         self.spans.iter().filter(|span| span.hit && span.from_ms <= now_ms).any(|span| {
             let lately = span.to_ms.is_none_or(|to_ms| to_ms.saturating_add(deadline_ms) >= now_ms);
@@ -96,7 +97,7 @@ fn concerns(fault: &Fault, resource: &str) -> bool {
     resource == named || resource.strip_prefix(named).is_some_and(|rest| rest.starts_with('.'))
 }
 
-/// Whether a fault can make the subject see a change later.
+/// Whether a fault can delay the time at which the subject sees a change.
 pub(super) fn disturbs_events(fault: &Fault) -> bool {
     fault.name.row().family != Family::Registry && fault.name != Name::NetworkPolicy
 }

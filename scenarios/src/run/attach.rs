@@ -1,7 +1,8 @@
-//! A subject that already runs before Longhaul starts: the settings that the run gives it, and their removal at the
-//! end.
+//! A subject that already runs before Longhaul starts: the settings that the run gives to the subject, and their
+//! removal at the end.
 //!
-//! Owns the kubeconfig file that is written for such a subject. The process of such a subject is only observed.
+//! Owns the kubeconfig file that is written for a running subject. The run only observes the process of a running
+//! subject.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -17,12 +18,10 @@ use crate::subject::{Attached, Launch, Log, Processes};
 
 /// How the subject runs, just before it starts.
 pub(super) enum Who {
-    /// Processes that the run starts.
     Started(Vec<Launch>),
     /// A running process, the kubeconfig file written for it, its further settings, and its Pods if the scenario names
     /// them.
     Attached(Attached, Option<Handed>, Vec<(String, String)>, Option<Box<Watched>>),
-    /// Deployments that the run applies.
     Deployed(Box<Deployed>),
 }
 
@@ -52,7 +51,7 @@ pub(super) struct Handed {
 }
 
 impl Handed {
-    /// Checks that the file can be created. An existing file is never overwritten.
+    /// Checks that the kubeconfig file can be created. An existing file is never overwritten.
     pub(super) fn check(path: &Path) -> Result<()> {
         let shown = path.display();
         anyhow::ensure!(
@@ -96,7 +95,7 @@ impl Drop for Handed {
 }
 
 /// Prints settings, one per line, for a user who starts the subject by hand. The settings are printed even with
-/// `--quiet`, because the run needs them.
+/// `--quiet`, because the user needs them to start the subject.
 fn tell(environment: &[(String, String)]) {
     err!("longhaul: the subject is not started: it runs already, or you start it now. It is given");
     for (name, value) in environment.iter().filter(|(_, value)| !value.is_empty()) {

@@ -1,6 +1,6 @@
-//! Attacks on the webhook during a run: when each begins and ends, and the rows that prove its effect.
+//! Attacks on the webhook during a run: when each attack begins and ends, and the record rows that prove its effect.
 //!
-//! Owns the times and rows of attacks. [`loadgen::admission::attack`] makes the connections.
+//! Owns the times of attacks and their record rows. [`loadgen::admission::attack`] makes the connections.
 
 use std::time::Instant;
 
@@ -15,11 +15,9 @@ use crate::scenario::Scenario;
 pub(super) struct AttackPlan {
     attacks: Vec<Attack>,
     target: Target,
-    /// An image that the webhook admits.
     image: String,
 }
 
-/// Running attacks.
 pub(super) struct Attacks {
     attackers: Attackers,
     /// The state of each attack, in the order of the scenario.
@@ -47,7 +45,7 @@ impl AttackPlan {
     ///
     /// # Errors
     ///
-    /// `unread-answers` without an image that the webhook admits: its answers would be small.
+    /// Fails for `unread-answers` without an image that the webhook admits, because the answers would be small.
     pub(super) fn new(scenario: &Scenario, target: &Target, images: &[mock_registry::Image]) -> Result<Option<Self>> {
         let attacks = of(scenario);
         if attacks.is_empty() {
@@ -63,7 +61,7 @@ impl AttackPlan {
         Ok(Some(Self { attacks: attacks.to_vec(), target: target.clone(), image }))
     }
 
-    /// Starts the timers: each attack begins at its time after `begin`.
+    /// Starts the timers: each attack begins at its planned time after `begin`.
     pub(super) fn begin(self, begin: Instant) -> Result<Attacks> {
         let Self { attacks, target, image } = self;
         let attackers = Attackers::begin(&attacks, &target, &image, begin).context("failed to start the attacks")?;
@@ -72,7 +70,6 @@ impl AttackPlan {
 }
 
 impl Attacks {
-    /// The rows with the planned attacks.
     pub(super) fn planned(scenario: &Scenario) -> Vec<FaultRow> {
         of(scenario).iter().map(|attack| row(0, attack, FaultEvent::Planned, 0, attack.describe())).collect()
     }

@@ -1,7 +1,7 @@
-//! Calls of the service's API that scales Deployments: its address, its certificates, and its callers.
+//! Calls of the service's API that scales Deployments: the API's address, its certificates, and its callers.
 //!
-//! The service itself makes the certificates, with `certs dev`: valid certificates, and each kind that must be refused.
-//! Owns the section `replicas` of the service's configuration.
+//! The service itself makes the certificates, with `certs dev`: valid certificates, and each kind of certificate that
+//! must be refused. Owns the section `replicas` of the service's configuration.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -29,7 +29,6 @@ pub(super) struct Door {
 }
 
 impl Door {
-    /// Makes the certificates, if the scenario calls this API.
     pub(super) fn make(options: &Options, world: &World) -> Result<Option<Self>> {
         if options.source.scenario.api.is_none() {
             return Ok(None);
@@ -87,7 +86,6 @@ pub(super) async fn filled(planned: Option<(Plan, Target)>, world: &World) -> Re
     Ok(Some((filled, target)))
 }
 
-/// The record's row for an interval.
 pub(super) fn row(interval: loadgen::calls::Interval) -> CallsRow {
     let counts = interval.counts;
     CallsRow {

@@ -1,8 +1,8 @@
-//! Canaries: one write before and one after each fault, which show whether the control plane is healthy. For faults of
-//! the registry, a canary is a pull.
+//! Canaries: one write before and one write after each fault, which show whether the control plane is healthy. For
+//! faults of the registry, a canary is a pull.
 //!
 //! A canary is healthy if the control plane accepted the write and the harness itself sees it. The ledger decides
-//! whether the subject saw the write. The row only shows the delay until the subject saw it.
+//! whether the subject saw the write. The canary's row only shows the delay until the subject saw the write.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -15,14 +15,14 @@ use tokio::time::Instant;
 
 use super::ready::http_ready;
 
-/// Timeout of a write; a slower control plane is not healthy.
+/// Timeout of a canary's write; a slower control plane is not healthy.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a canary waits until the subject sees it: longer than all timeouts of a careful client (see
+/// How long a canary waits until the subject sees its version: longer than all timeouts of a careful client (see
 /// `missed-events.md` 2.2).
 const SEEN_TIMEOUT_MS: u64 = 60_000;
-/// Timeout of a pull; a slower registry is not healthy.
+/// Timeout of a canary's pull; a slower registry is not healthy.
 const PULL_TIMEOUT: Duration = Duration::from_secs(5);
-/// The most canaries at once: two for each fault of a scenario with a few simultaneous faults.
+/// Maximum number of canaries at once: two for each fault of a scenario with a few simultaneous faults.
 const UNDER_WAY_MAX: usize = 64;
 
 /// The fault of a canary, and whether the canary comes before or after the fault.
@@ -86,8 +86,8 @@ impl Canaries {
         });
     }
 
-    /// The rows of canaries that the subject saw, or did not see in time. `seen` returns the lag in ms if the subject
-    /// has seen a version.
+    /// The rows of canaries that the subject has seen, or has not seen in time. `seen` returns the lag in ms if the
+    /// subject has seen a version.
     pub(super) fn decided(
         &mut self,
         now_ms: u64,

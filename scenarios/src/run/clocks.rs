@@ -1,6 +1,6 @@
 //! Faults that change the clocks of the subject's processes.
 //!
-//! Owns the clock line of each process (the connection over which its clock is changed), and counts the hits.
+//! Owns the clock line of each process (the connection over which the process's clock is changed), and counts the hits.
 //! `mocks/clock` changes the clocks.
 
 use std::collections::BTreeMap;
@@ -37,7 +37,7 @@ impl Clocks {
         Self { epoch, state: Mutex::default(), struck: Notify::new() }
     }
 
-    /// Whether at least one of these faults changes a clock.
+    /// Whether at least one of the faults changes a clock.
     pub(super) fn are_needed(faults: &[Fault]) -> bool {
         faults.iter().any(|fault| fault.name.row().family == Family::Clock)
     }
@@ -52,7 +52,7 @@ impl Clocks {
         self.struck.notified().await;
     }
 
-    /// Changes the clocks of the processes. Counts a hit for each running process.
+    /// Changes the clock of `process`, or of all processes. Counts a hit for each running process.
     fn tell(&self, id: FaultId, process: Option<&str>, shift: Shift, what: Option<&str>) {
         let mut state = self.state.lock();
         let lines = state.lines.iter().map(|(name, line)| (name.clone(), Arc::clone(line)));

@@ -1,9 +1,9 @@
 //! The main task of a run: owns the record and the ledger, and performs all actions at their times.
 //!
 //! All events arrive in one `select!`: commits, observations, samples, signals, a tick. So the record has one writer,
-//! the ledger sees one order, and no lock is needed. Long work (filling the population, stopping load, stopping the
-//! subject) runs beside this loop, because commits and observations continue. The module `faults` handles faults,
-//! `ending` the end of a run.
+//! the ledger sees all events in one order, and no lock is needed. Long work (filling the population, stopping load,
+//! stopping the subject) runs beside this loop, because commits and observations continue. The module `faults` handles
+//! faults, and the module `ending` handles the end of a run.
 
 mod crashes;
 mod ending;
@@ -74,7 +74,7 @@ pub(super) struct Conductor<'a> {
     signals: Option<Signals>,
     clock: Clock,
     stage: Option<Stage<'a>>,
-    /// The end of the drain; `None` before.
+    /// The end of the drain; `None` until the drain has ended.
     drained: Option<Drained>,
     told: Told,
     /// Checks whether the subject requests a churned resource; `None` after its first such request.
@@ -83,7 +83,7 @@ pub(super) struct Conductor<'a> {
     /// The right answers for the oracle of the load.
     truth: Option<Arc<Truth>>,
     growth: Growth,
-    /// Whether the disk was full when the last row was written.
+    /// Whether the disk was full when the last row of the record was written.
     full: bool,
     /// The times in which the harness could not observe a real control plane.
     holes: Vec<Hole>,
@@ -94,7 +94,7 @@ struct Stage<'a> {
     events: Events<'a>,
     reported: Reported,
     observer: Observer,
-    /// Reads the subject's own metrics, if it has any.
+    /// Reads the subject's own metrics, if the subject has any.
     scraper: Option<Scraper>,
     subject: Processes,
     crashes: Crashes,
@@ -106,17 +106,16 @@ struct Stage<'a> {
     drifts: Drifts,
     /// Counts the children of each parent, if the scenario names kinds of children.
     siblings: Option<Siblings>,
-    /// Observes the subject's writes in the drain, or holds the reason why it cannot.
+    /// Observes the subject's writes in the drain, or holds the reason why not.
     quiet: Option<Result<Quiet, String>>,
     load: Load,
-    /// The receiver of alerts.
     receiver: Option<Arc<Receiver>>,
     /// The shared cache in which the subject keeps verdicts.
     redis: Option<Redis>,
     /// The subject's validators, and the planned disturbances of them.
     validators: Validators,
     moves: Moves,
-    /// Searches the rate of the churn, if the scenario does not set it.
+    /// Searches the rate of the churn, if the scenario does not set the rate.
     pacing: Option<Pacing>,
     timeline: Timeline,
     canaries: Canaries,
@@ -134,7 +133,7 @@ struct Stage<'a> {
     _witness: (Reporter, Open),
 }
 
-/// The lags of the warm-up, which give the deadline.
+/// The lags of the warm-up, which give the deadline for observations.
 #[derive(Default)]
 struct WarmUpLag {
     worst_p99_us: Option<u64>,
@@ -144,7 +143,7 @@ struct WarmUpLag {
 enum Halt {
     Signal(&'static str),
     SubjectExited(Exit),
-    /// The subject makes no request for a churned resource; the text names the reason.
+    /// The subject makes no request for a churned resource. The text is the message.
     NeverAsked(String),
     /// A Pod that sends load was removed.
     LoadLost(String),
@@ -414,7 +413,7 @@ impl<'a> Conductor<'a> {
         }
     }
 
-    /// Performs actions that must be checked every few milliseconds.
+    /// Performs the actions of the run whose times must be checked every few milliseconds.
     async fn tick(&mut self) -> Result<(), Halt> {
         let now_ms = self.clock.now_ms();
         self.processes(now_ms).await?;
@@ -454,7 +453,7 @@ impl<'a> Conductor<'a> {
         Ok(())
     }
 
-    /// Performs restarts and changes of certificates at their times.
+    /// Performs restarts of the subject and changes of certificates at their planned times.
     async fn keep_up(&mut self, now_ms: u64) -> Result<(), Halt> {
         let Some(stage) = self.stage.as_mut() else { return Ok(()) };
         let before = stage.subject.pids();
@@ -488,7 +487,7 @@ impl<'a> Conductor<'a> {
         Ok(())
     }
 
-    /// Begins a phase. Closes the interval row of the old phase, so that no row belongs to two phases.
+    /// Begins a phase. Closes the interval row of the old phase, so that no interval row belongs to two phases.
     fn enter_phase(&mut self, phase: Phase) -> Result<(), Halt> {
         self.interval(false)?;
         let stage = self.stage()?;
@@ -532,7 +531,7 @@ impl<'a> Conductor<'a> {
         Ok(())
     }
 
-    /// Prints a message when the disk is full, and another when it has room again.
+    /// Prints a message when the disk is full, and another message when the disk has room again.
     fn tell_room(&mut self) {
         let full = self.writer.rows_waiting() > 0;
         if full != std::mem::replace(&mut self.full, full) {
@@ -587,7 +586,7 @@ async fn metrics(scraper: &mut Option<Scraper>) -> Option<MetricsRow> {
     }
 }
 
-/// Whether a phase or a fault begins only after a hit of a fault.
+/// Whether a phase or a fault of the scenario begins only after a hit of a fault.
 fn waits_for_hits(scenario: &Scenario) -> bool {
     let steps = scenario.script.iter().flat_map(|script| &script.steps);
     scenario.faults.iter().any(|fault| fault.when.is_some()) || steps.into_iter().any(|step| step.when.is_some())

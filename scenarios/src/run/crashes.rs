@@ -1,7 +1,7 @@
 //! Crashes of the subject's processes, and the times at which they are restarted.
 //!
-//! Owns the back-off of each process and the rows of crashes. The delays are in `scenario/restart_policy.rs`. The
-//! conductor owns the processes.
+//! Owns the back-off of each process and the record rows of crashes. The delays are in `scenario/restart_policy.rs`.
+//! The conductor owns the processes.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -23,14 +23,13 @@ pub(super) struct Crashes {
 
 #[derive(Debug)]
 pub(super) struct Restarting {
-    /// The time of the restart.
     pub(super) due: Instant,
     wait: Duration,
     in_a_row: u64,
 }
 
-/// The back-off of one process, as in a kubelet. The first restart comes at once, later restarts after growing delays.
-/// A long enough run resets the back-off.
+/// The back-off of one process, as in a kubelet. The first restart comes at once, and later restarts come after growing
+/// delays. A long enough run resets the back-off.
 #[derive(Debug, Default)]
 struct BackOff {
     next: Duration,
@@ -38,7 +37,7 @@ struct BackOff {
 }
 
 impl BackOff {
-    /// Records a crash after a run of this length. Returns the delay of the restart.
+    /// Records a crash of a process that ran for the time `ran`. Returns the delay until the restart.
     fn crashed(&mut self, ran: Duration, delays: Delays) -> Duration {
         if self.in_a_row == 0 || ran > delays.reset_after {
             *self = Self { next: delays.initial, in_a_row: 1 };
@@ -62,7 +61,7 @@ impl Crashes {
         }
     }
 
-    /// Records the end of a process. `None` if no rule restarts the process.
+    /// Records the end of a process. Returns when to restart it; `None` if no rule restarts the process.
     pub(super) fn after(&mut self, exit: &Exit, now: Instant) -> Option<Restarting> {
         let status = exit.status?;
         self.policy.filter(|policy| policy.follows(status.success()))?;
@@ -142,7 +141,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// The delays, in seconds, equal those of a kubelet.
+    /// The delays of restarts, in seconds, equal the delays of a kubelet.
     #[test]
     fn the_back_off_is_that_of_a_kubelet() {
         let delays = crate::scenario::BackOff::default().delays(1);
@@ -174,7 +173,7 @@ mod tests {
         assert!(crashes("always").after(&theirs, now).is_none(), "nobody knows how to start it");
     }
 
-    /// A crash of one process does not delay the restart of another.
+    /// A crash of one process does not delay the restart of another process.
     #[test]
     fn each_process_has_its_own_back_off() {
         let (mut crashes, now) = (crashes("always"), Instant::now());
@@ -183,7 +182,7 @@ mod tests {
         assert_eq!(waits, [0, 10, 0, 20]);
     }
 
-    /// If there are very many crashes, only some have rows, but the last crash always has a row.
+    /// If a process crashes very often, only some crashes have record rows, but the last crash always has a row.
     #[test]
     fn rows_are_bounded_and_the_last_is_told() {
         let (mut crashes, now) = (crashes("always"), Instant::now());

@@ -1,8 +1,8 @@
 //! Workers that send the admission load of a run: Pods of one Job if the control plane has nodes, otherwise processes
 //! on this machine.
 //!
-//! Owns how the workers start and get their jobs. Workers start before the subject, so that a missing requirement is
-//! reported first.
+//! Owns how the workers start and get their shares of the load. Workers start before the subject, so that a missing
+//! requirement of workers is reported first.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::load::workers::{Assigned, Workers};
 use crate::load::{self, Webhook};
 use crate::scenario::{ControlPlaneKind, Scenario};
 
-/// Time of a run besides its load: start of the subject, drain, and the end of all processes.
+/// Time of a run without its load: start of the subject, drain, and the end of all processes.
 const BESIDES: Duration = Duration::from_mins(20);
 
 /// Started workers that have no share of the plan yet.
@@ -45,12 +45,11 @@ pub(super) fn check(scenario: &Scenario) -> Result<()> {
     Ok(())
 }
 
-/// The path of kubectl, which starts the Job.
 fn kubectl() -> Result<PathBuf> {
     crate::init::kubectl().ok_or(kind::guest::Error::NoKubectl).context("`workers` in Pods are started by kubectl")
 }
 
-/// A text about the planned workers.
+/// A text for the plan about the workers; `None` without workers.
 pub(super) fn planned(scenario: &Scenario) -> Option<String> {
     let wanted = scenario.admission.as_ref()?.workers.as_ref()?;
     let place = if scenario.control_plane.kind.has_nodes() { "Pods of one Job" } else { "processes of this machine" };

@@ -1,7 +1,7 @@
 //! A subject in Pods: loads its images, applies its manifests, applies its Deployments last, and then follows its Pods.
 //!
-//! Owns the order of these steps. The scenario defines the objects ([`Planned`]). The node ends with the run and takes
-//! the whole subject with it.
+//! Owns the order of these steps. The scenario defines the objects ([`Planned`]). The end of the node at the end of the
+//! run also ends the whole subject.
 
 mod follow;
 mod logs;
@@ -32,7 +32,7 @@ const POD: &str = "LONGHAUL_POD";
 /// Suffix of the name of the Service through which this machine reaches the Pods.
 const DOOR: &str = "-longhaul";
 
-/// A subject of which everything exists except its Deployments.
+/// A subject in Pods whose objects all exist, except its Deployments.
 pub(super) struct Deployed {
     cluster: Cluster,
     deployments: Vec<Manifest>,
@@ -66,7 +66,7 @@ impl Cluster {
         Ok((status, serde_json::from_slice(&answer).unwrap_or_default()))
     }
 
-    /// The object, with the label of the run if the run uses one.
+    /// The object, with the label of the run if the run uses a label.
     pub(super) fn marked(&self, object: &Value) -> Value {
         Api::from(&self.api).marked(object)
     }
@@ -79,8 +79,8 @@ impl Cluster {
 }
 
 impl Deployed {
-    /// Loads the images and applies all objects except the Deployments. Pods of the Deployments get these environment
-    /// variables.
+    /// Loads the images and applies all objects except the Deployments. The Pods get the environment variables
+    /// `variables`.
     pub(super) async fn prepare(
         planned: Planned,
         nodes: Nodes<'_>,
@@ -120,11 +120,11 @@ impl Deployed {
     }
 }
 
-/// Pods that existed before the run. Such Pods are only observed.
+/// Pods that existed before the run. The run only observes such Pods.
 pub(super) struct Watched {
     cluster: Cluster,
     rollout: Arc<Rollout>,
-    /// Container restarts before this run, which do not count.
+    /// Container restarts before this run, which are not reported as crashes.
     before: follow::Restarts,
 }
 
@@ -143,7 +143,6 @@ impl Watched {
         Ok(Self { cluster, rollout, before })
     }
 
-    /// Begins to follow the Pods.
     pub(super) fn enter(self, log: &Log) -> (Pods, AbortOnDropHandle<()>) {
         let pods = Pods::default();
         let follows = follow::follow(self.cluster, self.rollout, self.before, pods.clone(), log.clone());

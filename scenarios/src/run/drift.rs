@@ -1,11 +1,11 @@
 //! Drift: the harness deletes or edits children of the subject, under load or after it, as a user with kubectl would.
 //!
-//! Owns the time of each change, the choice of children, the rows that prove the change, and the observation of
-//! children until their parents are written. The end state shows whether all children are right at the end.
+//! Owns the time of each change, the choice of children, the record rows that prove the change, and the observation of
+//! children until their parents are written. The end state shows whether all children are right at the end of the run.
 //!
 //! A restored child proves something only as long as its parent is not written: a subject that watches only parents
-//! also restores the child at the next write of the parent. So a change takes children whose parents are not written
-//! for a while, and checks whether the children are restored in that time.
+//! also restores the child at the next write of the parent. So the harness changes children whose parents are not
+//! written for a while, and checks whether the subject restores the children in this time.
 
 mod aftermath;
 
@@ -29,13 +29,13 @@ use super::install;
 use crate::clock::{Clock, millis};
 use crate::scenario::{Children, Drift, Scenario};
 
-/// The most children of one change, because each child is a separate request.
+/// Maximum number of children of one change, because each child is a separate request.
 const CHILDREN_MAX: usize = 1000;
-/// Limit of the wait for the last change after load has ended.
+/// Longest wait for the last change after load has ended.
 pub(super) const FINISH_MAX: Duration = Duration::from_secs(30);
 /// A change avoids parents that the churn writes within this time: the least deadline of events.
 const ALONE_FOR: Duration = Duration::from_secs(5);
-/// How far ahead the churn's plan is searched for writes. No restoration is awaited longer.
+/// How far ahead the churn's plan is searched for writes of parents, and the longest wait for a restoration.
 const AHEAD: Duration = Duration::from_mins(5);
 
 /// The planned and finished changes of a run.
@@ -49,17 +49,16 @@ pub(super) struct Drifts {
     /// Number of children that were deleted or edited.
     hits: u64,
     drifted: Drifted,
-    /// Time at which the load ended; `None` while it runs.
+    /// Time at which the load ended; `None` while the load runs.
     loaded_ms: Option<u64>,
 }
 
 /// Inputs that all changes share.
 #[derive(Clone)]
 struct Plan {
-    /// All changes in the order of their times, each with the index of its kind of children.
+    /// All planned changes in the order of their times, each with the index of its kind of children.
     drifts: Vec<(usize, Drift)>,
     kinds: Vec<Children>,
-    /// Name and API path of the parents' collection.
     resource: String,
     path: String,
     seed: u64,
@@ -68,7 +67,7 @@ struct Plan {
     writers: Writers,
 }
 
-/// Sources of planned writes of parents.
+/// Planned writes of parents, by churn and by a script.
 #[derive(Clone, Default)]
 struct Writers {
     churn: Vec<loadgen::churn::Plan>,
@@ -96,7 +95,7 @@ impl Drifts {
         Self { plan: plan(), ..Self::default() }
     }
 
-    /// The row with the planned changes.
+    /// The record row with the number of planned changes.
     pub(super) fn planned(&self) -> Option<FaultRow> {
         let plan = self.plan.as_ref()?;
         let all: Vec<String> = plan.drifts.iter().map(|(_, drift)| drift.describe()).collect();
@@ -109,7 +108,7 @@ impl Drifts {
         drifts.filter_map(|(_, drift)| drift.after_load).map(|after| after.0).max()
     }
 
-    /// Begins the changes that are planned until `now_ms`. Returns the rows of finished changes.
+    /// Begins the changes whose planned time is at or before `now_ms`. Returns the rows of finished changes.
     pub(super) fn tick(&mut self, now_ms: u64) -> Result<Vec<FaultRow>> {
         let Some(plan) = &self.plan else { return Ok(Vec::new()) };
         let mut rows = Vec::new();
@@ -139,7 +138,7 @@ impl Drifts {
         self.loaded_ms = Some(now_ms);
     }
 
-    /// Waits for running changes, whose rows get the time `now_ms`.
+    /// Waits for running changes, and returns their rows with the time `now_ms`.
     pub(super) async fn settle(&mut self, now_ms: u64) -> Result<Vec<FaultRow>> {
         let mut rows = self.tick(now_ms)?;
         while let Some(done) = self.under_way.join_next().await {
@@ -182,7 +181,7 @@ impl Writers {
         Self { churn, script: steps.map(|step| step.at.map(|at| at.0)).collect(), loaded }
     }
 
-    /// The time of each object's next write at or after `now`; `None` if there is none.
+    /// The time of each object's next planned write at or after `now`; `None` if no write is planned.
     fn next_writes(&self, of: &BTreeSet<(String, String)>, now: Duration) -> BTreeMap<(String, String), Duration> {
         let mut next = BTreeMap::new();
         if now >= self.loaded {
@@ -204,7 +203,7 @@ impl Writers {
 }
 
 impl Plan {
-    /// Performs change number `index` on children of one kind. After the load, no parent is written any more.
+    /// Performs change number `index` on children of one kind. `after_load` says that no parent is written any more.
     async fn act(self, index: usize, kind: usize, drift: Drift, after_load: bool) -> Result<Done> {
         let keys = self.kinds.get(kind).context("no such kind of children")?.clone();
         let collection = loadgen::churn::collection_path(&keys.resource).context("no resource")?;
@@ -275,9 +274,9 @@ impl Plan {
     }
 }
 
-/// Chooses a share of the children; the same seed and children give the same choice. Children of parents without
-/// further writes come first, then children of parents that are not written for a while. Each child comes with its
-/// parent's uid and the time of the parent's next write.
+/// Chooses the share of the children to change; the same seed and children give the same choice. Children of parents
+/// without further writes come first, then children of parents that are not written for a while. Each child comes with
+/// its parent's uid and the time of the parent's next write.
 fn chosen(
     children: Vec<(String, Item)>,
     written: impl Fn(&str) -> Option<Duration>,

@@ -1,8 +1,8 @@
 //! The end state: after the drain, compares the subject's own state with a new list from the control plane.
 //!
-//! Owns the readings: their sources, order and number. The subject's state comes from its state page, or from the
-//! children that it keeps, or from its last observations. If the first available source cannot be read, the state is
-//! unknown, and no other source replaces it. The judge decides whether the state is right.
+//! Owns the readings of both states: their sources, order and number. The subject's state comes from its state page, or
+//! from the children that the subject keeps, or from its last observations. If the first available source cannot be
+//! read, the state is unknown, and no other source is used instead. The judge decides whether the state is right.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -25,15 +25,13 @@ use compare::Believed;
 use list::{Item, list};
 use page::{Page, Read};
 
-/// Limit of repeated readings while both states differ, because the last writes may still be in progress. The drain was
-/// the time to catch up.
+/// Maximum time of repeated readings while both states differ, because the last writes may still be in progress. The
+/// drain was the time to catch up.
 pub(super) const SETTLE_MAX: Duration = Duration::from_secs(5);
 /// Pause between two readings of both states.
 pub(super) const PAUSE: Duration = Duration::from_millis(250);
-/// The label of all objects of the churn.
 const CHURN_LABEL: &str = "longhaul.dev/churn";
 
-/// Reads and compares the end state of this run.
 pub(super) struct Reader {
     /// The churned resources: name and API path of each. Children belong to the first resource.
     resources: Vec<(String, String)>,
@@ -42,7 +40,7 @@ pub(super) struct Reader {
     children: Vec<Children>,
     /// JSON pointer to the generation that the subject repeats in an object.
     pointer: Option<String>,
-    /// The reason why the witness's observations do not cover the whole state.
+    /// The reason why the witness's observations do not cover all objects, if they do not.
     partial: Option<String>,
     emptied: bool,
     /// Whether a garbage collector removes children of deleted owners.
@@ -56,18 +54,18 @@ pub(super) struct Reading {
     items: Vec<Item>,
     /// Number of objects of the first resource.
     first: usize,
-    /// Whether no object was written between the two lists.
+    /// Whether no object was written between the two lists of this reading.
     still: bool,
     listed_ms: u64,
     read_ms: u64,
-    /// The state that the subject reports; `None` if it was not asked.
+    /// The state that the subject reports; `None` if the subject was not asked.
     idea: Option<Result<Read, String>>,
     /// Children of each kind, with the time of the reading.
     children: Vec<Result<(Vec<Item>, u64), String>>,
 }
 
 impl Reader {
-    /// `None` if no budget needs the end state. `health` is the address of the service's health pages.
+    /// Returns `None` if no budget needs the end state. `health` is the address of the service's health pages.
     pub(super) fn of(scenario: &Scenario, health: Option<SocketAddr>, api: Api, clock: Clock) -> Option<Self> {
         let budget = scenario.budgets.events.as_ref()?;
         if budget.converged != Some(true) && budget.restored != Some(true) {
@@ -151,8 +149,8 @@ impl Reader {
         self.resources.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(" and ")
     }
 
-    /// Reads the subject's state page: first the checksum, which is cheap and usually enough. A checksum covers one
-    /// resource.
+    /// Reads the subject's state page: first the checksum, which is cheap to read and usually enough. A checksum covers
+    /// one resource.
     async fn ask(&self, page: &Page, listed: &[Item]) -> Result<Read, String> {
         let [(resource, _)] = &self.resources[..] else { return self.ask_for_all(page).await };
         let sum = page.checksum(resource).await?;
@@ -181,7 +179,7 @@ impl Reader {
         Ok(Read::Objects(all.into_values().collect()))
     }
 
-    /// Compares a reading with `told`, the last observation of each object by the witness.
+    /// Compares the states in a reading. `told` has the last observation of each object by the witness.
     pub(super) fn compare(&self, reading: &Reading, told: Vec<Known>, readings: u32) -> EndState {
         let Reading { items, listed_ms, read_ms, .. } = reading;
         let mut children = self.children(reading).into_iter();
@@ -256,7 +254,7 @@ pub(super) fn churned(scenario: &Scenario) -> Option<(String, String)> {
     all_churned(scenario).into_iter().next()
 }
 
-/// All churned resources, written as in scenarios.
+/// All churned resources, spelled as in scenarios.
 pub(super) fn all_spelled(scenario: &Scenario) -> Vec<String> {
     let script = scenario.script.iter().map(|script| &script.resource).filter(|_| scenario.churn.is_empty());
     scenario.churn.iter().map(|churn| &churn.resource).chain(script).cloned().collect()
@@ -307,7 +305,7 @@ fn believed(told: Known) -> Believed {
     }
 }
 
-/// Counts the objects of the churn that still exist.
+/// Counts the objects of the churn that still exist in the list.
 fn left(items: &[Item]) -> Left {
     let churned = |item: &&Item| item.object["metadata"]["labels"].get(CHURN_LABEL).is_some_and(Value::is_string);
     let all: Vec<&Item> = items.iter().filter(churned).collect();

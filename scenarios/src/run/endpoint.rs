@@ -1,7 +1,7 @@
-//! The address at which the subject, and every client of a single mock, reaches the control plane. If a network fault
-//! is planned, this is the address of a proxy, otherwise that of the control plane.
+//! The address at which the subject, and every client of `longhaul mock kube`, reaches the control plane. If a network
+//! fault is planned, this address belongs to a proxy, otherwise to the control plane.
 //!
-//! Owns the proxy and its network namespace. Must not depend on the kind of control plane.
+//! Owns the proxy and its network namespace. Works with every kind of control plane.
 
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -17,25 +17,24 @@ const SERVER_NAME: &str = "localhost";
 /// The proxy, if a network fault is planned.
 pub(crate) struct Endpoint {
     proxy: Option<Proxy>,
-    /// The server name to verify in the certificate, if it differs from the address.
+    /// The server name to verify in the certificate, if the name differs from the address.
     server_name: Option<&'static str>,
 }
 
 impl Endpoint {
-    /// The network namespace in which packets can be lost, if a fault needs one; needs root. Created before the control
-    /// plane, so that the certificate can contain its address: not every client accepts another server name in its
-    /// kubeconfig.
+    /// Creates the network namespace in which packets can be lost, if a fault needs a namespace. Needs root. Called
+    /// before the control plane starts, so that its certificate can contain the proxy's address: not every client
+    /// accepts another server name in its kubeconfig.
     pub(crate) fn namespace(faults: &[Fault]) -> Result<Option<Namespace>> {
         let loses = faults.iter().any(|fault| fault.name == Name::NetLoss);
         loses.then(Namespace::create).transpose().context("skipped: the fault net-loss cannot be played here")
     }
 
-    /// Whether one of these faults needs a proxy.
     pub(crate) fn is_needed(faults: &[Fault]) -> bool {
         faults.iter().any(|fault| fault.name.row().family == Family::Network)
     }
 
-    /// Opens an address in front of `upstream`, through a proxy if one is wanted. Port 0 takes a free port.
+    /// Opens an address in front of `upstream`, through a proxy if a proxy is wanted. Port 0 takes a free port.
     pub(crate) async fn open(
         wanted: bool,
         namespace: Option<Namespace>,
@@ -58,7 +57,7 @@ impl Endpoint {
         self.proxy.as_ref().map(Proxy::address)
     }
 
-    /// The kubeconfig, changed to use this address.
+    /// The kubeconfig, changed to use the address of the proxy.
     pub(crate) fn direct(&self, kubeconfig: &str) -> Result<String> {
         let mut config: Value = serde_saphyr::from_str(kubeconfig).context("the kubeconfig is not YAML")?;
         if let (Some(cluster), Some(address)) = (config.pointer_mut("/clusters/0/cluster"), self.address()) {

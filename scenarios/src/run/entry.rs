@@ -1,4 +1,4 @@
-//! One written version of an object.
+//! A written version of an object.
 
 use std::time::Instant;
 

@@ -16,23 +16,22 @@ use super::plane::Plane;
 use crate::clock::Clock;
 use crate::witness::{Commits, Counts, Statement};
 
-/// The most commits that are read from the control plane at a time.
+/// Maximum number of commits read from the control plane in one batch.
 const BATCH_MAX: usize = 1024;
-/// The deadline for observations until the warm-up has shown the usual lag (`events.md`: at least 5 s).
+/// The deadline for observations in ms until the warm-up has shown the usual lag (`events.md`: at least 5 s).
 pub(super) const DEADLINE_MIN_MS: u64 = 5000;
 /// The deadline as a multiple of the p99 lag of the warm-up, without faults.
 const DEADLINE_FACTOR: u64 = 3;
 
-/// A complete drain: a version that was written before it and is not observed by its end is missed.
+/// A complete drain. A version that was written before the drain and not observed by its end is missed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Drained {
-    /// Begin of the time in which only the subject wrote.
+    /// Begin of the drain, in which only the subject wrote.
     pub(super) from_ms: u64,
     /// Time until which the subject's witness was read.
     pub(super) to_ms: u64,
 }
 
-/// The ledger with its inputs.
 pub(super) struct Events<'a> {
     plane: &'a Plane,
     feed: Feed,
@@ -87,7 +86,7 @@ impl<'a> Events<'a> {
         self.enter(&batch, writer)
     }
 
-    /// Passes all existing commits to the ledger, so that no observation comes before its commit.
+    /// Passes all existing commits to the ledger, so that no observation reaches the ledger before its commit.
     fn catch_up(&mut self, writer: &mut Writer) -> Result<()> {
         while let Some(batch) = self.feed.ready(BATCH_MAX)? {
             self.enter(&batch, writer)?;
@@ -142,7 +141,7 @@ impl<'a> Events<'a> {
         self.feed.wrote(writes);
     }
 
-    /// Waits for the last report of the audit before the run is closed. Returns the gaps in the audit.
+    /// Waits for the last report of the audit of a real control plane. Returns the gaps in the audit.
     pub(super) async fn confirm(&mut self, writer: &mut Writer) -> Result<Vec<Hole>> {
         let mut unseen = self.feed.confirm().await?;
         self.catch_up(writer)?;
@@ -211,7 +210,7 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// The faults, by number, that disturb the delivery of events, and their times.
+    /// The faults that disturb the delivery of events, by number, and the times at which they were active.
     pub(super) fn arrivals(&mut self) -> &mut Arrivals<'a> {
         &mut self.arrivals
     }
@@ -222,14 +221,14 @@ impl<'a> Events<'a> {
         Ok(self.ledger.believed())
     }
 
-    /// By resource, the objects that still wait at `to_ms` for an observation, since before `from_ms`.
+    /// For each resource, the objects with a version from before `from_ms` that is not observed at `to_ms`.
     pub(super) fn backlogs(&mut self, from_ms: u64, to_ms: u64, writer: &mut Writer) -> Result<Vec<Backlog>> {
         self.catch_up(writer)?;
         Ok(self.ledger.backlogs(from_ms, to_ms))
     }
 
-    /// Advances the ledger's time and writes its decisions. `end` means that no commit or observation can follow.
-    /// `asked` holds the subject's requests.
+    /// Advances the ledger's time and writes the ledger's decisions into the record. `end` means that no commit or
+    /// observation can follow. `asked` holds the subject's requests.
     pub(super) fn settle(&mut self, end: Option<Drained>, asked: &Requested, writer: &mut Writer) -> Result<()> {
         self.catch_up(writer)?;
         for observation in self.claims.look_again(end.is_some(), self.clock.now_ms(), self.feed.is_at_hand()) {
@@ -264,7 +263,7 @@ impl<'a> Events<'a> {
         Ok(())
     }
 
-    /// Ends the warm-up, and sets the deadline from its lag unless the scenario sets one.
+    /// Ends the warm-up, and sets the deadline from the lag of the warm-up unless the scenario sets a deadline.
     pub(super) fn end_warm_up(&mut self, p99_us: Option<u64>) {
         if self.deadline_fixed {
             return;
@@ -288,7 +287,7 @@ impl<'a> Events<'a> {
         self.ledger.resolved(uid, revision)
     }
 
-    /// Number of versions that are not observed yet.
+    /// Number of written versions that the subject has not observed yet.
     pub(super) fn pending(&self) -> u64 {
         self.ledger.pending()
     }

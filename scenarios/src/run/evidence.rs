@@ -1,8 +1,8 @@
-//! Facts about the object of an anomaly, gathered while they are still available.
+//! Facts about the object of an anomaly, gathered while the control plane still has these facts.
 //!
 //! Owns the bounded history of writes and reports ([`Histories`]), of lists and watches ([`Follows`]) and of the
-//! subject's writes ([`Efforts`]). Also stores facts about overdue versions until the ledger decides them, because the
-//! control plane soon forgets its streams. `reports::causes` draws the conclusions.
+//! subject's writes ([`Efforts`]). Also stores facts about overdue versions until the ledger decides about these
+//! versions, because the control plane soon forgets its streams. `reports::causes` draws the conclusions.
 
 mod efforts;
 mod follows;
@@ -23,21 +23,20 @@ use histories::Histories;
 use super::plane::{Mock, Plane};
 use crate::clock::Clock;
 
-/// Number of events of the stream that are shown before and after the event of the anomaly.
+/// Number of events of a watch stream that are shown before and after the event of the anomaly.
 const WIRE_LINES: usize = 3;
-/// The most overdue versions with stored facts, about 5 KiB each. Facts about further versions are read when the ledger
-/// decides them.
+/// Maximum number of overdue versions with stored facts, about 5 KiB each. Facts about further versions are read when the ledger decides
+/// about these versions.
 const KEPT_MAX: usize = 512;
-/// The largest share of the run's time for reading facts. For one version all stored traffic is read, which takes up to
-/// a tenth of a second.
+/// Maximum share of the run's time for reading facts. For one version all stored traffic is read, which takes up to a
+/// tenth of a second.
 const SHARE_MAX: f64 = 0.02;
 /// Time for reading facts that is available from the start.
 const FIRST_MAX: Duration = Duration::from_millis(500);
-/// Further time for reading facts at the end of the run. If no time is left, only the row itself is known, with the
+/// Further time for reading facts at the end of the run. If no time is left, an anomaly only has its own row, with the
 /// times of write and observation.
 const END_MAX: Duration = Duration::from_secs(5);
 
-/// The latest requests of the subject.
 #[derive(Debug, Default)]
 pub(super) struct Requested {
     follows: Follows,
@@ -58,13 +57,14 @@ pub(super) struct Sources<'a> {
     pub(super) plane: &'a Plane,
     pub(super) clock: &'a Clock,
     pub(super) faults: &'a [Fault],
-    /// Whether the order of commits is that of their revisions. If not, the traffic shows nothing about a single
+    /// Whether the order of commits is the order of their revisions. If not, the traffic shows nothing about a single
     /// version.
     pub(super) ordered: bool,
 }
 
 impl Sources<'_> {
-    /// How versions of one resource were sent, oldest first; empty if the control plane records no traffic.
+    /// How versions of one resource were sent to the subject, oldest first; empty if the control plane records no
+    /// traffic.
     pub(super) fn sendings(&self, resource: &str, versions: &[CommitEvent]) -> Vec<Sending> {
         let (Some(mock), true) = (self.plane.mock(), self.ordered) else { return Vec::new() };
         let mut revisions: Vec<u64> = versions.iter().filter_map(|event| event.commit.revision.number()).collect();
@@ -80,12 +80,12 @@ impl Sources<'_> {
     }
 }
 
-/// Stored facts about overdue versions, and the histories of all objects.
+/// The stored facts about overdue versions, and the histories of all objects.
 #[derive(Default)]
 pub(super) struct Dossiers {
     histories: Histories,
     kept: HashMap<(Uid, Revision), Dossier>,
-    /// Time spent on reading facts so far.
+    /// Time that the run has spent on reading facts so far.
     spent: Duration,
 }
 
@@ -104,7 +104,7 @@ struct About<'a> {
     name: &'a str,
     uid: &'a str,
     revision: &'a str,
-    /// Time from which facts about the version matter.
+    /// Time in ms from which facts about the version matter.
     from_ms: u64,
     until_ms: u64,
 }
@@ -118,7 +118,7 @@ impl Dossiers {
         self.histories.reported(observation);
     }
 
-    /// Stores the facts about versions that became overdue, until they are decided.
+    /// Stores the facts about versions that became overdue, until the ledger decides about these versions.
     pub(super) fn overdue(&mut self, overdue: Vec<CommitEvent>, now_ms: u64, asked: &Requested, from: Sources<'_>) {
         for CommitEvent { t_ms, commit } in overdue {
             if self.kept.len() >= KEPT_MAX || !self.may_look(now_ms, false) {
@@ -217,7 +217,7 @@ impl Dossiers {
 }
 
 impl Dossier {
-    /// Adds facts that were stored earlier, some of which the sources have forgotten.
+    /// Adds facts that were stored earlier, because the sources may have forgotten some of them.
     fn add(&mut self, before: Self) {
         if !before.wire.is_empty() {
             self.wire = before.wire;
@@ -235,7 +235,7 @@ impl Dossier {
     }
 }
 
-/// Whether `later` replaces `step`: both are equal, or describe the same watch and `later` has more facts.
+/// Whether `later` replaces `step`: both steps are equal, or both describe the same watch and `later` has more facts.
 fn tells_of(later: &Step, step: &Step) -> bool {
     match (later, step) {
         (Step::Watched { watch: Some(one), .. }, Step::Watched { watch: Some(other), .. }) => one == other,
@@ -301,7 +301,7 @@ fn revisions(steps: &[Step], own: &str) -> Vec<u64> {
     revisions
 }
 
-/// The earliest time at which a version in the steps can have been sent. A step at zero may be much older.
+/// The earliest time at which a version in the steps can have been sent. A step with time zero may be much older.
 fn since_us(mock: &Mock, clock: &Clock, steps: &[Step]) -> u64 {
     let first_ms = steps.iter().filter(|step| matches!(step, Step::Committed { .. })).map(Step::t_ms).min();
     first_ms.filter(|t_ms| *t_ms > 0).map_or(0, |t_ms| epoch_us(mock, clock, t_ms))

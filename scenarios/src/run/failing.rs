@@ -1,16 +1,17 @@
 //! The subject's repeatedly refused writes, by object, if the control plane records requests.
 //!
 //! A client that was refused many times in a row waits long before its next attempt, and must not count as a client
-//! that gave up. Beyond a limit, further objects are not recorded.
+//! that gave up. If the limit of objects is reached, further objects are not recorded.
 
 use std::collections::BTreeMap;
 
 use reports::record::{Refusals, RequestRow, Verb};
 
-/// The most objects that are kept, about 150 bytes each. A successful write removes its object.
+/// Maximum number of objects with refused writes that are kept, about 150 bytes each. A successful write removes its
+/// object.
 const OBJECTS_MAX: usize = 10_000;
 
-/// Refusals since the last success, by namespace, name and resource.
+/// Refused writes since the last successful write, by namespace, name and resource.
 #[derive(Debug, Default)]
 pub(super) struct Failing {
     rows: BTreeMap<(String, String, String), Refusals>,

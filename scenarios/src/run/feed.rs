@@ -1,7 +1,8 @@
 //! Commits in order, from the mock's own log or from the harness's watches of a real control plane.
 //!
-//! On a real control plane, the churn's reports of its writes are compared with the watches. If watches have gaps or
-//! the two differ, the harness must not blame the subject: verdicts that depend on commits are then undecided.
+//! On a real control plane, the churn's reports of its writes are compared with the watches. If watches have gaps, or
+//! the watches and the churn's reports differ, the harness must not blame the subject: verdicts that depend on commits
+//! are then undecided.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -16,7 +17,7 @@ pub(super) use super::entry::Entry;
 use super::plane::Plane;
 use super::restored::Past;
 
-/// A time in which commits are unknown: begin, end, and the reason.
+/// A time in which commits are unknown: begin, end, and the reason for the gap.
 #[derive(Debug, Clone)]
 pub(super) struct Unseen {
     pub(super) between: Option<(Instant, Instant)>,
@@ -45,8 +46,8 @@ pub(super) struct Audited {
 }
 
 impl Feed {
-    /// Begins to read commits of the judged resources (names and spellings), before the first write. On a real control
-    /// plane, only the first resource is read.
+    /// Begins to read commits of the judged resources, given by name and spelling. Called before the first write. On a
+    /// real control plane, only the first resource is read.
     pub(super) async fn follow(
         plane: &Plane,
         api: churn::Api,
@@ -103,7 +104,7 @@ impl Feed {
         }
     }
 
-    /// The last report of the audit: the differences from a final list, and the gaps.
+    /// The last report of the audit: the differences between the watches and a final list, and the gaps of the watches.
     pub(super) async fn confirm(&mut self) -> Result<Vec<Unseen>> {
         let Self::Audit(audited) = self else { return Ok(Vec::new()) };
         let report = audited.audit.finish().await.context("the audit of the control plane failed")?;
@@ -121,7 +122,7 @@ impl Feed {
         Ok(unseen)
     }
 
-    /// The gap if a write of the churn was never seen. To be called after all commits were read.
+    /// The gap if the watches never showed a write of the churn. To be called after all commits were read.
     pub(super) fn agreed(&mut self) -> Option<Unseen> {
         let Self::Audit(audited) = self else { return None };
         let outcome = std::mem::take(&mut audited.agreement).finish();
@@ -134,7 +135,7 @@ impl Feed {
         })
     }
 
-    /// Whether commits are known immediately after the write.
+    /// Whether the harness knows a commit immediately after the write.
     pub(super) fn is_at_hand(&self) -> bool {
         !matches!(self, Self::Audit(_))
     }

@@ -23,14 +23,14 @@ impl FieldManager {
         OF_KUBERNETES.contains(&self.name.as_str())
     }
 
-    /// The name, with the subresource if there is one, such as `manager (status)`.
+    /// The name of the field manager, with the subresource if it has one, such as `manager (status)`.
     pub(in crate::run) fn shown(&self) -> String {
         if self.subresource.is_empty() { self.name.clone() } else { format!("{} ({})", self.name, self.subresource) }
     }
 }
 
-/// The owner of the value at a JSON pointer: the manager whose fields match the longest part of the pointer; of
-/// several, the last writer. The owner of a list owns all values in it, because keys of lists are not resolved.
+/// The owner of the value at a JSON pointer: the manager whose fields match the longest part of the pointer. Of several
+/// managers, the last writer counts. The owner of a list owns all values in it, because keys of lists are not resolved.
 pub(in crate::run) fn owner(object: &Value, pointer: &str) -> Option<FieldManager> {
     let entries = object["metadata"]["managedFields"].as_array()?;
     let text = |entry: &Value, key: &str| entry[key].as_str().unwrap_or_default().to_owned();
@@ -53,7 +53,7 @@ pub(in crate::run) fn owner_of_value(object: &Value, pointer: &str, value: &str)
     Some(FieldManager { name: text("manager"), subresource: text("subresource") })
 }
 
-/// Number of leading segments of the pointer that are among the fields.
+/// Number of leading segments of the pointer that occur in `fields`.
 fn depth(fields: &Value, pointer: &str) -> usize {
     let mut at = Some(fields);
     let words = pointer.split('/').skip(1).map(|word| word.replace("~1", "/").replace("~0", "~"));

@@ -1,10 +1,10 @@
-//! Wrong changes of the subject to objects of other clients: it recreated an object that another client had deleted, or
-//! deleted an object whose deletion nobody had requested.
+//! Wrong changes of the subject to objects of other clients: the subject recreated an object that another client had
+//! deleted, or deleted an object whose deletion nobody had requested.
 //!
 //! Owns the record of which client created an object, if the control plane records requests. The subject created an
-//! object if an answer to the subject says so. Commits come from a separate cursor, before the requests of the same
-//! moment. The memory is bounded: beyond the limit, further objects are not tracked, and only the newest deleted
-//! objects are kept. A judge decides whether there are too many such changes.
+//! object if an answer to the subject says so. Commits come from a separate cursor, and are handled before the requests
+//! of the same moment. The memory is bounded: beyond the limit, further objects are not tracked, and only the newest
+//! deleted objects are kept. A judge decides whether there are too many such changes.
 
 mod memory;
 
@@ -43,7 +43,7 @@ pub(super) struct Request<'a> {
     /// Times of arrival and end, in microseconds on the control plane's clock.
     pub(super) at_us: u64,
     pub(super) ended_us: u64,
-    /// Whether the request is a dry run, which stores nothing.
+    /// Whether the request is a dry run, which stores no object.
     pub(super) is_rehearsal: bool,
 }
 
@@ -55,7 +55,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// When versions of an object were delivered to the subject on watches.
+/// Source of the times at which watches delivered versions of an object to the subject.
 pub(super) trait Wire {
     /// Time and revision of the last delivery of any of these versions before a given time.
     fn sent(&self, resource: &str, revisions: &[u64], before_us: u64) -> Option<(u64, u64)>;
@@ -64,7 +64,7 @@ pub(super) trait Wire {
 }
 
 impl Foreign {
-    /// An empty state. `None` if the subject watches nothing, or the run writes nothing.
+    /// A state without any changes. `None` if the subject watches nothing, or the run writes nothing.
     pub(super) fn of(scenario: &Scenario) -> Option<Self> {
         let resources = scenario.judged().into_iter().map(|(name, _)| name);
         let mut resources: BTreeSet<String> =
@@ -102,7 +102,7 @@ impl Foreign {
         }
     }
 
-    /// Records a finished request of the subject, after the commits of the same time.
+    /// Records a finished request of the subject. Called after the commits of the same time were recorded.
     pub(super) fn request(&mut self, request: Request<'_>, wire: &impl Wire) {
         let row = request.row;
         if !self.resources.contains(&row.resource) {
@@ -123,12 +123,12 @@ impl Foreign {
         }
     }
 
-    /// Returns the result and leaves an empty one.
+    /// Returns the changes so far and leaves an empty result.
     pub(super) fn take(&mut self) -> record::Foreign {
         std::mem::take(&mut self.found)
     }
 
-    /// Records a write of the subject. An object that the subject created is its own from then on.
+    /// Records a write of the subject. An object that the subject created counts as the subject's own from then on.
     fn wrote(&mut self, request: Request<'_>, wire: &impl Wire) {
         let Some((key, made_us)) = request.row.last_revision.and_then(|revision| self.memory.made(revision)) else {
             return;

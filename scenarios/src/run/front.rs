@@ -1,7 +1,7 @@
 //! One address in front of the subject's processes, like a Service in front of Pods: each new connection goes to the
-//! next process and stays there.
+//! next process and stays with this process.
 //!
-//! Owns the forwarded connections. TLS passes through unchanged. Must not know why processes start and end.
+//! Owns the forwarded connections. TLS passes through unchanged. Does not know why processes start and end.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, JoinSet};
 
-/// The most connections at once, far more than a load generator opens; further connections wait in the listen queue.
+/// Maximum number of connections at once, far more than a load generator opens; further connections wait in the listen queue.
 const CONNECTIONS_MAX: usize = 4096;
 
-/// The open address. Dropping this value closes its connections.
+/// The open address. Dropping this value closes all connections through it.
 pub(super) struct Front {
     address: SocketAddr,
     endpoints: Arc<Mutex<Endpoints>>,
@@ -29,7 +29,7 @@ struct Endpoints {
 }
 
 impl Front {
-    /// Listens on a free port of an address of this machine. While there is no endpoint, new connections are closed.
+    /// Listens on a free port of the address `at`. While no endpoint is added, new connections are closed.
     pub(super) async fn open(at: Ipv4Addr) -> Result<Self> {
         let listener = TcpListener::bind((at, 0)).await;
         let listener = listener.context("failed to listen in front of the subject")?;
@@ -43,7 +43,7 @@ impl Front {
         self.address
     }
 
-    /// Allows new connections to this endpoint.
+    /// Sends new connections also to this endpoint.
     pub(super) fn add(&self, endpoint: SocketAddr) {
         self.endpoints.lock().behind.push(endpoint);
     }

@@ -1,5 +1,5 @@
-//! The estimate of growth in the progress line: the expected verdict of each budget, and the time at which it is
-//! decided.
+//! The estimate of growth in the progress line: the expected verdict of each growth budget, and the time at which the
+//! budget is decided.
 
 use reports::judge::{Interim, SoFar, Verdict};
 use reports::record::{Interval, Manifest, MetricsRow, Phase, Sample};

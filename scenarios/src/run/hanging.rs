@@ -1,8 +1,9 @@
 //! Objects whose deletion hangs after the drain. Lists the churned objects and the subject's children, and reports the
-//! finalizers of each object that should be gone.
+//! finalizers of each object that should be deleted.
 //!
-//! Owns the lists and the attribution of finalizers. The harness's own finalizers (`churn.finalizers`) are not blamed
-//! on the subject. The judge decides whether a finalizer of the subject blocks too long.
+//! Owns the lists of objects, and decides to which client each finalizer belongs. The harness's own finalizers
+//! (`churn.finalizers`) are not blamed on the subject. The judge decides whether a finalizer of the subject blocks too
+//! long.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -26,13 +27,11 @@ const OF_ITS_PARTS: [&str; 2] = ["kubernetes.io/", "batch.kubernetes.io/"];
 /// Finalizers whose owners are known before the run.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Owners {
-    /// Finalizers that the harness sets and removes.
     harness: BTreeSet<String>,
-    /// Finalizers in the scenario's templates.
     templates: BTreeSet<String>,
 }
 
-/// Lists the objects. `None` if the run has no churn, or the subject only answers reviews.
+/// Lists the objects whose deletion hangs. `None` if the run has no churn, or the subject only answers reviews.
 pub(super) async fn read(scenario: &Scenario, api: &Api, clock: &Clock, failing: &Failing) -> Option<Hanging> {
     let mut resources = all_churned(scenario);
     if resources.is_empty() || scenario.subject.watches_nothing() {
@@ -79,7 +78,7 @@ impl Owners {
         }
     }
 
-    /// Adds the finalizers of objects whose deletion was requested.
+    /// Adds the finalizers of listed objects whose deletion was requested to `hanging`.
     fn sort(&self, resource: &str, items: &[Item], now: SystemTime, failing: &Failing, hanging: &mut Hanging) {
         hanging.objects += items.len() as u64;
         for item in items {
@@ -113,7 +112,7 @@ impl Owners {
     }
 }
 
-/// Time since the deletion was requested. `None` if this time is in the future, as for a Pod within its grace period.
+/// Time since the deletion timestamp. `None` if the timestamp is in the future, as for a Pod within its grace period.
 fn since(asked: &str, now: SystemTime) -> Option<Duration> {
     let asked: jiff::Timestamp = asked.parse().ok()?;
     let at = UNIX_EPOCH.checked_add(Duration::from_millis(u64::try_from(asked.as_millisecond()).ok()?))?;

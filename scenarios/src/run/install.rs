@@ -1,5 +1,5 @@
 //! Requests of the harness that prepare a control plane. Also creates a `CustomResourceDefinition` on a real control
-//! plane and waits until it is served.
+//! plane and waits until its resource is served.
 
 use std::time::{Duration, Instant};
 
@@ -11,13 +11,13 @@ use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use tokio_rustls::TlsConnector;
 
-/// Limit of the wait; kube-apiserver needs a second or two to serve a new resource.
+/// Longest wait until a new resource is served; kube-apiserver needs a second or two.
 const DEADLINE: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(100);
 /// How long a `CustomResourceDefinition` must stay unchanged. The API server's controllers write within a second, on a
 /// busy machine within two.
 pub(super) const QUIET: Duration = Duration::from_secs(3);
-/// The largest answer: a page of a list whose objects have up to 64 KiB.
+/// Maximum size of an answer: a page of a list whose objects have up to 64 KiB.
 const ANSWER_BYTES_MAX: usize = 32 << 20;
 
 pub(super) const JSON: &str = "application/json";
@@ -64,8 +64,8 @@ pub(super) async fn served(api: &Api<'_>, crds: &[&Value], quiet: Duration) -> R
     Ok(())
 }
 
-/// Whether a new `CustomResourceDefinition` no longer changes. kube-apiserver continues to write its conditions after it
-/// serves the first list. Each such write ends the watches of the resource and forgets its history.
+/// Checks whether a new CustomResourceDefinition no longer changes. kube-apiserver continues to write its conditions
+/// after it serves the first list. Each such write ends the watches of the resource and forgets its history.
 #[derive(Default)]
 struct Quiet {
     version: String,
@@ -87,7 +87,7 @@ impl Quiet {
     }
 }
 
-/// A control plane and the identity with which it is called.
+/// A control plane, and the identity with which the harness calls the control plane.
 pub(crate) struct Api<'a> {
     pub(crate) url: &'a str,
     pub(crate) ca_pem: &'a str,
@@ -109,7 +109,6 @@ impl Api<'_> {
         self.ask(Method::POST, collection, self.marked(object).to_string()).await
     }
 
-    /// The object, with the label.
     pub(super) fn marked(&self, object: &Value) -> Value {
         let mut object = object.clone();
         if let Some((key, value)) = self.mark {
@@ -118,12 +117,12 @@ impl Api<'_> {
         object
     }
 
-    /// Whether an existing object was not created by this run, so that it must not be changed.
+    /// Whether an existing object was not created by this run, so that the run must not change the object.
     pub(super) fn is_foreign(&self, there: &Value) -> bool {
         self.mark.is_some_and(|(key, value)| there["metadata"]["labels"][key] != value)
     }
 
-    /// Sends one request on a separate connection; a run sends only a handful of these requests.
+    /// Sends one request on a separate connection. A run sends only a handful of such requests.
     pub(super) async fn ask(&self, method: Method, path: &str, body: String) -> Result<(StatusCode, Bytes)> {
         self.ask_as(method, path, body, JSON, JSON).await
     }

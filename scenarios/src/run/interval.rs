@@ -1,4 +1,4 @@
-//! Interval rows: one row every five seconds, with the counts since the previous row.
+//! Interval rows of the record: one row every five seconds, with the counts since the previous row.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::witness::Tally;
 
 pub(super) const EVERY: Duration = Duration::from_secs(5);
 
-/// The counts at the previous row.
+/// The counts at the previous interval row.
 #[derive(Default)]
 pub(super) struct Intervals {
     start_ms: u64,
@@ -23,19 +23,19 @@ pub(super) struct Intervals {
     traffic: mock_kube::Traffic,
     registry: mock_registry::Requests,
     requests_all: u64,
-    /// Figures of the latest row, for the progress line.
+    /// The p99 lag in the latest row, for the progress line.
     pub(super) latest_p99_us: Option<u64>,
     pub(super) requests: u64,
     pub(super) wrong: u64,
 }
 
-/// The inputs of an interval row.
+/// The inputs of an interval row that other modules supply.
 pub(super) struct Now {
     pub(super) end_ms: u64,
     pub(super) phase: Phase,
     pub(super) last: bool,
     pub(super) faults: Vec<String>,
-    /// Results of alerts since the last row.
+    /// Counts of received and missing alerts since the last row.
     pub(super) alerts: Option<AlertsRow>,
     /// Counts of the subject's requests at the control plane.
     pub(super) told: told::Row,

@@ -1,8 +1,9 @@
-//! The signing keys of the seeded images, the service's policy for them, and the right verdict on each image.
+//! The signing keys of the seeded images, the service's policy for them, and the right answer of the service for each
+//! image.
 //!
 //! Owns the policy for signed images: the keys `release` and `second` are trusted, and one signature is enough. In the
-//! folder `two`, both must have signed. In the folder `keyless`, neither key counts; a signer certified by an authority
-//! does. A change of keys replaces `second` by `successor` in the key file, and the next change reverts this.
+//! folder `two`, both keys must have signed. In the folder `keyless`, no key counts; the signer must be certified by an
+//! authority. A change of keys replaces `second` by `successor` in the key file, and the next change restores `second`.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +19,7 @@ const TRUSTED_ROOT: &str = "trusted_root.json";
 /// The temporary name of a new file before it replaces the old file.
 const FRESH: &str = "fresh";
 
-/// The keys of a run, and the files that the service reads.
+/// The trusted keys of a run, and the files from which the service reads them.
 pub(crate) struct Trusted {
     keys: Keys,
     folder: PathBuf,
@@ -73,7 +74,7 @@ impl Trusted {
         &self.keys
     }
 
-    /// The validators and the rules of the service for images of the registry with this name.
+    /// The sections of the service's configuration with the validators and the rules for images of this registry.
     pub(crate) fn sections(&self, registry: &str) -> (Value, Value) {
         let root = |name: &str, file: &str| json!({"name": name, "keyFile": self.folder.join(file)});
         let roots = [root("release", RELEASE), root("second", SECOND)];
@@ -92,8 +93,8 @@ impl Trusted {
         (validators, rules)
     }
 
-    /// A configuration of the service with only these sections, for images of the registry with this name, which uses
-    /// plain HTTP.
+    /// A configuration of the service with only the sections for signatures. The images are in the registry with this
+    /// name, which uses plain HTTP.
     pub(crate) fn configuration(&self, registry: &str, login: Option<(&str, &Path)>) -> Value {
         let (validators, rules) = self.sections(registry);
         let mut host = json!({"host": registry, "plainHttp": true});
@@ -132,7 +133,7 @@ impl Trusted {
 mod tests {
     use super::*;
 
-    /// The policy names every folder of signed images, and the files that it names exist.
+    /// The policy names every folder of signed images, and the files that the policy names exist.
     #[test]
     fn what_the_service_is_told_fits_the_images() {
         let folder = tempfile::tempdir().unwrap();
@@ -154,7 +155,7 @@ mod tests {
         assert_eq!(patterns, ["*", "h:1/two/*", "h:1/keyless/*"]);
     }
 
-    /// A change of keys changes only the verdicts on images signed with these keys.
+    /// A change of keys changes only the right answers for images that are signed with the changed keys.
     #[test]
     fn only_images_of_the_changed_keys_turn() {
         let images = mock_registry::Population { count: 48, seed: 5, signed: true }.images("h:1").unwrap();

@@ -12,13 +12,13 @@ use crate::clock::Clock;
 
 /// Interval of the messages that only advance the time, while no object changes.
 const TICK: Duration = Duration::from_millis(250);
-/// Time within which a change arrives in the channel.
+/// Longest time until a change arrives in the channel.
 const LINGER: Duration = Duration::from_millis(300);
 
-/// Changes, at most as many as requested, or the reason why some changes are unknown.
+/// Changes of objects, at most as many as requested, or the reason why some changes are unknown.
 pub(super) type Batch = Result<Vec<Entry>, Unseen>;
 
-/// Changes are unknown: those of one gap, or all from now on.
+/// Some changes are unknown: the changes of one gap, or all changes from now on.
 #[derive(Debug)]
 pub(super) struct Unseen {
     pub(super) why: String,
@@ -43,7 +43,7 @@ impl Unseen {
     }
 }
 
-/// The reason for the gap, with the time of the run.
+/// The reason for the gap, with the time of the gap in the run.
 pub(super) fn told(Unseen { why, at }: Unseen, clock: &Clock) -> String {
     format!("{why} at {}", reports::words::millis(clock.at_ms(at)))
 }
@@ -70,8 +70,8 @@ pub(super) async fn listen<T: Send + 'static>(
     Ok(AbortOnDropHandle::new(tokio::spawn(listens)))
 }
 
-/// Passes on messages until it is stopped or all watches are lost. At the end, passes on the messages that are still in
-/// the channel. An empty message only advances the time.
+/// Passes on messages until the task is stopped or all watches are lost. At the end, passes on the messages that are
+/// still in the channel. An empty message only advances the time.
 pub(super) async fn gather<T>(
     mut changes: mpsc::Receiver<T>,
     mut stopped: oneshot::Receiver<()>,

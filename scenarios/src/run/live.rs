@@ -19,11 +19,11 @@ pub(super) struct Facts {
     pub(super) wrong: u64,
     pub(super) rss_bytes: Option<u64>,
     pub(super) faults: Vec<String>,
-    /// The text on growth: how long until each verdict is decided.
+    /// The text on growth: how long until each growth budget is decided.
     pub(super) growth: String,
 }
 
-/// A progress line that is not shown yet.
+/// Creates a progress line that is not shown yet.
 pub(super) fn live(quiet: bool) -> Live {
     Live::new(quiet, "{bar:20} {percent:>3} % ends in {eta} {msg}", Duration::ZERO)
 }

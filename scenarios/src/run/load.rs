@@ -17,16 +17,15 @@ use super::registration::Registration;
 use crate::load::hlog;
 use crate::load::workers::{Beside, Gone};
 
-/// Limit of the wait for open requests when load stops: the longest webhook timeout of kube-apiserver.
+/// Longest wait for open requests when load stops: the longest webhook timeout of kube-apiserver.
 const IN_FLIGHT_DRAIN: Duration = Duration::from_secs(30);
-/// The most error texts in a progress line or a report.
+/// Maximum number of error texts in a progress line or a report.
 const EXAMPLES_MAX: usize = 5;
 
 pub(super) struct LoadPlan {
     pub(super) admission: Option<(Planned, admission::Target)>,
-    /// The workers that send the load; `None` if this process sends it.
+    /// The workers that send the load; `None` if this process sends the load.
     pub(super) crew: Option<Crew>,
-    /// Attacks during the load.
     pub(super) attacks: Option<AttackPlan>,
     /// The registration of webhooks, made when the subject is ready and before any load.
     pub(super) registration: Option<Registration>,
@@ -37,7 +36,6 @@ pub(super) struct LoadPlan {
     pub(super) calls: Option<(calls::Filled, calls::Target)>,
 }
 
-/// The running load generators.
 #[derive(Default)]
 pub(super) struct Load {
     admission: Option<Sent>,
@@ -48,16 +46,16 @@ pub(super) struct Load {
     registration: Option<Registration>,
     /// Number of the API server's calls to each webhook.
     asked: Vec<WebhookRow>,
-    /// The last counts of the stopped load.
+    /// The counts of the stopped load since the last reading.
     rest: Option<admission::Interval>,
-    /// The reason why the last counts are incomplete, if they are.
+    /// The reason why less than the planned load is sent, if the load is incomplete.
     gone: Option<Gone>,
     /// One churn for each section, and whether all its objects are deleted at the end.
     churn: Vec<(Churn, bool)>,
     script: Option<Script>,
     /// Calls of the subject's API for Deployments, and their last counts after the stop.
     calls: Option<calls::Load>,
-    /// Counts of the script that rows already contain.
+    /// Counts of the script that earlier record rows contain.
     script_told: script::Counts,
 }
 
@@ -147,7 +145,7 @@ impl Load {
         Ok((stored, begin(self).max(Instant::now())))
     }
 
-    /// Stores a registration before it is made, so that the end of the run removes it.
+    /// Stores a registration before the registration is made, so that the end of the run removes it.
     pub(super) fn will_unregister(&mut self, registration: Option<Registration>) {
         self.registration = registration;
     }
@@ -162,12 +160,12 @@ impl Load {
         Ok(())
     }
 
-    /// Number of calls to each webhook, if known. Returned only once, after the end.
+    /// Takes the API server's number of calls to each webhook, if known. Called once, after the end of the load.
     pub(super) fn take_asked(&mut self) -> Vec<WebhookRow> {
         std::mem::take(&mut self.asked)
     }
 
-    /// Reads the watch of stored objects to its end. An error means that the harness missed changes.
+    /// Reads the watch of the objects that the load stored to its end. An error means that the watch missed changes.
     pub(super) async fn confirm(&mut self) -> Result<()> {
         if let Some(calls) = &self.calls {
             calls.settle().await;
@@ -177,7 +175,7 @@ impl Load {
         Ok(through.stored.finish().await?)
     }
 
-    /// Whether the watch also showed every answered write. To be called when all changes were read.
+    /// Fails if the watch did not show every answered write of the load. To be called when all changes were read.
     pub(super) fn agreed(&mut self) -> Result<()> {
         let Some(through) = self.through.take() else { return Ok(()) };
         Ok(through.stored.agrees()?)
@@ -210,12 +208,12 @@ impl Load {
         }
     }
 
-    /// The reason why the script stopped, if it had to.
+    /// The reason why the script stopped early, if it did.
     pub(super) fn refused(&self) -> Option<script::Error> {
         self.script.as_ref().and_then(Script::refused)
     }
 
-    /// The reason why less than the planned load is sent, if that is so.
+    /// The reason why less than the planned load is sent; `None` if the whole load is sent.
     pub(super) fn gone(&mut self) -> Option<Gone> {
         match &self.admission {
             Some(Sent::Beside(load)) => load.take_gone(),
@@ -223,8 +221,8 @@ impl Load {
         }
     }
 
-    /// Writes canaries for the resource of a fault if it is churned, otherwise for another churned resource; `None`
-    /// without churn.
+    /// The writer of canaries: for the resource of a fault if this resource is churned, otherwise for another churned
+    /// resource; `None` without churn.
     pub(super) fn canaries(&self, resource: Option<&str>) -> Option<Canaries> {
         let of = |name: &str| resource.is_some_and(|wanted| name == wanted || name.split('.').next() == Some(wanted));
         let its = self.churn.iter().find(|(churn, _)| of(churn.resource()));
@@ -269,8 +267,8 @@ impl Load {
         }
     }
 
-    /// Deletes all objects of the churn, if the scenario asks for it. To be called when all load has stopped. The end
-    /// state reports objects that a finalizer holds.
+    /// Deletes all objects of the churn, if the scenario asks for their deletion. To be called when all load has
+    /// stopped. The end state reports objects that a finalizer holds.
     pub(super) async fn end(&mut self) -> Result<()> {
         for (churn, _) in self.churn.iter_mut().filter(|(_, ends_empty)| *ends_empty) {
             match churn.empty().await {

@@ -1,4 +1,4 @@
-//! The manifest: the description of the run, written before it starts.
+//! The manifest: the description of the run, written before the run starts.
 
 use std::fmt::Write as _;
 
@@ -15,7 +15,7 @@ use crate::machine;
 use crate::scenario::{ControlPlaneKind, Scenario};
 use crate::secrets;
 
-/// Names of disturbances by the harness itself in the rows of `faults.jsonl`.
+/// Names, in the rows of `faults.jsonl`, of disturbances that are not faults of the scenario.
 pub(super) const RESTARTS: &str = "subject-restart";
 pub(super) const CERTIFICATES: &str = "certificate-rotation";
 pub(super) const TRUSTED_KEYS: &str = "trusted-keys";
@@ -28,7 +28,7 @@ pub(super) fn fault_id(index: usize, fault: &mock_faults::Fault) -> String {
     format!("{}-{}", index + 1, fault.name.as_str())
 }
 
-/// Describes the run. `digest` is the digest of the subject's program.
+/// Creates the manifest of the run. `digest` is the digest of the subject's program.
 pub(super) fn manifest(
     options: &Options,
     command: &[String],
@@ -173,7 +173,7 @@ fn needs(fault: &mock_faults::Fault) -> Vec<Need> {
     on.into_iter().chain(bookmarks).chain(initial).collect()
 }
 
-/// Restarts, rotation, changes of keys, and drift; each must be proved by hits, like faults.
+/// The planned restarts, rotations, changes of keys, and drifts. Hits must prove each of them, as for faults.
 fn upkeep(scenario: &Scenario) -> impl Iterator<Item = PlannedFault> {
     let (subject, loaded) = (&scenario.subject, scenario.phases.loaded());
     let entry = |name: &str, at_ms, for_ms, detail| PlannedFault {
@@ -240,7 +240,7 @@ fn upkeep(scenario: &Scenario) -> impl Iterator<Item = PlannedFault> {
         .chain(attacked)
 }
 
-/// A text about when a fault begins.
+/// A text that says when a fault begins.
 pub(crate) fn begins(fault: &mock_faults::Fault) -> String {
     match (fault.at, &fault.when) {
         (Some(at), _) => format!("at {at}"),
@@ -255,7 +255,7 @@ pub(crate) fn begins(fault: &mock_faults::Fault) -> String {
 /// Settings that [`describe`] does not list as `key: value`.
 const IN_WORDS: [&str; 8] = ["name", "id", "at", "when", "resource", "for", "count", "probability"];
 
-/// A text about a fault with every setting of the scenario file.
+/// A text that describes a fault with every setting of the scenario file.
 pub(crate) fn describe(fault: &mock_faults::Fault) -> String {
     let mut text = fault.name.as_str().to_owned();
     if let Some(resource) = &fault.resource {
@@ -310,7 +310,8 @@ mod tests {
         assert!(all.contains("error-event") && all.contains("code 410, then end"), "{all}");
     }
 
-    /// The needed features follow from the fault's settings: a client that never sends such a request is not affected.
+    /// The features that a fault needs follow from the fault's settings: a client that never sends a matching request
+    /// is not affected.
     #[test]
     fn a_fault_says_which_requests_it_needs() {
         let needs = |text: &str| super::needs(&serde_saphyr::from_str::<Fault>(text).unwrap());

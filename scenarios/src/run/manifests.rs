@@ -2,7 +2,7 @@
 //! `CustomResourceDefinition` is served.
 //!
 //! Owns the order: `CustomResourceDefinition`s, then namespaces, then all other objects as written. If the API server
-//! refuses an object, the run ends with its message.
+//! refuses an object, the run ends with the API server's message.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -14,7 +14,8 @@ use serde_json::Value;
 use super::install::{self, Api, JSON};
 use crate::scenario::Manifest;
 
-/// The field manager of these objects. Later applies by the subject's own tools get the usual conflicts with it.
+/// The field manager of the applied objects. Later applies by the subject's own tools get the usual conflicts with this
+/// manager.
 const MANAGER: &str = "longhaul";
 const APPLY: &str = "application/apply-patch+yaml";
 
@@ -100,7 +101,7 @@ fn served(document: &[u8]) -> HashMap<String, (String, bool)> {
     kinds.collect()
 }
 
-/// The message of a `Status`, or the whole answer if it is no `Status`.
+/// The message of a `Status`, or the whole answer if the answer is no `Status`.
 fn words(answer: &[u8]) -> String {
     let status: Value = serde_json::from_slice(answer).unwrap_or_default();
     status["message"].as_str().map_or_else(|| String::from_utf8_lossy(answer).into_owned(), str::to_owned)

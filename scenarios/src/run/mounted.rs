@@ -1,6 +1,6 @@
 //! Folders that a program finds where a kubelet would mount a service account, a `Secret` or a `ConfigMap`.
 //!
-//! Owns the content of these folders, which follows the objects. `subject::Mounts` makes a program find these folders.
+//! Owns the content of the folders, which follows the objects. `subject::Mounts` makes a program find the folders.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
@@ -17,7 +17,7 @@ use super::Api;
 use crate::scenario::Mount;
 use crate::subject::Mounts;
 
-/// Interval between two reads of an object. A kubelet needs up to a minute.
+/// Interval between two reads of an object. A kubelet may take a minute to show a change.
 const POLL: Duration = Duration::from_millis(500);
 /// The symbolic link to the current files, with the name that a kubelet uses.
 const LINK: &str = "..data";
@@ -79,7 +79,6 @@ impl Mounted {
         Ok(Self { mounts: Mounts { scratch, folders }, environment, follower })
     }
 
-    /// The mounts for each process of the subject.
     pub(crate) fn mounts(&self) -> Mounts {
         self.mounts.clone()
     }

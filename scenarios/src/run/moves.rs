@@ -1,7 +1,7 @@
 //! Moves the tags of images with locked digests, one after the other, under load.
 //!
-//! Owns the times of the moves, and the rows that prove them. A fault of the registry moves a tag only when the subject
-//! reads it, and a subject with a digest lock does not read tags.
+//! Owns the times at which tags move, and the record rows that prove each move. A fault of the registry moves a tag
+//! only when the subject reads it, and a subject with a digest lock does not read tags.
 
 use anyhow::{Context, Result};
 use reports::record::{FaultEvent, FaultRow};
@@ -37,12 +37,12 @@ impl Moves {
         }
     }
 
-    /// The row with the planned moves.
+    /// The record row with the number of planned moves.
     pub(super) fn planned(&self) -> Option<FaultRow> {
         (!self.references.is_empty()).then(|| self.row(0, FaultEvent::Planned))
     }
 
-    /// Moves the tags whose time has come.
+    /// Moves the tags whose planned time has come.
     pub(super) fn tick(&mut self, now_ms: u64, world: &World) -> Result<Option<FaultRow>> {
         let all = self.references.len() as u64;
         let gone = now_ms.saturating_sub(self.from_ms);
@@ -55,7 +55,7 @@ impl Moves {
         Ok((before == 0 && self.moved > 0).then(|| self.row(now_ms, FaultEvent::Started)))
     }
 
-    /// Ends the moves when the load is over. Returns the last row.
+    /// Ends the moves when the load is over. Returns the last row of the moves.
     pub(super) fn finish(&mut self, now_ms: u64) -> Option<FaultRow> {
         (!self.references.is_empty()).then(|| self.row(now_ms, FaultEvent::Ended))
     }

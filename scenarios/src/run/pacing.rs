@@ -2,8 +2,8 @@
 //! this rate.
 //!
 //! Owns the control loop. While few versions wait for the subject, the loop permits one more write at a time, so that
-//! the subject is busy but not behind. The sustained rate is the subject's progress while versions were waiting. Pure
-//! except for the permits: the time and the number of waiting versions are arguments.
+//! the subject is busy but not behind. The sustained rate is the subject's progress while versions were waiting. Does
+//! no I/O except for the permits: the time and the number of waiting versions are arguments.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,13 +13,14 @@ use units::Rate;
 
 use crate::scenario::Scenario;
 
-/// The most waiting versions at which another version is written, so that each worker of a small subject has one.
+/// Maximum number of waiting versions at which another version is written, so that each worker of a small subject has
+/// one version.
 const WAITING_MAX: u64 = 4;
-/// The most writes per second: one for each tick of the run.
+/// Maximum number of writes per second: one for each tick of the run.
 const MOST: f64 = 50.0;
 /// The rate of the run as a share of the sustained rate.
 const SHARE: f64 = 0.5;
-/// The lowest rate of the run, so that some writes happen.
+/// The lowest rate of the run in writes per second, so that some writes happen.
 const LEAST: f64 = 0.2;
 
 #[derive(Debug)]
@@ -41,20 +42,20 @@ struct Look {
     waiting: u64,
 }
 
-/// The rates that the warm-up gives.
+/// The rates that the warm-up has measured.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Found {
     /// Writes per second that the subject sustained.
     pub(super) sustained: Rate,
     /// The rate of the run, for all sections together.
     pub(super) rate: Rate,
-    /// Number of sections that share the rate.
+    /// Number of churn sections that share the rate.
     sections: usize,
     is_mute: bool,
 }
 
 impl Pacing {
-    /// A control loop without any measurement; `None` if the scenario sets all rates.
+    /// A control loop before any measurement; `None` if the scenario sets all rates.
     pub(super) fn of(scenario: &Scenario) -> Option<Self> {
         let steers: Vec<_> = scenario.churn.iter().filter_map(|churn| churn.rate.steer().cloned()).collect();
         (!steers.is_empty()).then(|| Self::new(steers, scenario.subject.watches_nothing()))
@@ -106,7 +107,7 @@ impl Pacing {
     }
 }
 
-/// The rate, rounded down to two digits, so that a scenario file can contain the exact rate.
+/// The rate, rounded down to two digits, so that the user can write the exact rate into a scenario file.
 fn rounded(rate: f64) -> f64 {
     let step = if rate >= 10.0 { 1.0 } else { 10.0 };
     if rate >= 1.0 { (rate * step + 1e-9).floor() / step } else { (rate * 100.0 + 1e-9).floor() / 100.0 }

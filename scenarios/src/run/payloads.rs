@@ -1,4 +1,4 @@
-//! The payloads of admission load in a run: the images in them, and their plan. Pure, so that the plan and its
+//! The payloads of admission load: the images in them, and the plan of reviews. Does no I/O, so that the plan and its
 //! fingerprint can be shown without a run.
 
 use std::sync::Arc;
@@ -16,12 +16,13 @@ const HEAVY_IMAGES: usize = 8;
 pub(super) const HOST: &str = "registry.test:5000";
 
 /// The host of the registry in image references, if it is the same in every run: the service can map a host to the real
-/// address. `None` for other subjects, which need the real address; it is known only when the registry listens.
+/// address. `None` for other subjects, which need the real address. The real address is known only when the registry
+/// listens.
 pub(super) fn host(scenario: &Scenario) -> Option<String> {
     scenario.subject.kind().is_service().then(|| HOST.to_owned())
 }
 
-/// The images in the registry, and images that are only referenced.
+/// The images in the registry, and the images that are only referenced.
 pub(super) fn population(scenario: &Scenario) -> Population {
     Population { count: scenario.registry.images, seed: scenario.seed, signed: scenario.registry.signed }
 }
@@ -32,7 +33,6 @@ pub(super) fn heavy(scenario: &Scenario) -> usize {
     if wanted && scenario.registry.signed { HEAVY_IMAGES } else { 0 }
 }
 
-/// Planned admission load.
 #[derive(Debug, Clone)]
 pub(crate) enum Planned {
     /// Reviews sent directly to the webhook.
@@ -64,7 +64,7 @@ impl Planned {
         }
     }
 
-    /// Tells the load about changes of the right answers, if answers are judged.
+    /// Tells the load about changes of the right answers; `None` for load through the API server.
     pub(super) fn truth(&self) -> Option<Arc<Truth>> {
         match self {
             Self::Direct(plan) => Some(plan.truth()),
@@ -96,7 +96,7 @@ pub(super) fn plan(scenario: &Scenario, images: &[mock_registry::Image]) -> Resu
     plan.map(Some).context("failed to plan the admission load")
 }
 
-/// Whether the payloads are known before a run.
+/// The fingerprint of the payloads, if known before a run.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Fingerprint {
     /// The payloads are the same in every run, with this fingerprint.

@@ -1,4 +1,5 @@
-//! The plan of a scenario as text: its events, its length, and the budgets that this length can decide.
+//! The plan of a scenario as text: the scenario's events, its length, and the budgets that a run of this length can
+//! decide.
 
 use std::fmt::Write as _;
 
@@ -123,7 +124,7 @@ fn shared_cache(scenario: &Scenario) -> Option<String> {
     Some(if what.is_empty() { "there".to_owned() } else { what.join(", ") })
 }
 
-/// Lines about the subject's own clock, and the times that follow from it.
+/// Lines about the subject's own clock, and the times that follow from this clock.
 fn own_time(scenario: &Scenario) -> Vec<String> {
     let rate = scenario.clock_rate();
     let steady = scenario.phases.own_steady().filter(|_| rate > 1);
@@ -175,11 +176,9 @@ fn unplayed(scenario: &Scenario) -> Vec<String> {
     lines.into_iter().map(|(kinds, text)| format!("on {}: {text}", kinds.join(", "))).collect()
 }
 
-/// The most random faults that are listed one by one. If there are more, the plan lists the first ones and counts each
-/// kind.
+/// Maximum number of random faults listed one by one. If there are more, the plan lists the first of them and counts each kind.
 const DRAWN_SHOWN: usize = 100;
 
-/// Lists the schedule of random faults.
 fn drawn(faults: &[mock_faults::Fault], random: &mock_faults::random::Random, line: &mut dyn FnMut(String)) {
     let mut of_each: std::collections::BTreeMap<&str, u64> = std::collections::BTreeMap::new();
     for fault in faults {
@@ -265,7 +264,7 @@ fn fingerprint(scenario: &Scenario) -> Option<String> {
     })
 }
 
-/// Lists the budgets that this length can decide, and those that it cannot.
+/// Lists the budgets that a run of this length can decide, and those that it cannot.
 fn decides(scenario: &Scenario, line: &mut dyn FnMut(String)) {
     let budgets = &scenario.budgets;
     let (warm_up, steady) = (scenario.phases.warm_up.0, scenario.phases.steady.0.as_secs_f64());
@@ -378,7 +377,7 @@ mod tests {
     use super::*;
     use crate::scenario::Source;
 
-    /// If the subject's clock runs faster, the plan shows the length on both clocks, and the one that decides a budget.
+    /// If the subject's clock runs faster, the plan shows the length on both clocks, and the clock of growth budgets.
     #[test]
     fn the_plan_says_both_times_of_a_faster_clock() {
         let mut source = Source::read("soak-10h").unwrap();
@@ -421,7 +420,7 @@ mod tests {
         assert!(text.contains("CANNOT pass     memory growth 1MiB/h: it needs about 2.5h"), "{text}");
     }
 
-    /// The plan shows every limit of the file, also those of requests.
+    /// The plan shows every limit of the scenario file, also the limits of requests.
     #[test]
     fn the_plan_names_every_limit() {
         let mut scenario = Source::read("smoke").unwrap().scenario;
@@ -475,7 +474,7 @@ mod tests {
         }
     }
 
-    /// The plan shows the random faults. Equal seeds give equal faults, and different seeds give different faults.
+    /// The plan shows the random faults. Equal seeds give equal faults, and different seeds different faults.
     #[test]
     fn the_plan_shows_what_was_drawn() {
         let mut source = Source::read("soak-1h").unwrap();

@@ -1,7 +1,8 @@
-//! The control plane of a run: the mock in this process, or a real one (separate programs, with or without a node).
+//! The control plane of a run: the mock in this process, or a real control plane (separate programs, with or without a
+//! node).
 //!
-//! Only the mock knows its traffic and the sender of each request. For a real control plane these facts are absent, and
-//! judges and reports handle that. No other module of the run distinguishes the two kinds.
+//! Only the mock knows its traffic and the sender of each request. For a real control plane these facts are absent,
+//! which judges and reports must handle. No other module of the run distinguishes mock and real control planes.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -18,7 +19,7 @@ use crate::scenario::{ControlPlaneKind, Scenario};
 
 /// Interval of bookmarks of a real API server.
 const BOOKMARKS_EVERY: Duration = Duration::from_mins(1);
-/// The most versions that the mock keeps. Even a run of a hundred hours needs only the newest few.
+/// Maximum number of versions that the mock keeps. Even a run of a hundred hours needs only the newest few versions.
 const HISTORY_EVENTS_MAX: usize = 100_000;
 
 pub(super) use real::Real;
@@ -26,15 +27,14 @@ pub(super) use real::Real;
 /// The user that sends load and churn.
 pub(super) const HARNESS: &str = "harness";
 
-/// The server of the Kubernetes API.
+/// The control plane, which serves the Kubernetes API.
 pub(super) enum Plane {
     /// The mock in this process, which can inject faults and shows its traffic.
     Mock(Box<Mock>),
-    /// Real programs on this machine, and the account of the subject there.
+    /// A real control plane, and the account of the subject at this control plane.
     Real(Real, Account),
 }
 
-/// The mock, with the subject's endpoint.
 pub(super) struct Mock {
     pub(super) server: mock_kube::Server,
     /// The endpoint that only the subject uses, so that connection faults hit no other client.
@@ -47,8 +47,8 @@ pub(super) struct Mock {
 }
 
 impl Plane {
-    /// Starts the control plane that the scenario names. A real one writes its logs into `logs`. `names` are further
-    /// addresses for the mock's certificate: those of proxies in front of it.
+    /// Starts the control plane that the scenario names. A real control plane writes its logs into `logs`. The mock's
+    /// certificate also has `names`, the addresses of proxies in front of the mock.
     pub(super) async fn start(
         scenario: &Scenario,
         authority: &mock_pki::Authority,
@@ -201,7 +201,6 @@ impl Plane {
         }
     }
 
-    /// The path of a real control plane's audit log.
     pub(super) fn audit_log(&self) -> Option<PathBuf> {
         match self {
             Self::Mock(_) => None,
@@ -217,7 +216,7 @@ impl Plane {
         }
     }
 
-    /// Copies the logs of a cluster that keeps them outside this folder.
+    /// Copies the logs of a cluster into this folder, if the cluster keeps its logs elsewhere.
     pub(super) async fn keep_logs(&self, folder: &Path) -> Result<()> {
         match self {
             Self::Mock(_) => Ok(()),
@@ -285,8 +284,8 @@ async fn mock(
     Ok(Mock { server, endpoint, epoch, ca_pem: authority.ca_pem().to_owned(), harness_token, account })
 }
 
-/// A token for this run. The token only protects ports on loopback from mistakes: the process ID in the token separates
-/// two runs on one machine.
+/// A token for this run. The token only protects ports on loopback from mistakes. Its process ID separates two runs on
+/// one machine.
 pub(crate) fn token(seed: u64, user: &str) -> String {
     use sha2::Digest;
     let digest = sha2::Sha256::digest(format!("{seed}/{user}/{}", std::process::id()));

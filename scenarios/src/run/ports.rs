@@ -1,4 +1,5 @@
-//! Ports for a subject: the harness chooses a port and passes it to the subject, which binds it a moment later.
+//! Ports for a subject: the harness chooses a port and passes its number to the subject, which binds the port a moment
+//! later.
 //!
 //! No two runs on one machine choose the same port. Until the subject has bound the port, an abstract Unix socket
 //! reserves it. The kernel removes this socket with the process.
@@ -11,7 +12,7 @@ use std::os::unix::net::{SocketAddr as Name, UnixListener};
 use anyhow::{Context, Result};
 use parking_lot::Mutex;
 
-/// The range of ports, below Linux's range for outgoing connections, which begins at 32768.
+/// The range of ports for subjects, below Linux's range for outgoing connections, which begins at 32768.
 const PORTS: std::ops::Range<u16> = 20_000..32_000;
 const TRIED: usize = 64;
 

@@ -2,7 +2,7 @@
 //!
 //! The harness uses its own watches, on any control plane. The watches cover the churned resources and the subject's
 //! children. If the control plane records requests, the watches also cover all other resources that the subject has
-//! written. [`rewrites`] counts repeated writes without I/O.
+//! written. The module [`rewrites`] counts repeated writes and does no I/O.
 
 mod rewrites;
 mod writers;
@@ -23,12 +23,12 @@ use super::listen::{Batch, gather, listen, told};
 use crate::clock::{Clock, millis};
 use crate::scenario::Scenario;
 
-/// The most changes per batch of a watch, and the most batches in the channel.
+/// Maximum number of changes per batch of a watch, and of batches in the channel.
 const BATCH_MAX: usize = 256;
 const BATCHES_MAX: usize = 64;
 /// Time for the subject to catch up with the last writes, if the drain is long enough: the least deadline of events.
 const CATCH_UP_MAX: Duration = Duration::from_secs(5);
-/// One part in this many of a shorter drain is left for catching up.
+/// If the drain is short, the subject gets one part in this many of the drain to catch up.
 const CATCH_UP_SHARE: u32 = 3;
 
 pub(super) struct Quiet {
@@ -38,7 +38,7 @@ pub(super) struct Quiet {
     tells_writers: bool,
 }
 
-/// The observed time: begin and end in milliseconds of the run.
+/// The quiet time: its begin and end in milliseconds of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Window {
     pub(super) from_ms: u64,
@@ -56,8 +56,8 @@ impl Window {
 }
 
 impl Quiet {
-    /// Starts the watches after the load has ended. `None` if the run has no churn, or the subject only answers
-    /// reviews.
+    /// Starts the watches of the quiet time, after the load has ended. `None` if the run has no churn, or the subject
+    /// only answers reviews.
     pub(super) async fn start(
         scenario: &Scenario,
         api: &Api,
@@ -97,7 +97,7 @@ impl Quiet {
         Some(Self { stop, counts, resources, tells_writers: writers.is_some() })
     }
 
-    /// Ends the watches and returns the writes. `writers` names the clients that wrote, if known.
+    /// Ends the watches and returns the writes that they showed. `writers` names the clients that wrote, if known.
     pub(super) async fn end(self, writers: Option<&Writers>) -> record::Quiet {
         let Self { stop, counts, resources, tells_writers } = self;
         // It ends by itself only if every watch was lost.

@@ -15,10 +15,10 @@ use super::deploy::Rollout;
 use crate::fetch;
 use crate::subject::Line;
 
-/// Pause between two checks of the readiness.
+/// Pause between two checks of the subject's readiness.
 const READY_POLL: Duration = Duration::from_millis(50);
 
-/// A controller may first request leases and objects of its own. After this time without other requests, the controller
+/// A controller may first request leases and objects for itself. After this time without other requests, the controller
 /// counts as ready.
 const ELSEWHERE_MAX: Duration = Duration::from_secs(15);
 
@@ -26,7 +26,7 @@ const ELSEWHERE_MAX: Duration = Duration::from_secs(15);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Asked {
     Nothing,
-    /// The subject has sent requests, but none for a judged resource.
+    /// The subject has sent requests, but no request for a judged resource.
     Else,
     /// The subject has sent a request for a judged resource, or its requests are unknown.
     Judged,
@@ -38,14 +38,14 @@ pub(super) struct Port {
     at: String,
     /// The name that the subject's certificate must have.
     name: ServerName<'static>,
-    /// The name of the address in messages.
+    /// The text for the address in messages.
     called: String,
     /// The CA that must have signed the certificate, as text for messages.
     trusted: &'static str,
 }
 
 impl Port {
-    /// The address that this run chose.
+    /// An address that this run chose.
     pub(super) fn ours(address: SocketAddr) -> Self {
         let called = format!("its webhook port $LONGHAUL_WEBHOOK_PORT ({address})");
         let (at, name) = (address.to_string(), ServerName::from(address.ip()));
@@ -71,7 +71,7 @@ pub(super) enum Ready {
     /// The subject has requested a judged resource and, if it has a webhook, accepts connections.
     FirstRequest {
         webhook: Option<Port>,
-        /// Whether a request for any resource is enough.
+        /// Whether a request for any resource is enough to be ready.
         any: bool,
     },
     /// `GET` of this URL (host with port, and path) answers 200 to 399.
@@ -83,7 +83,7 @@ pub(super) enum Ready {
 }
 
 impl Ready {
-    /// Readiness by a page of the subject. The error explains what is wrong with the URL.
+    /// Readiness by a page of the subject at this URL. The error explains why the URL is wrong.
     pub(super) fn page(url: &str) -> Result<Self, String> {
         let (host, uri) = fetch::page_address(url, "http://127.0.0.1:8081/readyz")?;
         Ok(Self::Page(host, uri.path_and_query().map_or("/", |path| path.as_str()).to_owned()))
@@ -112,7 +112,6 @@ impl NotReady {
     }
 }
 
-/// Polls until the subject is ready.
 pub(super) async fn wait_until_ready(ready: Ready, deadline: Instant, mut asked: impl FnMut() -> Asked) -> Result<()> {
     let began = Instant::now();
     let mut asks_since = None;
@@ -160,7 +159,6 @@ async fn tls_ready(port: &Port, config: &Arc<ClientConfig>) -> Result<(), String
         .unwrap_or_else(|_| Err(format!("{called} answers nothing within 2 s")))
 }
 
-/// Whether the service reports that it is ready.
 pub(super) async fn http_ready(address: SocketAddr, path: &str) -> Result<(), String> {
     probe(&address.to_string(), path, 200..=200).await
 }
@@ -205,7 +203,8 @@ mod tests {
         assert_eq!((status("SSH-2.0-x\r\n"), status("HTTP/1.1\r\n"), status("")), (None, None, None));
     }
 
-    /// With `request: first` a request for any resource is enough; without it, only a request for a judged resource.
+    /// With `request: first`, a request for any resource makes a subject ready, otherwise only a request for a judged
+    /// resource.
     #[tokio::test]
     async fn any_request_is_enough_where_it_is_said() {
         let now = Instant::now();

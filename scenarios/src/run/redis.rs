@@ -1,6 +1,7 @@
-//! A mock Redis for a run: the two commands that the service's cache of verdicts needs, and planned misbehaviour.
+//! A mock Redis for a run. Answers the two commands that the service's cache of verdicts needs, and misbehaves as
+//! planned.
 //!
-//! Owns the socket, the stored values, and the rows that prove each misbehaviour.
+//! Owns the socket, the stored values, and the record rows that prove each misbehaviour.
 
 mod wire;
 
@@ -25,7 +26,7 @@ use crate::scenario::SharedCache;
 use wire::{Asked, Reply};
 
 const CONNECTIONS_MAX: usize = 64;
-/// The most stored values; the oldest are dropped.
+/// Maximum number of stored values; the oldest are dropped.
 const VALUES_MAX: usize = 10_000;
 /// The key with which the subject authenticates its values, valid for one run.
 pub(super) const KEY: &str = "a key that only this run has, and no other";
@@ -33,12 +34,11 @@ pub(super) const KEY: &str = "a key that only this run has, and no other";
 /// code.
 const FORGED_END_MS: u64 = 4_900_000_000_000;
 
-/// The server with its planned misbehaviour.
+/// The mock Redis with its planned misbehaviour.
 pub(super) struct Redis {
     address: SocketAddr,
     settings: SharedCache,
     shared: Arc<Shared>,
-    /// Whether the server is reachable.
     there: watch::Sender<bool>,
     away: bool,
     done: bool,
@@ -79,7 +79,6 @@ impl Redis {
         self.address
     }
 
-    /// The rows with the planned misbehaviour.
     pub(super) fn planned(&self) -> Vec<FaultRow> {
         let row = |name, detail: String| row(0, name, FaultEvent::Planned, 0, detail);
         let away = self.settings.away.map(|away| row(CACHE_AWAY, format!("for {}", away.lasts)));
@@ -87,7 +86,7 @@ impl Redis {
         away.into_iter().chain(forges).collect()
     }
 
-    /// Performs the actions whose time has come.
+    /// Begins and ends the misbehaviour whose planned time has come.
     pub(super) fn tick(&mut self, now_ms: u64) -> Option<FaultRow> {
         let away = self.settings.away.filter(|_| !self.done)?;
         let (from, to) = (millis(away.at.0), millis(away.at.0 + away.lasts.0));
@@ -99,7 +98,7 @@ impl Redis {
         (self.away && now_ms >= to).then(|| self.back(now_ms))
     }
 
-    /// Ends all misbehaviour when the load is over. Returns the last rows.
+    /// Ends all misbehaviour when the load is over. Returns the last rows of the misbehaviour.
     pub(super) fn finish(&mut self, now_ms: u64) -> Vec<FaultRow> {
         let back = (self.away && !self.done).then(|| self.back(now_ms));
         let forged = self.shared.forged.load(Ordering::Relaxed);

@@ -1,7 +1,8 @@
 //! The registration of the subject's webhooks in the control plane, made before the load and removed after it.
 //!
 //! Owns the configuration objects. The objects come from the built-in manifest with the scenario's changes, or from the
-//! project. Waits until the objects are in force. At the end, reads the API server's number of calls to each webhook.
+//! project. Waits until the objects are in force. At the end of the run, reads the API server's number of calls to each
+//! webhook.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -19,27 +20,26 @@ use crate::scenario::{Configuration, ControlPlaneKind, Hook, Install, Registrati
 
 const MUTATING: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
 const VALIDATING: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
-/// Limit of the wait until a configuration is in force: kube-apiserver reads it from a cache, which hardly ever lags by
-/// a second. For a webhook without a visible effect the whole time passes, because a call cannot be noticed.
+/// Longest wait until a configuration is in force. kube-apiserver reads configurations from a cache, which hardly ever
+/// lags by a second. For a webhook without a visible effect the whole time passes, because the harness cannot notice a
+/// call.
 const EFFECT_LIMIT: Duration = Duration::from_secs(3);
-/// Limit of the wait for service accounts; a busy controller manager needs a second or two.
+/// Longest wait for service accounts; a busy controller manager needs a second or two.
 const ACCOUNTS_LIMIT: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(50);
-/// The URL path of the service for reviews.
 const SERVICE_PATH: &str = "/mutate";
 /// JSON pointer to a field that Kubernetes 1.20 does not know and silently drops.
 const CONDITIONS: &str = "/webhooks/0/matchConditions";
 /// The metric of kube-apiserver that counts calls to a webhook by result: admitted, refused, failed.
 const CALLS: &str = "apiserver_admission_webhook_request_total";
-/// The metric that counts calls before Kubernetes 1.23 (tried with 1.20), which has no other count.
+/// The metric that counts calls before Kubernetes 1.23 (tried with 1.20). Older versions have no other count.
 const DURATIONS: &str = "apiserver_admission_webhook_admission_duration_seconds_count";
 const REJECTED: &str = "apiserver_admission_webhook_rejection_count";
 
-/// Webhooks to register.
 #[derive(Debug, Clone)]
 pub(super) struct Registration {
     configurations: Vec<Configured>,
-    /// Whether the configurations are the project's own, so that they review all later writes.
+    /// Whether the configurations are the project's own, so that their webhooks review all later writes.
     is_own: bool,
     /// How long a control plane may take to apply a registration without a visible effect.
     settle: Duration,
@@ -82,7 +82,7 @@ pub(super) fn planned(scenario: &Scenario) -> Vec<WebhookPlan> {
         .collect()
 }
 
-/// The URL paths of reviews that bypass the API server.
+/// The URL paths for reviews that the harness sends directly to the webhook.
 fn directly(scenario: &Scenario) -> Vec<String> {
     let Some(config) = scenario.admission.as_ref().filter(|config| config.through == Through::Webhook) else {
         return Vec::new();
@@ -110,7 +110,7 @@ impl Registration {
         Ok(Some(Self { configurations, is_own, settle, makes_accounts }))
     }
 
-    /// Whether the configurations are the project's own, which must exist before the first write.
+    /// Whether the configurations are the project's own. Such configurations must exist before the first write.
     pub(super) fn is_own(&self) -> bool {
         self.is_own
     }
@@ -278,7 +278,8 @@ fn own(scenario: &Scenario, url: &str, ca_pem: &str) -> Result<Vec<Configured>> 
     Ok(all)
 }
 
-/// The name, or a similar unused name. The name of a webhook begins with a DNS label, and so does the new name.
+/// Returns the name, or a similar name that is not used. The name of a webhook begins with a DNS label, and so does the
+/// new name.
 fn unique(known: &mut BTreeSet<String>, name: &str) -> String {
     let mut found = name.to_owned();
     for number in 2.. {
@@ -290,7 +291,7 @@ fn unique(known: &mut BTreeSet<String>, name: &str) -> String {
     found
 }
 
-/// The counts of one webhook on a metrics page.
+/// The counts of one webhook's calls on a metrics page.
 fn counted(page: &str, name: &str) -> WebhookRow {
     let label = format!("name=\"{name}\"");
     let sum = |metric: &str| -> u64 {

@@ -1,4 +1,4 @@
-//! The subject's requests to the mock, and their rows in the record.
+//! The subject's requests to the mock API server, and their rows in the record.
 
 use std::time::Duration;
 
@@ -15,8 +15,8 @@ use crate::scenario::Scenario;
 
 const COMMITS_MAX: usize = 4096;
 
-/// Reads the subject's requests from the mock. Counts lists and watches of judged resources itself, because the record
-/// of a long run does not keep every request.
+/// Reads the subject's requests from the mock. Counts lists and watches of judged resources separately, because the
+/// record of a long run does not keep every request.
 pub(super) struct Requests {
     judged: Vec<String>,
     /// Lists and watches of judged resources since the last interval row; `None` if some were not recorded.
@@ -44,7 +44,7 @@ impl Requests {
         Self { foreign, ..Self::over(&scenario.judged()) }
     }
 
-    /// An empty state for `judged` (names and spellings).
+    /// An empty state for the judged resources, given by name and spelling.
     fn over(judged: &[(String, String)]) -> Self {
         Self {
             judged: judged.iter().map(|(name, _)| name.clone()).collect(),
@@ -107,12 +107,12 @@ impl Requests {
         rows.into_iter().try_for_each(|row| writer.request(row))
     }
 
-    /// The record of which client wrote an object, for a caller that takes it away for a while.
+    /// The record of which client wrote an object, for a caller that takes the record away for a while.
     pub(super) fn writers(&mut self) -> &mut Writers {
         &mut self.writers
     }
 
-    /// The subject's refused writes, for a caller that takes them away at the end of the run.
+    /// The subject's refused writes, for a caller that takes this state away at the end of the run.
     pub(super) fn failing(&mut self) -> &mut Failing {
         &mut self.failing
     }
@@ -123,12 +123,12 @@ impl Requests {
         self.writers.extend(meanwhile);
     }
 
-    /// The latest requests that were answered or have ended.
+    /// The subject's latest requests that were answered or have ended.
     pub(super) fn newest(&self) -> &Requested {
         &self.newest
     }
 
-    /// Whether the row is a list, or the begin of a watch. An accepted watch has a second row when it ends.
+    /// Whether the row is a list, or the begin of a watch. An accepted watch has a second row when the watch ends.
     fn is_begun(&self, row: &RequestRow) -> bool {
         let begun = match row.verb {
             Verb::List => true,

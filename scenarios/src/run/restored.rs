@@ -1,9 +1,9 @@
-//! Commits of a store that is restored from an older state: the effect of a restore on each object.
+//! Commits of a store that is restored from an older state. Computes the effect of a restore on each object.
 //!
 //! Owns an order of commits that keeps rising although revisions are used a second time. Adds the commits that a
 //! restore implies: an object that the older state did not have is deleted, and an object that the older state had in
-//! another version has that version again. Does no I/O. Used only for scenarios with `rewind`, because it keeps the
-//! versions of every object.
+//! another version has that version again. Does no I/O. Used only for scenarios with `rewind`, because the versions of
+//! every object are kept in memory.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use facts::{Change, Commit, Order, Progress, Revision, Uid};
 
 use super::entry::Entry;
 
-/// The most versions that are kept; a scenario with restores has a few hundred.
+/// Maximum number of versions kept; a scenario with restores has a few hundred versions.
 const VERSIONS_MAX: usize = 200_000;
 
 /// All commits so far, by the uid of the object.
@@ -25,7 +25,7 @@ pub(super) struct Past {
     objects: BTreeMap<Uid, Vec<Known>>,
 }
 
-/// One version, with the data to commit it again.
+/// One version, with the data to commit the version again.
 #[derive(Debug, Clone)]
 struct Known {
     number: u64,

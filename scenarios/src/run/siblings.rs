@@ -1,8 +1,8 @@
-//! Siblings: the number of children of each parent at any time, from the first child to the end of the run. Also finds
+//! Siblings: observes the number of children of each parent, from the first child to the end of the run. Also finds
 //! children that outlive their parents.
 //!
-//! The harness uses its own watches, one for the parents and one for each kind of children, on any control plane.
-//! [`census`] counts without I/O and decides when a parent has too many children.
+//! The harness uses its own watches, one for the parents and one for each kind of children, on any control plane. The
+//! module [`census`] counts children without I/O and decides when a parent has too many.
 
 mod census;
 mod orphans;
@@ -21,10 +21,10 @@ use super::listen::{Batch, gather, listen, told};
 use crate::clock::Clock;
 use crate::scenario::Scenario;
 
-/// The most changes per batch of a watch, and the most batches in the channel.
+/// Maximum number of changes per batch of a watch, and of batches in the channel.
 const BATCH_MAX: usize = 1024;
 const BATCHES_MAX: usize = 64;
-/// JSON pointers to an object's deletion mark, finalizers, owners and labels.
+/// JSON pointer to an object's finalizers.
 const FINALIZERS: &str = "/metadata/finalizers";
 const GOING: &str = "/metadata/deletionTimestamp";
 const OWNERS: &str = "/metadata/ownerReferences";
@@ -39,7 +39,7 @@ pub(super) struct Siblings {
 }
 
 impl Siblings {
-    /// Starts before the first object is created. `None` if the scenario names no children.
+    /// Starts the watches, before the first object is created. `None` if the scenario names no children.
     pub(super) async fn start(scenario: &Scenario, api: &Api, clock: Clock) -> Result<Option<Self>> {
         let kinds = scenario.subject.children.to_vec();
         let Some((parents, _)) = churned(scenario).filter(|_| !kinds.is_empty()) else { return Ok(None) };
@@ -64,7 +64,7 @@ impl Siblings {
         Ok(Some(Self { stop, counts: AbortOnDropHandle::new(counts) }))
     }
 
-    /// Ends the watches and returns the result. A child may outlive its parent by `grace_ms`.
+    /// Ends the watches and returns the result of the count. A child may outlive its parent by `grace_ms`.
     pub(super) async fn end(self, grace_ms: u64) -> Vec<record::Siblings> {
         // It ends by itself only if every watch was lost.
         let _ = self.stop.send(());

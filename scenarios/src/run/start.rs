@@ -1,5 +1,5 @@
-//! Prepares a run: control plane and registry, the plans, the subject's settings and the manifest. The subject has not
-//! been started yet, so each error here is an error of the scenario or of the machine.
+//! Prepares a run: control plane and registry, the plans, the subject's settings and the manifest. The subject is not
+//! started yet, so each error in this module is an error of the scenario or of the machine.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::DirBuilderExt as _;
@@ -37,7 +37,7 @@ use crate::witness::{self, Reported, Reporter, Scene};
 pub(super) use wiring::Again;
 use wiring::{Reviews, command_line, digest, port, reviews, who, with_port};
 
-/// The most runs of one scenario and seed that may start within the same second in one folder.
+/// Maximum number of runs of one scenario and seed that may start within the same second in one folder.
 const SAME_SECOND_MAX: u32 = 100;
 
 /// Everything that must exist before the subject starts.
@@ -58,15 +58,13 @@ pub(super) struct SubjectPlan<'a> {
     /// Receives the subject's observations.
     pub(super) witness: witness::Open,
     pub(super) clock: Clock,
-    /// The source of commits.
     pub(super) feed: Feed,
-    /// How the subject is started again.
+    /// How the subject's processes are started, the first time and again.
     pub(super) again: Again<'a>,
     /// The address in front of the subject's processes, if there are several.
     pub(super) front: Option<Arc<Front>>,
     /// The subject's own metrics that the run reads.
     pub(super) metrics: Option<MetricsPlan>,
-    /// The receiver of the service's alerts.
     pub(super) receiver: Option<Arc<Receiver>>,
     /// The shared cache in which the subject keeps verdicts.
     pub(super) redis: Option<Redis>,
@@ -167,7 +165,7 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared<'_>> {
 }
 
 /// The subject's own metrics that the run reads. The service has a metrics page. If several processes take turns, each
-/// has a different page, and none is read unless the scenario names one.
+/// process has a different page, and no page is read unless the scenario names a page.
 fn metrics(scenario: &Scenario, health: Option<SocketAddr>, port: Option<u16>) -> Option<MetricsPlan> {
     let subject = &scenario.subject;
     let own = health.filter(|_| subject.upkeep().restarts.is_none()).map(|address| format!("http://{address}/metrics"));
@@ -191,7 +189,7 @@ fn metrics_port(scenario: &Scenario) -> Result<Option<u16>> {
     url.filter(|url| url.contains(METRICS_PORT)).map(|_| free_port(Ipv4Addr::LOCALHOST)).transpose()
 }
 
-/// The address in front of the subject's processes, if several take turns.
+/// Opens the address in front of the subject's processes, if several processes take turns.
 async fn front(scenario: &Scenario, webhook: Option<SocketAddr>, machine: Ipv4Addr) -> Result<Option<Arc<Front>>> {
     if scenario.subject.upkeep().restarts.is_none() {
         return Ok(None);
@@ -281,7 +279,6 @@ fn judged(plan: loadgen::churn::Plan, registration: &Registration) -> loadgen::c
     plan.judging(covers)
 }
 
-/// Creates the objects of the script.
 async fn script(scenario: &Scenario, world: &World) -> Result<Option<Script>> {
     let Some(config) = &scenario.script else { return Ok(None) };
     let mut plan = script::Plan::build(config, scenario.seed).context("failed to plan the script")?;

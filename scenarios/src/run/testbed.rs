@@ -1,5 +1,5 @@
-//! A running subject with its control plane, without a run: no ledger, no faults, no verdict. A comparison uses two
-//! testbeds.
+//! A running subject with its control plane, for measurements without run record, faults and verdict. A comparison uses
+//! two testbeds.
 
 use std::time::{Duration, Instant};
 
@@ -50,11 +50,11 @@ pub(crate) struct Testbed<'a> {
 pub(crate) struct While {
     /// The seed of the changes; equal seeds give equal changes.
     pub(crate) seed: u64,
-    /// Time from the start of the churn until lags are measured.
+    /// Time from the start of the churn until the measurement of lags begins.
     pub(crate) settle: Duration,
     /// Length of the churn, without creating and deleting the population.
     pub(crate) length: Duration,
-    /// The longest wait for the end of the churn and for the subject to finish.
+    /// Longest wait until the churn ends and the subject has seen all versions.
     pub(crate) patience: Duration,
 }
 
@@ -64,7 +64,8 @@ pub(crate) struct Events {
     pub(crate) changes: u64,
     /// Number of distinct changed objects.
     pub(crate) objects: u64,
-    /// The share of versions that were missed, late or out of order; `None` if the witness cannot observe these.
+    /// The share of versions that were missed, late or out of order; `None` if the witness cannot observe such
+    /// mistakes.
     pub(crate) failed: Option<f64>,
     /// Times from commit to observation.
     pub(crate) lags: Vec<Duration>,
@@ -172,7 +173,7 @@ impl<'a> Testbed<'a> {
         registration.install(&install::Api::from(&api), None).await
     }
 
-    /// The plan of reviews with this load and seed, with the images of this registry.
+    /// The plan of reviews with this load and seed, and with the images of the testbed's registry.
     pub(crate) async fn plan(&self, config: &Config, seed: u64, length: Duration) -> Result<Plan> {
         let failed = "failed to plan the load";
         if self.scenario.subject.has_own_policy() {
@@ -182,7 +183,7 @@ impl<'a> Testbed<'a> {
         self.prepared(Plan::build(config, seed, length, &images).context(failed)?).await
     }
 
-    /// The plan, adjusted if webhooks change objects.
+    /// The plan of reviews, adjusted if webhooks change objects.
     async fn prepared(&self, plan: Plan) -> Result<Plan> {
         plan.settled(self.target()?).await.context("failed to plan the load")
     }
@@ -290,7 +291,7 @@ impl<'a> Testbed<'a> {
         }
     }
 
-    /// The gaps in the subject's stream that were closed by lists since the last call.
+    /// The gaps in the subject's watch streams that lists have closed since the last call.
     fn holes(&self) -> Vec<Hole> {
         let Some(mock) = self.world.plane.mock() else { return Vec::new() };
         let hole = |gap: mock_kube::Gap| {
@@ -322,7 +323,7 @@ impl<'a> Testbed<'a> {
 
 /// Interval of checks whether a starting subject has exited.
 const EXIT_POLL: Duration = Duration::from_millis(50);
-/// Interval of checks whether a busy subject has finished.
+/// Interval of checks whether a busy subject has seen all versions.
 const POLL: Duration = Duration::from_millis(20);
 /// A subject without traffic for this time counts as finished.
 const QUIET: Duration = Duration::from_millis(100);
@@ -349,8 +350,8 @@ fn account_of(
     Account::new(config, Claims::of(commits), clock, feed.is_at_hand())
 }
 
-/// The share of versions with a mistake. Observations without a commit are left out, because they may be late reports
-/// of an earlier period.
+/// The share of versions that were missed, late or out of order. Observations without a commit are left out, because
+/// they may be late reports of an earlier period.
 fn failed(counts: &reports::record::EventCounts, sees: Sees) -> Option<f64> {
     let told = sees != Sees::NOTHING && counts.commits > 0;
     let lost = counts.missed + counts.ghost + counts.identity_swap + counts.late + counts.late_ghost;

@@ -1,8 +1,8 @@
-//! The times at which faults begin and end and canaries are written. Pure: times and hits are inputs, actions are
-//! outputs.
+//! The times at which faults begin and end and canaries are written. Does no I/O: times and hits are inputs, actions
+//! are outputs.
 //!
-//! Owns the times of canaries, and how long a momentary fault lasts. [`Schedule`] handles `at`, `when` and `for`. The
-//! caller performs the actions.
+//! Owns the times of canaries, and how long a momentary fault lasts. [`Schedule`] handles the keys `at`, `when` and
+//! `for` of faults. The caller performs the actions.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::clock::millis;
 /// Time from a canary to its fault, so that a healthy subject has seen the canary when the fault begins.
 const CANARY_LEAD_MS: u64 = 1000;
 /// How long a momentary fault waits for a hit: `watch-eof` with `midLine` hits the next event of a watch that was open
-/// at that time, and no later watch. The canary after the fault waits as long, until the effect of the fault was sent.
+/// at the fault's begin, and no later watch. The canary after the fault waits as long, until the effect was sent.
 const MOMENT_MS: u64 = 1000;
 
 /// An action of the run on fault number `index`.
@@ -26,7 +26,7 @@ pub(super) enum Action {
     CanaryAfter(usize),
 }
 
-/// The future actions. Times count from the start of the warm-up.
+/// The future actions on faults and canaries. Times count from the start of the warm-up.
 #[derive(Debug)]
 pub(super) struct Timeline {
     schedule: Schedule,
@@ -42,14 +42,14 @@ struct Plan {
     moment: bool,
     /// Whether the fault begins at a fixed time, so that a canary can be written before it.
     timed: bool,
-    /// Whether the fault lasts until its work is done.
+    /// Whether the fault lasts until its own work is done.
     patient: bool,
     /// Number of hits after which the fault is over.
     awaited: u64,
 }
 
 impl Timeline {
-    /// The actions of `faults`, which must be checked.
+    /// Plans the actions for `faults`, which must have been checked.
     pub(super) fn new(faults: &[Fault]) -> Result<Self, (usize, mock_faults::Error)> {
         let schedule = Schedule::new(faults)?;
         let plan = |fault: &Fault| {
@@ -84,7 +84,7 @@ impl Timeline {
         }
     }
 
-    /// The next action whose time has come.
+    /// Returns the next action whose time has come.
     pub(super) fn due(&mut self, now_ms: u64) -> Option<Action> {
         if self.canaries.front().is_some_and(|(at_ms, _)| *at_ms <= now_ms) {
             return self.canaries.pop_front().map(|(_, action)| action);
@@ -92,7 +92,7 @@ impl Timeline {
         self.step(now_ms)
     }
 
-    /// The time of the next begin or end, as far as known; a hit may add an earlier one.
+    /// The time of the next begin or end of a fault, as far as known. A hit may add an earlier time.
     pub(super) fn next_ms(&self) -> Option<u64> {
         // An action within a millisecond is due at its end.
         let scheduled = self.schedule.next().map(|at| millis(at.saturating_add(Duration::from_nanos(999_999))));
@@ -131,7 +131,7 @@ impl Timeline {
         Action::End(index)
     }
 
-    /// Ends the load. Returns the faults to end and the canaries still to write; no action follows.
+    /// Called when the load ends. Returns the faults to end and the canaries still to write. No further action follows.
     pub(super) fn finish(&mut self) -> Vec<Action> {
         let open = self.schedule.finish().into_iter().chain(self.moments.drain(..).map(|(index, _)| index));
         let mut actions: Vec<Action> = Vec::new();

@@ -1,9 +1,10 @@
 //! Facts of the control plane about the subject: its number of requests, and the requests that RBAC refused.
 //!
-//! The mock counts both. A real API server writes each request into its audit log, which is read while it grows, also
-//! across rotations. A missing log, or one that was removed before it was read, is a gap. A 403 for another reason does
-//! not count, such as one from a namespace that is being deleted. The audit log shows no connections. A killed API
-//! server writes no end of its watches, so open watches are not reported if a kill is planned.
+//! The mock counts all requests and refusals. A real API server writes each request into its audit log, which is read
+//! while it grows, also across rotations. A log that is missing, or that was removed before it was read, is a gap. A
+//! 403 for another reason does not count, such as a 403 because a namespace is being deleted. The audit log shows no
+//! connections. A killed API server writes no end of its watches, so open watches are not reported if a kill is
+//! planned.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -21,13 +22,14 @@ use super::ready::Asked;
 use crate::clock::Clock;
 use crate::scenario::Scenario;
 
-/// The most lines that are read at a time. Lines are short, because this audit log has no bodies.
+/// Maximum number of lines of the audit log that are read in one batch. Lines are short, because this audit log has no
+/// bodies.
 const LINES_MAX: usize = 100_000;
 
-/// The most kinds of requested resources that are kept; a program requests some dozens.
+/// Maximum number of kinds of requested resources that are kept; a program requests some dozens.
 const KINDS_MAX: usize = 256;
 
-/// Facts since the last interval row, and all traffic since the start of the run.
+/// Refused requests since the last interval row, and all traffic since the start of the run.
 #[derive(Debug, Default)]
 pub(super) struct Row {
     pub(super) refused: Vec<Refused>,
@@ -49,7 +51,7 @@ pub(super) struct Told {
     is_killed: bool,
     /// Time at which a line about the subject was last read.
     last: Option<Instant>,
-    /// The read position in the audit log, the identity of its file, and the time of the last reading.
+    /// The read position in the audit log, in bytes.
     offset: u64,
     inode: Option<u64>,
     read: Option<Instant>,
@@ -74,8 +76,8 @@ impl Told {
         Self { judged, is_killed, ..Self::default() }
     }
 
-    /// An empty state that begins at the present end of the log. The log of a control plane that outlives runs also has
-    /// the requests of earlier runs.
+    /// An empty state that begins at the present end of the audit log. The log of a control plane that outlives runs
+    /// also has the requests of earlier runs.
     pub(super) fn from_now(scenario: &Scenario, plane: &Plane) -> Self {
         let log = plane.audit_log().and_then(|log| log.metadata().ok());
         let (offset, inode) = log.map_or((0, None), |log| (log.len(), Some(log.ino())));
@@ -109,7 +111,7 @@ impl Told {
         self.weighed(self.last.is_some(), self.follows > 0)
     }
 
-    /// Whether all facts of the control plane could be read so far.
+    /// Whether the audit log could be read without gaps so far.
     pub(super) fn is_whole(&self) -> bool {
         self.holes.is_empty() && self.away.is_none()
     }
@@ -142,7 +144,7 @@ impl Told {
         }
     }
 
-    /// Facts since the last call.
+    /// Takes the facts since the last call.
     pub(super) fn take(&mut self, plane: &Plane) -> Row {
         if let Some(mock) = plane.mock() {
             let mut now: BTreeMap<String, u64> = BTreeMap::new();
@@ -181,8 +183,8 @@ impl Told {
         }
     }
 
-    /// Reads the new lines of a real API server's audit log, and those of logs that were rotated meanwhile. A log that
-    /// never existed has no facts.
+    /// Reads the new lines of a real API server's audit log, and of logs that were rotated meanwhile. A log that never
+    /// existed gives no facts.
     fn read(&mut self, audit_log: &Path, user: &str) {
         let Some((file, inode)) = opened(audit_log) else {
             if let Some(last) = self.read {
@@ -338,7 +340,8 @@ mod tests {
         .replace('\n', "")
     }
 
-    /// Only refusals of the subject's own requests count, each once, even if a line is read in two parts.
+    /// Only refusals of the subject's own requests count. Each refusal counts once, even if its line is read in two
+    /// parts.
     #[test]
     fn an_audit_log_is_read_as_it_grows() {
         let mut log = tempfile::NamedTempFile::new().unwrap();
@@ -359,7 +362,7 @@ mod tests {
         assert!(told.row().refused.is_empty());
     }
 
-    /// A watch is open between its two lines, even if the log was rotated meanwhile. A refused watch was never open.
+    /// A watch is open between its two lines in the audit log, even across a rotation. A refused watch was never open.
     #[test]
     fn watches_are_open_from_their_first_line_to_their_last_also_when_the_log_is_rotated() {
         let folder = tempfile::tempdir().unwrap();
@@ -395,8 +398,8 @@ mod tests {
         assert!(told.take_holes(&Clock::default()).is_empty());
     }
 
-    /// If a log is rotated twice between two readings, all files are read to their ends. If a file was removed before,
-    /// or is missing, a gap is reported.
+    /// If a log is rotated twice between two readings, all files are read to their ends. If a file was removed before
+    /// it was read, or is missing, a gap is reported.
     #[test]
     fn what_cannot_be_read_of_an_audit_log_is_a_hole() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,7 +1,7 @@
 //! Faults of Pods and of the control plane's programs, as they occur in real clusters.
 //!
 //! Owns the times and hits of these faults, and restores the earlier state when a fault ends. Each fault has a file in
-//! this folder. The Pods and programs exist once the subject is prepared.
+//! the folder `trouble`. The Pods and programs exist when the subject is prepared.
 
 mod apiserver_restart;
 mod certificate_expiry;
@@ -33,13 +33,13 @@ use units::Span;
 use super::deploy::{Pod, Rollout};
 use crate::subject::Pods;
 
-/// Limit of the wait for a fault's end: Pods of the service drain for up to 40 s, and two drain one after the other.
+/// Longest wait for a fault's end: Pods of the service drain for up to 40 s, and two Pods drain one after the other.
 const OVER_WITHIN: Duration = Duration::from_mins(3);
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// Limit of the wait for undoing changes when a run ends early.
+/// Longest wait until changes are undone when a run ends early.
 const STOP_WITHIN: Duration = Duration::from_secs(10);
 
-/// Injects these faults. Clones share the same state.
+/// Injects the faults of Pods and of programs. Clones share the same state.
 #[derive(Clone)]
 pub(super) struct Troubles(Arc<Core>);
 
@@ -58,7 +58,6 @@ struct Core {
 /// The Pods, programs and addresses on which the faults act.
 #[derive(Default)]
 pub(super) struct Ground {
-    /// The subject, if it runs in Pods.
     pub(super) deployed: Option<Subject>,
     /// The programs of the control plane, if they are known.
     pub(super) machinery: Option<Machinery>,
@@ -83,7 +82,6 @@ pub(super) struct Serving {
     /// Namespace and name of the certificate's Secret.
     pub(super) secret: (String, String),
     pub(super) authority: Arc<mock_pki::Authority>,
-    /// The names in the certificate.
     pub(super) names: Vec<String>,
 }
 
@@ -95,7 +93,7 @@ struct Deed<'a> {
 }
 
 impl Troubles {
-    /// A state without targets. Times of hits count from `epoch`.
+    /// A state without Pods and programs to act on. Times of hits count from `epoch`.
     pub(super) fn new(epoch: Instant, seed: u64) -> Self {
         let table = Table::new(seed);
         Self(Arc::new(Core {
@@ -114,12 +112,12 @@ impl Troubles {
         let _ = self.0.ground.set(ground);
     }
 
-    /// Returns after the next hit.
+    /// Returns after the next hit of a fault.
     pub(super) async fn struck(&self) {
         self.0.struck.notified().await;
     }
 
-    /// The reason why a fault could not be injected. Returned only once.
+    /// Takes the reason why a fault could not be injected; a second call returns `None`.
     pub(super) fn take_broken(&self) -> Option<anyhow::Error> {
         self.0.broken.lock().take()
     }
@@ -131,7 +129,7 @@ impl Troubles {
         self.0.tasks.reopen();
     }
 
-    /// Ends all faults at once.
+    /// Ends all active faults at once.
     pub(super) async fn stop(&self) {
         self.0.table.lock().entries.iter().for_each(|entry| entry.played.cancel());
         let _ = tokio::time::timeout(STOP_WITHIN, self.settled()).await;
@@ -212,7 +210,7 @@ impl Deed<'_> {
         Times { deed: self, pause, count: self.fault.count_most().unwrap_or(1), done: 0, due: None }
     }
 
-    /// Waits for this time, or until the fault ends.
+    /// Waits for this time. Returns false if the fault ends first.
     async fn rest(&self, length: Duration) -> bool {
         tokio::time::timeout(length, self.ended.cancelled()).await.is_err()
     }
@@ -244,7 +242,7 @@ impl Times<'_> {
         Ok(Some(self.done))
     }
 
-    /// Performs the action and counts a hit when the action is complete.
+    /// Performs an action of the fault, and counts a hit when the action is complete.
     async fn does(&mut self, work: impl Future<Output = Result<String>> + Send) -> Result<()> {
         let in_turn = async {
             let _turn = self.deed.core.turn.lock().await;
@@ -268,14 +266,14 @@ impl Times<'_> {
 }
 
 impl Subject {
-    /// The Pods without a deletion mark.
+    /// The subject's Pods without a deletion mark.
     async fn here(&self) -> Result<Vec<Pod>> {
         let mut all = self.rollout.pods().await?;
         all.retain(|pod| !pod.is_going);
         Ok(all)
     }
 
-    /// Waits until the condition holds and all Pods are ready.
+    /// Waits until `is_over` holds for the subject's Pods and all Pods are ready.
     async fn wait(&self, what: &str, is_over: impl Fn(&[Pod]) -> bool + Send + Sync) -> Result<()> {
         let deadline = Instant::now() + OVER_WITHIN;
         loop {

@@ -12,7 +12,7 @@ pub(super) struct Hint<'a> {
 }
 
 impl Hint<'_> {
-    /// The hint as text that follows the name of the child.
+    /// The hint as text, to be written after the name of the child.
     pub(super) fn known(&self) -> String {
         match self.label {
             Some(label) => format!("known by its label {label}"),

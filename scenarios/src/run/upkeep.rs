@@ -1,6 +1,6 @@
 //! Restarts of the subject, rotation of its certificates and changes of its trusted keys, under load.
 //!
-//! Owns the times of these actions, the starting and ending processes, and the rows that prove each action. The
+//! Owns the times of these actions, the starting and ending processes, and the record rows that prove each action. The
 //! conductor owns the running process. To replace it, this module takes the old process and returns the new one.
 
 use std::net::SocketAddr;
@@ -22,7 +22,7 @@ use crate::clock::millis;
 use crate::scenario::{Certificates, Restarts, Scenario, TrustedKeys};
 use crate::subject::{Launch, Log, Processes, Running, Stopped};
 
-/// The planned actions of a run.
+/// The planned restarts, rotations and changes of keys of a run.
 pub(super) struct Upkeep<'a> {
     world: &'a World,
     again: Again<'a>,
@@ -91,7 +91,7 @@ impl<'a> Upkeep<'a> {
         self.health
     }
 
-    /// The rows with the planned actions.
+    /// The record rows with the number of planned actions.
     pub(super) fn planned(&self) -> Vec<FaultRow> {
         let restarts = self.restarts.map(|restarts| {
             row(
@@ -114,8 +114,8 @@ impl<'a> Upkeep<'a> {
         restarts.into_iter().chain(certificates).chain(keys).collect()
     }
 
-    /// Performs the actions that are planned until `now_ms`; a new process replaces `subject`. Returns the rows of
-    /// finished actions.
+    /// Performs the actions whose planned time is at or before `now_ms`; a new process replaces `subject`. Returns the
+    /// rows of finished actions.
     pub(super) async fn tick(&mut self, now_ms: u64, subject: &mut Processes, log: &Log) -> Result<Vec<FaultRow>> {
         let mut rows = Vec::new();
         rows.extend(self.rotate(now_ms)?);
@@ -203,7 +203,7 @@ impl<'a> Upkeep<'a> {
         Ok(Some(row(now_ms, TRUSTED_KEYS, FaultEvent::Hit, self.changed.into(), detail)))
     }
 
-    /// Starts the next process, if its time has come.
+    /// Starts the next process of the subject, if the planned time has come.
     fn begin(&mut self, now_ms: u64, log: &Log) -> Result<Option<FaultRow>> {
         let Some(restarts) = self.restarts else { return Ok(None) };
         if restarts.due(self.begun).is_none_or(|due| now_ms < millis(due)) {
@@ -223,7 +223,7 @@ impl<'a> Upkeep<'a> {
         Ok(first)
     }
 
-    /// Replaces the old process by the ready new one: new connections go to the new process, and the old one ends.
+    /// Replaces the old process by the ready new one: new connections go to the new process, and the old process ends.
     async fn replace(&mut self, now_ms: u64, subject: &mut Processes, coming: Coming) -> Result<FaultRow> {
         let Coming { launch, subject: new, address, health, ready } = coming;
         ready.await.context("the wait for the new process broke")??;

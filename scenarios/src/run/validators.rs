@@ -1,7 +1,7 @@
-//! The validators of the subject: their addresses, and the disturbances during the load.
+//! The validators of the subject: their addresses, and their planned restarts and delays during the load.
 //!
-//! Owns the addresses, the proxies that delay answers, the state of restarts, and the rows that prove each disturbance.
-//! The conductor owns the processes.
+//! Owns the addresses, the proxies that delay answers, the state of restarts, and the record rows that prove each
+//! restart and delay. The conductor owns the processes.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::clock::millis;
 use crate::scenario::{Other, Scenario, ValidatorDelay, ValidatorRestarts};
 use crate::subject::{Log, Processes};
 
-/// Names of the disturbances in the rows of `faults.jsonl`.
+/// Name of validators' restarts in the rows of `faults.jsonl`.
 pub(super) const RESTARTS: &str = "validator-restart";
 pub(super) const DELAY: &str = "validator-delay";
 
@@ -45,12 +45,11 @@ pub(super) struct Validators {
     is_late: bool,
     /// The time after which no delayed answer is in flight.
     well_ms: Option<u64>,
-    /// The longest time of a review. A validator's answer that comes later excuses a refusal.
+    /// Longest time of a review. A validator's answer that comes later excuses a refusal.
     patience: Duration,
     start_timeout: Duration,
 }
 
-/// The state of a validator's restart.
 enum Step {
     Quiet,
     /// The validator with this index was asked to end.
@@ -99,14 +98,14 @@ impl Validators {
         &self.others
     }
 
-    /// The rows with the planned disturbances.
+    /// The record rows with the planned restarts and delays.
     pub(super) fn planned(&self) -> Vec<FaultRow> {
         let restarts = self.restarts.map(|restarts| row(0, RESTARTS, FaultEvent::Planned, 0, replaced(&restarts)));
         let delay = self.delay.map(|delay| row(0, DELAY, FaultEvent::Planned, 0, delayed(&delay)));
         restarts.into_iter().chain(delay).collect()
     }
 
-    /// Performs the actions that are planned until `now_ms`. Returns the rows of these actions.
+    /// Performs the actions whose planned time is at or before `now_ms`. Returns the rows of these actions.
     pub(super) async fn tick(
         &mut self,
         now_ms: u64,
@@ -120,7 +119,7 @@ impl Validators {
         Ok(rows)
     }
 
-    /// Ends the disturbances, because the load is over; no further action begins.
+    /// Ends restarts and delays, because the load is over; no further action begins.
     pub(super) fn finish(&mut self, now_ms: u64, truth: Option<&Arc<Truth>>) -> Result<Vec<FaultRow>> {
         let mut rows = Vec::new();
         if self.is_late {
@@ -140,7 +139,7 @@ impl Validators {
         Ok(rows)
     }
 
-    /// Begins or ends the time of delayed answers.
+    /// Begins or ends the time in which validators' answers are delayed.
     fn hold_up(&mut self, now_ms: u64, truth: Option<&Arc<Truth>>) -> Result<Option<FaultRow>> {
         if let Some(truth) = truth.filter(|_| self.well_ms.take_if(|well_ms| now_ms >= *well_ms).is_some()) {
             truth.well(TOLD_BY);
@@ -164,8 +163,8 @@ impl Validators {
         Ok(Some(row(now_ms, DELAY, FaultEvent::Started, 0, String::new())))
     }
 
-    /// Ends the delay of new answers. Answers that are already delayed, and those behind them, arrive at their planned
-    /// time.
+    /// Ends the delay of new answers. Answers that are already delayed, and answers behind them, arrive at their
+    /// planned time.
     fn in_time(&mut self, now_ms: u64) -> Option<FaultRow> {
         let delay = self.delay.take()?;
         self.is_late = false;
@@ -177,7 +176,7 @@ impl Validators {
         Some(row(now_ms, DELAY, FaultEvent::Ended, hits, String::new()))
     }
 
-    /// Performs the next step of a restart.
+    /// Performs the next step of a validator's restart.
     async fn replace(&mut self, now_ms: u64, subject: &mut Processes, log: &Log) -> Result<Option<FaultRow>> {
         let Some(restarts) = self.restarts else { return Ok(None) };
         match &mut self.step {

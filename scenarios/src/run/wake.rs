@@ -1,7 +1,7 @@
 //! Wakes the conductor between its ticks: after a hit for which another fault waits, and when the next fault is due.
 //!
-//! Owns how often the conductor wakes. Without hits the conductor is not woken, so a long run costs nothing. With very
-//! many hits it is woken once per millisecond.
+//! Owns the limit of how often the conductor wakes. Without hits the conductor is not woken, so a long run costs
+//! nothing. With very many hits, the conductor is woken once per millisecond.
 
 use std::future::Future;
 use std::time::Duration;
@@ -22,7 +22,7 @@ impl Wake {
         Self { quiet_until: Instant::now() }
     }
 
-    /// Returns when `struck` returns or at the time `due`, but not immediately after its last return.
+    /// Returns when `struck` returns or at the time `due`, but at least [`TOGETHER`] after the last return.
     pub(super) async fn next(&mut self, struck: impl Future<Output = ()>, due: Option<std::time::Instant>) {
         sleep_until(self.quiet_until).await;
         let due = async {
@@ -45,7 +45,7 @@ mod tests {
 
     use super::*;
 
-    /// A hit wakes at once, without waiting for a tick, even if it came before the wait began.
+    /// A hit wakes the conductor at once, without waiting for a tick, even if the hit came before the wait began.
     #[tokio::test(start_paused = true)]
     async fn a_hit_wakes_at_once() {
         let (mut wake, hits, begin) = (Wake::new(), Notify::new(), Instant::now());

@@ -1,8 +1,8 @@
-//! The HTTP pages of a running run: its metrics (`--metrics`) and its report so far (`--serve`).
+//! The HTTP pages of a run that is in progress: its metrics (`--metrics`) and its report so far (`--serve`).
 //!
-//! Owns the listeners and the last reading of the record. All data comes from the record, as in the reports after the
-//! run, so the pages cannot disturb the record's writer. The cost is bounded: the record is read on request, at most
-//! once per interval, and for at most a twentieth of the time.
+//! Owns the listeners, and the pages computed from the last reading of the record. All data comes from the record, as
+//! in the reports after the run, so the pages cannot disturb the record's writer. The cost is bounded: the record is
+//! read on request, at most once per interval, and for at most a twentieth of the time.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -29,11 +29,11 @@ use visitor::Visitors;
 
 mod visitor;
 
-/// The most connections at once: a browser opens six, a Prometheus one.
+/// Maximum number of connections at once: a browser opens six, a Prometheus one.
 const CONNECTIONS_MAX: usize = 32;
 /// Timeout for the head of a request.
 const HEAD_LIMIT: Duration = Duration::from_secs(5);
-/// The longest life of a connection; a slower client connects again.
+/// Longest life of a connection; a slower client connects again.
 const CONNECTION_LIMIT: Duration = Duration::from_mins(2);
 /// At most one part in this many of the time is spent on reading the record.
 const SHARE: u32 = 20;
@@ -41,12 +41,12 @@ const SHARE: u32 = 20;
 const END_LIMIT: Duration = Duration::from_secs(90);
 /// Time after the end of the run in which a page that is being reloaded can connect.
 const COME_BACK: Duration = Duration::from_secs(1);
-/// If a page was requested within this time before the end, the server waits for it. Pages ask for new data every five
-/// seconds.
+/// If a page was requested within this time before the end of the run, the server waits until the page gets the report.
+/// Pages ask for new data every five seconds.
 const LOOKED_LATELY: Duration = Duration::from_secs(12);
-/// Limit of the time for delivering the report to waiting pages.
+/// Longest time for delivering the report to waiting pages.
 const LAST_LOOK: Duration = Duration::from_secs(5);
-/// The largest file that is served; a larger file must be read from the run's folder.
+/// Maximum size of a file that is served; a larger file must be read from the run's folder.
 const FILE_BYTES_MAX: u64 = 32 << 20;
 /// The content type of metrics, as Prometheus accepts it.
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -252,7 +252,7 @@ impl State {
         }
     }
 
-    /// The report, as soon as the run has ended; an empty answer if the run goes on too long.
+    /// Answers with the report as soon as the run has ended; an empty answer if the run does not end in time.
     async fn ended(&self) -> Response<Full<Bytes>> {
         let mut report = self.report.subscribe();
         let report = tokio::time::timeout(END_LIMIT, report.wait_for(Option::is_some)).await;
@@ -262,7 +262,7 @@ impl State {
         }
     }
 
-    /// The newest reading, at most one interval old.
+    /// Answers with the newest reading of the record, at most one interval old.
     async fn newest(&self, kind: &'static str, choose: fn(&Read) -> Bytes) -> Response<Full<Bytes>> {
         let mut read = self.read.lock().await;
         if read.next.is_none_or(|next| Instant::now() >= next) {

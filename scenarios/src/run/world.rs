@@ -1,5 +1,5 @@
-//! The environment of a subject: control plane, registry, certificates, and the files with which the subject finds
-//! them.
+//! The environment of a subject: control plane, registry, certificates, and the files that tell the subject where they
+//! are.
 //!
 //! All servers and files are made for one run and removed after it. Keys and tokens are in a temporary folder that only
 //! this user can read; the run record contains no secret.
@@ -27,7 +27,8 @@ use super::trouble::{self, Ground, Serving, Troubles};
 use crate::keeper::Folder;
 use crate::scenario::{Auth, RateLimit, Scenario};
 
-/// The largest log of a control plane that is copied into the record, so that a record of 100 hours stays below 200 MB.
+/// Maximum size of a control plane's log that is copied into the record, so that a record of 100 hours stays below 200
+/// MB.
 const LOG_BYTES_MAX: u64 = 32 << 20;
 
 /// The subject's user name at the registry.
@@ -46,7 +47,6 @@ pub(super) struct World {
     endpoint: Endpoint,
     /// The moment from which times of hits are counted.
     epoch: Instant,
-    /// The clocks of the subject's processes.
     pub(super) clocks: Clocks,
     pub(super) registry: mock_registry::Server,
     /// The subject's login, if the registry requires authentication.
@@ -57,9 +57,9 @@ pub(super) struct World {
     pub(super) images: Vec<mock_registry::Image>,
     /// The trusted keys, if images are signed.
     pub(super) trusted: Option<Trusted>,
-    /// Time since which the clock of all the subject's processes runs faster, if it does.
+    /// Time since which the clock of all the subject's processes runs faster, in ns.
     pub(super) clock_since_ns: i64,
-    /// The same faster clock, for checks of the subject's certificates.
+    /// The faster clock of the subject, for checks of the subject's certificates.
     pub(super) pace: Option<go_rules::tls::Pace>,
     /// Validity of the subject's serving certificate, on the subject's clock.
     valid: Option<Duration>,
@@ -90,7 +90,7 @@ pub(super) struct Certificate {
 }
 
 impl World {
-    /// Starts control plane and registry on free loopback ports.
+    /// Starts the control plane and the registry on free loopback ports.
     pub(super) async fn start(scenario: &Scenario, counts_bytes: bool) -> Result<Self> {
         let directory = Folder::make()?;
         let authority = Arc::new(mock_pki::Authority::generate("longhaul")?);
@@ -168,7 +168,8 @@ impl World {
         Ok(Some(Credentials { name: name.clone(), password, docker }))
     }
 
-    /// The folder with the client certificate for calls between the subject's processes, and the CA of all of them.
+    /// The folder with the client certificate for calls between the subject's processes, and the CA of all these
+    /// processes.
     pub(super) fn installation(&self) -> Result<PathBuf> {
         let folder = self.folder("installation");
         if !folder.exists() {
@@ -221,7 +222,6 @@ impl World {
         Ok(())
     }
 
-    /// The names in a serving certificate of the subject.
     fn serving_names(&self) -> Vec<String> {
         let usual = ["127.0.0.1".to_owned(), "localhost".to_owned(), self.plane.machine().to_string()];
         usual.into_iter().chain(self.services.iter().cloned()).collect()
@@ -250,7 +250,7 @@ impl World {
         });
     }
 
-    /// The file with the digest lock of every existing image, as the images are before the run.
+    /// Writes the file with the digest lock of every existing image, as the images are before the run.
     pub(super) fn lock(&self) -> Result<PathBuf> {
         let entry = |image: &mock_registry::Image| {
             let digest = image.digest.as_ref()?;
@@ -302,7 +302,7 @@ impl World {
         Ok(())
     }
 
-    /// The address that the subject uses instead of the control plane's address, if a proxy is between them.
+    /// The proxy's address that the subject uses instead of the control plane's address, if the run has a proxy.
     pub(super) fn way(&self) -> Option<SocketAddr> {
         self.endpoint.address()
     }
@@ -336,7 +336,7 @@ impl World {
         self.player(fault).map_or(0, |player| player.hits(id))
     }
 
-    /// Returns after a hit, which [`World::take_hits`] then returns.
+    /// Returns after a hit of a fault, which [`World::take_hits`] then returns.
     pub(super) async fn struck(&self) {
         let plane = async {
             match self.plane.faults() {
@@ -359,7 +359,7 @@ impl World {
         }
     }
 
-    /// The hits since the last call, with the time of each.
+    /// The hits of faults since the last call, with the time of each hit.
     pub(super) fn take_hits(&self) -> Vec<(Instant, Hit)> {
         let plane = self.plane.faults().map(mock_faults::Faults::take_hits).unwrap_or_default();
         let network = self.endpoint.faults().map(mock_proxy::Faults::take_hits).unwrap_or_default();

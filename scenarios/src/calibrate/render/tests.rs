@@ -1,4 +1,4 @@
-//! Tests that both reports of a calibration show every row, with any result.
+//! Tests that the Markdown and the terminal report of a calibration show every row, with any result.
 
 use reports::growth::calibration::KINDS;
 

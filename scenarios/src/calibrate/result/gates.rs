@@ -1,8 +1,8 @@
 //! Compares results of gates with their promises: how often a gate called identical builds, or builds with planted
 //! changes, worse.
 //!
-//! The record of a gate states the smallest change that it would call worse four times in five. A planted change of at
-//! least that size must be found as often; otherwise the promise is broken. Does no I/O.
+//! The record of a gate states the smallest change that the gate would call worse four times in five. Gates must find a
+//! planted change of at least this size as often; otherwise the promise is broken. Does no I/O.
 
 use reports::gate::certificate::POWER;
 use schemars::JsonSchema;
@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 use super::{Calibration, Expectation, Play, Row, Share};
 use crate::calibrate::plants::is_gate;
 
-/// One gate in this many may call identical builds worse.
+/// Of this many gates of identical builds, one may call build B worse.
 const ALARMS_ONE_IN: u64 = 20;
-/// Below this number of gates, one alarm more or less is chance. With so few gates, a promise is broken only if
+/// With fewer gates than this, one alarm more or less is chance. With so few gates, a promise is broken only if
 /// Wilson's interval excludes it.
 const STRICT: u64 = 20;
 
@@ -39,7 +39,7 @@ pub struct Found {
     /// Median of the smallest changes that the gates would call worse.
     pub smallest: Option<f64>,
     pub found: Share,
-    /// How often the gates promised to find the change; `None` if the change was smaller than they can find.
+    /// How often the gates promised to find the change; `None` if the change was smaller than the gates can find.
     pub promised: Option<f64>,
 }
 
@@ -112,7 +112,7 @@ impl Row {
         })
     }
 
-    /// Whether metrics that must not change were called worse more often than a gate may err.
+    /// Whether metrics that must not change were called worse more often than false alarms are allowed.
     pub(super) fn cries(&self) -> bool {
         let gates = self.gated().count() as u64;
         let hits = self.gated().filter(|(play, _)| play.fired.iter().any(|name| !self.may_fire(name))).count() as u64;
@@ -163,8 +163,8 @@ mod tests {
         Expectation::Caught { judge: "gate.cpuPerRequest".to_owned(), also: Vec::new() }
     }
 
-    /// A change counts as found if it was called worse. A gate promises to find a change that is larger than its stated
-    /// smallest change.
+    /// A change counts as found if it was called worse. A gate promises to find a change that is larger than the
+    /// smallest change that it states.
     #[test]
     fn what_is_found_is_held_against_the_promise() {
         let found = |plays: &[(bool, f64, f64)]| row(caught(), plays).found().unwrap();
@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(row(caught(), &[seen, missed, missed]).state(), State::Missed);
     }
 
-    /// Of twenty gates, one false alarm is allowed and two are not. Of three gates, none is allowed.
+    /// In twenty gates, one false alarm is allowed and two are not. In three gates, no false alarm is allowed.
     #[test]
     fn one_alarm_of_twenty_is_allowed() {
         let clean = |alarms: usize, of: usize| {

@@ -108,8 +108,8 @@ fn a_plant_is_caught_missed_or_undecided() {
     assert_eq!(row(caught("events.missed", &[]), twice.to_vec()).state(), State::Missed);
 }
 
-/// Counts of a judge include the bugs that it must catch and the rows in which it must stay silent. Rows in which the
-/// judge may report the bug of another judge do not count, nor do invalid runs.
+/// The counts of a judge include the bugs that it must catch, and the rows in which it must report nothing. Rows in
+/// which the judge may report the bug of another judge do not count, nor do invalid runs.
 #[test]
 fn judges_are_counted() {
     let mut calibration = right();
@@ -137,7 +137,7 @@ fn a_row_takes_over_what_its_plant_expects() {
     }
 }
 
-/// The checked-in schema equals the one that the type generates.
+/// The checked-in schema of calibrations equals the schema that the type generates.
 #[test]
 fn the_checked_in_schema_is_current() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/calibration.schema.json");

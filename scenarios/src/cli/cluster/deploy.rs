@@ -7,15 +7,15 @@ use anyhow::{Context, Result, ensure};
 use kind::cluster;
 use kind::node::image::Image;
 
-/// The file name of the service, beside `longhaul`.
+/// The file name of the service's program, beside `longhaul`.
 const PROGRAM: &str = "longhaul-service";
 /// The name of the service's image in the cluster.
 const IMAGE: &str = "docker.io/library/longhaul-service:dev";
-/// The user ID of the service in its manifests.
+/// The user ID under which the manifests run the service.
 const USER: u32 = 65532;
 const PLACE: [&str; 2] = ["longhaul-system", "longhaul-webhook"];
 
-/// The program of the service, before it is deployed.
+/// The program of the service that is to be deployed.
 pub(super) struct Service {
     program: PathBuf,
 }

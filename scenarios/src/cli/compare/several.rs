@@ -14,14 +14,14 @@ use crate::compare::{Choice, FILES, Subject, play};
 use crate::out::out;
 use crate::scenario::Outside;
 
-/// The largest YAML file with subjects.
+/// Maximum size of the YAML file with subjects.
 const BYTES_MAX: u64 = 256 << 10;
 
 /// Flags for a comparison that runs a scenario with several subjects.
 #[derive(Clone, Default, clap::Args)]
 pub(super) struct Several {
-    /// A subject, as NAME=WHAT or WHAT; give 2 to 16 of them. WHAT is a folder with a `subject.yaml`, a client that `cargo xtask matrix
-    /// --list` names, or a command.
+    /// A subject, as NAME=WHAT or WHAT. Give the flag 2 to 16 times. WHAT is a folder with a `subject.yaml`, a client that `cargo xtask
+    /// matrix --list` names, or a command.
     #[arg(long, value_name = "NAME=WHAT", conflicts_with_all = ["into", "scenario", "figure", "draw"])]
     subject: Vec<String>,
     /// Read the subjects from a YAML file with the keys `scenario`, `seed`, `rounds`, `parallel` and `subjects` (a list of NAME=WHAT).
@@ -29,10 +29,10 @@ pub(super) struct Several {
     subjects: Option<PathBuf>,
     #[command(flatten)]
     outside: Outside,
-    /// The seed for all subjects, instead of the scenario's.
+    /// The seed for all subjects, instead of the scenario's seed.
     #[arg(long)]
     seed: Option<u64>,
-    /// The length for all subjects, instead of the scenario's.
+    /// The length of the run for all subjects, instead of the scenario's length.
     #[arg(long = "for", value_name = "LENGTH")]
     length: Option<Span>,
     /// Run the clock of each subject N times faster.
@@ -49,7 +49,7 @@ pub(super) struct Several {
     /// processors.
     #[arg(long)]
     parallel: bool,
-    /// The folder for the result and the records. Default: a new one below `runs`.
+    /// The folder for the result and the records. Default: a new folder below `runs`.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
@@ -95,7 +95,7 @@ impl Several {
     }
 }
 
-/// Runs the scenario with all subjects. Exits 0 if there is a result, because a comparison has no verdict.
+/// Runs the scenario with all subjects. Returns exit code 0 if there is a result, because a comparison has no verdict.
 pub(super) fn compare(several: &Several, what: &[PathBuf], json: bool) -> Result<u8> {
     let choice = choice(several, what, json)?;
     let stop = tokio_util::sync::CancellationToken::new();
@@ -222,7 +222,7 @@ mod tests {
         choice(&several, &what.iter().map(PathBuf::from).collect::<Vec<_>>(), true)
     }
 
-    /// A rate that is searched for each subject is refused, because subjects would get different loads.
+    /// A scenario with `rate: auto` is refused, because each subject would get a different load.
     #[test]
     fn a_rate_that_is_found_out_is_refused() {
         let scenario = "apiVersion: longhaul/v1\nname: x\ndescription: y\nphases: {warmUp: 5s, steady: 20s, drain: 15s}\nsubject: {command: [x], \

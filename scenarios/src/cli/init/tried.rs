@@ -12,10 +12,10 @@ use crate::run::{Addresses, Options};
 use crate::scenario::Source;
 use crate::{out, run, shown};
 
-/// The most findings and log lines that are printed; the report files have all.
+/// Maximum number of findings, and of log lines, that are printed. The report files have all.
 const FINDINGS: usize = 5;
 const CHECKS: usize = 12;
-/// The most characters of a line that are printed.
+/// Maximum number of characters of a line that are printed.
 const CHARS: usize = 160;
 /// Resources that a program uses for itself (leader election, events) and not for its work.
 const ASIDE: [&str; 3] = ["leases.coordination.k8s.io", "events", "events.events.k8s.io"];
@@ -75,16 +75,16 @@ fn started(rows: &[RequestRow]) -> String {
     }
 }
 
-/// Requests of the subject for one kind.
+/// The subject's requests for one kind of object.
 #[derive(Default)]
 struct Kind<'r> {
     requests: u64,
     verbs: BTreeMap<&'static str, u64>,
-    /// Namespace and name of each object.
+    /// Namespace and name of each requested object.
     objects: BTreeSet<(&'r str, &'r str)>,
 }
 
-/// The subject's requests by kind, the most frequent kind first.
+/// One line for each kind with the subject's requests, the most frequent kind first.
 fn exercised(rows: &[RequestRow], is_cut: bool) -> Vec<String> {
     let mut kinds: BTreeMap<&str, Kind<'_>> = BTreeMap::new();
     let of_work = rows.iter().filter(|row| !row.resource.is_empty() && !ASIDE.contains(&row.resource.as_str()));

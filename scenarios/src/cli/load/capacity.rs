@@ -17,20 +17,20 @@ use crate::load::limits::{Limits, Percent};
 use crate::load::measure::{Ended, Watch};
 use crate::load::workers::Workers;
 
-/// The version of the JSON schema.
+/// The name and version of the schema of `--json`.
 const SCHEMA: &str = "longhaul-capacity/v1";
 /// Pause after each rate, in which an overloaded webhook recovers.
 const SETTLE: Duration = Duration::from_secs(1);
-/// The longest search. Workers with a deadline, such as Pods of a Job, may run for this time.
+/// Longest duration of a search. Workers with a deadline, such as Pods of a Job, may run for this time.
 const LONGEST: Duration = Duration::from_hours(6);
-/// Default first rate, in requests per second.
+/// Default of `--rate`: the first rate of the search, in requests per second.
 const DEFAULT_START: f64 = 500.0;
 /// Default time of the measurement at each rate.
 const DEFAULT_TRIED: Span = Span::from_secs(10);
-/// Default limit of the share of errors, because fast errors are no capacity.
+/// Default limit of the share of failed requests, because fast errors are no capacity.
 const DEFAULT_ERRORS: Percent = Percent(0.1);
 
-/// The result for programs: one JSON object with a versioned schema.
+/// The result as `--json` writes it: one JSON object with a versioned schema.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Report<'a> {
@@ -50,7 +50,8 @@ struct Report<'a> {
     stages: &'a [Stage],
 }
 
-/// Searches for the highest rate. Passes if a rate is found, and fails if no rate meets the limits.
+/// Searches for the highest rate that meets the limits. Passes if a rate is found, and fails if no rate meets the
+/// limits.
 pub(super) async fn search(arguments: &Arguments) -> Result<Verdict> {
     let (start, tried_for) = (start(arguments), tried_for(arguments));
     let mut limits = arguments.limits;
@@ -101,9 +102,9 @@ struct Found {
 
 enum End {
     Found(Outcome),
-    /// Too few answers to decide, with the reason.
+    /// The measurements have too few answers to decide. The text gives the reason.
     Undecided(String),
-    /// A last measurement that cannot be trusted, with the reason.
+    /// The last measurement cannot be trusted. The text gives the reason.
     Broken(String),
 }
 

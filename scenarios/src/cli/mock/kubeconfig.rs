@@ -9,11 +9,11 @@ use std::path::Path;
 use anyhow::{Context as _, Result, bail, ensure};
 use aws_lc_rs::rand;
 
-/// First line of every file that this program wrote.
+/// First line of every kubeconfig file that this program writes.
 const MARK: &str = "# Written by `longhaul mock kube`, which overwrites it at its next start.\n";
 const TOKEN_BYTES: usize = 32;
 
-/// Refuses a path at which another program's file exists. Called before the mock starts.
+/// Refuses a path at which another program's file exists, unless `force` is set. Called before the mock starts.
 pub(super) fn check(path: &Path, force: bool) -> Result<()> {
     let metadata = match std::fs::metadata(path) {
         Ok(metadata) => metadata,
@@ -36,7 +36,7 @@ pub(super) fn check(path: &Path, force: bool) -> Result<()> {
     Ok(())
 }
 
-/// Writes the file so that only this user can read it. The write is atomic and follows no symbolic link.
+/// Writes the kubeconfig file so that only this user can read it. The write is atomic and follows no symbolic link.
 pub(super) fn write(path: &Path, text: &str) -> Result<()> {
     let written = || -> std::io::Result<()> {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));

@@ -1,4 +1,4 @@
-//! Faults of a single mock: begins and ends each fault at its time, and prints hits as they happen.
+//! Faults of a single mock: begins and ends each fault at its planned time, and prints each hit when it happens.
 
 use std::time::{Duration, Instant};
 
@@ -7,13 +7,13 @@ use mock_faults::Player;
 use crate::out::out;
 use crate::run::describe;
 
-/// Interval between two reads of the counts of hits, for faults that wait for hits of another fault.
+/// Interval at which the counts of hits are read, for faults that wait for hits of another fault.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// The most hits of one fault that are printed, because some faults hit every event.
+/// Maximum number of hits of one fault that are printed, because some faults hit every event.
 const PRINTED_MAX: usize = 20;
 
-/// The mocks that inject the faults.
+/// The mocks that inject the faults of this command.
 pub(super) struct Players<'a>(pub(super) Vec<Role<'a>>);
 
 /// A mock, and a predicate for the families of faults that the mock can inject.
@@ -43,7 +43,7 @@ impl<'a> Players<'a> {
     }
 }
 
-/// Begins and ends the faults at their times. Never returns.
+/// Begins and ends each fault at its planned time. Never returns.
 pub(super) async fn play(players: &Players<'_>, faults: &[mock_faults::Fault], mut schedule: mock_faults::Schedule) {
     let start = Instant::now();
     let begin = |index: usize, at: Duration| {

@@ -1,6 +1,6 @@
 //! `longhaul mock registry --signed FOLDER`: signed images to try a signature policy manually.
 //!
-//! Owns the files in that folder, except the keys. [`Trusted`] defines which signatures are valid, as in a run.
+//! Owns the files in FOLDER, except the keys. [`Trusted`] defines which signatures are valid, as in a run.
 
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -16,7 +16,7 @@ const CONFIGURATION: &str = "service.yaml";
 const PASSWORD: &str = "registry.password";
 
 /// Fills the registry with signed images. Writes the trusted keys and a configuration of the service into the new
-/// folder.
+/// folder `folder`.
 pub(super) fn seed(
     server: &Server,
     population: &Population,

@@ -1,6 +1,6 @@
 //! `--on kubernetes`: runs the workers of a measurement as a Job in a cluster.
 //!
-//! Owns the flags and the defaults of cluster and image.
+//! Owns the flags of these workers, and the defaults of their cluster and their image.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use kind::cluster::{Health, NODE_NAME};
 use crate::load::workers::job::{self, Job, Place};
 use tokio::process::Command;
 
-/// Time that a Job needs besides the length of the load, start and drain included.
+/// Time that a Job needs in addition to the length of the load, for start and drain.
 const BESIDES: Duration = Duration::from_mins(10);
 
 /// Where the workers run, if not on this machine.
@@ -35,7 +35,7 @@ pub(super) struct Flags {
     /// program, which Longhaul loads into the node; possible only with a node that Longhaul started.
     #[arg(long, value_name = "IMAGE", requires = "on")]
     image: Option<String>,
-    /// With --on: an existing namespace for the Job. You then need no rights outside this namespace.
+    /// With --on: an existing namespace for the Job. Longhaul then needs no rights outside this namespace.
     #[arg(long, value_name = "NAMESPACE", requires = "on")]
     namespace: Option<String>,
 }
@@ -46,7 +46,7 @@ impl Flags {
         self.on.is_some()
     }
 
-    /// Starts the Job. Returns the Job with the commands that connect to its workers.
+    /// Starts the Job with the workers. Returns the Job and the commands that connect to its workers.
     pub(super) async fn start(&self, workers: u32, length: Duration) -> Result<(Job, Vec<(Command, String)>)> {
         let kubectl = crate::init::kubectl().context("needs kubectl: none is on the PATH nor in KUBEBUILDER_ASSETS")?;
         let state = kind::state::default_directory()?;

@@ -1,12 +1,12 @@
-//! `longhaul show doctor`: the programs on this machine, and the runs and tests that need a missing one.
+//! `longhaul show doctor`: the programs on this machine, and the runs and tests that a missing program prevents.
 //!
-//! Owns the table of required programs. Starts a program only with `--version`, and changes nothing.
+//! Owns the table of required programs. Starts each program only with `--version`, and changes nothing on the machine.
 
 use std::path::{Path, PathBuf};
 
 use crate::out::out;
 
-/// The least limit of file descriptors: a thousand connections with both ends in one process use fewer.
+/// Minimum limit of file descriptors. A thousand connections with both ends in one process use fewer.
 const DESCRIPTORS_LEAST: u64 = 4096;
 const CORES_LEAST: u32 = 2;
 const MEMORY_LEAST_BYTES: u64 = 2 << 30;
@@ -25,7 +25,7 @@ struct Need {
 enum Look {
     Program(&'static str),
     Beside(&'static str),
-    /// Files in the folder that an environment variable names.
+    /// Finds these files in the folder that an environment variable names.
     In(&'static str, &'static [&'static str]),
 }
 
@@ -89,7 +89,7 @@ impl Look {
     }
 }
 
-/// Prints the findings. A missing program is no error; the text names the features that need the program.
+/// Prints which programs were found. A missing program is no error; the text names the features that need the program.
 pub(super) fn doctor() {
     let machine = crate::machine::machine();
     out!(
@@ -146,7 +146,7 @@ fn doubts(cores: u32, memory_bytes: u64, descriptors: Option<u64>, pressure: boo
     doubts
 }
 
-/// The largest number of open files, after raising the limit as a run does.
+/// The limit of open files, after this process raised the limit as a run does.
 fn descriptors() -> Option<u64> {
     rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum
 }

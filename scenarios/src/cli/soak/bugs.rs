@@ -11,7 +11,7 @@ use crate::out::out;
 use crate::repro::{Outcome, play};
 use crate::run::Options;
 
-/// Runs one bug and prints the events of the run.
+/// Runs one documented bug and prints the events of the run.
 pub(super) async fn one(options: Options, arguments: &Arguments) -> Result<Verdict> {
     let how = play_of(arguments, &options.source);
     let outcome = Box::pin(play(options, &how)).await?;
@@ -48,8 +48,8 @@ fn tell(outcome: &Outcome) {
     }
 }
 
-/// One line for each fault without hits, in the order in which the faults begin. A fault that recurs every few seconds
-/// has one line.
+/// One line for each fault that hit nothing, in the order in which the faults begin. A fault that recurs every few
+/// seconds has only one line.
 fn not_hit(faults: &[String]) -> Vec<String> {
     let mut times: Vec<(&str, usize)> = Vec::new();
     for fault in faults {
@@ -67,7 +67,8 @@ fn not_hit(faults: &[String]) -> Vec<String> {
     times.into_iter().map(line).collect()
 }
 
-/// Runs all bugs, several at once, and prints the table in the order of the catalogue. Returns the worst verdict.
+/// Runs all documented bugs, several at once, and prints the table in the order of the catalogue. Returns the worst
+/// verdict.
 pub(super) async fn all(mut bugs: VecDeque<Options>, arguments: &Arguments) -> Result<Verdict> {
     let order: Vec<String> = bugs.iter().map(|bug| bug.source.scenario.name.clone()).collect();
     let mut running = JoinSet::new();

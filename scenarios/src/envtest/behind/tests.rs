@@ -104,8 +104,8 @@ fn a_cache_that_was_shown_everything_is_not_behind() {
     assert_eq!(behind(&young, &known()).late_by.len(), 0);
 }
 
-/// A test that creates objects one after the other with its manager's client is not blamed for versions that the
-/// manager's cache lacks.
+/// If a test creates objects one after the other with the manager's client, its writes are not blamed for versions that
+/// the manager's cache lacks.
 #[test]
 fn a_test_that_makes_objects_is_not_accused() {
     let mut plane = two_children(write(201, "POST", "/api/v1/namespaces/default/secrets", 201, Some(11)));

@@ -1,4 +1,4 @@
-//! Parses a dump of callgrind: instructions, and number of calls of an allocator. Does no I/O.
+//! Parses a dump of callgrind: the number of instructions, and the number of calls of an allocator. Does no I/O.
 //!
 //! The format is the "Callgrind Format Specification" of Valgrind's manual: `fn=` names the function of the following
 //! lines, `cfn=` a function that it calls, and `calls=` the number of calls. A dump writes a name in full once, as
@@ -34,7 +34,6 @@ const ALLOCATORS: &[&str] = &[
 /// Prefixes of the names of allocator functions.
 const PREFIXES: &[&str] = &["_rjem_", "je_", "__libc_", "__"];
 
-/// The counts of a dump.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Profile {
     pub(super) instructions: u64,

@@ -1,4 +1,4 @@
-//! The flags that a program defines, and those that a run must set. Does no I/O.
+//! The flags that a program defines, and the flags that a run must set. Does no I/O.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -15,12 +15,12 @@ static DEFINED: LazyLock<Regex> = LazyLock::new(|| {
 });
 /// The call that defines zap's own flags: `opts.BindFlags(flag.CommandLine)`.
 const ZAP: &str = ".BindFlags(";
-/// A server struct with a constant port.
+/// The initialization of a server struct with a constant port.
 static PORT: LazyLock<Regex> = LazyLock::new(|| super::pattern(r"\bPort:\s*([0-9]{2,5})\b"));
 const FLAGS_MAX: usize = 500;
 
-/// Names of the flag for the folder with the webhook's certificate: first those of kubebuilder, then those of other
-/// projects.
+/// Names of the flag for the folder with the webhook's certificate: first the names that kubebuilder uses, then names
+/// in other projects.
 const FOLDER: &[&str] =
     &["webhook-cert-path", "webhook-cert-dir", "cert-dir", "webhook-certs-dir", "certs-dir", "tls-cert-dir"];
 const WEBHOOK_PORT: &[&str] = &["webhook-port", "webhook-server-port", "webhook-bind-port"];
@@ -53,7 +53,6 @@ const PROBES: &[&str] = &[
 ];
 const LEADER: &[&str] = &["leader-elect", "enable-leader-election", "leader-election", "enable-leader-elect"];
 
-/// Words in the names of probe flags.
 const PROBED: &[&str] = &["health", "probe", "readiness", "liveness"];
 const PROBE_PORTS: usize = 3;
 
@@ -114,14 +113,13 @@ impl Flags {
         self.defined.contains_key(name)
     }
 
-    /// The first flag with one of these names. Otherwise, if the flags come from a help text, the first one whose name
-    /// passes `means`.
+    /// The first flag with one of these names. If no flag has such a name and the flags come from a help text, the
+    /// first flag whose name passes `means`.
     fn meant(&self, names: &[&'static str], means: fn(&str) -> bool) -> Option<&str> {
         let first = names.iter().copied().find(|name| self.has(name));
         first.or_else(|| self.defined.keys().map(String::as_str).find(|name| means(name)).filter(|_| self.is_told))
     }
 
-    /// The flag for the folder with the webhook's certificate.
     pub(crate) fn folder(&self) -> Option<&str> {
         self.meant(FOLDER, |name| {
             has_one(name, &["webhook", "tls", "serving"])
@@ -149,19 +147,18 @@ impl Flags {
         self.metrics().is_some() || self.metrics_port().is_some()
     }
 
-    /// The constant port in the program's source.
+    /// The port of the webhook server, if it is constant in the program's source.
     pub(crate) fn fixed_port(&self) -> Option<u16> {
         self.port
     }
 
-    /// The flag for the address of the metrics, and the flag that selects plain HTTP for them.
+    /// The flag for the address of the metrics, and the flag that selects plain HTTP for the metrics.
     pub(crate) fn metrics(&self) -> Option<(&str, Option<&str>)> {
         let address =
             self.meant(METRICS, |name| name.contains("metrics") && has_one(name, &["addr", "bind", "listen"]))?;
         Some((address, self.meant(SECURE, |_| false)))
     }
 
-    /// The flag for the address of the probes.
     pub(crate) fn probes(&self) -> Option<&str> {
         self.meant(PROBES, |name| has_one(name, PROBED) && has_one(name, &["addr", "bind", "listen"]))
     }
@@ -172,7 +169,6 @@ impl Flags {
         self.defined.keys().map(String::as_str).filter(is_it).take(PROBE_PORTS).collect()
     }
 
-    /// The flag that disables leader election.
     pub(crate) fn leader(&self) -> Option<&str> {
         self.meant(LEADER, |_| false)
     }

@@ -47,7 +47,6 @@ impl Kind {
     }
 }
 
-/// The plural of a built-in kind.
 fn plural(kind: &str) -> String {
     let lower = kind.to_lowercase();
     if lower.ends_with("endpoints") {

@@ -28,10 +28,10 @@ static IN_USE: LazyLock<Regex> =
 static ABSENT: LazyLock<Regex> =
     LazyLock::new(|| crate::init::pattern(r#"(?i)\b(secret|configmap)s? \\?"([a-z0-9.-]+)\\?" not found"#));
 
-/// Texts of a program that reads the API server's address and its token where a Pod finds them.
+/// Texts in the output of a program that expects the API server's address and a token where a Pod finds them.
 const IN_CLUSTER: [&str; 3] = ["in-cluster config", "KUBERNETES_SERVICE_HOST", "serviceaccount/token"];
 
-/// The most lines of output that are shown.
+/// Maximum number of lines of the program's output that are shown.
 const TOLD: usize = 6;
 
 /// A change before the next start of the program.
@@ -41,7 +41,6 @@ pub(crate) enum Mend {
     Without(String),
     /// Add this argument to the command.
     Word(String),
-    /// Add this environment variable.
     Variable(&'static str, &'static str),
     /// Mount the service account of a Pod.
     Account,
@@ -64,7 +63,7 @@ impl Mend {
     }
 }
 
-/// The change that the program's last output suggests, if it is possible.
+/// The change that the program's last output suggests; `None` if no change may help.
 pub(crate) fn mend(words: &str, run: &[String], help: &Help, has_account: bool) -> Option<Mend> {
     let has = |flag: &str| run.iter().any(|word| word.trim_start_matches('-').split('=').next() == Some(flag));
     for pattern in [&UNKNOWN, &INVALID] {
@@ -90,8 +89,8 @@ pub(crate) fn mend(words: &str, run: &[String], help: &Help, has_account: bool) 
     None
 }
 
-/// The relevant lines of the last output: an error with the lines after it, without usage; or the last lines if there
-/// is no error.
+/// The relevant lines of the last output: an error with the lines after the error, without usage lines; or the last
+/// lines if there is no error.
 pub(crate) fn telling(words: &str) -> Vec<&str> {
     let names_error = |line: &&str| {
         let bare = line.trim_start();

@@ -9,9 +9,9 @@ use serde_json::Value;
 use super::requests::is_aside;
 use super::{Ask, Wrote};
 
-/// The characters in generated parts of Kubernetes names.
+/// The characters that Kubernetes uses in generated parts of names.
 const DRAWN: &str = "bcdfghjklmnpqrstvwxz2456789";
-/// The shortest generated part of a name.
+/// Minimum length of a generated part of a name.
 const DRAWN_CHARS: usize = 5;
 
 /// One object that the observation created, changed and deleted, with its children.
@@ -37,22 +37,21 @@ pub(crate) struct Step {
     pub(crate) uid: String,
     pub(crate) began_us: u64,
     pub(crate) ended_us: u64,
-    /// The object when the program was idle again.
+    /// The object as it was when the program was idle again.
     pub(crate) after: Value,
-    /// Objects that were created meanwhile, by resource, as they were at that time.
+    /// Objects that were created until the program was idle again, by resource.
     pub(crate) made: Vec<(String, Value)>,
     pub(crate) changes: Vec<Change>,
-    /// Whether the object was gone soon after its deletion; `None` if it was not deleted.
+    /// Whether the object was gone soon after its deletion; `None` if the object was not deleted.
     pub(crate) is_gone: Option<bool>,
-    /// Deleted children, and whether each was created again.
+    /// Kinds of deleted children, and whether the program created the child again.
     pub(crate) restored: BTreeMap<String, bool>,
-    /// Names of other objects that exist.
+    /// Names of other objects in the control plane.
     pub(crate) others: Vec<String>,
     /// Number of objects of each child kind after a change.
     pub(crate) counted_later: BTreeMap<String, usize>,
 }
 
-/// A changed field of the spec.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Change {
     pub(crate) pointer: String,
@@ -60,7 +59,7 @@ pub(crate) struct Change {
     pub(crate) refused: Option<String>,
     /// Whether the program made a request after the change.
     pub(crate) is_noticed: bool,
-    /// Whether the status then had the new generation; `None` if the generation did not change.
+    /// Whether the status had the new generation after the change; `None` if the generation did not change.
     pub(crate) is_repeated: Option<bool>,
 }
 
@@ -76,7 +75,7 @@ pub(crate) struct Child {
     pub(crate) by: By,
     /// Whether the program created the object again after its deletion.
     pub(crate) is_restored: Option<bool>,
-    /// Whether the number of such objects differed after a change.
+    /// Whether the number of the child's kind differed after a change of the parent.
     pub(crate) varies: bool,
 }
 
@@ -187,8 +186,8 @@ impl Reaction {
     }
 }
 
-/// Number of requests for the object, its children and objects that it names. Also returns the requested objects that
-/// did not exist.
+/// Number of requests for the object, its children and objects that it names. Also returns requested objects that did
+/// not exist.
 fn requests(step: &Step, asks: &[Ask]) -> (usize, Vec<(String, String)>) {
     let spec = step.after["spec"].to_string();
     let (mut count, mut missing) = (0, Vec::new());
@@ -216,7 +215,6 @@ fn requests(step: &Step, asks: &[Ask]) -> (usize, Vec<(String, String)>) {
     (count, missing)
 }
 
-/// The children of the object, by kind.
 fn children(step: &Step) -> Vec<Child> {
     let mut by_kind: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
     for (resource, object) in &step.made {
@@ -251,15 +249,15 @@ fn child(step: &Step, resource: &str, objects: &[&Value]) -> Option<Child> {
     })
 }
 
-/// Whether a child's name contains a part that looks generated, besides the parent's name. Such a part may differ for
-/// the next object.
+/// Whether a child's name contains, in addition to the parent's name, a part that looks generated. Such a part may
+/// differ for the next object.
 fn is_drawn(child: &str, parent: &str) -> bool {
     let rest = child.replacen(parent, "-", 1);
     let mut long = rest.split(['-', '.']).filter(|part| part.len() >= DRAWN_CHARS);
     long.any(|part| part.contains(|c: char| c.is_ascii_digit()) || part.chars().all(|c| DRAWN.contains(c)))
 }
 
-/// Objects that were written meanwhile, without the churned one; the caller fetches them.
+/// Objects that were written during the step, without the churned object. The caller fetches these objects.
 pub(crate) fn made<'w>(step: &Step, wrote: &'w [Wrote]) -> Vec<&'w Wrote> {
     let is_it = |one: &&Wrote| one.resource == step.resource && one.name == step.name;
     let is_aside = |one: &&Wrote| {
@@ -333,7 +331,7 @@ mod tests {
         assert_eq!((silent.told().as_str(), silent.weight()), ("nothing", (false, 0)));
     }
 
-    /// A name with a generated part is no pattern for the children of other objects.
+    /// A child's name with a generated part is not used as a pattern for the children of other objects.
     #[test]
     fn a_name_that_looks_drawn_is_no_pattern() {
         let by = |name: &str| {

@@ -30,7 +30,7 @@ pub(crate) struct Followed {
     pub(crate) is_watched: bool,
 }
 
-/// Requests that were refused for the same reason.
+/// The program's requests that were refused for the same reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refused {
     pub(crate) verb: &'static str,
@@ -41,7 +41,7 @@ pub(crate) struct Refused {
 }
 
 /// The Secrets (path and name) that the program's manifests mount and the program writes itself, each in the namespace of the write.
-/// Programs that rotate their own certificates wait for such files. `given` are Secrets that others created.
+/// Programs that rotate their own certificates wait for such files. `given` are Secrets that other clients created.
 pub(crate) fn filled(
     secrets: &[(String, String)],
     asks: &[Ask],

@@ -1,4 +1,4 @@
-//! The proposed budgets: those that the proposed witness can decide in a run of this length.
+//! The proposed budgets: the budgets that the proposed witness can decide in a run of the proposed length.
 
 use std::fmt::Write as _;
 
@@ -9,8 +9,8 @@ use crate::init::seen::Seen;
 use crate::init::witness::Proposal;
 use crate::init::yaml::printable;
 
-/// Proposed limit in requests per second; a careful controller stays well below it at ten changes per second. Each
-/// change costs a handful of requests, and a relist of fifty objects costs one more per object.
+/// Proposed limit in requests per second. A careful controller stays well below it at ten changes per second. A change
+/// costs a handful of requests, and a relist of fifty objects one more per object.
 const REQUESTS: u32 = 300;
 
 pub(super) fn budgets(text: &mut String, found: &Found, seen: &Seen, proposal: Option<&Proposal>) {

@@ -7,7 +7,7 @@ use crate::init::seen::{Reaction, Seen};
 use crate::init::yaml::{block, printable, quoted};
 use crate::init::{Crd, Found, WITH, sample};
 
-/// Proposed rate: the warm-up measures the highest rate that the subject sustains, and the run uses half of it.
+/// Proposed rate: the warm-up measures the highest rate that the subject sustains, and the run uses half of this rate.
 const RATE: &str = "auto";
 const FIELDS: usize = 5;
 

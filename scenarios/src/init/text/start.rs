@@ -99,7 +99,7 @@ fn start(text: &mut String, found: &Found, seen: &Seen, language: &Language) {
     }
 }
 
-/// Writes the address of the webhook; if the project registers webhooks, their registration contains the path.
+/// Writes the address of the webhook. If the project registers webhooks, the path comes from their registration.
 fn serves(text: &mut String, found: &Found, flags: Option<&Flags>) {
     let Some(hook) = found.hooks.iter().find(|hook| hook.is_mutating).or(found.hooks.first()) else { return };
     let is_own = found.own_hooks().next().is_some();
@@ -151,7 +151,7 @@ pub(super) fn install(text: &mut String, found: &Found) {
     line!(text, "  install: {{webhooks: {}}}", quoted(&place.display().to_string()));
 }
 
-/// Writes the comment about a fixed port.
+/// Writes the comment about a port that the program's source fixes.
 fn fixed(text: &mut String) {
     line!(
         text,

@@ -1,7 +1,7 @@
-//! Workers that send load during a run. Intervals of workers are read like those of load from this process.
+//! Workers that send load during a run. The run reads the workers' counts like counts of load from its own process.
 //!
 //! Owns the measured intervals that the run has not read yet, and the end of the workers. An interval is complete when
-//! each worker has sent its part, a second or two later.
+//! each worker has sent its part, which takes a second or two.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,7 +18,8 @@ use super::merge::Sum;
 use crate::load::Job;
 use crate::load::measure::{self, Ended};
 
-/// If less than this time of the plan is left, the plan ends by itself, and open calls get their full timeout.
+/// If less than this time of the plan is left at a stop, the plan is sent to its end, and open calls get their full
+/// timeout.
 const NEARLY: Duration = Duration::from_secs(2);
 
 pub(crate) struct Beside {
@@ -54,7 +55,7 @@ pub(crate) struct Assigned {
 }
 
 impl Assigned {
-    /// Gives each worker its share and waits until all have made their payloads.
+    /// Gives each worker its share of the plan and waits until all workers have made their payloads.
     pub(crate) async fn new(job: &Job, plan: &Plan, mut workers: Workers) -> Result<Self> {
         workers.assign(job, plan).await?;
         Ok(Self { workers, length: job.length(), drain: measure::drain(job, true), longest: longest(job) })
@@ -79,13 +80,13 @@ impl Beside {
         std::mem::take(&mut self.told.lock().interval)
     }
 
-    /// The reason why less than the planned load is sent. Returned only once.
+    /// Takes the reason why less than the planned load is sent; a second call returns `None`.
     pub(crate) fn take_gone(&self) -> Option<Gone> {
         self.told.lock().gone.take()
     }
 
-    /// Ends the workers. Returns the last counts, and the reason if they are incomplete. Open calls get their full
-    /// timeout, unless much of the plan is left.
+    /// Ends the workers. Returns the last counts, and the reason if these counts are incomplete. Open calls get their
+    /// full timeout, unless much of the plan is left.
     pub(crate) async fn stop(self) -> (Interval, Option<Gone>) {
         let now = Instant::now();
         let limit = if now + NEARLY > self.planned {
@@ -103,7 +104,7 @@ impl Beside {
     }
 }
 
-/// Adds the workers' messages until the last one, then ends the workers.
+/// Adds the workers' intervals until the last message, then ends the workers.
 async fn follow(mut sending: Sending, told: Arc<Mutex<Told>>, stop: Arc<Notify>, workers: Workers) {
     let add = |Sum { interval, .. }: Sum| told.lock().interval.add(&interval);
     let gone = loop {

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-/// The most pings; the quickest decides.
+/// Maximum number of pings. The ping with the quickest answer decides.
 pub(crate) const ROUNDS_MAX: u64 = 200;
-/// After this many pings, a good enough result ends the comparison.
+/// Number of pings after which a good enough result ends the comparison of clocks.
 pub(crate) const ROUNDS_LEAST: u64 = 20;
-/// The most by which the starts of workers may differ. At 1,000 requests per second, the difference is five requests.
+/// Maximum difference between the starts of two workers. At 1,000 requests per second, this time has five requests.
 pub(crate) const UNCERTAINTY_MAX: Duration = Duration::from_millis(5);
 
 /// The result of the pings so far. All times are in nanoseconds.
@@ -28,12 +28,12 @@ impl Offset {
         }
     }
 
-    /// Half of the quickest round trip, because the worker read its clock at an unknown moment in it.
+    /// Half of the quickest round trip, because the worker read its clock at an unknown moment of the round trip.
     pub(crate) fn uncertainty(&self) -> Option<Duration> {
         self.best.map(|(way, _)| Duration::from_nanos(way / 2))
     }
 
-    /// Whether further pings are unnecessary or useless.
+    /// Whether no further pings are needed.
     pub(crate) fn is_settled(&self) -> bool {
         let good = self.uncertainty().is_some_and(|uncertainty| uncertainty <= UNCERTAINTY_MAX);
         self.rounds >= ROUNDS_MAX || (self.rounds >= ROUNDS_LEAST && good)

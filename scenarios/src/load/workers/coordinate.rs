@@ -1,4 +1,5 @@
-//! The coordinator: gives each worker its share, starts all at the same time, and merges their measurements.
+//! The coordinator: gives each worker its share of the plan, starts all workers at the same time, and merges their
+//! measurements.
 
 use std::time::{Duration, Instant};
 
@@ -16,22 +17,23 @@ use super::protocol::{Assignment, BadRow, Order, PROTOCOL, Word, cut};
 use crate::load::Job;
 use crate::load::measure::{self, Ended, Measured, Run, Watch};
 
-/// The longest wait for payloads: usually a second or two, longer for a large recorded file.
+/// Longest wait for the workers' payloads: usually a second or two, longer for a large recorded file.
 const READY_LIMIT: Duration = Duration::from_mins(1);
-/// Time from the start order to the first request, so that every worker receives the order before.
+/// Time from the start order to the first request, so that every worker receives the order in time.
 const LEAD: Duration = Duration::from_millis(1500);
-/// The longest time without a message of a worker, which sends every second. Afterwards the worker counts as hanging.
+/// Longest time without a message from a worker, which sends a message every second. Afterwards the worker counts as
+/// hanging.
 pub(super) const SILENCE_LIMIT: Duration = Duration::from_secs(30);
-/// The most queued messages. Each worker sends one per second, and waits while the queue is full.
+/// Maximum number of queued messages from workers. Each worker sends one per second, and waits while the queue is full.
 const WORDS_MAX: usize = 8;
 
-/// The longest time that workers may need for the plan of a job, with the last calls.
+/// Longest time that workers may need for the plan of a job, including the last calls.
 pub(super) fn longest(job: &Job) -> Duration {
     job.length() + measure::PACING_LIMIT + measure::drain(job, true)
 }
 
 impl Workers {
-    /// Gives each worker its share and waits until all have made their payloads.
+    /// Gives each worker its share of the plan and waits until all workers have made their payloads.
     pub(super) async fn assign(&mut self, job: &Job, plan: &Plan) -> Result<()> {
         let workers = u32::try_from(self.0.len())?;
         for (worker, number) in self.0.iter_mut().zip(0..) {
@@ -77,13 +79,14 @@ pub(super) struct Sending {
     readers: JoinSet<(usize, Reader)>,
     outputs: Vec<ChildStdin>,
     merge: Merge,
-    /// The longest time that the workers may send.
+    /// Longest time that the workers may send load.
     longest: Duration,
     are_pods: bool,
 }
 
 impl Sending {
-    /// Starts workers that have their shares; they may send for `longest`. An error means that nothing was sent.
+    /// Starts workers that have their shares of the plan. Workers may send for the time `longest`. An error means that
+    /// nothing was sent.
     pub(super) async fn begin(workers: &mut Workers, longest: Duration) -> Result<Self> {
         let begin = workers.start(Instant::now()).await?;
         // One more at the end of the plan, and one with what calls under way had to say.
@@ -103,7 +106,7 @@ impl Sending {
         self.words.recv().await
     }
 
-    /// Adds a message. Returns the intervals that are now complete, or how the load ended early.
+    /// Adds a worker's message. Returns the intervals that are now complete, or how the load ended early.
     pub(super) fn add(&mut self, heard: Option<Message>) -> Result<Vec<Sum>, Ended> {
         let Some(Message { worker, name, word }) = heard else {
             return Err(Ended::Broken("the workers are gone".to_owned()));
@@ -129,7 +132,7 @@ impl Sending {
         }
     }
 
-    /// The incomplete intervals. Also returns the workers, if all have ended well and wait for another plan.
+    /// Returns the incomplete intervals, and the workers if all have ended well and wait for another plan.
     pub(super) async fn end(mut self) -> (Vec<Sum>, Vec<Worker>) {
         let mut workers = Vec::new();
         if self.merge.is_over() {
@@ -146,7 +149,7 @@ impl Sending {
 }
 
 /// Sends the plan with these workers. An error means that nothing was sent. Afterwards the workers wait for the next
-/// plan, unless a worker failed; then all are stopped.
+/// plan. If a worker failed, all workers are stopped.
 pub(crate) async fn measure(job: &Job, plan: &Plan, workers: &mut Workers, watch: &mut Watch) -> Result<Measured> {
     workers.assign(job, plan).await?;
     let longest = longest(job);
@@ -195,7 +198,7 @@ fn tell(run: &mut Run, Sum { start_ms, end_ms, interval }: Sum, watch: &mut Watc
     run.tell_at(&interval, (start_ms, end_ms), watch);
 }
 
-/// Makes the measurement invalid if the workers' shares do not add up to the plan.
+/// Makes the measurement invalid if the numbers of the workers' requests do not add up to the plan.
 fn checked(mut measured: Measured, planned: u64) -> Measured {
     if measured.ended == Ended::Whole && measured.total.counts.planned != planned {
         let found = measured.total.counts.planned;
@@ -245,7 +248,7 @@ pub(super) struct Message {
     word: Result<Word, Spoilt>,
 }
 
-/// Forwards the messages of a worker until it ends.
+/// Forwards the messages of a worker until the worker ends.
 async fn listen(worker: usize, mut reader: Reader, said: mpsc::Sender<Message>) -> (usize, Reader) {
     loop {
         let word = match tokio::time::timeout(SILENCE_LIMIT + LEAD, reader.input.next::<Word>()).await {
@@ -269,8 +272,8 @@ mod tests {
 
     const A_MINUTE: Duration = Duration::from_mins(1);
 
-    /// If the shares do not add up to the plan, the measurement is invalid. An aborted measurement keeps its own
-    /// reason.
+    /// If the shares do not add up to the plan, the measurement is invalid. An aborted measurement keeps the reason why
+    /// it was aborted.
     #[test]
     fn shares_must_add_up_to_the_plan() {
         let ended = |planned, ended| {

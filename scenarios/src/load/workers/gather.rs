@@ -1,4 +1,4 @@
-//! Starts workers: processes of this program, and commands that start it elsewhere.
+//! Starts workers: processes of this program, and commands that start this program elsewhere.
 
 use std::process::Stdio;
 
@@ -9,7 +9,7 @@ use super::job::Job;
 use super::peer::{HELLO_LIMIT, Worker};
 use super::protocol::{PROTOCOL, Word, cut};
 
-/// Workers that have sent their hello, and their Job, which is removed when they have ended.
+/// Workers that have sent their hello, and their Job, which is removed when the workers have ended.
 pub(crate) struct Workers(pub(super) Vec<Worker>, Option<Job>);
 
 impl Workers {
@@ -66,7 +66,7 @@ async fn greeted(starts: Vec<(Command, Option<String>)>, are_attached: bool) -> 
     Ok(workers)
 }
 
-/// Receives the hello of a worker, and compares its protocol version.
+/// Receives the hello of a worker, and checks its protocol version.
 async fn greet(worker: &mut Worker) -> Result<()> {
     let (protocol, version) = match worker.hear(HELLO_LIMIT).await? {
         Word::Hello { protocol, version } => (protocol, version),

@@ -5,9 +5,9 @@
 //! other workers: the coordinator handles start, clocks and histograms. The Pods have no rights, because no token is
 //! mounted.
 //!
-//! No object long outlives its coordinator. When an attach ends, the worker's stdin closes and the worker exits. The
-//! Job has a deadline, and the cluster removes a finished Job. If the coordinator is killed, an empty namespace with
-//! the label [`LABEL`] remains.
+//! No object stays long after the coordinator has ended. When an attach ends, the worker's stdin closes and the worker
+//! exits. The Job has a deadline, and the cluster removes a finished Job. If the coordinator is killed, an empty
+//! namespace with the label [`LABEL`] remains.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::path::{Path, PathBuf};
@@ -22,16 +22,16 @@ use tokio::process::Command;
 /// The label of all objects that are created for the workers.
 pub(crate) const LABEL: &str = "longhaul.dev/load";
 const NAME: &str = "worker";
-/// The name of the image that is made from this program and loaded into nodes.
+/// The name of the worker image that is made from this program and loaded into nodes.
 pub(crate) const OWN_IMAGE: &str = "localhost/longhaul-worker:loaded";
 /// The user ID of the workers, without privileges.
 const USER: u32 = 65532;
-/// The longest wait until all Pods run. If the image is on the node, Pods start in seconds; a pull takes longer.
+/// Longest wait until all Pods run. If the image is on the node, Pods start in seconds; a pull takes longer.
 const RUNNING_LIMIT: Duration = Duration::from_mins(3);
 const ASK_EVERY: Duration = Duration::from_millis(300);
 /// Timeout of a kubectl command that does not wait for objects.
 const CALL_LIMIT: Duration = Duration::from_secs(30);
-/// Timeout of the request to delete all objects; their removal is not awaited.
+/// Timeout of the request to delete all objects, without waiting for their removal.
 const REMOVE_LIMIT: Duration = Duration::from_secs(15);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Seconds after which the cluster removes a finished Job.
@@ -66,7 +66,7 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    /// Creates the Job and waits until every Pod runs. If that fails, deletes all objects that it created.
+    /// Creates the Job and waits until every Pod runs. If the Pods do not run in time, deletes all created objects.
     pub(crate) async fn start(place: Place) -> Result<(Self, Vec<(Command, String)>)> {
         // The name must be unused and need not be secret.
         let id = format!("{:016x}", RandomState::new().hash_one(std::process::id()));
@@ -80,7 +80,7 @@ impl Job {
         Ok((job, commands))
     }
 
-    /// All objects to create, in order.
+    /// All objects of the workers, in order of creation.
     fn objects(&self) -> Vec<Value> {
         let labels = json!({LABEL: self.name});
         let mut objects = Vec::new();
@@ -170,8 +170,8 @@ impl Job {
         }
     }
 
-    /// The command that connects to stdin and stdout of a Pod. There is no shell in between, so that the end of the
-    /// command closes the pipe.
+    /// The command that connects to stdin and stdout of a Pod. The command runs without a shell, so that its end closes
+    /// the pipe.
     fn attach(&self, pod: &str) -> Command {
         let mut command = Command::new(&self.place.kubectl);
         command.arg(format!("--kubeconfig={}", self.place.kubeconfig.display()));

@@ -12,7 +12,7 @@ use super::protocol::{LINE_BYTES_MAX, cut};
 /// Timeout of a write, if the peer does not read.
 const WRITE_LIMIT: Duration = Duration::from_secs(20);
 
-/// A problem with a line; the text follows the name of the peer.
+/// A problem with a line, as a text after the name of the peer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     #[error("cannot be read: {0}")]

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use loadgen::admission::Interval;
 
-/// The most intervals by which a worker may be behind the first one. A worker further behind counts as hanging, so that
-/// waiting intervals are bounded.
+/// Maximum number of intervals by which a worker may be behind the fastest worker. A worker further behind counts as hanging, which bounds
+/// the number of waiting intervals.
 const BEHIND_MAX: u64 = 30;
 
-/// A mistake of a worker; the text follows the worker's name.
+/// A mistake of a worker, as a text after the worker's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Error {
     #[error("delivered interval {number} where {next} is next")]
@@ -32,7 +32,7 @@ pub(crate) struct Merge {
     open: BTreeMap<u64, Sum>,
 }
 
-/// The merged intervals of all workers that have delivered theirs.
+/// The merged interval of all workers that have delivered this interval.
 #[derive(Debug)]
 pub(crate) struct Sum {
     pub(crate) start_ms: u64,
@@ -46,7 +46,6 @@ impl Merge {
         Self { next: vec![0; workers], ended: vec![false; workers], most, open: BTreeMap::new() }
     }
 
-    /// Adds an interval of a worker.
     pub(crate) fn add(&mut self, worker: usize, number: u64, sum: Sum) -> Result<(), Error> {
         let next = &mut self.next[worker];
         if self.ended[worker] || number != *next {
@@ -71,7 +70,7 @@ impl Merge {
         }
     }
 
-    /// Ends a worker, which reports that it delivered `intervals` intervals.
+    /// Records the end of a worker, which reports that it delivered `intervals` intervals.
     pub(crate) fn end(&mut self, worker: usize, intervals: u64) -> Result<(), Error> {
         let delivered = self.next[worker];
         if delivered != intervals || self.ended[worker] {
@@ -136,8 +135,8 @@ mod tests {
         assert!(merge.is_over() && merge.pop().is_none());
     }
 
-    /// A merged interval begins with its first and ends with its last part, and incomplete intervals are returned at
-    /// the end.
+    /// A merged interval lasts from the begin of its first part to the end of its last part. Incomplete intervals are
+    /// returned at the end.
     #[test]
     fn an_interval_lasts_from_the_first_to_the_last() {
         let part = |start_ms, end_ms| Sum { start_ms, end_ms, interval: Interval::default() };

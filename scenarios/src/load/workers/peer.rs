@@ -11,11 +11,11 @@ use super::clock::{Offset, UNCERTAINTY_MAX};
 use super::lines::{Reading, write};
 use super::protocol::{Order, Word, cut};
 
-/// The longest wait for the hello. A new process says hello at once, but a busy machine may start it late.
+/// Longest wait for a worker's hello. A new process says hello at once, but a busy machine may start the process late.
 pub(super) const HELLO_LIMIT: Duration = Duration::from_secs(30);
-/// The longest wait for a pong; a slower pong does not help to compare clocks.
+/// Longest wait for a pong; a slower pong does not help to compare clocks.
 const PONG_LIMIT: Duration = Duration::from_secs(10);
-/// The longest wait for the end of a process whose output has ended.
+/// Longest wait for the end of a process whose output has ended.
 const ENDING_LIMIT: Duration = Duration::from_secs(5);
 
 pub(super) struct Worker {
@@ -33,7 +33,7 @@ pub(super) struct Reader {
 }
 
 impl Worker {
-    /// Takes over a process that was just started, with pipes.
+    /// Takes over a process that was just started with pipes as stdin and stdout.
     pub(super) fn new(name: String, mut child: Child) -> Result<Self> {
         let (Some(output), Some(input)) = (child.stdin.take(), child.stdout.take()) else {
             bail!("{name} has no pipes");
@@ -123,7 +123,8 @@ impl Drop for Reader {
 }
 
 impl Reader {
-    /// Kills all processes that the command started. A shell that ignores its closed pipe would otherwise keep inherited files open.
+    /// Kills all processes that the worker's command started. A shell that ignores its closed pipe would otherwise keep inherited files
+    /// open.
     fn kill_group(leader: Option<u32>) {
         let group = leader.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
         if let Some(group) = group {
@@ -132,7 +133,7 @@ impl Reader {
         }
     }
 
-    /// A text on how the process ended, if it did.
+    /// A text on how the worker's process ended, if it has ended.
     pub(super) async fn ending(&mut self) -> String {
         let leader = self.child.id();
         let ending = self.wait().await;

@@ -16,25 +16,25 @@ use crate::load::{Job, hlog};
 
 /// The version of the protocol. Coordinator and worker must have the same version.
 pub(crate) const PROTOCOL: &str = "longhaul-worker/4";
-/// The longest line. Intervals are longest: five histograms of at most 18,000 counters of a few bytes each, in base64.
+/// Maximum length of a line. The longest lines are intervals: five histograms of at most 18,000 counters of a few bytes
+/// each, in base64.
 pub(crate) const LINE_BYTES_MAX: usize = 4 << 20;
-/// The most example texts in one interval.
+/// Maximum number of example texts in one interval.
 const EXAMPLES_MAX: usize = 8;
-/// The most entries of a list or a map in one interval. A list of empty entries takes ten times its line in memory.
+/// Maximum number of entries of a list or a map in one interval. A list of empty entries takes ten times its size as text in memory.
 const ENTRIES_MAX: usize = 64;
 /// Bytes of the header of a histogram in V2 format: cookie, length of the counters, offset, digits, lowest, highest,
 /// ratio.
 const HISTOGRAM_HEAD_BYTES: usize = 40;
 /// The first bytes of an uncompressed histogram in V2 format.
 const V2_COOKIE: u32 = 0x1c84_9303 | 0x10;
-/// The most characters of a text from the peer that are shown.
+/// Maximum number of characters of a text from the peer that are shown.
 const TEXT_CHARS_MAX: usize = 600;
 
-/// A message of the coordinator.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) enum Order {
-    /// The job, and the worker's share of it. A further job may follow when this one is done.
+    /// The job, and the worker's share of the job. A further job may follow when the worker has ended this job.
     Assign(Box<Assignment>),
     /// Asks for the time of the worker's clock.
     Ping { id: u64 },
@@ -45,7 +45,6 @@ pub(crate) enum Order {
     Stop {},
 }
 
-/// A worker's share of a job.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Assignment {
@@ -59,9 +58,9 @@ pub(crate) struct Assignment {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) enum Word {
-    /// The first message.
+    /// The first message of a worker.
     Hello { protocol: String, version: String },
-    /// The payloads are ready. The fingerprint is that of the whole plan.
+    /// The worker's payloads are ready. The fingerprint covers the whole plan.
     Ready { planned: u64, fingerprint: String },
     /// The answer to a ping, with nanoseconds on the worker's monotonic clock.
     #[serde(rename_all = "camelCase")]
@@ -70,11 +69,10 @@ pub(crate) enum Word {
     Interval(Box<Row>),
     /// The last message of a job, with the number of sent intervals.
     End { intervals: u64 },
-    /// The job cannot be done, with the reason.
+    /// The worker cannot do the job, with the reason.
     Error { message: String },
 }
 
-/// An encoded interval.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Row {
@@ -151,7 +149,7 @@ pub(crate) enum BadRow {
     Times { start_ms: u64, end_ms: u64 },
 }
 
-/// Why a histogram is invalid; the text follows the name of the histogram.
+/// Why a histogram is invalid, as a text after the name of the histogram.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BadHistogram {
     #[error("is no base64: {0}")]
@@ -167,7 +165,6 @@ pub(crate) enum BadHistogram {
 }
 
 impl Row {
-    /// Encodes an interval.
     pub(crate) fn of(
         number: u64,
         (start_ms, end_ms): (u64, u64),
@@ -297,7 +294,7 @@ pub(crate) fn cut(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// The end of the runs in these tests.
+    /// The end of the longest run in these tests, in milliseconds.
     const LONGEST_MS: u64 = 60_000;
 
     fn sample() -> Interval {
@@ -388,7 +385,7 @@ mod tests {
         assert!(refused(&all).contains("do not agree"));
     }
 
-    /// Long lists and maps of empty entries are refused, because they are short as JSON and large in memory.
+    /// Long lists and maps of empty entries are refused, because such lists are short as JSON and large in memory.
     #[test]
     fn a_row_has_few_entries() {
         let line = |key: &str, value: String| {
@@ -406,7 +403,7 @@ mod tests {
         assert!(error("slowest", format!("[{}]", vec![slow; 65].join(","))).contains("at most 64 entries"));
     }
 
-    /// Too large values are limited, so that no sum overflows.
+    /// Values in slow calls that are too large are limited, so that no sum overflows.
     #[test]
     fn foreign_slow_calls_are_bounded() {
         let mut row = Row::of(0, (0, 1000), &sample()).unwrap();

@@ -15,9 +15,9 @@ use super::lines::{self, Reading, write};
 use super::protocol::{Assignment, Order, PROTOCOL, Row, Word};
 use crate::load::{descriptors, measure};
 
-/// The most queued orders: a ping and a stop.
+/// Maximum number of queued orders of the coordinator.
 const ORDERS_MAX: usize = 8;
-/// The longest time without an order before the start. The coordinator may wait for other workers, which may read a
+/// Longest time without an order before the start order. The coordinator may wait for other workers, which may read a
 /// large recorded file.
 const ORDER_LIMIT: Duration = Duration::from_mins(30);
 
@@ -30,7 +30,7 @@ pub(crate) enum Error {
     Silent,
     #[error("the coordinator {0}")]
     Order(#[source] lines::Error),
-    /// Messages to or from the coordinator failed.
+    /// A message to or from the coordinator failed.
     #[error(transparent)]
     Line(#[from] lines::Error),
     #[error("the next order must be `assign`")]
@@ -54,7 +54,7 @@ pub(crate) enum Error {
     Row(#[from] V2SerializeError),
 }
 
-/// Says hello, then does one job after the other until the coordinator is gone. An error is sent to the coordinator, if
+/// Says hello, then does one job after the other until the coordinator is gone. Sends an error to the coordinator, if
 /// possible.
 pub(crate) async fn work<R, W>(input: R, mut output: W) -> Result<(), Error>
 where
@@ -199,7 +199,7 @@ async fn next(orders: &mut mpsc::Receiver<Result<Order, lines::Error>>) -> Resul
     }
 }
 
-/// Answers a ping, and ignores a stop after the end of the job.
+/// Answers a ping. Ignores a stop that arrives after the end of the job.
 async fn answer<W: AsyncWrite + Unpin>(epoch: Instant, order: Order, output: &mut W) -> Result<(), Error> {
     match order {
         Order::Ping { id } => {
@@ -211,7 +211,7 @@ async fn answer<W: AsyncWrite + Unpin>(epoch: Instant, order: Order, output: &mu
     }
 }
 
-/// Sends numbered intervals.
+/// Sends the numbered intervals of a job.
 struct Rows {
     begin: Instant,
     number: u64,
@@ -219,7 +219,7 @@ struct Rows {
 }
 
 impl Rows {
-    /// The end of the current second, or the end of the plan if it comes first.
+    /// The end of the current second, or the end of the plan if the plan ends first.
     fn next_tick(&self, length: Duration) -> Instant {
         let ticks = u32::try_from(self.number + 1).unwrap_or(u32::MAX);
         let regular = self.begin + measure::EVERY * ticks;
@@ -236,7 +236,7 @@ impl Rows {
     }
 }
 
-/// This worker's share of the limit of calls in flight; the first workers get the remainder.
+/// This worker's share of the maximum number of calls in flight. The first workers get the remainder of the division.
 fn part(together: u32, worker: u32, workers: u32) -> u32 {
     together / workers + u32::from(worker < together % workers)
 }

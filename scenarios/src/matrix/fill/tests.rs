@@ -1,4 +1,4 @@
-//! Tests of continuing a table, and of the outcome of runs without a result.
+//! Tests that `--resume` continues a table, and tests of the outcome of runs without a result.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Tests that both formats show every cell, and that no text of a client or a file becomes HTML or Markdown.
+//! Tests that Markdown and HTML show every cell, and that no text of a client or a file becomes HTML or Markdown.
 
 use super::*;
 

@@ -1,7 +1,7 @@
-//! Compares the webhook's answers with the alerts: each decision must cause one alert, and a dry run none.
+//! Compares the webhook's answers with the alerts: each decision must cause one alert, and each dry run no alert.
 //!
-//! Pure: time is an argument. Bounded: decided reviews are dropped, and at the limit the oldest open review is decided
-//! early.
+//! Does no I/O and reads no clock. Memory is bounded: compared reviews are dropped, and at the limit the oldest open
+//! review is compared early.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -9,25 +9,25 @@ use std::time::{Duration, Instant};
 use loadgen::admission::{Answer, Tells};
 use reports::record::AlertsRow;
 
-/// The longest time from an answer to its alert, for retries and a busy machine.
+/// Longest allowed time from an answer to its alert, which includes retries on a busy machine.
 const WITHIN: Duration = Duration::from_secs(10);
-/// The longest time from an alert to its answer: the longest timeout of a webhook.
+/// Longest allowed time from an alert to its answer: the longest timeout of a webhook.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(30);
-/// The most open reviews: ten seconds at 20,000 reviews per second.
+/// Maximum number of reviews that are not compared yet: ten seconds at 20,000 reviews per second.
 const OPEN_MAX: usize = 200_000;
-/// The most example texts in one row.
+/// Maximum number of example texts in one row.
 const EXAMPLES_MAX: usize = 5;
 /// Number of characters of a Kubernetes uid.
 const UID_LEN: usize = 36;
 
 type Uid = [u8; UID_LEN];
 
-/// Open reviews, and the decisions since the last call of [`Account::take`].
+/// Reviews that are not compared yet, and the results since the last call of [`Account::take`].
 #[derive(Debug, Default)]
 pub(super) struct Account {
     open: BTreeMap<Uid, Open>,
     due: VecDeque<(Instant, Uid)>,
-    /// Alerts that came before their answer, with the time of arrival.
+    /// Alerts that came before the answer to their review, with the time of arrival.
     early: VecDeque<(Instant, Uid)>,
     row: AlertsRow,
 }
@@ -40,7 +40,6 @@ struct Open {
 }
 
 impl Account {
-    /// Records the answer to a review.
     pub(super) fn answered(&mut self, answer: &Answer<'_>, now: Instant) {
         match answer.tells {
             Tells::Must => self.row.decided += 1,
@@ -73,7 +72,7 @@ impl Account {
         self.bound();
     }
 
-    /// Decides the reviews whose time is over at `now`; without `now`, decides all.
+    /// Compares the reviews whose time is over at `now`; without `now`, all reviews.
     pub(super) fn settle(&mut self, now: Option<Instant>) {
         let is_due = |at: &Instant| now.is_none_or(|now| *at <= now);
         while let Some((_, uid)) = self.due.pop_front_if(|(at, _)| is_due(at)) {
@@ -87,7 +86,7 @@ impl Account {
         }
     }
 
-    /// Counts of the decisions since the last call.
+    /// The counts of results since the last call.
     pub(super) fn take(&mut self) -> AlertsRow {
         std::mem::take(&mut self.row)
     }
@@ -150,7 +149,7 @@ mod tests {
         account.answered(&Answer { uid: &uid(number), label: "Pod CREATE a/b", allowed, tells }, now);
     }
 
-    /// Each kind of mistake has its own count, and no alert counts as missing too early.
+    /// Missing, repeated and wrong alerts have separate counts, and no alert counts as missing too early.
     #[test]
     fn each_decision_is_told_once() {
         let (mut account, now) = (Account::default(), Instant::now());

@@ -38,7 +38,7 @@ impl Conductor<'_> {
         Ok(())
     }
 
-    /// Handles crashes of a subject in Pods, whose containers a kubelet restarts.
+    /// Handles crashes of a subject in Pods. A kubelet restarts the crashed containers.
     fn pods(&mut self, now_ms: u64) -> Result<(), Halt> {
         let Some(stage) = self.stage.as_mut() else { return Ok(()) };
         let Some(pods) = stage.subject.pods().cloned() else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! The end of a run: the reason, stopping load and subject, and closing the record.
+//! The end of a run: finds the end reason, stops load and subject, and closes the record.
 
 use std::time::Duration;
 
@@ -86,7 +86,7 @@ impl Conductor<'_> {
         drop(impatient);
     }
 
-    /// Writes the last rows and closes the record. If the record cannot be written, it is judged as it is.
+    /// Writes the last rows and closes the record. If rows cannot be written, the written part of the record is judged.
     pub(in crate::run) fn close(&mut self, end: &End) {
         let rows = self.last_rows();
         let mut holes = self.told.take_holes(&self.clock);

@@ -1,4 +1,4 @@
-//! Faults and canaries in a run: begin and end, hits, and rows in the record.
+//! Faults and canaries in a run: their begin and end, their hits, and their rows in the record.
 
 use std::time::Duration;
 
@@ -16,8 +16,8 @@ use crate::run::timeline::Action;
 const ROW_LEAST: Duration = Duration::from_millis(500);
 
 impl Conductor<'_> {
-    /// Handles hits, and begins and ends faults that are due. Called from the start of the subject, because a fault may
-    /// wait for the subject's first list.
+    /// Handles hits, and begins and ends faults whose time has come. Called from the start of the subject on, because a
+    /// fault may wait for the subject's first list.
     pub(super) fn faults(&mut self) -> Result<(), Halt> {
         self.hits()?;
         while let Some(action) = self.due()? {
@@ -61,8 +61,8 @@ impl Conductor<'_> {
         }
     }
 
-    /// Closes the interval row when a planned fault begins, so that the next row contains its effects. Not for a fault
-    /// that waits for a hit, which begins at once.
+    /// Closes the interval row when a planned fault begins, so that the next row contains the effects of the fault. A
+    /// fault that waits for a hit begins at once and closes no row.
     fn cut(&mut self, index: usize) -> Result<(), Halt> {
         let planned = self.scenario.faults[index].when.is_none() && self.clock.runs();
         let from_ms = self.stage()?.interval_due_ms.saturating_sub(crate::clock::millis(interval::EVERY));
@@ -173,7 +173,7 @@ impl Conductor<'_> {
     }
 }
 
-/// Whether a fault can make an image unresolvable.
+/// Whether a fault can prevent that the subject resolves an image.
 fn makes_sick(fault: &Fault) -> bool {
     let cuts = fault.name.row().family == Family::Registry || fault.name == Name::NetworkPolicy;
     cuts && !matches!(fault.name, Name::RegistryTagMoved | Name::RegistryReferrers404)

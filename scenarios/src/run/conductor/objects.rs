@@ -11,7 +11,7 @@ use crate::run::hanging;
 use crate::run::quiet::{Quiet, Window};
 use crate::run::siblings::Siblings;
 
-/// Limit of the wait until the watches of the quiet time are open.
+/// Longest wait until the watches of the quiet time are open.
 const QUIET_BEGINS_MAX: Duration = Duration::from_secs(5);
 
 impl Conductor<'_> {
@@ -23,8 +23,8 @@ impl Conductor<'_> {
         Ok(())
     }
 
-    /// Called when the load has ended: starts to observe the subject's writes, and the drifts that are planned after
-    /// the load.
+    /// Called when the load has ended: starts to observe the subject's writes, and permits the drifts that are planned
+    /// after the load.
     pub(super) async fn begin_quiet(&mut self) -> Result<(), Halt> {
         let (now_ms, drain) = (self.clock.now_ms(), self.scenario.phases.drain.0);
         let stage = self.stage()?;
@@ -83,7 +83,8 @@ impl Conductor<'_> {
         Ok(())
     }
 
-    /// Called when the run ends early: writes the facts so far. Facts that only the drain shows are missing.
+    /// Called when the run ends early: writes the facts about objects so far. Facts that only the drain shows are
+    /// missing.
     pub(super) async fn objects_so_far(&mut self) {
         let Some(stage) = self.stage.as_mut() else { return };
         let grace_ms = stage.events.deadline_ms();

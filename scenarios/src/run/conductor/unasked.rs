@@ -1,7 +1,7 @@
 //! Ends the run early if a ready subject makes no request for a churned resource, because such a run shows nothing.
 //!
-//! Owns the time of this decision. If a fault has begun, the fault may prevent requests; then the run goes on, and its
-//! judges decide.
+//! Owns the time at which the run is ended. If a fault has begun, the fault may prevent requests; then the run goes on,
+//! and the judges decide.
 
 use std::time::{Duration, Instant};
 
@@ -11,13 +11,13 @@ use crate::run::ready::{Asked, Ready};
 use crate::run::told::Told;
 use crate::scenario::Scenario;
 
-/// Least time after the start. A controller that waits for the leader lease of a dead one gets it after 15 s.
+/// Minimum time after the subject's start. A controller that waits for a dead leader's lease gets it after 15 s.
 const AFTER: Duration = Duration::from_secs(20);
-/// Least time after readiness, because a program that reports its readiness may list objects right after that.
+/// Minimum time after the subject's readiness, because a program may list objects only after it reports readiness.
 const AFTER_READY: Duration = Duration::from_secs(10);
 /// Interval of the checks for a first request.
 const EVERY: Duration = Duration::from_millis(500);
-/// The most resources that the message names.
+/// Maximum number of resources that the message names.
 const NAMED_MAX: usize = 8;
 
 /// Waits for the subject's first request for a churned resource.
@@ -29,8 +29,8 @@ pub(super) struct Unasked {
 }
 
 impl Unasked {
-    /// Starts to wait for a subject that was started at `started` and is now ready. `None` if it need not request any
-    /// churned resource.
+    /// Starts to wait for a subject that was started at `started` and is now ready. `None` if the subject need not
+    /// request any churned resource.
     pub(super) fn of(scenario: &Scenario, ready: &Ready, told: Told, started: Instant) -> Option<Self> {
         // With `ready: {request: first}` the subject may ask for judged resources at any time.
         let content = matches!(ready, Ready::FirstRequest { any: true, .. });
@@ -41,7 +41,7 @@ impl Unasked {
         (is_asked && !content).then(|| Self { told, started, due: (started + AFTER).max(now + after), next: now })
     }
 
-    /// Returns the message if the time is over without a request, and whether the subject has made a request.
+    /// Returns the message if the time is over without such a request, and whether the subject has made one.
     fn look(&mut self, plane: &Plane, now: Instant) -> (Option<String>, bool) {
         if now < self.next {
             return (None, false);
@@ -72,7 +72,7 @@ impl Conductor<'_> {
     }
 }
 
-/// The message: requested kinds with their verbs, churned resources, and the remedy.
+/// The message for the user: requested kinds with their verbs, churned resources, and the remedy.
 fn sentence(passed: Duration, churned: &[String], kinds: &[(String, Vec<String>)]) -> String {
     let is_followed = |verbs: &[String]| verbs.iter().any(|verb| verb == "list" || verb == "watch");
     let locks = |kind: &str| kind == "leases.coordination.k8s.io";

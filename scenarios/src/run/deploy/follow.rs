@@ -1,6 +1,6 @@
 //! Follows the subject's Pods: their processes, ended containers, and output.
 //!
-//! Lists the Pods twice a second. A kill by the run itself is no crash: [`crate::run::trouble`] announces it
+//! Lists the Pods twice a second. A kill by the run itself is no crash: [`crate::run::trouble`] announces each kill
 //! beforehand.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +18,7 @@ const EVERY: Duration = Duration::from_millis(500);
 /// The longest time without an answer of the API server, longer than any fault. Afterwards the run cannot observe the
 /// subject.
 const BLIND_AFTER: Duration = Duration::from_secs(210);
-/// The most containers whose output is read at a time.
+/// Maximum number of containers whose output is read at the same time.
 const LOGS_MAX: usize = 256;
 
 /// Number of restarts of each container, by the uid of its Pod and its name.

@@ -13,9 +13,9 @@ use tokio_rustls::TlsConnector;
 
 use crate::subject::{Log, Pods};
 
-/// Timeout until the answer begins.
+/// Timeout until the API server begins to answer.
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
-/// The most bytes that are read and not yet written to the log.
+/// Maximum number of bytes of output that are read and not yet written to the log.
 const PIPE_BYTES: usize = 64 << 10;
 
 /// Copies the output of a container into the log until its end, with the container's name before each line.

@@ -20,7 +20,7 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(2);
 pub(in crate::run) struct Rollout {
     cluster: Cluster,
     deployments: Vec<Named>,
-    /// Addresses that must accept connections before the rollout is complete.
+    /// Addresses of Services that must accept connections before the rollout is complete.
     reached: Vec<SocketAddr>,
 }
 
@@ -34,18 +34,16 @@ struct Named {
     labels: Value,
 }
 
-/// The fields of a Pod that are needed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::run) struct Pod {
     pub(in crate::run) uid: String,
     pub(in crate::run) namespace: String,
     pub(in crate::run) name: String,
-    /// The node, once the Pod is scheduled.
+    /// The node of the Pod; `None` before the Pod is scheduled.
     pub(in crate::run) node: Option<String>,
     pub(in crate::run) is_ready: bool,
-    /// Whether the Pod is terminating.
     pub(in crate::run) is_going: bool,
-    /// The Pod IP, once assigned.
+    /// The Pod IP; `None` before an address is assigned.
     pub(in crate::run) address: Option<IpAddr>,
     pub(in crate::run) containers: Vec<Container>,
 }
@@ -61,7 +59,7 @@ pub(in crate::run) struct Container {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::run) struct Ended {
-    /// The reason and the exit code, such as `OOMKilled, exit code 137`.
+    /// The reason and the exit code of the termination, such as `OOMKilled, exit code 137`.
     pub(in crate::run) status: String,
     pub(in crate::run) ran: Duration,
 }
@@ -87,7 +85,7 @@ impl Rollout {
         Self { cluster, deployments: deployments.iter().map(named).collect(), reached }
     }
 
-    /// Pods whose Deployments are not known.
+    /// The Pods of a selector, whose Deployments are not known.
     pub(super) fn of_pods(cluster: Cluster, of: &PodsOf) -> Self {
         let PodsOf { namespace, selector } = of;
         // All characters of a selector are allowed in a query except those that end its value.
@@ -201,7 +199,7 @@ impl Rollout {
         Ok(())
     }
 
-    /// The wanted number of Pods of each Deployment.
+    /// The wanted number of Pods of each Deployment (`spec.replicas`).
     pub(in crate::run) async fn replicas(&self) -> Result<Vec<u64>> {
         let mut all = Vec::new();
         for Named { path, .. } in &self.deployments {

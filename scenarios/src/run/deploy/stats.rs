@@ -1,9 +1,9 @@
 //! The resource usage of the subject's Pods, read from the kubelets of their nodes if this machine cannot see their
 //! processes.
 //!
-//! Owns the requests and the sum. A kubelet measures containers every ten to fifteen seconds (cAdvisor's housekeeping),
-//! independent of requests; a repeated measurement counts once. A kubelet reports processor time and memory, but no
-//! descriptors or threads.
+//! Sends the requests for kubelets' statistics and adds up the usage of all Pods. A kubelet measures containers every
+//! ten to fifteen seconds (cAdvisor's housekeeping), independent of requests; a repeated measurement counts once. A
+//! kubelet reports processor time and memory, but no descriptors or threads.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -18,18 +18,18 @@ use crate::subject::{Log, Pods};
 /// Interval of the requests. An answer covers all Pods of a node.
 const EVERY: Duration = Duration::from_secs(3);
 
-/// State between requests.
+/// State that is kept between two requests.
 #[derive(Debug, Default)]
 pub(super) struct Stats {
     due: Option<Instant>,
-    /// Times of the measurements in the last answer.
+    /// Times of the measurements in the last answer, to notice repeated ones.
     told: BTreeSet<String>,
-    /// Whether a message about missing answers was already printed.
+    /// Whether a message about kubelets that do not answer was already printed.
     refused: bool,
 }
 
 impl Stats {
-    /// Asks the kubelets of these Pods if the interval is over, and reports new measurements.
+    /// Asks the kubelets of these Pods if the interval is over. Reports new measurements.
     pub(super) async fn read(&mut self, cluster: &Cluster, all: &[Pod], pods: &Pods, log: &Log) {
         let now = Instant::now();
         if all.is_empty() || self.due.is_some_and(|due| now < due) {
@@ -64,7 +64,7 @@ impl Stats {
     }
 }
 
-/// The sum over all containers.
+/// The sum over the subject's containers.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Used {
     process: Process,
@@ -73,7 +73,7 @@ struct Used {
 }
 
 impl Used {
-    /// Adds the figures of one node for these Pods (`stats.k8s.io` of the kubelet's API, v1alpha1).
+    /// Adds the figures of one node for the Pods with these uids (`stats.k8s.io` of the kubelet's API, v1alpha1).
     fn add(&mut self, summary: &Value, uids: &BTreeSet<&str>) {
         let pods = summary["pods"].as_array().into_iter().flatten();
         for pod in pods.filter(|pod| pod["podRef"]["uid"].as_str().is_some_and(|uid| uids.contains(uid))) {
@@ -102,8 +102,8 @@ mod tests {
 
     use super::*;
 
-    /// The figures of the subject's containers are added up. Other Pods, and containers without figures, are skipped.
-    /// The answer was recorded from kubelet 1.34.
+    /// The sum has the figures of the subject's containers. Other Pods and containers without figures are skipped. The
+    /// answer was recorded from kubelet 1.34.
     #[test]
     fn containers_of_its_pods_are_added_up() {
         let container = |name: &str, set: u64, rss: u64, cpu_ns: u64| {

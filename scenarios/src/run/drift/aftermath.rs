@@ -13,18 +13,17 @@ use crate::run::end_state::children::{Known, holds, parent_of};
 use crate::run::end_state::list::{Item, list};
 use crate::scenario::Children;
 
-/// Interval of the checks. A check needs two lists.
+/// Interval of the checks. A check lists parents and children.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// A child that was deleted or edited.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Taken {
-    /// The uid of the child's parent.
     pub parent: String,
     pub child: String,
     /// Number of children of this parent before the change.
     pub had: u64,
-    /// Time of the parent's next write. A later restoration proves nothing.
+    /// Time of the parent's next planned write. A restoration after this write proves nothing.
     pub until_ms: u64,
 }
 
@@ -52,7 +51,8 @@ impl Aftermath {
         Self { keys, collection, edit, taken, resource, path, api, clock }
     }
 
-    /// Checks regularly until each child is restored, its parent is written or gone, or the time is over.
+    /// Checks the children regularly until each child is restored, its parent is written or deleted, or the time is
+    /// over.
     pub(super) async fn watch(mut self) -> Drifted {
         let mut drifted = Drifted::default();
         let deadline = Instant::now() + ALONE_FOR;
@@ -72,7 +72,7 @@ impl Aftermath {
     }
 }
 
-/// The lists of one check.
+/// Children and parents in the lists of one check.
 struct Now<'a> {
     parents: BTreeSet<&'a str>,
     /// Number of unedited children of each parent.
@@ -106,7 +106,7 @@ impl<'a> Now<'a> {
         }
     }
 
-    /// Whether the result of a child is still open; if not, counts the result.
+    /// Returns whether the result of a child is still unknown. Counts a known result.
     fn still_open(&self, taken: &Taken, now_ms: u64, drifted: &mut Drifted) -> bool {
         if !self.parents.contains(taken.parent.as_str()) {
             drifted.gone += 1;

@@ -1,5 +1,4 @@
-//! Compares children with their parents: number, version, and whether an edit by the harness is still present. Does no
-//! I/O.
+//! Compares children with their parents: number, version, and whether an edit by the harness remains. Does no I/O.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +12,7 @@ use crate::witness::is_grandchild;
 
 #[derive(Debug, PartialEq, Eq)]
 enum Parent<'a> {
-    /// The parent has this uid.
+    /// The parent exists and has this uid.
     Of(&'a str),
     /// The parent does not exist.
     Gone,
@@ -112,7 +111,7 @@ pub(super) fn compare(
     state
 }
 
-/// The uid of a child's parent, if it has one. Used by drift, which changes children.
+/// The uid of a child's parent, if the child has a parent. Also used by drift, which changes children.
 pub(in crate::run) fn parent_of<'a>(keys: &Children, known: &Known<'a>, child: &Item) -> Option<&'a str> {
     match known.parent(&keys.by, child) {
         Parent::Of(uid) => Some(uid),
@@ -141,7 +140,8 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// The parent whose name or labels a child without an owner has. Only if owner references define parents.
+    /// The parent to which name or labels of a child without owner point. `None` unless the scenario's key is the owner
+    /// reference.
     fn resembling(&self, by: &By, child: &Item) -> Option<&'a str> {
         if *by != By::Owner || !owners(child).is_empty() {
             return None;
@@ -225,7 +225,7 @@ fn stale(keys: &Children, parent: &Item, child: &Item) -> Option<(String, String
         .or_else(|| repeats(&keys.revision, "version", parent.revision.clone()))
 }
 
-/// Whether a merge patch would change nothing.
+/// Whether a merge patch would change nothing in the object.
 pub(in crate::run) fn holds(object: &Value, patch: &Map<String, Value>) -> bool {
     patch.iter().all(|(key, wanted)| match (object.get(key), wanted) {
         (found, Value::Null) => found.is_none_or(Value::is_null),
@@ -267,7 +267,7 @@ mod tests {
         .unwrap()
     }
 
-    /// A correct state shows no problem, and each possible problem is found alone.
+    /// A correct state shows no problem, and each kind of problem is found without reports of other kinds.
     #[test]
     fn each_problem_is_found_alone() {
         let keys = keys(
@@ -294,8 +294,8 @@ mod tests {
         assert_eq!(wrong(&edited), ([0, 0, 0, 1, 0], at("n/p", "as the harness edited it")));
     }
 
-    /// kube-apiserver without a garbage collector removes no children, so an operator that relies on garbage collection
-    /// is right.
+    /// Without a garbage collector, children of deleted owners stay. An operator that relies on garbage collection is
+    /// right.
     #[test]
     fn without_a_garbage_collector_nobody_takes_what_has_an_owner() {
         for (by, orphans) in [("owner", 1), ("{label: parent}", 1)] {
@@ -354,7 +354,7 @@ mod tests {
         assert_eq!(compare(&keys, OF, &parents, &[child("own", "1", "1"), pod], true).surplus, 1);
     }
 
-    /// A child without an owner reference is reported as such, and not only as a missing child.
+    /// A child without an owner reference is reported as such, and not only as missing.
     #[test]
     fn a_child_without_an_owner_is_told_where_one_is_lacking() {
         let keys = keys("{resource: configmaps/v1, by: owner}");

@@ -12,11 +12,11 @@ pub(super) struct Believed {
     pub(super) namespace: String,
     pub(super) name: String,
     pub(super) uid: String,
-    /// The version that the subject has; `None` if it has an older version that is not known.
+    /// The version that the subject has; `None` if the subject has an older version, of which the revision is unknown.
     pub(super) revision: Option<String>,
 }
 
-/// The differences: their counts, and the first few by namespace and name.
+/// Returns the counts of all differences, and the first few differences by namespace and name.
 pub(super) fn compare(listed: &[Item], believed: &[Believed]) -> (Differences, Vec<Difference>) {
     let by_uid: BTreeMap<&str, &Item> = listed.iter().map(|item| (item.uid.as_str(), item)).collect();
     let by_name: BTreeMap<(&str, &str), &Item> =
@@ -120,7 +120,8 @@ mod tests {
         assert_eq!(named, [("again", Replaced), ("gone", Gone), ("moved", Behind), ("new", Unknown)]);
     }
 
-    /// If the subject has the deleted and the new object of one name, the deleted one is reported.
+    /// If the subject still has the deleted object beside the new object of the same name, the deleted object is
+    /// reported.
     #[test]
     fn an_old_object_beside_the_new_one_is_gone() {
         let known = [believed("a", "1", "10"), believed("a", "2", "20")];

@@ -9,13 +9,13 @@ use serde_json::Value;
 
 use crate::run::install;
 
-/// Objects per page: 200 objects of 64 KiB fit into an answer.
+/// Objects per page of a list: 200 objects of 64 KiB fit into an answer.
 const PAGE_OBJECTS: usize = 200;
-/// The most objects of a list, more than the largest population with its children.
+/// Maximum number of objects in a list. The largest population with its children has fewer.
 const OBJECTS_MAX: usize = 1 << 20;
-/// How often a list is started if its pages expire.
+/// Maximum number of starts of a list whose pages expire.
 const TRIES: u32 = 3;
-/// The media type for metadata only, which every server supports.
+/// The media type for lists of metadata, which every API server supports.
 const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -50,7 +50,7 @@ impl Item {
     }
 }
 
-/// All objects at one revision of the control plane, whole or only metadata, sorted by namespace and name.
+/// Lists all objects at one revision of the control plane, whole or only their metadata, sorted by namespace and name.
 pub(in crate::run) async fn list(api: &Api, path: &str, whole: bool) -> Result<Vec<Item>> {
     for _ in 0..TRIES {
         if let Some(items) = pages(api, path, whole).await? {
@@ -60,7 +60,7 @@ pub(in crate::run) async fn list(api: &Api, path: &str, whole: bool) -> Result<V
     bail!("the pages of GET {path} expired {TRIES} times")
 }
 
-/// `None` if the revision of the first page was compacted before the last page was read.
+/// Reads all pages of a list. `None` if the revision of the first page was compacted before the last page was read.
 async fn pages(api: &Api, path: &str, whole: bool) -> Result<Option<Vec<Item>>> {
     let asked = install::Api::from(api);
     let mut items = Vec::new();

@@ -1,4 +1,4 @@
-//! The subject's state page: its objects as JSON lines, and a checksum if the subject has one.
+//! The subject's state page: the subject's objects as JSON lines, and a checksum if the subject offers one.
 
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ use super::compare::Believed;
 use super::list::Item;
 use crate::fetch;
 
-/// Timeout and size limit of an answer. The largest population with long names fits in.
+/// Timeout and size limit of an answer. The largest population with long names fits into this size.
 const LIMITS: fetch::Limits = fetch::Limits { answer: Duration::from_secs(10), bytes: 64 << 20 };
 
 /// URL paths of the state page and of its checksum.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Page {
     /// Path of a page with one JSON object per line: `namespace`, `name`, `uid`, `resourceVersion`, and `resource` if
-    /// the page covers several.
+    /// the page covers several resources.
     pub(super) objects: String,
     /// Path of a page with one JSON object: `resource`, `objects` and `checksum`.
     pub(super) checksum: Option<String>,
@@ -50,7 +50,7 @@ struct Line {
 }
 
 impl Page {
-    /// The checksum, if the subject has a page for it.
+    /// Reads the checksum, if the subject has a page for the checksum.
     pub(super) async fn checksum(&self, resource: &str) -> Result<Option<Read>, String> {
         let Some(url) = &self.checksum else { return Ok(None) };
         let sum: Sum = serde_json::from_slice(&get(url).await?)
@@ -67,7 +67,7 @@ impl Page {
     }
 }
 
-/// The objects of one resource among the lines.
+/// Parses the lines of the state page, and returns the objects of one resource.
 fn lines(text: &[u8], resource: &str) -> Result<Vec<Believed>, String> {
     let mut all = Vec::new();
     for (number, line) in text.split(|byte| *byte == b'\n').enumerate() {
@@ -89,7 +89,7 @@ fn lines(text: &[u8], resource: &str) -> Result<Vec<Believed>, String> {
     Ok(all)
 }
 
-/// SHA-256, in hexadecimal, over the sorted lines `uid resourceVersion`, each with a newline.
+/// The checksum of objects: SHA-256, in hexadecimal, over the sorted lines `uid resourceVersion`, each with a newline.
 pub(super) fn checksum(items: &[Item]) -> String {
     let mut lines: Vec<String> = items.iter().map(|item| format!("{} {}\n", item.uid, item.revision)).collect();
     lines.sort_unstable();

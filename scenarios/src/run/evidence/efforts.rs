@@ -1,7 +1,7 @@
-//! The subject's latest writes, with those that the API server refused.
+//! The subject's latest writes, including writes that the API server refused.
 //!
 //! Owns a bounded history of these writes. [`Efforts::add_to`] selects writes for the history of an anomaly: writes of
-//! the object, and of objects whose name begins with its name, as a controller names children.
+//! the object of the anomaly, and of objects whose name begins with this object's name, as controllers name children.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,9 +10,10 @@ use reports::record::{RequestRow, Step, Verb};
 
 use super::About;
 
-/// The most writes that are kept: 4 MiB, or an hour of a subject with five requests per second.
+/// Maximum number of writes kept: 4 MiB, or an hour of a subject with five requests per second.
 const WRITES_MAX: usize = 16_384;
-/// The most steps for one anomaly. Each step is a series of writes with the same result; the newest are kept.
+/// Maximum number of steps of writes for one anomaly. Each step is a series of writes with the same result; the newest
+/// steps are kept.
 const STEPS_MAX: usize = 8;
 
 /// The subject's latest writes.
@@ -56,8 +57,8 @@ impl Efforts {
         self.reason.insert(known.unwrap_or_else(|| text.into())).clone()
     }
 
-    /// Adds the subject's writes for an object since the first of its versions in the steps; if there are many, only
-    /// the newest.
+    /// Adds the subject's writes for an object to `steps`, from the object's first version in the steps on. Of many
+    /// writes, adds only the newest.
     pub(super) fn add_to(&self, steps: &mut Vec<Step>, about: &About<'_>) {
         let mut told: VecDeque<Step> = VecDeque::new();
         let first = steps.iter().filter(|step| matches!(step, Step::Committed { .. })).map(Step::t_ms).min();
@@ -76,15 +77,15 @@ impl Efforts {
 }
 
 impl Effort {
-    /// Whether the write is of the object, or of an object with the same name as a prefix. For an object without a
-    /// namespace, other namespaces count too.
+    /// Whether the write is of the object, or of an object whose name begins with the object's name. For an object
+    /// without a namespace, other namespaces count too.
     fn concerns(&self, about: &About<'_>) -> bool {
         let near = self.namespace == about.namespace || about.namespace.is_empty() || self.namespace.is_empty();
         let after = self.name.strip_prefix(about.name).filter(|_| !about.name.is_empty());
         near && after.is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '.']))
     }
 
-    /// Adds the write to the previous step if both are equal.
+    /// Adds the write to the previous step, if both are equal except for their times.
     fn goes_on(&self, last: &mut Step) -> bool {
         let Step::Wrote { t_ms, verb, resource, object, status, times, message } = last else { return false };
         let same = *verb == self.verb && **resource == *self.resource && *object == self.object();
@@ -162,7 +163,7 @@ mod tests {
         assert_eq!(told(&efforts, "b", 0), []);
     }
 
-    /// Memory and steps are bounded for any number of writes.
+    /// The memory and the number of steps are bounded for any number of writes.
     #[test]
     fn what_is_remembered_and_told_is_bounded() {
         let mut efforts = Efforts::default();

@@ -9,18 +9,18 @@ use reports::record::{EndedBy, RequestRow, Step, Verb};
 
 use super::About;
 
-/// The most ended lists and watches that are kept: 1 MiB.
+/// Maximum number of ended lists and watches kept: 1 MiB.
 const OVER_MAX: usize = 4096;
-/// The most open watches that are kept; no client has more.
+/// Maximum number of open watches kept; no client has more.
 const OPEN_MAX: usize = 1024;
-/// The most requests shown before the time of an anomaly, and after it.
+/// Maximum number of requests shown before the time of an anomaly.
 const BEFORE: usize = 4;
 const AFTER: usize = 8;
 
 /// The subject's latest lists and watches.
 #[derive(Debug, Default)]
 pub(crate) struct Follows {
-    /// Open requests by number, which rises with time.
+    /// Open requests by their number, which rises with time.
     open: BTreeMap<u64, Follow>,
     over: BTreeMap<u64, Follow>,
 }
@@ -60,9 +60,9 @@ impl Follows {
         }
     }
 
-    /// Adds the subject's requests for an object's resource to the steps of an anomaly. Selects requests around its
-    /// time, watches that were open then, and the first requests that could deliver the version. Returns the number of
-    /// omitted requests.
+    /// Adds the subject's requests for an object's resource to the steps of an anomaly. Selects requests around the
+    /// time of the anomaly, watches that were open at that time, and the first requests that could deliver the version.
+    /// Returns the number of omitted requests.
     pub(super) fn add_to(&self, steps: &mut Vec<Step>, about: &About<'_>) -> u64 {
         let all: BTreeMap<u64, &Follow> =
             self.over.iter().chain(&self.open).map(|(id, follow)| (*id, follow)).collect();
@@ -107,8 +107,8 @@ impl Follow {
         }
     }
 
-    /// Whether the request could deliver the object, by resource and namespace. A request for an unknown resource could
-    /// deliver any object.
+    /// Whether the request could deliver the object, judged by resource and namespace. A request for an unknown
+    /// resource could deliver any object.
     fn concerns(&self, about: &About<'_>) -> bool {
         let resource = about.resource.is_empty() || self.resource == about.resource;
         let namespace = self.namespace.is_empty() || about.resource.is_empty() || self.namespace == about.namespace;

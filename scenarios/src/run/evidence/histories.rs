@@ -1,6 +1,6 @@
-//! The latest writes and reports of all objects.
+//! The latest writes of all objects, and the latest reports of the subject about them.
 //!
-//! Owns a bounded history of all objects together, which drops the oldest entries first.
+//! Owns one bounded history of all objects, which drops the oldest entries first.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -8,22 +8,22 @@ use std::sync::Arc;
 use facts::{Change, Observation, Revision, Uid};
 use reports::record::{CommitEvent, ReadOn, Step};
 
-/// The most writes and reports that are kept for all objects together: 6 MiB, or ten minutes of 50 changes per second.
+/// Maximum number of writes and reports kept for all objects together: 6 MiB, or ten minutes of 50 changes per second.
 const MOMENTS_MAX: usize = 65_536;
-/// The most reports that are kept to prove that the subject still received events.
+/// Maximum number of reports kept to prove that the subject still received events.
 const REPORTS_MAX: usize = 8192;
-/// The most entries of one object shown before and after a version.
+/// Maximum number of entries of one object that are shown before and after a version.
 const AROUND: usize = 7;
 
-/// The latest writes and reports by object.
+/// The latest writes and the subject's latest reports, by object.
 #[derive(Debug, Default)]
 pub(super) struct Histories {
     by_uid: HashMap<Uid, VecDeque<Moment>>,
-    /// The object of each entry, oldest first.
+    /// The object of each entry, the oldest entry first.
     arrivals: VecDeque<Uid>,
     /// The resource of each object with a recently written version.
     resources: HashMap<Uid, Arc<str>>,
-    /// The latest reports whose resource is known, oldest first.
+    /// The subject's latest reports whose resource is known, oldest first.
     reports: VecDeque<Report>,
 }
 
@@ -77,8 +77,8 @@ impl Histories {
         self.by_uid.entry(uid.clone()).or_default().push_back(moment);
     }
 
-    /// The first report of a later version of the resource, and the number of such reports. Later versions prove that
-    /// the watch passed the version.
+    /// The first report of a later version of the resource, and the number of such reports. Reports of later versions
+    /// prove that the subject's watch passed the version.
     pub(super) fn read_on(&self, resource: &str, revision: &str) -> Option<ReadOn> {
         let revision: u64 = revision.parse().ok()?;
         let later = self.reports.iter().filter(|report| report.revision > revision && *report.resource == *resource);
@@ -96,7 +96,7 @@ impl Histories {
         of(false).or_else(|| of(true)).map(|moment| moment.t_ms)
     }
 
-    /// The object's creation if it is known, then its events around a version and its last events.
+    /// The object's creation if known, then its events around a version and its last events.
     pub(super) fn steps(&self, uid: &str, revision: &str, until_ms: u64) -> Vec<Step> {
         let Some(moments) = self.by_uid.get(uid) else { return Vec::new() };
         let moments: Vec<&Moment> = moments.iter().filter(|moment| moment.t_ms <= until_ms).collect();

@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use reports::record::{Carried, Read, RequestRow};
 
-/// The most existing objects that are kept, about 150 bytes each.
+/// Maximum number of existing objects remembered, about 150 bytes each.
 const LIVE_MAX: usize = 50_000;
-/// The most deleted objects that are kept. A recreation follows within seconds, in which no control plane deletes so
-/// many objects.
+/// Maximum number of deleted objects remembered. A recreation follows within seconds, in which no control plane deletes so many
+/// objects.
 const GONE_MAX: usize = 10_000;
-/// The most creations whose client is not known yet: as many requests as the control plane keeps.
+/// Maximum number of creations whose client is not known yet: as many requests as the control plane keeps.
 const MADE_MAX: usize = 16_384;
-/// The most objects that the subject read by name.
+/// Maximum number of remembered objects that the subject read by name.
 const GOT_MAX: usize = 4096;
-/// The most collections that the subject lists, with their last lists.
+/// Maximum number of remembered collections whose last list by the subject is known.
 const LISTED_MAX: usize = 256;
 
 pub(super) type Key = (Arc<str>, Arc<str>, Arc<str>);
@@ -24,7 +24,7 @@ struct Live {
     /// The revision of the object's creation.
     first: u64,
     revision: u64,
-    /// The revision and the time of the request to delete the object.
+    /// The revision and the time in µs of the request to delete the object.
     leaving: Option<(u64, u64)>,
 }
 
@@ -100,13 +100,14 @@ impl Memory {
         is_foreign
     }
 
-    /// The object that was created with this revision, and the time. Returned only once.
+    /// Returns the object that was created with this revision, and the time of the creation. A second call returns
+    /// `None`.
     pub(super) fn made(&mut self, revision: u64) -> Option<(Key, u64)> {
         self.made.remove(&revision)
     }
 
-    /// Marks an object created at `made_us` as the subject's own. Returns a deleted object of the same name, whether it
-    /// was deleted before or afterwards.
+    /// Marks an object created at `made_us` as the subject's own. Returns the last deleted object with the same name,
+    /// if any. The deletion may be earlier or later than `made_us`.
     pub(super) fn own(&mut self, key: &Key, made_us: u64) -> Option<Gone> {
         let is_full = self.is_full();
         let Some(gone) = self.gone.get_mut(key) else {
@@ -124,8 +125,8 @@ impl Memory {
         Some(before)
     }
 
-    /// Handles a write of the subject whose result is unknown: all objects that were created in this collection
-    /// meanwhile may be the subject's own.
+    /// Handles a write of the subject whose result is unknown: all objects that were created in this collection during
+    /// the write may be the subject's own.
     pub(super) fn may_be_own(&mut self, resource: &str, namespace: &str, (from_us, to_us): (u64, u64)) {
         let of = |(key, at_us): &&(Key, u64)| {
             *key.0 == *resource && *key.1 == *namespace && (from_us..=to_us).contains(at_us)
@@ -136,7 +137,8 @@ impl Memory {
         }
     }
 
-    /// Whether the subject has created more objects than can be kept, so that the creator of others is unknown.
+    /// Whether the subject has created more objects than can be remembered. The creator of further objects is then
+    /// unknown.
     pub(super) fn is_full(&self) -> bool {
         self.own.len() >= LIVE_MAX
     }

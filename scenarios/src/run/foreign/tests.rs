@@ -5,7 +5,7 @@ use super::*;
 
 const OF: &str = "caches.example.com";
 
-/// Watch deliveries a moment after each commit; revisions are also times.
+/// Delivers each version a moment after its commit. Revisions are also times in ms.
 struct SentAtOnce;
 
 impl Wire for SentAtOnce {
@@ -122,7 +122,8 @@ fn what_is_sent_after_the_request_was_not_read_before_it() {
     assert_eq!(read, [Read::Sent { t_ms: 20, revision: 20, what: Carried::Leaving }]);
 }
 
-/// Restored children, the subject's own objects, and objects that others recreate are not reported.
+/// Children that the subject restores, the subject's own objects, and objects that other clients recreate are not
+/// reported.
 #[test]
 fn what_the_subject_had_made_or_deleted_itself_is_its_own() {
     let mut own = Run::new();
@@ -183,7 +184,8 @@ fn who_deletes_what_is_its_own_or_on_its_way_is_not_charged() {
     assert_eq!(run.counts(), (0, 0, 0));
 }
 
-/// A write without a change is answered with the first revision of the object, which still belongs to another client.
+/// A write without a change is answered with the first revision of the object. The object still belongs to another
+/// client.
 #[test]
 fn a_write_that_changes_nothing_makes_nothing() {
     let mut run = Run::new();

@@ -1,7 +1,7 @@
 //! A real control plane: etcd and kube-apiserver alone, a whole node, a kind cluster, or the user's own cluster.
 //!
-//! Starts the kind of control plane that the scenario names, and prepares it. The keeper removes remains of a killed
-//! run, and `longhaul cluster status` lists them.
+//! Starts the kind of control plane that the scenario names, and prepares the control plane. The keeper removes remains
+//! of a killed run, and `longhaul cluster status` lists them.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ use crate::run::account::{Account, MASTERS};
 use crate::run::install::{self, Api};
 use crate::scenario::{ControlPlane, ControlPlaneKind};
 
-/// The environment variable for the folder with the programs, by the convention of envtest.
+/// The environment variable for the folder with etcd and kube-apiserver, by the convention of envtest.
 const ASSETS: &str = "KUBEBUILDER_ASSETS";
 
 pub(in crate::run) struct Real(Provider);
@@ -83,7 +83,7 @@ impl Real {
         &self.0
     }
 
-    /// Gets credentials for an existing account.
+    /// Gets credentials for an existing account of this user.
     pub(super) async fn admit(&mut self, user: &str) -> Result<()> {
         self.0.admit(user).await.with_context(|| format!("failed to let {user} in"))
     }

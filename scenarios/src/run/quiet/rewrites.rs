@@ -1,7 +1,7 @@
 //! The writes in the quiet time by object: number, changed fields, and clients. Does no I/O.
 //!
-//! The changed fields are the differences between two received versions, so the first write after the load names no
-//! field. Memory: the last version of at most [`OBJECTS_MAX`] objects.
+//! The changed fields are the differences between two received versions of an object, so the first write after the load
+//! names no field. Memory: the last version of at most [`OBJECTS_MAX`] objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,11 +14,11 @@ use super::Window;
 use super::writers::{Writers, is_no_object};
 use crate::run::field_managers::{self, FieldManager};
 
-/// The most objects that are counted; fewer are enough to notice repeated writes.
+/// Maximum number of objects counted; fewer are enough to notice repeated writes.
 const OBJECTS_MAX: usize = 500;
-/// The most changed fields that are counted for one object.
+/// Maximum number of changed fields counted for one object.
 const FIELDS_MAX: usize = 50;
-/// The most changed fields that are counted for one write.
+/// Maximum number of changed fields counted for one write.
 const CHANGES_MAX: usize = 20;
 /// The annotation that leader election of older programs uses as its lease.
 const LEADER: &str = "control-plane.alpha.kubernetes.io/leader";
@@ -93,7 +93,7 @@ impl Rewrites {
         seen.last = object;
     }
 
-    /// Returns the writes, with their clients if known.
+    /// Returns the writes in the quiet time, with their clients if known.
     pub(super) fn finish(self, writers: Option<&Writers>) -> record::Quiet {
         let Window { from_ms, to_ms } = self.window;
         let mut rows: Vec<Rewritten> = Vec::new();
@@ -161,7 +161,8 @@ fn is_lease(object: &Value) -> bool {
     object["metadata"]["annotations"].get(LEADER).is_some()
 }
 
-/// The differences of two versions, as JSON pointers. A value that only one version has is one difference.
+/// Adds the differences of two versions to `found`, as JSON pointers. A value that only one version has is one
+/// difference.
 fn differences(before: &Value, after: &Value, at: &str, found: &mut Vec<String>) {
     if before == after || found.len() >= CHANGES_MAX || OF_EVERY_WRITE.contains(&at) {
         return;

@@ -1,13 +1,13 @@
-//! The client that wrote each object, if the control plane records requests. Bounded: if the subject writes more
-//! objects than the limit, only the first are known.
+//! The client that wrote each object, if the control plane records requests. Memory is bounded: if the subject writes
+//! more objects than the limit, only the first objects are known.
 
 use std::collections::BTreeMap;
 
 use reports::record::{RequestRow, Verb};
 
-/// The most objects that are kept, about 150 bytes each.
+/// Maximum number of written objects kept, about 150 bytes each.
 const OBJECTS_MAX: usize = 10_000;
-/// The most resources that the subject writes besides those of the scenario.
+/// Maximum number of further resources that the subject writes and that are kept.
 const RESOURCES_MAX: usize = 8;
 
 /// Resources that are not counted: leases, events and reviews are no state.
@@ -50,7 +50,7 @@ impl Writers {
         self.full = false;
     }
 
-    /// Adds the records of other processes.
+    /// Adds the writes that another `Writers` value has recorded.
     pub(in crate::run) fn extend(&mut self, more: Self) {
         self.resources.extend(more.resources);
         self.agents.extend(more.agents);
@@ -71,7 +71,7 @@ impl Writers {
     }
 }
 
-/// Whether writes of a resource are not counted.
+/// Whether the writes of a resource are not counted.
 pub(super) fn is_no_object(resource: &str) -> bool {
     NO_OBJECTS.iter().any(|one| resource == *one || resource.ends_with(&format!(".{one}")))
 }

@@ -1,17 +1,17 @@
 //! Commands and answers of Redis (RESP2, <https://redis.io/docs/latest/develop/reference/protocol-spec/>) that the
 //! service's cache needs.
 //!
-//! The expiry of a command is ignored: long expiries exceed the run, and values with short ones contain their own
+//! The expiry in a command is ignored: long expiries exceed the run, and values with short expiries contain their own
 //! expiry.
 
 use std::io;
 
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
-/// The most arguments of a command.
+/// Maximum number of arguments of a Redis command.
 const WORDS_MAX: usize = 16;
 const WORD_BYTES_MAX: usize = 64 << 10;
-/// The most bytes of a line: a type character and a number.
+/// Maximum number of bytes of a line: a type character and a number.
 const LINE_BYTES_MAX: u64 = 32;
 
 #[derive(Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub(super) async fn read(stream: &mut (impl AsyncBufRead + Unpin)) -> io::Result
     }))
 }
 
-/// Reads a line that begins with `mark` and holds a number up to `most`; `None` at the end of the stream.
+/// Reads a line that begins with `mark` and contains a number up to `most`; `None` at the end of the stream.
 async fn number(stream: &mut (impl AsyncBufRead + Unpin), mark: u8, most: usize) -> io::Result<Option<usize>> {
     let mut line = Vec::new();
     (&mut *stream).take(LINE_BYTES_MAX).read_until(b'\n', &mut line).await?;

@@ -1,13 +1,13 @@
-//! Counts the children of each parent. Pure: no sockets, no clock.
+//! Counts the children of each parent. Does no I/O and reads no clock.
 //!
-//! Two watches have no common order, and a subject may replace children one by one. So a surplus child counts in two
-//! cases:
+//! The events of two watches have no common order, and a subject may replace children one by one. So a child counts as
+//! surplus in two cases:
 //!
 //! - More children exist at once than the parent wants, all created since the parent's present version. For a moment
-//!   after a change of the parent, twice as many are allowed, because some may have been created for the previous
-//!   version.
-//! - More children, of any version, exist than the parent ever wanted, for longer than [`REPLACED_MS`] after one was
-//!   created.
+//!   after a change of the parent, twice as many children are allowed, because some may have been created for the
+//!   previous version.
+//! - More children, of any version, exist than the parent ever wanted, for longer than [`REPLACED_MS`] after a child
+//!   was created.
 //!
 //! Both cases are checked a moment after the child was created, when the parent's version has arrived as well. Memory:
 //! an entry for each existing child and each existing parent. Children without an owner are in [`Orphans`].
@@ -27,7 +27,6 @@ use crate::witness::is_grandchild;
 /// How long a child may exist together with its replacement: the least deadline of events.
 const REPLACED_MS: u64 = 5000;
 
-/// An existing child of a parent.
 #[derive(Debug, Clone)]
 struct Child {
     name: String,
@@ -43,11 +42,11 @@ struct Doubt {
     child: Uid,
     /// The time at which the child was created.
     at_ms: u64,
-    /// Number of children at that time, with this child: those created since the parent's present version, and all.
+    /// Number of children at that time, including this child, that were created since the parent's present version.
     fresh: u64,
     all: u64,
     names: Vec<String>,
-    /// The time at which the parent had fewer children again.
+    /// The time at which the parent had fewer children again, if it had.
     fewer_ms: Option<u64>,
     /// Whether this is the second check, which counts children of all versions.
     again: bool,
@@ -215,7 +214,7 @@ impl Census {
         }
     }
 
-    /// Advances the time and performs the checks that are due.
+    /// Advances the time and performs the checks whose time has come.
     pub(super) fn advance(&mut self, now_ms: u64) {
         while self.doubts.front().is_some_and(|doubt| doubt.due_ms <= now_ms) {
             let Some(doubt) = self.doubts.pop_front() else { break };
@@ -306,7 +305,7 @@ impl Census {
         kind.excess.insert(doubt.of.clone(), example);
     }
 
-    /// Records when parents with too many children have the right number again.
+    /// Records the time at which parents with too many children have the right number again.
     fn settle(&mut self, kind: usize, now_ms: u64) {
         let wanted = |of: &Of| self.known(of).and_then(|parent| parent.wanted.get(kind).copied());
         let right: Vec<usize> = self.kinds[kind]

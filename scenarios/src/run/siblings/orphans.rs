@@ -1,9 +1,9 @@
-//! Children without an owner reference, and those that outlive their parent. Pure: no sockets, no clock.
+//! Children without an owner reference, and children that outlive their parent. Does no I/O and reads no clock.
 //!
 //! The scenario's key defines a child's parent. If the key is the missing owner reference, the name or a label decides
 //! ([`hints`]). An object without a parent is dropped. Parents arrive by another watch, so a missing parent is searched
-//! again a moment later. A deletion with `propagationPolicy: Orphan` removes owner references: such children are not
-//! counted. Memory: an entry for each existing child.
+//! again a moment later. A deletion with `propagationPolicy: Orphan` removes owner references; children of such a
+//! parent are not counted. Memory: an entry for each existing child.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -43,9 +43,9 @@ struct Parent {
 pub(super) struct Orphans {
     children: HashMap<Uid, Child>,
     of: HashMap<Uid, Vec<Uid>>,
-    /// Children that have an owner.
+    /// Children that have an owner reference.
     owned: HashSet<Uid>,
-    /// Children whose parent is searched again later.
+    /// Children whose parent is searched again later, with the time of the search.
     later: VecDeque<(u64, Uid)>,
 }
 

@@ -1,10 +1,10 @@
-//! The existing parents, by uid and by name.
+//! The existing parents of children, by uid and by name.
 
 use std::collections::HashMap;
 
 use facts::Uid;
 
-/// The largest delay between two watches of one control plane, on a busy machine.
+/// Maximum difference between the delays of two watches of one control plane, on a busy machine.
 pub(super) const APART_MS: u64 = 1000;
 
 /// The key by which a child refers to its parent.
@@ -20,16 +20,15 @@ pub(super) struct Parents {
     pub(super) names: HashMap<(std::sync::Arc<str>, std::sync::Arc<str>), Uid>,
 }
 
-/// The facts about a parent.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Parent {
     pub(super) place: String,
     pub(super) generation: i64,
-    /// Number of changes of the spec, from the generation.
+    /// Number of changes of the parent's spec (`metadata.generation`).
     pub(super) specified: u64,
     /// Time of the parent's last write.
     pub(super) since_ms: u64,
-    /// The most children that any version of the parent wanted, by kind.
+    /// Maximum number of children that any version of the parent wanted, by kind.
     pub(super) wanted: Vec<u64>,
     /// Whether the parent has had children, by kind.
     pub(super) had: Vec<bool>,
@@ -41,7 +40,7 @@ pub(super) struct Parent {
 }
 
 impl Parents {
-    /// The uid of a parent, and its namespace and name for messages.
+    /// Finds a parent. Returns its uid, and its namespace and name for messages.
     pub(super) fn find(&self, of: &Of) -> Option<(Uid, String)> {
         let uid = self.uid(of)?;
         Some((uid.clone(), self.by_uid.get(uid)?.place.clone()))

@@ -1,7 +1,7 @@
 //! How a run's subject is started: commands, environment variables, addresses, readiness condition, and review
 //! endpoint.
 //!
-//! Owns these settings. Starts nothing itself.
+//! Owns these settings of the subject, but starts no process.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -24,12 +24,12 @@ use crate::scenario::{self, Given, Ground, LockUse, Other, Readiness, Scenario, 
 use crate::subject::{self, Launch, Line};
 
 const PLANT_VARIABLE: &str = "LONGHAUL_PLANTED_BUG";
-/// The error for a file without a certificate.
+/// The error for a `ca` file without a certificate.
 const BAD_CA: &str = "`ca` of the subject holds no certificate as PEM";
-/// The largest file of certificates; the CA bundle of an operating system has a quarter of this size.
+/// Maximum size of a file with certificates; the CA bundle of an operating system has a quarter of this size.
 const CA_BYTES_MAX: u64 = 1 << 20;
 
-/// How to start the subject, the first time and again.
+/// How to start the subject's processes, the first time and again.
 pub(in crate::run) struct Again<'a> {
     pub(super) options: &'a Options,
     pub(super) variables: Vec<(&'static str, String)>,
@@ -41,11 +41,10 @@ pub(in crate::run) struct Again<'a> {
     pub(super) metrics: Option<u16>,
     /// The service's API for Deployments, if the scenario calls it.
     pub(super) door: Option<Door>,
-    /// The receiver of alerts, if the scenario has one.
     pub(super) receiver: Option<Arc<Receiver>>,
     /// The shared cache for verdicts, if the scenario has one.
     pub(super) redis: Option<SocketAddr>,
-    /// The subject's validators. Later processes find the validators at the same addresses.
+    /// The subject's validators. Restarted processes of the subject find the validators at the same addresses.
     pub(super) validators: Vec<Other>,
     /// Folders that the subject's processes find where a kubelet would mount them.
     pub(super) mounted: Option<Mounted>,
@@ -173,20 +172,20 @@ impl Again<'_> {
         })
     }
 
-    /// The section of the service's configuration for the shared cache.
+    /// The service's configuration section for the shared cache; `None` without a shared cache.
     fn shared_cache(&self, world: &World) -> Result<Option<serde_json::Value>> {
         let Some(address) = self.redis else { return Ok(None) };
         Ok(Some(Redis::section(address, &world.write("shared-cache.key", redis::KEY)?)))
     }
 
-    /// The section of the service's configuration for the receivers of alerts.
+    /// The service's configuration section for the receivers of alerts; `None` without receivers.
     fn alerts(&self, world: &World) -> Result<Option<serde_json::Value>> {
         let Some(receiver) = &self.receiver else { return Ok(None) };
         let template = world.write("alert.json", alerts::TEMPLATE)?;
         Ok(Some(receiver.section(&template)))
     }
 
-    /// Values of the subject's environment variables, which also replace placeholders in its arguments.
+    /// Values of the subject's environment variables. The values also replace placeholders in the subject's arguments.
     fn given(&self, world: &World, webhook: Option<SocketAddr>) -> Result<Given> {
         let mut given = metrics_given(self.metrics);
         self.environment(world)?.into_iter().for_each(|(name, value)| given.give(name, value));
@@ -307,7 +306,7 @@ fn ca(options: &Options, world: &World) -> Result<String> {
     Ok(text.text)
 }
 
-/// Access to the files of the scenario, which were checked when it was read.
+/// Access to the files of the scenario, which were checked when the scenario was read.
 fn ground(options: &Options) -> Ground {
     Ground::looked_at(&options.source.directory)
 }
@@ -339,7 +338,7 @@ fn fill(launch: &mut Launch, given: &Given) {
     launch.environment.splice(0..0, given.variables());
 }
 
-/// The text, with the port in place of its variable.
+/// The text, with the port in place of the placeholder for the port.
 pub(super) fn with_port(text: &str, port: Option<u16>) -> String {
     metrics_given(port).put(text)
 }

@@ -18,30 +18,30 @@ use crate::run::claims::Claims;
 use crate::run::feed::{Entry, Feed};
 use crate::witness::{Counts, Reported, Statement};
 
-/// The most commits without an observation. If a subject lags further, the measurement stops.
+/// Maximum number of commits without an observation. If a subject lags behind by more commits, the measurement stops.
 const WAITING_MAX: usize = 65_536;
-/// The most lags that are kept for one period.
+/// Maximum number of lags kept for one period of churn.
 const KEPT_MAX: usize = 65_536;
-/// The most commits that are read at a time.
+/// Maximum number of commits read in one batch.
 const BATCH_MAX: usize = 1024;
 
-/// Shared between the task that follows the subject and its readers.
+/// The account, shared by the task that follows the subject and its readers.
 pub(super) type Shared = Arc<Mutex<Account>>;
 
-/// A gap in the subject's stream that a list has closed, as the control plane reports it.
+/// A gap in the subject's watch stream that a list has closed, as the control plane reports it.
 pub(super) struct Hole {
     pub(super) resource: String,
     pub(super) after: Order,
     pub(super) through: Order,
 }
 
-/// The result of one period.
+/// The result of one period of churn.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Seen {
     pub(crate) counts: EventCounts,
     /// Times from commit to observation, for commits during the measurement, up to a limit.
     pub(crate) lags: Vec<Duration>,
-    /// The reason why the figures are not valid, if they are not.
+    /// The reason why the figures are not valid; `None` if the figures are valid.
     pub(crate) broken: Option<String>,
 }
 
@@ -53,7 +53,7 @@ pub(super) struct Account {
     clock: Clock,
     /// Whether commits are known immediately after the write.
     at_hand: bool,
-    /// Time since which lags are measured; `None` while they are not measured.
+    /// Time since which lags are measured; `None` while lags are not measured.
     measures: Option<Instant>,
     waiting: HashMap<(Uid, Revision), Instant>,
     seen: Seen,
@@ -66,7 +66,8 @@ impl Account {
         Arc::new(Mutex::new(Self { config, ledger, claims, clock, at_hand, measures: None, waiting, seen }))
     }
 
-    /// Begins a period, and drops earlier commits. A subject that skipped a version will not report it any more.
+    /// Begins a period of churn, and drops earlier commits. A subject that skipped a version will not report this
+    /// version any more.
     pub(super) fn begin(&mut self) {
         self.ledger = Ledger::new(self.config.clone());
         self.waiting.clear();
@@ -206,7 +207,7 @@ mod tests {
         Statement::Saw(Observation { t_ms, uid: Uid::from("a"), revision: Revision::from(revision), change })
     }
 
-    /// Each commit is measured once, and only during the measurement. The ledger counts missed commits.
+    /// The lag of each commit is measured once, and only during the measurement. The ledger counts missed commits.
     #[test]
     fn what_was_seen_and_what_was_not() {
         let clock = Clock::default();

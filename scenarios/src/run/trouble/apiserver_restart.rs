@@ -13,8 +13,8 @@ use super::{Deed, LOOK_EVERY, OVER_WITHIN};
 use crate::run::install::Api;
 
 const PROGRAM: &str = "kube-apiserver";
-/// How long an API server may take to end. An API server would wait a minute for clients that hold a connection; a
-/// kubelet waits less.
+/// Grace period for an API server to end. An API server would wait a minute for clients that hold a connection; a
+/// kubelet gives less time.
 const GRACE: Duration = Duration::from_secs(10);
 /// Timeout of an answer; a starting API server accepts connections before it can answer.
 const ANSWER_LIMIT: Duration = Duration::from_secs(3);

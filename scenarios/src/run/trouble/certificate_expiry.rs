@@ -1,5 +1,5 @@
-//! The fault `certificate-expiry`: writes a certificate that expires soon into the Secret, and the next certificate
-//! before that expiry. A hit is the expiry of the first certificate.
+//! The fault `certificate-expiry`: writes a certificate that expires soon into the subject's Secret, and the next
+//! certificate before the first expires. A hit is the expiry of the first certificate.
 //!
 //! The hit states how many connections to the Service got a valid certificate. If a subject keeps the old certificate,
 //! every later call fails, which the judge of calls reports.
@@ -61,7 +61,7 @@ async fn put(rollout: &Rollout, serving: &Serving, pair: &mock_pki::Pair) -> Res
     rollout.touch().await
 }
 
-/// Number of connections whose certificate a client accepts.
+/// Opens test connections. Returns the number of connections whose certificate a client accepts.
 async fn believed(service: SocketAddr, serving: &Serving) -> Result<u32> {
     let tls = mock_pki::client_config(serving.authority.ca_pem(), None, &["http/1.1"])?;
     let name = serving.names.first().context("it is for no name")?;

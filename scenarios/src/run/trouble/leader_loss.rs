@@ -31,7 +31,7 @@ pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
     told
 }
 
-/// Runs until the fault ends. Reports the takeover as one hit.
+/// Runs until the fault ends. Reports the takeover by another control plane as one hit.
 async fn take_over(deed: &Deed<'_>, leaders: &Leaders, leader: &str, seen_from: &str) -> Result<()> {
     let began = Instant::now();
     let mut is_told = false;

@@ -41,7 +41,7 @@ async fn cut(deed: &Deed<'_>, subject: &Subject, policies: &[(String, Value)], r
     last(deed, subject, registry).await
 }
 
-/// Runs until the fault ends, and also cuts off new Pods.
+/// Keeps Pods, also new ones, cut off from the registry until the fault ends.
 async fn last(deed: &Deed<'_>, subject: &Subject, registry: SocketAddr) -> Result<()> {
     let mut cut = BTreeSet::new();
     let mut is_told = false;

@@ -1,4 +1,5 @@
-//! The fault `node-pressure`: limits the resources of containers, also of new ones. Each limited container is a hit.
+//! The fault `node-pressure`: limits the resources of containers, also of new containers. Each limited container is a
+//! hit.
 //!
 //! If the kernel kills a limited container, `crashes.jsonl` shows the crash with the kubelet's reason.
 

@@ -1,4 +1,4 @@
-//! The fault `pod-kill`. A hit is a Pod that is gone, or whose containers were restarted, when all Pods are ready
+//! The fault `pod-kill`. A hit is a Pod that is deleted, or whose containers were restarted, when all Pods are ready
 //! again.
 
 use std::time::Instant;
@@ -20,7 +20,7 @@ pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Kills one Pod, another one at each call. Returns a description.
+/// Kills one Pod, a different Pod at each call. Returns a description of the kill.
 async fn kill(subject: &Subject, by: KillBy, number: u64) -> Result<String> {
     let began = Instant::now();
     let all = subject.here().await?;

@@ -1,5 +1,5 @@
-//! The fault `rolling-restart`. A hit is a rollout after which all old Pods are gone or terminating, and all new Pods
-//! are ready.
+//! The fault `rolling-restart`. A hit is a rollout after which all old Pods are deleted or terminating, and all new
+//! Pods are ready.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -18,7 +18,7 @@ pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Replaces all Pods. Returns a description.
+/// Replaces all Pods. Returns a description of the rollout.
 async fn restart(subject: &Subject) -> Result<String> {
     let began = Instant::now();
     let before: BTreeSet<String> = subject.here().await?.into_iter().map(|pod| pod.uid).collect();

@@ -1,5 +1,5 @@
-//! The fault `scale`: changes the number of Pods of Deployments until it ends. Has two hits: when the new number of
-//! Pods is ready, and when the old number is ready again.
+//! The fault `scale`: changes the number of Pods of Deployments until the fault ends. The fault has two hits: when the
+//! new number of Pods is ready, and when the old number is ready again.
 
 use std::time::{Duration, Instant};
 

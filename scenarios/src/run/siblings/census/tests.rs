@@ -45,12 +45,12 @@ fn gone(name: &str, of: &str) -> audit::Entry {
     owned(name, of, Change::Deleted)
 }
 
-/// The result of counting until 60 s.
+/// The result of the count at 60 s.
 fn end(census: Census) -> record::Siblings {
     census.finish(60_000, REPLACED_MS).remove(0)
 }
 
-/// A second child of the same parent is found even if it exists for only a tenth of a second.
+/// A second child of the same parent is found even if the child exists for only a tenth of a second.
 #[test]
 fn a_child_made_twice_is_found_although_it_goes_at_once() {
     let mut census = census(OWNED);
@@ -71,7 +71,7 @@ fn a_child_made_twice_is_found_although_it_goes_at_once() {
     assert_eq!((end.excess, end.parents, end.made, &end.examples[..]), (1, 1, 2, &[example][..]));
 }
 
-/// During a rollout more Pods exist, all with the label of the parent. These Pods are not counted, because the subject
+/// During a rollout more Pods exist, all with the label of the parent. The Pods are not counted, because the subject
 /// created only the Deployment.
 #[test]
 fn what_a_controller_makes_of_a_child_is_not_counted() {
@@ -115,7 +115,7 @@ fn the_version_that_wants_more_may_come_a_moment_later() {
     assert_eq!(end(census).excess, 0);
 }
 
-/// A replacement may exist together with the old child for a moment. If both stay, one is surplus.
+/// A replacement may exist together with the old child for a moment. If both children stay, one child is surplus.
 #[test]
 fn a_replacement_has_its_time() {
     let replaced = |leaves_ms: Option<u64>| {
