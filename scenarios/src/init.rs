@@ -91,7 +91,7 @@ pub(crate) struct Found {
     /// The build command in the Dockerfile.
     image_built: Option<makefile::Built>,
     makefiles: Vec<(PathBuf, makefile::Built)>,
-    /// CustomResourceDefinitions and webhook configurations as the files contain them.
+    /// `CustomResourceDefinition`s and webhook configurations as the files contain them.
     objects: Vec<(PathBuf, Value)>,
     go: go::Sources,
     rust: rust::Sources,

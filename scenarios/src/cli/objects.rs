@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::scenario::{Ground, Manifest, read_manifests};
 
-/// Maximum size of a file with a template or a CustomResourceDefinition. A template has a few KiB.
+/// Maximum size of a file with a template or a `CustomResourceDefinition`. A template has a few KiB.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Suffix after a file name. With this suffix, the webhook must refuse the object in the file.
 const DENIED: &str = "=denied";

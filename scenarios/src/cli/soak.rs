@@ -148,7 +148,7 @@ struct OwnKind {
     #[arg(long, value_name = "PATH")]
     manifests: Vec<PathBuf>,
     /// Write objects of this kind instead of the scenario's kind, for a controller with a custom resource: `caches.cache.example.com/v1`.
-    /// Longhaul generates the objects from the schema in the kind's CustomResourceDefinition, see `--manifests`.
+    /// Longhaul generates the objects from the schema in the kind's `CustomResourceDefinition`, see `--manifests`.
     #[arg(long, value_name = "RESOURCE")]
     resource: Option<String>,
     /// A YAML file with a template for objects of `--resource`, as in `script.template`.

@@ -14,7 +14,7 @@ pub(super) struct Defined {
     pub(super) crds: Vec<Crd>,
     pub(super) hooks: Vec<Hook>,
     pub(super) samples: Vec<Sample>,
-    /// CustomResourceDefinitions and webhook configurations as the file contains them.
+    /// `CustomResourceDefinition`s and webhook configurations as the file contains them.
     pub(super) objects: Vec<Value>,
     /// Custom resources in any folder. Such objects are used as samples if a kind has no samples in a sample folder.
     pub(super) shown: Vec<Sample>,

@@ -15,7 +15,7 @@ const CHANGES_MAX: usize = 8;
 #[derive(Debug, Clone)]
 pub(crate) struct Trial {
     pub(crate) crd: Crd,
-    /// Samples first, then templates that are generated from the CustomResourceDefinition, the most likely first. The
+    /// Samples first, then templates that are generated from the `CustomResourceDefinition`, the most likely first. The
     /// first template that the API server accepts is used.
     pub(crate) templates: Vec<(Option<PathBuf>, Value)>,
 }

@@ -50,7 +50,7 @@ pub(super) async fn register(found: &Found, world: &World, seen: &Seen) -> Resul
     Ok(unserved)
 }
 
-/// A review of an empty ConfigMap. A handler answers or refuses such a review; a path without a handler answers with
+/// A review of an empty `ConfigMap`. A handler answers or refuses such a review; a path without a handler answers with
 /// status 404.
 fn question() -> Value {
     json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {

@@ -64,7 +64,7 @@ pub(super) async fn served(api: &Api<'_>, crds: &[&Value], quiet: Duration) -> R
     Ok(())
 }
 
-/// Checks whether a new CustomResourceDefinition no longer changes. kube-apiserver continues to write its conditions
+/// Checks whether a new `CustomResourceDefinition` no longer changes. kube-apiserver continues to write its conditions
 /// after it serves the first list. Each such write ends the watches of the resource and forgets its history.
 #[derive(Default)]
 struct Quiet {
