@@ -11,7 +11,7 @@ async fn world() -> (World, Client) {
     (world, client)
 }
 
-fn policy(name: &str, mutations: Value) -> Value {
+fn policy(name: &str, mutations: &Value) -> Value {
     let rule = json!({"apiGroups": ["", "apps"], "apiVersions": ["v1"], "operations": ["CREATE"],
                       "resources": ["configmaps", "deployments"]});
     let matches = json!({"resourceRules": [rule], "objectSelector": {"matchLabels": {"m": name}}});
@@ -30,7 +30,7 @@ fn patches(expression: &str) -> Value {
 }
 
 async fn bind(client: &mut Client, name: &str, mutations: Value) {
-    let (status, made) = client.post(&format!("{GROUP}/mutatingadmissionpolicies"), &policy(name, mutations)).await;
+    let (status, made) = client.post(&format!("{GROUP}/mutatingadmissionpolicies"), &policy(name, &mutations)).await;
     assert_eq!(status, 201, "{made}");
     let binding = json!({
         "apiVersion": "admissionregistration.k8s.io/v1beta1", "kind": "MutatingAdmissionPolicyBinding",
@@ -129,7 +129,7 @@ async fn a_wrong_policy_is_refused() {
         {"patchType": "ApplyConfiguration", "jsonPatch": {"expression": "[JSONPatch{op: 'add', path: '/a'}]"}},
         {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": "Objects{}"}},
     ]);
-    let mut wrong = policy("p", mutations);
+    let mut wrong = policy("p", &mutations);
     wrong["spec"]["matchConstraints"]["resourceRules"][0]["operations"] = json!(["DELETE"]);
     let (status, refused) = client.post(&format!("{GROUP}/mutatingadmissionpolicies"), &wrong).await;
     assert_eq!(status, 422, "{refused}");
