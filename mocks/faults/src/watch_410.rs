@@ -41,7 +41,7 @@ impl Behaviour for Watch410 {
         host.compact(0);
     }
 
-    /// Compacts again after the watches were told to end: otherwise a client that got an event meanwhile could resume
+    /// Compacts again after the watches got the order to end: otherwise a client that got an event meanwhile could resume
     /// from the event's revision.
     fn once_begun(&self) -> Option<fn(&dyn Host)> {
         Some(|host| {

@@ -1,7 +1,6 @@
-// A shared informer of client-go for the first resource in $LONGHAUL_WATCH. It reports each event to $LONGHAUL_WITNESS_URL. The informer
-// resyncs every ten hours, as controller-runtime does; with -after the handler is added that long after the informer's start. With
-// -blank-revision a transform blanks resourceVersion, as in k8s-metacollector (falcosecurity/k8s-metacollector#186). An annotation keeps
-// the resourceVersion for the witness alone.
+// A shared informer of client-go for the first resource in $LONGHAUL_WATCH, which reports to $LONGHAUL_WITNESS_URL and resyncs every
+// ten hours. -after: the handler is added that long after the start. -blank-revision: a transform blanks resourceVersion, as in
+// k8s-metacollector (falcosecurity/k8s-metacollector#186), and an annotation keeps the resourceVersion for the witness.
 package main
 
 import (

@@ -20,7 +20,7 @@ use super::peer::Address;
 /// A younger connection that is in its handshake or has sent no call is never closed for a new connection, because it
 /// may belong to an honest client.
 const YOUNG: Duration = Duration::from_secs(1);
-/// Maximum number of connections that were told to close and are still open. At this number, new connections are
+/// Maximum number of connections that got a GOAWAY or `connection: close` and are still open. At this number, new connections are
 /// refused.
 const LEAVING_MAX: usize = 64;
 
