@@ -1,4 +1,4 @@
-//! Tests that runs on a busy machine still have a verdict.
+//! Tests of runs on a busy machine: such a run still has a verdict.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;

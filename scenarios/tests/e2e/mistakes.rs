@@ -85,7 +85,7 @@ fn in_order(mut bugs: Vec<Value>) -> Vec<Value> {
     bugs
 }
 
-/// Plays one client as a user does: `longhaul soak bugs/NAME -- planted-client --mistake …`.
+/// Runs one client as a user does: `longhaul soak bugs/NAME -- planted-client --mistake …`.
 fn play(client: &Path, cell: &Cell) -> Seen {
     let out = tempfile::tempdir().unwrap();
     let mut run = longhaul(&["soak", &format!("bugs/{}", cell.bug), "--json", "--quiet", "--runs"]);

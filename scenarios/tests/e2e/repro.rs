@@ -180,7 +180,7 @@ fn a_store_that_goes_back_in_time_is_judged_by_what_it_holds_then() {
     silent.fails_by(&["events.ghost", "events.missed"]);
 }
 
-/// Plays a bug of the library against a command. Returns the output of `--json`.
+/// Runs the scenario of a library bug against a command. Returns the output of `--json`.
 fn bug(arguments: &[&str], command: &[&str]) -> Value {
     let out = tempfile::tempdir().unwrap();
     let mut run = longhaul(&["soak", "bugs/bad-line-swallowed", "--json", "--runs"]);

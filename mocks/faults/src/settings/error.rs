@@ -47,7 +47,8 @@ pub enum Error {
         id: String,
         why: String,
     },
-    /// The player that got the fault does not play it. Players are the mock API server and the proxy, for example.
+    /// The program that got the fault cannot cause the fault. Such programs are the mock API server and the proxy, for
+    /// example.
     #[error("`{fault}` cannot be played here: {why}")]
     NotPlayed {
         fault: &'static str,
