@@ -11,7 +11,7 @@ fn file(name: &str) -> String {
     format!("{}/tests/files/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Plays a scenario against a command. Returns the exit code and the output of `--json`.
+/// Runs a scenario against a command. Returns the exit code and the output of `--json`.
 fn repro(name: &str, arguments: &[&str], command: &[&str]) -> (Option<i32>, Value, tempfile::TempDir) {
     let out = tempfile::tempdir().unwrap();
     let mut run = longhaul(&["soak", &file(name), "--json", "--runs"]);
@@ -190,7 +190,7 @@ fn bug(arguments: &[&str], command: &[&str]) -> Value {
     })
 }
 
-/// A documented bug can be played with the kind that a controller watches. The objects are generated from the
+/// A documented bug can run with the kind that a controller watches. The objects are generated from the
 /// definition of the kind.
 #[test]
 #[ignore = "slow"]

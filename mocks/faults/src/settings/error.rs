@@ -52,7 +52,7 @@ pub enum Error {
     #[error("`{fault}` cannot be played here: {why}")]
     NotPlayed {
         fault: &'static str,
-        /// The player that plays the fault, as text.
+        /// The program that should cause the fault, as text.
         why: &'static str,
     },
     /// A fault with this id is still active.
