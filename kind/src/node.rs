@@ -58,7 +58,7 @@ const START_DEADLINE: Duration = Duration::from_mins(3);
 const ASK_EVERY: Duration = Duration::from_millis(100);
 /// The time limit for loading an archive of images, enough for some hundred megabytes on a slow disk.
 const LOAD_LIMIT: Duration = Duration::from_mins(5);
-/// How often loading an image is tried. containerd sometimes refuses an image while it is busy with another one.
+/// Number of attempts to load an image. containerd sometimes refuses an image while another image is being loaded.
 const LOAD_ATTEMPTS: u32 = 3;
 
 /// The settings of a node.

@@ -143,7 +143,7 @@ async fn use_packages(admin: &Kubectl, watcher: &Kubectl) {
     }
 }
 
-/// Asks the real RBAC authorizer which rights the account of the API over Deployments has and lacks.
+/// Asks the real RBAC authorizer which rights the account of the API that scales Deployments has and lacks.
 async fn ask_what_the_api_over_deployments_may(admin: &Kubectl) {
     let rights = |images: bool| {
         let all = manifests::replicas_rights(images).unwrap();

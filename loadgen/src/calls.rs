@@ -1,5 +1,5 @@
-//! Load on an API over Deployments, as an open loop. Replica counts are read and set through the subject, and set by
-//! other clients directly in the control plane.
+//! Load on an API that scales Deployments, as an open loop. Replica counts are read and set through the subject, and
+//! set by other clients directly in the control plane.
 //!
 //! The path of a call: [`Plan`] makes an exact stream of (time, operation). A pacing thread hands each operation over
 //! at its planned time, and a worker makes the call with a certificate. The control plane alone decides the right

@@ -1,5 +1,5 @@
 //! Open-loop load: admission reviews for a webhook, object churn in a Kubernetes API, scripted writes, and calls of an
-//! API over Deployments.
+//! API that scales Deployments.
 //!
 //! This crate owns the planned times of requests and their measured durations: the pacing thread, the clients and the
 //! histograms. Arrivals never wait for answers, so a slow subject cannot slow its own test down. Latency counts from
@@ -8,8 +8,8 @@
 //!
 //! All kinds of load use one engine (`open_loop`), which owns due times, lateness and the end of a plan:
 //!
-//! //! - [`admission`] sends `AdmissionReview`s as kube-apiserver does. The reviews are made before the load starts,
-//! and the //!   right answer to each review is known.
+//! - [`admission`] sends `AdmissionReview`s as kube-apiserver does. The reviews are made before the load starts, and
+//!   the right answer to each review is known.
 //! - [`churn`] keeps a constant number of objects under ever-new names, uids and namespaces.
 //! - [`script`] writes certain objects at the times in the scenario.
 //! - [`calls`] reads and sets the replica counts of Deployments through a subject that offers an API for them. The

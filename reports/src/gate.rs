@@ -6,7 +6,7 @@
 //! 1. Both builds run at the same time on one machine, and at each time one of them is under load. Slices of load
 //!    alternate in the order ABBA or BAAB, which the seed chooses for each block ([`order`]).
 //! 2. If the machine was under more pressure than usual in a slice, the slice and its partner are dropped
-//!    ([`pressure`]), and both are played again.
+//!    ([`pressure`]), and both are measured again.
 //! 3. Two neighbouring slices are a pair. A pair compares B with A by the logarithm of their ratio ([`pairs`]).
 //! 4. The Hodges–Lehmann estimate and one-sided 95 % bounds by Wilcoxon decide, together with a limit and a floor
 //!    ([`decide`]).

@@ -1,4 +1,4 @@
-//! The cost of the API over Deployments beside the least cost of any such server: `cargo xtask bench replicas`.
+//! The cost of the API that scales Deployments beside the least cost of any such server: `cargo xtask bench replicas`.
 //!
 //! Three servers answer the same request over TLS 1.3 with client certificates. The first is the service, and the
 //! second a plain hyper server that answers a constant (the floor). With a Go toolchain there is a third: a minimal Go
@@ -27,7 +27,8 @@ const SIZES: [(u32, f64); 2] = [(10_000, 20.0), (100_000, 120.0)];
 /// Writes per second by other clients while replica counts are read.
 const UPDATES_PER_SECOND: u32 = 1000;
 
-/// Measures the service's API over Deployments. Exit 0 if every requirement is met, 1 if one is not, 2 if one could not be measured.
+/// Measures the service's API that scales Deployments. Exit 0 if every requirement is met, 1 if one is not, 2 if one
+/// could not be measured.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Skip the Go server.

@@ -91,13 +91,13 @@ enum Command {
     /// Do the work of `pin` as a KRM function for kpt and kustomize: reads and writes a `ResourceList`.
     #[cfg(feature = "files")]
     Krm(service_files::command::Function),
-    /// Read or set replica counts through the API over Deployments of a running `longhaul-service`.
+    /// Read or set replica counts through the API that scales Deployments of a running `longhaul-service`.
     #[cfg(feature = "replicas")]
     Replicas {
         #[command(subcommand)]
         call: service_replicas::command::Call,
     },
-    /// Make certificates for a trial of the API over Deployments.
+    /// Make certificates for a trial of the API that scales Deployments.
     #[cfg(feature = "certs-dev")]
     Certs {
         #[command(subcommand)]
@@ -274,7 +274,7 @@ fn command(cli: Cli, bugs: Option<Bugs>) -> Result<(), Failure> {
 
 /// The possible values of `--role`, with the help text of each role.
 fn role_names() -> Vec<PossibleValue> {
-    let all = "Webhook, watch and reconciler in one process, and the API over Deployments when it has a section";
+    let all = "Webhook, watch and reconciler in one process, and the API that scales Deployments when it has a section";
     let roles = ROLES.iter().map(|role| PossibleValue::new(role.about().name).help(role.about().help));
     // Accepted here, so that `roles` can name the new one.
     let former = FORMER_ROLES.iter().map(|(former, _)| PossibleValue::new(*former).hide(true));

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Drives the API over Deployments with curl: what has to work, and what must not.
+# Drives the API that scales Deployments with curl: what has to work, and what must not.
 #
 #   service/tests/api.sh https://localhost:8444 CERTS NAMESPACE/NAME
 #

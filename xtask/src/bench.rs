@@ -22,8 +22,8 @@ enum What {
     /// k8s-digester if Go is installed. With `--verify`: the cost of verifying signatures, compared with `cosign
     /// verify` if cosign is installed.
     Admission,
-    /// The service's API over Deployments, compared with a server that only reads and answers over the same TLS. If Go
-    /// is installed, also compared with a Go server that uses client-go's informer.
+    /// The service's API that scales Deployments, compared with a server that only reads and answers over the same TLS.
+    /// If Go is installed, also compared with a Go server that uses client-go's informer.
     Replicas,
     /// Injection of images: chunks into the mock API server, compared with Zarf's method, and the seed, compared with
     /// SHA-256 alone. If `KUBEBUILDER_ASSETS` names a folder with kube-apiserver, also chunks into kube-apiserver.

@@ -1,4 +1,5 @@
-//! `cargo xtask kinds`: a package of its own reads the server; this names the file, the module cache of Go and the folder of the server.
+//! `cargo xtask kinds`: runs the package `kinds`, which reads a real API server. This module chooses the output file
+//! and finds Go's module cache and the server's folder.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -7,10 +8,10 @@ use anyhow::{Context, Result, ensure};
 
 use crate::cargo::{cargo, shown};
 
-/// The release that the mock serves; `VERSION` names another one.
+/// The Kubernetes release that the mock serves. The environment variable `VERSION` may name another release.
 const VERSION: &str = "1.34.1";
 
-/// Runs it and exits as it does.
+/// Runs the package `kinds` and returns its exit code.
 pub(crate) fn kinds(arguments: &[String]) -> Result<ExitCode> {
     let version = std::env::var("VERSION").unwrap_or_else(|_| VERSION.to_owned());
     let minor: Vec<&str> = version.split('.').take(2).collect();

@@ -57,7 +57,8 @@ enum Command {
     /// Build the release: static programs, tarballs with checksums, images. `--help` lists the options.
     #[command(disable_help_flag = true)]
     Dist(PassedOn),
-    /// Write the table of built-in kinds from a real kube-apiserver: `KUBEBUILDER_ASSETS` names its folder, `VERSION` its release.
+    /// Write the table of built-in kinds from a real kube-apiserver. `KUBEBUILDER_ASSETS` names the folder of the
+    /// server, `VERSION` its release.
     #[command(disable_help_flag = true)]
     Kinds(PassedOn),
     /// Try published operators and webhooks from package registries, and write docs/measured/strangers.md. `--help`

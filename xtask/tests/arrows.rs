@@ -63,7 +63,7 @@ const CRATES: &[Crate] = &[
     one("service-shared-cache", "verdicts that processes share, in Redis", &["service-core"], &[]),
     one("service-files", "manifests: pinned, as a KRM function too", &["service-registry", "service-core"], &[]),
     one("service-packages", "role packages: the reconciler of Packages", &["service-watch", "service-core"], &[]),
-    one("service-replicas", "role replicas: the API over Deployments", &["service-watch", "service-core"], &[]),
+    one("service-replicas", "role replicas: the API that scales Deployments", &["service-watch", "service-core"], &[]),
     one("service-watcher", "role watcher: events of any resource to receivers and hooks", &["service-watch", "service-core"], &[]),
     one("service-own-certificates", "certificates that the replicas of the webhook make themselves", &["service-watch", "service-core"], &[]),
     one("service-inject", "images into a cluster without a registry", &["service-registry", "service-core", "service-seed"], &[]),

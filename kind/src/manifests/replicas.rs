@@ -1,5 +1,5 @@
-//! The manifests of the API over Deployments. These manifests are a separate kustomization, because a user of the
-//! webhook may not want them.
+//! The manifests of the API that scales Deployments. These manifests are a separate kustomization, because a user of
+//! the webhook may not want them.
 //!
 //! Owns the files of three folders below `kind/manifests/`. A run applies none of these files unchanged.
 
@@ -22,11 +22,11 @@ pub const REPLICAS_IMAGES: &str = include_str!("../../manifests/replicas-images/
 /// The certificates that cert-manager issues.
 pub const REPLICAS_CERTIFICATES: &str = include_str!("../../manifests/replicas-cert-manager/certificates.yaml");
 
-/// Namespace and name of the service account of the API over Deployments.
+/// Namespace and name of the service account of the API that scales Deployments.
 pub const REPLICAS_ACCOUNT: (&str, &str) = ("longhaul-system", "longhaul-replicas");
 
-/// Namespace, account, roles and bindings of the API over Deployments, in the order in which they are applied. With
-/// `images`, the objects for changing images are included.
+/// Namespace, account, roles and bindings of the API that scales Deployments, in the order in which they are applied.
+/// With `images`, the objects for changing images are included.
 pub fn replicas_rights(images: bool) -> Result<Vec<Value>, Error> {
     let [(_, namespace), (_, rbac), ..] = REPLICAS;
     let mut all = objects("replicas/namespace.yaml", namespace)?;
@@ -37,7 +37,7 @@ pub fn replicas_rights(images: bool) -> Result<Vec<Value>, Error> {
     Ok(all)
 }
 
-/// The roles of the API over Deployments, bound to the service account of a process that runs all roles.
+/// The roles of the API that scales Deployments, bound to the service account of a process that runs all roles.
 pub fn replicas_roles_of_all() -> Result<Vec<Value>, Error> {
     let mut all = replicas_rights(false)?;
     all.retain(|object| !matches!(object["kind"].as_str(), Some("Namespace" | "ServiceAccount")));

@@ -1,4 +1,4 @@
-//! The section of a scenario for calls of an API over Deployments, and its checks before anything starts.
+//! The section of a scenario for calls of an API that scales Deployments, and its checks before anything starts.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ const DEFAULT_DEPLOYMENTS: u32 = 50;
 /// The default timeout of a call, as in kubectl.
 const DEFAULT_TIMEOUT: Span = Span::from_secs(10);
 
-/// Calls of an API over Deployments.
+/// Calls of an API that scales Deployments.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Config {

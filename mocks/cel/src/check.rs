@@ -29,9 +29,9 @@ const ISSUES_MAX: usize = 10;
 pub(super) enum Names<'d> {
     /// `object`, `oldObject` and `request` of an admission review.
     Review,
-    /// The same, and what an admission policy has besides.
+    /// The names of `Review`, and `params`, `namespaceObject` and `variables` of an admission policy.
     Policy,
-    /// The same, and the types of a mutation: `Object` and `JSONPatch`.
+    /// The names of `Policy`, and the types `Object` and `JSONPatch` for mutations.
     Mutation,
     /// `self` and `oldSelf` of a rule in a schema; `oldSelf` may be optional.
     Value { decl: &'d Arc<Decl>, optional_old: bool },
@@ -46,7 +46,7 @@ pub(super) struct Checked {
     pub compiled: usize,
     /// Whether the expression uses `oldSelf`.
     pub uses_old: bool,
-    /// A type that does not fit the field that holds it: an error when the expression runs.
+    /// The error at run time if the type of an object literal does not fit the field that holds the literal.
     pub misnamed: Option<String>,
 }
 
@@ -106,7 +106,7 @@ struct Checker<'a> {
     scope: Vec<(&'a str, Type)>,
     given: usize,
     is_review: bool,
-    /// Whether it may make objects and patches.
+    /// Whether the expression may make objects and JSON patches.
     mutates: bool,
     misnamed: Option<String>,
     uses_old: bool,
@@ -233,7 +233,7 @@ impl<'a> Checker<'a> {
         common.unwrap_or(Type::Dyn)
     }
 
-    /// A value of a named type. The types of parts of an object are not checked before they are used.
+    /// The type of a literal such as `Object.spec{replicas: 1}`. A field of an object may hold a value of any type.
     fn message(&mut self, at: usize, name: &str, fields: &'a [(String, Node)]) -> Type {
         let is_object = name == "Object" || name.starts_with("Object.");
         if !self.mutates || !(is_object || name == "JSONPatch") {
@@ -407,8 +407,8 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// Why the type of a literal is not that of the field that holds it; lists and maps between them do not count. Parts of
-/// parts were looked at before.
+/// Returns an error if the type of an object literal does not fit the field that holds the literal, also as an item of
+/// lists or maps. Literals inside the literal were checked before.
 fn misnamed(value: &Node, wanted: Option<&str>) -> Option<String> {
     match &value.kind {
         Kind::Maybe(inner) => misnamed(inner, wanted),

@@ -71,7 +71,7 @@ pub struct Program {
     pub compiled: usize,
     /// Whether the expression uses `oldSelf`.
     pub uses_old: bool,
-    /// Why the object that it makes cannot be used, if a type in it does not fit its field.
+    /// Why the result cannot be used, if an object literal in the expression has a type that does not fit its field.
     pub misnamed: Option<String>,
 }
 
@@ -95,9 +95,9 @@ pub enum Wanted {
     Truth,
     /// A string, as for the message of a rule.
     Text,
-    /// `Object{…}`: a configuration that is applied.
+    /// `Object{…}`: the configuration that a mutation applies.
     Object,
-    /// A list of `JSONPatch{…}`.
+    /// A list of `JSONPatch{…}`: the operations of a mutation.
     Patches,
 }
 
@@ -112,16 +112,16 @@ pub struct Input<'a> {
     pub request: &'a Value,
 }
 
-/// What the expressions of an admission policy may look at besides that.
+/// The variables of an admission policy besides those in [`Input`].
 #[derive(Debug, Clone, Copy)]
 pub struct Surroundings<'a> {
-    /// `params`; `null` where the policy has none.
+    /// `params`; `null` if the policy has no parameters.
     pub params: &'a Value,
-    /// `namespaceObject`; `null` for objects of the whole cluster.
+    /// `namespaceObject`; `null` if the object belongs to no namespace.
     pub namespace: &'a Value,
 }
 
-/// One evaluation of the expressions of a policy: they share `variables`.
+/// The evaluation of a policy's expressions for one request. All expressions share `variables`.
 #[derive(Debug)]
 pub struct Evaluation<'a> {
     scope: Vec<(&'a str, Val<'a>)>,
@@ -129,7 +129,7 @@ pub struct Evaluation<'a> {
 }
 
 impl<'a> Evaluation<'a> {
-    /// Begins with no variables.
+    /// Begins an evaluation without `variables`.
     pub fn new(input: &Input<'a>, around: &Surroundings<'a>) -> Self {
         let scope = vec![
             ("object", Val::of(input.object)),
@@ -141,7 +141,8 @@ impl<'a> Evaluation<'a> {
         Self { scope, variables: Vec::new() }
     }
 
-    /// Adds a variable. One that has no value is missing where it is used.
+    /// Evaluates an expression and adds the result to `variables`. If the evaluation fails, the variable does not
+    /// exist.
     pub fn define(&mut self, name: &'a str, program: &'a Program, budget: &mut u64) {
         if let Ok(value) = self.answer(program, budget) {
             self.variables.push((name, value));
@@ -149,7 +150,7 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    /// Whether an expression holds.
+    /// Evaluates an expression that must return a boolean.
     pub fn holds(&self, program: &'a Program, budget: &mut u64) -> Result<bool, Unanswered> {
         let why = match self.answer(program, budget) {
             Ok(Val::Bool(answer)) => return Ok(answer),
@@ -159,7 +160,7 @@ impl<'a> Evaluation<'a> {
         Err(Unanswered { expression: program.source.clone(), why })
     }
 
-    /// The text that an expression makes; `None` for `null`.
+    /// Evaluates an expression that must return a string or `null`; `None` stands for `null`.
     pub fn text(&self, program: &'a Program, budget: &mut u64) -> Result<Option<String>, Failed> {
         match self.answer(program, budget)? {
             Val::Text(text) => Ok(Some(text.to_string())),
@@ -168,7 +169,7 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    /// The JSON that an expression makes.
+    /// Evaluates an expression and returns the result as JSON.
     pub fn value(&self, program: &'a Program, budget: &mut u64) -> Result<Value, Unanswered> {
         let failed = |why| Unanswered { expression: program.source.clone(), why: Why::Failed(why) };
         self.answer(program, budget).and_then(|found| found.json().ok_or(Failed::Overload)).map_err(failed)
@@ -183,12 +184,12 @@ impl<'a> Evaluation<'a> {
 }
 
 impl Program {
-    /// The text that was compiled.
+    /// The source text of the expression.
     pub fn source(&self) -> &str {
         &self.source
     }
 
-    /// Compiles an expression of an admission policy; `None` wants any type.
+    /// Compiles an expression of an admission policy. With `None`, the result may have any type.
     pub fn compile_in_policy(source: &str, wanted: Option<Wanted>) -> Result<Self, Refused> {
         let mutates = matches!(wanted, Some(Wanted::Object | Wanted::Patches));
         let (program, answer) = Self::made(source, if mutates { &Names::Mutation } else { &Names::Policy })?;

@@ -64,7 +64,7 @@ pub(super) enum Kind {
     Ternary(Box<[Node; 3]>),
     List(Vec<Node>),
     Map(Vec<(Node, Node)>),
-    /// `Object.spec{replicas: 1}`: a value of a named type.
+    /// A literal with a type name, such as `Object.spec{replicas: 1}`.
     Message {
         name: String,
         fields: Vec<(String, Node)>,
@@ -354,7 +354,7 @@ impl Parser {
         })
     }
 
-    /// The fields of a message: their names are no expressions.
+    /// Parses the fields of a literal with a type name. The names of fields are not expressions.
     fn fields(&mut self) -> Result<Vec<(String, Node)>, Issue> {
         self.until("}", |parser| {
             let maybe = parser.takes("?");
@@ -384,7 +384,7 @@ fn wrapped(maybe: bool, node: Node) -> Result<Node, Issue> {
     if maybe { Node::new(node.at, Kind::Maybe(Box::new(node))) } else { Ok(node) }
 }
 
-/// The name that a node spells, if it is one: `Object.spec`.
+/// Returns the name that a node spells, such as `Object.spec`; `None` if the node is not a name.
 fn type_name(node: &Node) -> Option<String> {
     match &node.kind {
         Kind::Ident(name) => Some(name.clone()),

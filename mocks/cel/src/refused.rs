@@ -24,12 +24,12 @@ pub enum Refused {
     /// The result of a rule is not of type bool.
     #[error("cel expression must evaluate to a bool")]
     Rule,
-    /// A mutation that makes something else.
+    /// The result of a mutation has the wrong type.
     #[error("must evaluate to {wanted} but got {found}")]
     Mutation {
-        /// The name of the type.
+        /// The required type of the result.
         wanted: &'static str,
-        /// The name of its own type.
+        /// The actual type of the result.
         found: String,
     },
     /// The result of a message expression is not of type string.

@@ -208,7 +208,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// The value as JSON; `None` for a value that JSON does not have.
+    /// The value as JSON; `None` if JSON cannot represent the value.
     pub(crate) fn json(&self) -> Option<Value> {
         Some(match self {
             Self::Null => Value::Null,

@@ -201,7 +201,8 @@ fn order(flags: &Flags) -> Result<Order, String> {
     Ok(Order { address, certificate, key, clients_ca, issuer, signing_key, rbac, feature_gates })
 }
 
-/// The feature gates that are on, if the versions of the API are on that they need.
+/// Returns the feature gates that `--feature-gates` turns on; none unless `--runtime-config` turns on the beta version
+/// of `admissionregistration.k8s.io`.
 fn feature_gates(flags: &Flags) -> Vec<String> {
     let on = |flag: &str| -> Vec<String> {
         let pairs = flags.last(flag).unwrap_or_default().split(',').filter_map(|pair| pair.split_once('='));

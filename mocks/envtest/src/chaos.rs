@@ -230,7 +230,7 @@ mod tests {
         Occasion { resource, on, number, is_of_a_cache, resumes, is_managers: false, may_end: true }
     }
 
-    /// The mock can play every drawn fault, and only the seed and the request decide which faults are drawn.
+    /// The mock can inject every drawn fault, and only the seed and the request decide which faults are drawn.
     #[test]
     fn a_seed_and_a_request_are_a_schedule() {
         let mut all = 0;

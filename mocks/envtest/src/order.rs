@@ -34,7 +34,7 @@ pub(crate) struct Order {
     pub signing_key: Option<String>,
     /// Whether RBAC authorizes requests.
     pub rbac: bool,
-    /// The feature gates that are on besides the defaults.
+    /// Feature gates that are on in addition to the defaults.
     pub feature_gates: Vec<String>,
 }
 

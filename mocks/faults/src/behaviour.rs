@@ -101,7 +101,7 @@ pub(crate) trait Behaviour: Send + Sync + std::fmt::Debug {
 /// A function that makes the behaviour of a fault from its settings.
 pub(crate) type Play = fn(&Fault) -> Box<dyn Behaviour>;
 
-/// The catalogue entry of a fault that the mock API server plays.
+/// The catalogue entry of a fault that the mock API server injects.
 pub(crate) struct PlayedRow {
     pub row: Row,
     pub play: Play,

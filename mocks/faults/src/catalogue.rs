@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::Name;
 
-/// Declares the type of fault names: first the faults that the mock API server plays, then all other faults.
+/// Declares the type of fault names: first the faults that the mock API server injects, then all other faults.
 macro_rules! catalogue {
     (played { $($name:ident = $row:path,)* } elsewhere { $($other:ident = $other_row:path,)* }) => {
         /// The name of a fault in the catalogue.
@@ -35,7 +35,7 @@ macro_rules! catalogue {
                 }
             }
 
-            /// The function that makes the fault's behaviour, if the mock API server plays the fault.
+            /// The function that makes the fault's behaviour, if the mock API server injects the fault.
             pub(crate) fn play(self) -> Option<behaviour::Play> {
                 match self {
                     $(Self::$name => Some($row.play),)*

@@ -1,4 +1,4 @@
-//! Catalogue entries of faults of a subject process's clock, which the harness plays through `mocks/clock`.
+//! Catalogue entries of faults of a subject process's clock, which the harness injects through `mocks/clock`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

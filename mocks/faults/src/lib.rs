@@ -195,7 +195,7 @@ pub struct Faults {
     drawing: Mutex<()>,
 }
 
-/// Makes the behaviour of a fault; refuses a fault that the mock API server does not play.
+/// Makes the behaviour of a fault; refuses a fault that the mock API server does not inject.
 fn behaviour(fault: &Fault) -> Result<Box<dyn Behaviour>, Error> {
     let row = fault.name.row();
     let why = match row.family {

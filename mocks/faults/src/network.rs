@@ -1,4 +1,4 @@
-//! Catalogue entries of network faults, which `mock_proxy` plays in front of any control plane.
+//! Catalogue entries of network faults, which `mock_proxy` injects in front of any control plane.
 
 use units::{Bytes, Span, Throughput};
 

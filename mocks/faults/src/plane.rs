@@ -1,4 +1,4 @@
-//! Catalogue entries of faults of a real control plane's programs. The code that starts these programs plays the
+//! Catalogue entries of faults of a real control plane's programs. The code that starts these programs injects the
 //! faults.
 
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! Catalogue entries of faults that a cluster does to a subject's Pods. The code that deploys the Pods plays the
+//! Catalogue entries of faults that a cluster does to a subject's Pods. The code that deploys the Pods injects the
 //! faults.
 
 use schemars::JsonSchema;

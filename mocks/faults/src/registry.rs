@@ -1,4 +1,4 @@
-//! Catalogue entries of registry faults, which the crate `mock_registry` plays. The crate has a file for each
+//! Catalogue entries of registry faults, which the crate `mock_registry` injects. The crate has a file for each
 //! behaviour.
 
 use units::{Span, Throughput};

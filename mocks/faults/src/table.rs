@@ -21,7 +21,7 @@ const HITS_MAX: usize = 8192;
 /// not needed.
 const FAULTS_MAX: usize = 256;
 
-/// The faults of one engine, in the order in which they began. `P` is the data with which the engine plays a fault.
+/// The faults of one engine, in the order in which they began. `P` is the data with which the engine injects a fault.
 #[derive(Debug)]
 pub struct Table<P> {
     /// All remembered faults, in the order in which they began.
@@ -45,7 +45,7 @@ pub struct Entry<P> {
     asked: u64,
     /// Number of chosen targets since the fault began; their effects may come later.
     chosen: u64,
-    /// The data with which the engine plays the fault.
+    /// The data with which the engine injects the fault.
     pub played: P,
 }
 

@@ -1,5 +1,5 @@
 //! `not-ready` and `flapping`: workloads do not become ready, stop being ready, or alternate. The mock API server's
-//! simulation of kubelet and controllers plays these faults and counts their hits.
+//! simulation of kubelet and controllers injects these faults and counts their hits.
 
 use units::Span;
 

@@ -1,5 +1,5 @@
-//! Admission webhooks, called in the same way as by kube-apiserver (Kubernetes documentation, "Dynamic Admission
-//! Control").
+//! Admission webhooks and policies, which act in the same way as in kube-apiserver (Kubernetes documentation, "Dynamic
+//! Admission Control").
 //!
 //! Owns the choice and order of webhooks for a request, failure policies, reinvocation and the checks of webhooks'
 //! answers. The module `webhooks` owns configurations and connections. This module must not write objects.
@@ -65,7 +65,7 @@ pub(crate) struct Admitted {
     pub changed: bool,
 }
 
-/// The webhooks that were configured when the request arrived; `None` if no webhook may see the request.
+/// The webhooks and policies that were configured when the request arrived; `None` if none of them may see the request.
 #[derive(Debug)]
 pub(crate) struct Chain(Option<Arc<Hooks>>, Option<Arc<Policies>>);
 
@@ -88,12 +88,12 @@ impl Chain {
             .is_some_and(|hooks| hooks.mutating.iter().any(|hook| hook.matches.form(attempt, object).is_some()))
     }
 
-    /// Whether any validating webhook is configured for a request.
+    /// Whether any validating webhook or policy is configured for a request.
     pub fn validates(&self) -> bool {
         self.1.as_ref().is_some_and(|policies| !policies.validating.is_empty()) || self.0.as_ref().is_some_and(|hooks| !hooks.validating.is_empty())
     }
 
-    /// Lets first the admission plugins and then the mutating webhooks change `object`.
+    /// Lets the admission plugins, then the mutating policies and webhooks change `object`.
     pub async fn mutate(&self, attempt: &Attempt<'_>, object: &mut Value) -> Result<Admitted, Failure> {
         plugins::mutate(attempt, object)?;
         let hooks = self.0.as_ref().map_or(&[][..], |hooks| &hooks.mutating);
@@ -105,7 +105,7 @@ impl Chain {
         Box::pin(ask_mutating(attempt, policies, hooks, object)).await
     }
 
-    /// Lets the policies and then the validating hooks refuse `object`; returns their warnings.
+    /// Lets the validating policies and then the validating webhooks refuse `object`; returns their warnings.
     pub async fn validate(&self, attempt: &Attempt<'_>, object: &Value) -> Result<Vec<String>, Failure> {
         let mut warnings = match &self.1 {
             Some(policies) => Box::pin(policies::ask(attempt, policies, object)).await?,
@@ -123,7 +123,7 @@ pub(crate) fn complete(attempt: &Attempt<'_>, object: &mut Value) -> Result<(), 
     plugins::mutate(attempt, object).map(drop)
 }
 
-/// Lets the quota refuse `object`, after validating webhooks saw it.
+/// Refuses `object` if it exceeds a `ResourceQuota`. Validating webhooks see `object` before this check.
 pub(crate) fn conclude(attempt: &Attempt<'_>, object: &Value) -> Result<(), Failure> {
     plugins::conclude(attempt, object)
 }

@@ -66,7 +66,8 @@ pub(crate) struct Cluster {
     pub root_ca: Option<String>,
     /// Whether no controller manager runs: see [`super::Config::alone`].
     pub alone: bool,
-    /// The authority that signs certificate requests; the controllers of budgets and requests play if it is there.
+    /// The authority that signs certificate requests. Without an authority, no controller acts on certificate requests
+    /// or on `PodDisruptionBudget`s.
     pub signer: Option<mock_pki::Authority>,
     pub permissions: Record,
     rewinds: Mutex<Rewinds>,

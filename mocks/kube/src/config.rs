@@ -46,8 +46,8 @@ pub struct Config {
     /// collects no garbage and empties no namespaces. Requests without a token have the user `system:anonymous`, and
     /// the roles that a real server makes itself exist.
     pub alone: bool,
-    /// The feature gates of kube-apiserver that are on besides its defaults, with the versions of the API that they need.
-    /// `MutatingAdmissionPolicy` is the only one with an effect.
+    /// The feature gates of kube-apiserver that are on in addition to its defaults. A gate also turns on the API
+    /// versions that the gate needs. Only `MutatingAdmissionPolicy` has an effect.
     pub feature_gates: Vec<String>,
     /// How workloads become ready, as with the scheduler, kubelets and controllers of a real cluster. If absent,
     /// workloads stay as clients create them.

@@ -45,7 +45,8 @@ pub(super) fn answer(path: &str, accept: &str, catalogue: &Catalogue) -> Option<
     Some(Answer::value(StatusCode::OK, &value))
 }
 
-/// Whether a path of discovery is asked for as a table or as metadata, which it does not have.
+/// Whether a client requests a discovery document only as a table or as metadata. Discovery documents have neither
+/// form.
 pub(super) fn is_unfit(path: &str, accept: &str) -> bool {
     let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
     let is_discovery = matches!(parts.as_slice(), ["api" | "apis"] | ["api", "v1"] | ["apis", _] | ["apis", _, _]);

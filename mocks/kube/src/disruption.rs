@@ -1,8 +1,8 @@
-//! The status of disruption budgets, which the controller of a real cluster keeps (Kubernetes documentation, "Specifying a
-//! Disruption Budget for your Application").
+//! The status of `PodDisruptionBudget`s, which the controller of a real cluster writes (Kubernetes documentation,
+//! "Specifying a Disruption Budget for your Application").
 //!
-//! Owns counting: the pods of a budget, those that are healthy, and the number that their owners want. Taking a disruption
-//! out of a budget is `verbs::evict`.
+//! Owns counting: the pods of a budget, the healthy pods, and the number of pods that their owners want. `verbs::evict`
+//! subtracts evictions from the allowed disruptions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,10 +17,11 @@ use serde_json::{Map, Value, json};
 use super::cluster::Cluster;
 
 const BUDGETS: &str = "poddisruptionbudgets.policy";
-/// How long an evicted pod counts as disrupted while nobody deletes it (`DeletionTimeout` of the controller).
+/// Time for which an evicted pod counts as disrupted if no client deletes the pod (`DeletionTimeout` of the
+/// controller).
 const DISRUPTED_FOR: SignedDuration = SignedDuration::from_mins(2);
 
-/// Writes the status of every budget that is not up to date.
+/// Writes the status of every budget whose stored status is outdated.
 pub(crate) fn refresh(cluster: &Cluster) {
     let catalogue = cluster.catalogue();
     let Some(resource) = catalogue.by_full_name(BUDGETS) else { return };
@@ -41,7 +42,7 @@ fn list(cluster: &Cluster, resource: &Resource, namespace: Option<&str>) -> Vec<
     page.map(|page| page.items).unwrap_or_default()
 }
 
-/// The status that the controller would write.
+/// The status that the controller of a real cluster would write for a budget.
 fn status(cluster: &Cluster, catalogue: &Catalogue, budget: &Value, now: Timestamp) -> Value {
     let selector = &budget["spec"]["selector"];
     let wanted = from_label_selector(selector).ok().filter(|_| selector.is_object());
@@ -77,7 +78,7 @@ fn status(cluster: &Cluster, catalogue: &Catalogue, budget: &Value, now: Timesta
     status
 }
 
-/// The evicted pods that are still there and not being deleted.
+/// The pods that were evicted recently, still exist and are not being deleted, with the times of their evictions.
 fn disrupted(budget: &Value, pods: &[Value], now: Timestamp) -> Map<String, Value> {
     let noted = budget.pointer("/status/disruptedPods").and_then(Value::as_object).cloned().unwrap_or_default();
     let is_recent = |time: &Value| {
@@ -96,7 +97,7 @@ fn is_healthy(pod: &Value, disrupted: &Map<String, Value>) -> bool {
         && conditions.any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
 }
 
-/// `(expected, desired)` numbers of pods; the error is why they cannot be counted.
+/// The `(expected, desired)` numbers of pods; the error says why the pods cannot be counted.
 fn expected(cluster: &Cluster, catalogue: &Catalogue, spec: &Value, pods: &[Value]) -> Result<(i64, i64), String> {
     let (most_missing, least) = (&spec["maxUnavailable"], &spec["minAvailable"]);
     if !most_missing.is_null() {
@@ -113,7 +114,7 @@ fn expected(cluster: &Cluster, catalogue: &Catalogue, spec: &Value, pods: &[Valu
     }
 }
 
-/// A number, or a percentage of `whole`, rounded up.
+/// Returns a number, or a percentage of `whole`, rounded up.
 fn share(value: &Value, whole: i64) -> i64 {
     let percent = value.as_str().and_then(|text| text.strip_suffix('%')?.parse::<i64>().ok());
     percent.map_or_else(
@@ -122,7 +123,7 @@ fn share(value: &Value, whole: i64) -> i64 {
     )
 }
 
-/// The sum of the replicas that the owners of the pods want; pods without an owner do not count.
+/// The sum of the replicas that the owners of the pods want. Pods without an owner do not count.
 fn scale(cluster: &Cluster, catalogue: &Catalogue, pods: &[Value]) -> Result<i64, String> {
     let mut wanted: BTreeMap<String, i64> = BTreeMap::new();
     for pod in pods {
@@ -142,7 +143,8 @@ fn controller(value: &Value) -> Option<&Value> {
     owners.iter().find(|owner| owner["controller"] == true)
 }
 
-/// `(uid, replicas)` of an owner with a scale, or of the owner above it.
+/// `(uid, replicas)` of a pod's owner. If the owner is a `ReplicaSet` with an owner of its own, the values are those of
+/// that owner.
 fn replicas(cluster: &Cluster, catalogue: &Catalogue, namespace: &str, owner: &Value) -> Option<(String, i64)> {
     let text = |key: &str| owner[key].as_str().unwrap_or_default();
     let resource = catalogue.by_kind(text("apiVersion"), text("kind"))?;
@@ -161,7 +163,8 @@ fn replicas(cluster: &Cluster, catalogue: &Catalogue, namespace: &str, owner: &V
     Some((text("uid").to_owned(), replicas))
 }
 
-/// The conditions of a budget with this one; its time stays while its status stays.
+/// The conditions of a budget with this `DisruptionAllowed` condition. The time of the condition changes only if its
+/// status changes.
 fn conditions(budget: &Value, shown: (&str, &str, &str), generation: &Value, now: Timestamp) -> Value {
     let (is, reason, message) = shown;
     let mut all = budget.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();

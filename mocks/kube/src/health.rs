@@ -1,7 +1,7 @@
-//! `/healthz`, `/livez` and `/readyz`: whether the server runs (Kubernetes documentation, "Kubernetes API health endpoints").
+//! The health checks `/healthz`, `/livez` and `/readyz` (Kubernetes documentation, "Kubernetes API health endpoints").
 //!
-//! Owns the names of the checks, which are those of a real server of the served release. All of them always pass: a fault
-//! that takes the server away also takes these paths away.
+//! Owns the names of the checks, which equal those of a real server of the served release. All checks always pass: a
+//! fault that makes the server unreachable also makes these paths unreachable.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use http::StatusCode;
 use super::answer::Answer;
 use super::path::pairs;
 
-/// The checks in their order; those with a mark count for `/readyz` only.
+/// The names of the checks in their order. A check with the mark `+` belongs to `/readyz` only.
 const CHECKS: &[&str] = &[
     "ping",
     "log",
@@ -48,7 +48,7 @@ const CHECKS: &[&str] = &[
     "+shutdown",
 ];
 
-/// The answer to a path of health; `None` for any other path.
+/// Answers a request for a health path; returns `None` for any other path.
 pub(crate) fn answer(path: &str, query: &str) -> Option<Answer> {
     let (root, one) = path.strip_prefix('/')?.split_once('/').unwrap_or((path.strip_prefix('/')?, ""));
     if !matches!(root, "healthz" | "livez" | "readyz") {

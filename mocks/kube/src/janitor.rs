@@ -29,7 +29,7 @@ const BATCH: usize = 1024;
 const SWEEP: usize = 1024;
 /// Interval of checks of namespaces and finalizers when there are no commits.
 const AGAIN: Duration = Duration::from_millis(500);
-/// Shortest time between two counts of the objects of quotas and budgets.
+/// Shortest time between two updates of the status of quotas and disruption budgets.
 const COUNT_EVERY: Duration = Duration::from_millis(100);
 /// How dependents are deleted if their owner waits for them.
 const FOREGROUND: Manner = Manner { propagation: Propagation::Foreground, grace_s: None };

@@ -137,7 +137,8 @@ impl Query {
     }
 }
 
-/// Refuses a deadline that is no duration. A watch has none, so its value is not checked.
+/// Refuses a request whose parameter `timeout` is not a duration. A watch ignores the parameter, so its value is not
+/// checked.
 pub(crate) fn check_deadline(raw: &str) -> Result<(), Failure> {
     if !raw.contains("timeout=") {
         return Ok(());

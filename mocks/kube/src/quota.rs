@@ -1,7 +1,8 @@
-//! `ResourceQuota`: what the objects of a namespace use together (Kubernetes documentation, "Resource Quotas").
+//! `ResourceQuota`: the amounts that all objects of a namespace use together (Kubernetes documentation, "Resource
+//! Quotas").
 //!
-//! Owns counting: what one object uses, what a quota is about, and the status that the controller of a real cluster keeps. Refusing an
-//! object is `admission::plugins::quota`.
+//! Owns the amounts that one object uses, the choice of objects that a quota counts, and the status that the controller
+//! of a real cluster writes. `admission::plugins::quota` refuses objects.
 
 use std::collections::BTreeMap;
 
@@ -16,10 +17,10 @@ use super::cluster::Cluster;
 
 const QUOTAS: &str = "resourcequotas";
 
-/// Amounts by the names that quotas have for them.
+/// Amounts by their names in quotas, such as `requests.cpu` or `count/pods`.
 pub(crate) type Amounts = BTreeMap<String, Quantity>;
 
-/// Objects that have a name of their own beside `count/…`.
+/// Resources whose objects a quota can also count without the prefix `count/`.
 const COUNTED: [&str; 7] =
     ["configmaps", "persistentvolumeclaims", "pods", "replicationcontrollers", "resourcequotas", "secrets", "services"];
 
@@ -35,7 +36,7 @@ fn all(cluster: &Cluster, full_name: &str, namespace: Option<&str>) -> Vec<Value
     page.map(|page| page.items).unwrap_or_default().iter().map(|version| version.value()).collect()
 }
 
-/// What one object uses.
+/// The amounts that one object uses.
 pub(crate) fn usage(resource: &Resource, value: &Value) -> Amounts {
     let one = Quantity::whole(1);
     let mut used = Amounts::from([(format!("count/{}", resource.full_name), one)]);
@@ -89,7 +90,7 @@ pub(crate) fn usage(resource: &Resource, value: &Value) -> Amounts {
     used
 }
 
-/// Whether an object is among those that a quota is about.
+/// Whether a quota counts an object: the object must be in all scopes of the quota.
 pub(crate) fn concerns(quota: &Value, resource: &Resource, value: &Value) -> bool {
     let scopes = quota["spec"]["scopes"].as_array().into_iter().flatten();
     let named = scopes.map(|scope| (scope.as_str().unwrap_or_default(), "Exists", &Value::Null));
@@ -128,7 +129,7 @@ fn in_scope(pod: &Value, scope: &str, operator: &str, values: &Value) -> bool {
     }
 }
 
-/// What is used of everything that a quota bounds.
+/// The used amount of each resource that a quota limits.
 pub(crate) fn used(cluster: &Cluster, quota: &Value) -> Amounts {
     let namespace = object::meta(quota, "namespace");
     let hard = quota["spec"]["hard"].as_object().into_iter().flat_map(Map::keys);
@@ -151,7 +152,7 @@ pub(crate) fn used(cluster: &Cluster, quota: &Value) -> Amounts {
     used
 }
 
-/// The full name of the resource whose objects a name of a quota counts.
+/// The full name of the resource whose objects use an amount: `pods` for `requests.cpu`.
 fn resource_of(name: &str) -> &str {
     match name {
         name if name.starts_with("count/") => &name["count/".len()..],
@@ -164,7 +165,7 @@ fn resource_of(name: &str) -> &str {
     }
 }
 
-/// Writes the status of every quota that does not say what is used.
+/// Writes the status of every quota whose stored status is outdated.
 pub(crate) fn refresh(cluster: &Cluster) {
     let catalogue = cluster.catalogue();
     let Some(resource) = catalogue.by_full_name(QUOTAS) else { return };

@@ -39,7 +39,7 @@ enum Shape {
     Metadata(&'static str),
 }
 
-/// What metadata a client asks for: that of one object, or of a list.
+/// The kinds of metadata that a client may request: of one object, or of a list.
 const OF_ONE: &str = "PartialObjectMetadata";
 const OF_LIST: &str = "PartialObjectMetadataList";
 
@@ -239,7 +239,7 @@ fn metadata_only(value: &Value, version: &str) -> Value {
     json!({"kind": "PartialObjectMetadata", "apiVersion": version, "metadata": value["metadata"]})
 }
 
-/// Why there is no such metadata.
+/// Why an answer does not have the requested kind of metadata: the answer is a list, or is not a list.
 fn unfit(asked_as: &str, is_collection: bool) -> Option<&'static str> {
     match (asked_as, is_collection) {
         (OF_ONE, true) => Some("a list"),
@@ -248,7 +248,7 @@ fn unfit(asked_as: &str, is_collection: bool) -> Option<&'static str> {
     }
 }
 
-/// The package of a group's types.
+/// The Go package of a group's types, for error messages.
 fn package(group: &str) -> &str {
     match group.split('.').next().unwrap_or_default() {
         "" | "events" => "core",
@@ -256,7 +256,7 @@ fn package(group: &str) -> &str {
     }
 }
 
-/// The first supported form, and what it was asked as.
+/// The first supported form in the `Accept` header, and the requested kind of metadata, if any.
 fn shape(accept: &str) -> Result<(Shape, &'static str), Failure> {
     if accept.trim().is_empty() {
         return Ok((Shape::Object, ""));

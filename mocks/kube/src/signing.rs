@@ -1,7 +1,7 @@
-//! Approved certificate requests get their certificates (Kubernetes documentation, "Certificate Signing Requests").
+//! Signs approved certificate requests (Kubernetes documentation, "Certificate Signing Requests").
 //!
-//! Owns the signer `kubernetes.io/kube-apiserver-client`. A real cluster's controller manager also signs for kubelets, which
-//! do not ask this server. Its authority is one of those that the server accepts client certificates from.
+//! Owns the signer `kubernetes.io/kube-apiserver-client`. The controller manager of a real cluster also signs for
+//! kubelets, which do not ask this server. The server accepts client certificates from the signer's authority.
 
 use std::time::Duration;
 
@@ -15,10 +15,11 @@ use super::cluster::Cluster;
 
 const REQUESTS: &str = "certificatesigningrequests.certificates.k8s.io";
 const SIGNER: &str = "kubernetes.io/kube-apiserver-client";
-/// The longest and the shortest life of a certificate (`--cluster-signing-duration`, and the controller's own bound).
+/// Longest and shortest validity of a certificate, in seconds (`--cluster-signing-duration`, and the controller's own
+/// bound).
 const LONGEST_S: u64 = 365 * 24 * 60 * 60;
 const SHORTEST_S: u64 = 10 * 60;
-/// The usages that the signer takes; the last one is required.
+/// The usages that a request may contain; the last usage is required.
 const USAGES: [&str; 3] = ["digital signature", "key encipherment", "client auth"];
 
 /// Signs every approved request that has no certificate.

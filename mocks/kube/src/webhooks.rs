@@ -25,7 +25,7 @@ pub(crate) use policy::{Binding, Mutation, Policies, Policy, Validation};
 pub(crate) struct Webhooks {
     /// Parsed webhooks, and the revisions of the configurations from which they were parsed.
     pub parsed: Mutex<Option<(Vec<u64>, Arc<Hooks>)>>,
-    /// The same of admission policies and their bindings.
+    /// Parsed admission policies, and the revisions of the policies and bindings from which they were parsed.
     pub policies: Mutex<Option<(Vec<u64>, Arc<Policies>)>>,
     pub client: Client,
     pub counters: Mutex<Counters>,

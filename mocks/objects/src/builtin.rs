@@ -1,18 +1,21 @@
 //! The built-in kinds, as a real API server publishes them.
 //!
-//! Owns the table that `cargo xtask kinds` writes from a running kube-apiserver: the names, versions, verbs, columns and selectable
-//! fields of resources, and the fields of all types. It is unpacked at its first use. What the server does with the objects of a
-//! kind stands in `kinds`.
+//! Owns the table that `cargo xtask kinds` writes from a running kube-apiserver: names, versions, verbs, columns and
+//! selectable fields of resources, and the fields of all types. The table is unpacked at its first use. The module
+//! `kinds` owns the server's behaviour for the objects of a kind.
 //!
-//! A line of the table begins with its sort; where a value may be missing or have spaces, tabs stand between the parts:
+//! Each line of the table begins with a letter. Tabs separate the values of lines whose values may be missing or
+//! contain spaces:
 //!
-//! - `V` the release.
-//! - `K` `apiVersion`, kind and type of objects that no resource has: `Scale`, `Status`.
-//! - `R` a resource: plural, group, kind, singular, scope, the lists of verbs, short names and categories, and the feature gate that
-//!   serves it, if it is off by default.
-//! - `S` a subresource of the last resource: name, `apiVersion` and kind of its objects, verbs.
-//! - `v` a version of the last resource: name, type, storage hash, selectable fields, columns (`name:type:format:priority|…`).
-//! - `T` a type: its name, `atomic` where it is one value for server-side apply, and its fields, see [`Field`].
+//! - `V`: the release.
+//! - `K`: `apiVersion`, kind and type of objects that belong to no resource, such as `Scale` and `Status`.
+//! - `R`: a resource: plural, group, kind, singular, scope, the lists of verbs, short names and categories, and the
+//!   feature gate that turns the resource on, if it is off by default.
+//! - `S`: a subresource of the resource above: name, `apiVersion` and kind of its objects, verbs.
+//! - `v`: a version of the resource above: name, type, storage hash, selectable fields, columns
+//!   (`name:type:format:priority|…`).
+//! - `T`: a type: its name, `atomic` if server-side apply treats its objects as one value, and its fields, see
+//!   [`Field`].
 
 use std::collections::HashMap;
 use std::io::Read as _;
@@ -24,70 +27,70 @@ use flate2::read::ZlibDecoder;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-/// What `cargo xtask kinds` wrote.
+/// The compressed table that `cargo xtask kinds` wrote.
 static PACKED: &[u8] = include_bytes!("builtin/1.34.kinds");
 
-/// The metadata of every object.
+/// The type of every object's metadata.
 pub const OBJECT_META: &str = "meta.v1.ObjectMeta";
-/// What a pod runs.
+/// The type of a pod's specification.
 pub const POD_SPEC: &str = "core.v1.PodSpec";
 
-/// A resource with the facts that a client is shown.
+/// A built-in resource, with the facts that discovery and tables show to clients.
 #[derive(Debug)]
 pub struct Resource {
-    /// Empty for the core group.
+    /// The API group; empty for the core group.
     pub group: &'static str,
-    /// As paths name it.
+    /// The plural name, which paths contain.
     pub plural: &'static str,
-    /// The kind of one object.
+    /// The kind of the resource's objects.
     pub kind: &'static str,
-    /// As `kubectl` takes it too.
+    /// The singular name, which `kubectl` accepts too.
     pub singular: &'static str,
-    /// Its objects live in namespaces.
+    /// Whether the resource's objects belong to namespaces.
     pub namespaced: bool,
-    /// In the order of discovery.
+    /// The verbs, in the order of discovery.
     pub verbs: Vec<&'static str>,
-    /// `po`, `svc`.
+    /// The short names for `kubectl`, such as `po` or `svc`.
     pub short_names: Vec<&'static str>,
-    /// `all`.
+    /// The categories for `kubectl`, such as `all`.
     pub categories: Vec<&'static str>,
-    /// In the order of discovery.
+    /// The subresources, in the order of discovery.
     pub subresources: Vec<Subresource>,
-    /// The feature gate that serves it; empty if it is served by default.
+    /// The feature gate that turns the resource on; empty if the resource is on by default.
     pub gate: &'static str,
-    /// The preferred one first.
+    /// The versions; the first version is preferred.
     pub versions: Vec<Version>,
 }
 
-/// A part of an object, or something that can be done with it, under a path of its own.
+/// A part of an object, or an action on an object, with a path of its own.
 #[derive(Debug)]
 pub struct Subresource {
-    /// As paths name it.
+    /// The name of the subresource in paths.
     pub name: &'static str,
-    /// Of its objects; empty where it is that of the resource.
+    /// The `apiVersion` of the subresource's objects; empty if the resource has the same.
     pub api_version: &'static str,
-    /// The kind of its objects.
+    /// The kind of the subresource's objects.
     pub kind: &'static str,
-    /// In the order of discovery.
+    /// The verbs, in the order of discovery.
     pub verbs: Vec<&'static str>,
 }
 
 /// A version of a resource.
 #[derive(Debug)]
 pub struct Version {
-    /// `v1`.
+    /// The name, such as `v1`.
     pub name: &'static str,
-    /// The type of its objects.
+    /// The type of the objects in this version.
     pub of_type: &'static str,
-    /// `storageVersionHash` of discovery; `-` where nothing is stored.
+    /// `storageVersionHash` of discovery; `-` if the objects are never stored.
     pub hash: &'static str,
-    /// What field selectors may name besides the name and the namespace.
+    /// The fields that field selectors may name besides name and namespace.
     pub fields: Vec<&'static str>,
     /// `(name, type, format, priority)` of the columns of `kubectl get`.
     pub columns: Vec<(&'static str, &'static str, &'static str, i64)>,
 }
 
-/// What a field holds.
+/// The type of a field's value, with its mark in the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
     /// `s`: a text.
@@ -106,49 +109,50 @@ pub enum Kind {
     Quantity,
     /// `O`: a number or a text.
     IntOrText,
-    /// `J`: JSON as it is.
+    /// `J`: arbitrary JSON.
     Json,
-    /// `L`: a list of texts in a message of its own.
+    /// `L`: a list of texts that is a protobuf message of its own.
     Texts,
     /// `D`: a number with a fraction.
     Double,
-    /// `/` before a type: the value of the one field of this type that is set. If none is set, it is `false`.
+    /// `/` before a type: the value of the only field of this type that is set; `false` if no field is set.
     Either(&'static str),
-    /// A type by its name.
+    /// The name of a type.
     Message(&'static str),
 }
 
-/// One field of a type: `number:name:kind`, marks, and behind semicolons the published attributes. `[k]` is a list, `{k}` a map from
-/// text. The name `<inline>` puts the fields of a type into the type around it.
+/// One field of a type. The table has `number:name:kind`, marks, and the published attributes, each after a semicolon.
+/// `[k]` is a list of the kind `k`, and `{k}` is a map with text keys. The name `<inline>` moves the fields of the
+/// field's type into the surrounding type.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "they are the notation's own independent marks")]
 pub struct Field {
-    /// Its number in protobuf.
+    /// The field's number in protobuf.
     pub number: u64,
-    /// Its name in JSON.
+    /// The field's name in JSON.
     pub name: &'static str,
-    /// What it holds.
+    /// The type of the value, or of the items of a list or map.
     pub kind: Kind,
-    /// There may be many.
+    /// Whether the field is a list.
     pub list: bool,
-    /// There may be many, each with a text as key.
+    /// Whether the field is a map with text keys.
     pub map: bool,
-    /// `?`: absent and zero are not the same.
+    /// `?`: an absent value differs from zero.
     pub optional: bool,
-    /// `!`: the zero value is shown, not left out.
+    /// `!`: a zero value is shown, not left out.
     pub shown: bool,
     attributes: &'static str,
     absent: OnceLock<Option<Value>>,
 }
 
-/// How the items of a list find their partners.
+/// How server-side apply matches the items of two lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListType {
-    /// By the values of these fields.
+    /// Items match if these fields, separated by commas, have equal values.
     Map(&'static str),
-    /// By their values.
+    /// Items match if they are equal.
     Set,
-    /// Not at all: the list is one value.
+    /// Items never match: the list is one value.
     Atomic,
 }
 
@@ -181,12 +185,12 @@ impl Field {
         self.attributes.split(';').any(|attribute| attribute == mark)
     }
 
-    /// Published as required.
+    /// Whether the field is published as required.
     pub fn required(&self) -> bool {
         self.has("r")
     }
 
-    /// `int32` or `int64`.
+    /// The published format, `int32` or `int64`.
     pub fn format(&self) -> Option<&'static str> {
         match (self.has("f"), self.has("g")) {
             (true, _) => Some("int32"),
@@ -195,23 +199,23 @@ impl Field {
         }
     }
 
-    /// The texts that are allowed, as they are published.
+    /// The allowed texts, as they are published.
     pub fn allowed(&self) -> Option<impl Iterator<Item = &'static str>> {
         self.attribute('e').map(|allowed| allowed.split(','))
     }
 
-    /// The published default, when it is not the zero value.
+    /// The published default, if it is not the zero value.
     pub fn default(&self) -> Option<Value> {
         serde_json::from_str(self.attribute('d')?).ok()
     }
 
-    /// What stands for the field where it is absent and known: its default, or the zero value if that is shown.
+    /// The value of an absent field: the default, or the zero value if a zero value is shown.
     pub fn absent(&'static self) -> Option<&'static Value> {
         let absent = || self.default().or_else(|| self.zero().filter(|_| self.shown));
         self.absent.get_or_init(absent).as_ref()
     }
 
-    /// The zero value: of a Go type that is no pointer.
+    /// The zero value of a text, number or boolean that is not a pointer in Go; `None` for other fields.
     pub fn zero(&self) -> Option<Value> {
         Some(match self.kind {
             _ if self.optional || self.list || self.map => return None,
@@ -222,13 +226,13 @@ impl Field {
         })
     }
 
-    /// Objects in it are one value for server-side apply.
+    /// Whether server-side apply treats the objects in the field as one value.
     pub fn is_one_value(&self) -> bool {
         let of_type = || matches!(self.kind, Kind::Message(of) if is_one_value(of));
         self.has("m") || (!self.list && !self.map && of_type())
     }
 
-    /// `(strategy, key)` of a strategic merge patch.
+    /// `(strategy, key)` for a strategic merge patch of the field.
     pub fn merge(&self) -> Option<(&'static str, Option<&'static str>)> {
         Some((self.attribute('p')?, self.attribute('k')))
     }
@@ -263,27 +267,27 @@ impl Kind {
 }
 
 impl Resource {
-    /// `cronjobs.batch`, `pods`.
+    /// The full name, such as `cronjobs.batch` or `pods`.
     pub fn full_name(&self) -> String {
         if self.group.is_empty() { self.plural.to_owned() } else { format!("{}.{}", self.plural, self.group) }
     }
 
-    /// Whether it has a subresource.
+    /// Whether the resource has this subresource.
     pub fn has(&self, subresource: &str) -> bool {
         self.subresources.iter().any(|one| one.name == subresource)
     }
 }
 
 impl Version {
-    /// Whether objects are stored in this version. `kube-apiserver` publishes a digest of the stored one under all versions
-    /// (`k8s.io/apiserver/pkg/endpoints/discovery/storageversionhash.go`).
+    /// Whether the server stores objects in this version. kube-apiserver publishes a digest of the stored version under
+    /// all versions (`k8s.io/apiserver/pkg/endpoints/discovery/storageversionhash.go`).
     pub fn is_stored(&self, of: &Resource) -> bool {
         let digest = Sha256::digest(format!("{}/{}/{}", of.group, self.name, of.kind));
         self.hash == BASE64.encode(&digest[..8])
     }
 }
 
-/// A type: its fields are read when they are first asked for.
+/// A type, whose fields are parsed at their first use.
 #[derive(Debug)]
 struct Type {
     row: &'static str,
@@ -294,7 +298,7 @@ struct Type {
 struct Table {
     version: &'static str,
     resources: Vec<Resource>,
-    /// By kind: `(apiVersion, type)`.
+    /// `(apiVersion, type)` of each kind.
     kinds: HashMap<&'static str, Vec<(String, &'static str)>>,
     types: HashMap<&'static str, Type>,
 }
@@ -383,12 +387,12 @@ fn version(line: &'static str) -> Version {
     Version { name, of_type, hash, fields, columns: columns.collect() }
 }
 
-/// `apps/v1`, `v1`.
+/// The `apiVersion` of a group and a version, such as `apps/v1` or `v1`.
 pub fn api_version(group: &str, version: &str) -> String {
     if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
 }
 
-/// The name of a type in OpenAPI: `io.k8s.api.core.v1.Pod`.
+/// The name of a type in OpenAPI, such as `io.k8s.api.core.v1.Pod`.
 pub fn published_name(of: &str) -> String {
     let prefix = match of.split('.').next().unwrap_or_default() {
         "meta" => "io.k8s.apimachinery.pkg.apis",
@@ -399,12 +403,12 @@ pub fn published_name(of: &str) -> String {
     format!("{prefix}.{of}")
 }
 
-/// The release of Kubernetes that the table is of: `v1.34.1`.
+/// The release of Kubernetes from which the table was made, such as `v1.34.1`.
 pub fn release() -> &'static str {
     TABLE.version
 }
 
-/// All resources, in the order of discovery; those that are off by default come last.
+/// All resources, in the order of discovery. Resources that are off by default come last.
 pub fn resources() -> &'static [Resource] {
     &TABLE.resources
 }
@@ -416,12 +420,13 @@ pub fn message(name: &str) -> Option<&'static [Field]> {
     Some(of.fields.get_or_init(fields))
 }
 
-/// Whether objects of a type are one value for server-side apply.
+/// Whether server-side apply treats objects of a type as one value.
 pub fn is_one_value(name: &str) -> bool {
     TABLE.types.get(name).is_some_and(|of| of.row == "atomic" || of.row.starts_with("atomic "))
 }
 
-/// The type of a kind. Options and lists come with the version of any group; kinds that nobody knows have their own name.
+/// The type of a kind. Kinds for options and lists exist in every `apiVersion`. For an unknown kind, the result is the
+/// kind itself.
 pub fn type_of<'a>(api_version: &str, kind: &'a str) -> &'a str {
     let table = &*TABLE;
     let of_kind = table.kinds.get(kind).into_iter().flatten().find(|(known, _)| known == api_version);
@@ -432,12 +437,12 @@ pub fn type_of<'a>(api_version: &str, kind: &'a str) -> &'a str {
     table.types.get_key_value(&*shared).map_or(kind, |(name, _)| name)
 }
 
-/// Whether the objects of a type say their `apiVersion` and `kind`.
+/// Whether objects of a type contain `apiVersion` and `kind`.
 pub fn is_kind(of: &str) -> bool {
     TABLE.kinds.values().flatten().any(|(_, of_kind)| *of_kind == of)
 }
 
-/// The field of a type, also of those that it has inline.
+/// Returns a field of a type, or of a type that is inline in the type.
 pub fn find(of: &str, name: &str) -> Option<&'static Field> {
     message(of)?.iter().find_map(|field| match (&field.kind, field.name) {
         (Kind::Message(inner), "<inline>") => find(inner, name),
@@ -445,7 +450,7 @@ pub fn find(of: &str, name: &str) -> Option<&'static Field> {
     })
 }
 
-/// The field at a path of names, without indices; the name behind a map is one of its keys.
+/// Returns the field at a path of field names without indices. After the name of a map, the path has a key of the map.
 pub fn field_at(of: &str, path: &[&str]) -> Option<&'static Field> {
     let (name, below) = path.split_first()?;
     let field = find(of, name)?;
@@ -461,7 +466,8 @@ pub fn field_at(of: &str, path: &[&str]) -> Option<&'static Field> {
     field_at(inner, below)
 }
 
-/// Whether a type has a field at a path of names, without indices. The keys of maps and JSON as it is are not known.
+/// Whether a type has a field at a path of field names without indices. Every key of a map and every path in arbitrary
+/// JSON counts as a field.
 pub fn declares(of: &str, path: &[&str]) -> bool {
     let Some((name, below)) = path.split_first() else { return true };
     let Some(field) = find(of, name) else { return false };
@@ -474,7 +480,7 @@ pub fn declares(of: &str, path: &[&str]) -> bool {
     }
 }
 
-/// The type that stands for one of several things in a [`Kind::Either`]: the type of its first field that has one.
+/// The type of the first field of a [`Kind::Either`] that has a type of its own.
 pub fn first(either: &str) -> Option<&'static str> {
     message(either)?.iter().find_map(|field| match field.kind {
         Kind::Message(inner) => Some(inner),
@@ -486,7 +492,7 @@ pub fn first(either: &str) -> Option<&'static str> {
 mod tests {
     use super::*;
 
-    /// Every type that is named is there, and no number comes twice in one.
+    /// Every type that the table names exists, and no type has two fields with the same number.
     #[test]
     fn the_table_is_whole() {
         let of_resources = resources().iter().flat_map(|resource| &resource.versions).map(|version| version.of_type);

@@ -60,7 +60,7 @@ pub struct Resource {
     pub moved: bool,
     /// How often the definition was replaced.
     pub edition: u64,
-    /// What a client is shown of a built-in resource.
+    /// The published names, verbs and columns of a built-in resource.
     pub published: Option<&'static published::Resource>,
     pub rules: &'static Kind,
 }
@@ -175,17 +175,17 @@ impl Resource {
         Arc::new(Self { storage, late_defaults: false, ..Self::clone(self) })
     }
 
-    /// Whether a built-in resource has a subresource.
+    /// Whether a built-in resource has this subresource.
     pub fn has(&self, subresource: &str) -> bool {
         self.published.is_some_and(|published| published.has(subresource))
     }
 
-    /// Whether a verb is one of the resource's own.
+    /// Whether the resource has this verb; custom resources have every verb.
     pub fn allows(&self, verb: &str) -> bool {
         self.published.is_none_or(|published| published.verbs.contains(&verb))
     }
 
-    /// The type of the objects in a version of a built-in resource.
+    /// The type of a built-in resource's objects in this version.
     pub fn type_in(&self, api_version: &str) -> &'static str {
         let is =
             |version: &&published::Version| api_version.rsplit('/').next().is_some_and(|name| name == version.name);
@@ -216,7 +216,7 @@ impl Catalogue {
         Self::with(&[])
     }
 
-    /// The built-in resources, with those of these feature gates.
+    /// The built-in resources, including those that these feature gates turn on.
     pub fn with(gates: &[String]) -> Self {
         let mut catalogue = Self::default();
         let is_on = |gate: &str| gate.is_empty() || gates.iter().any(|on| on == gate);

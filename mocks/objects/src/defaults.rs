@@ -41,19 +41,20 @@ pub fn on_update(value: &mut Value, resource: &Resource, now: Timestamp) {
     });
 }
 
-/// The same for an update of the status.
+/// Fills in the defaults of an object after an update of its status.
 pub fn on_status(value: &mut Value, resource: &Resource) {
     in_stored_form(value, resource, |value| show(value, resource));
 }
 
-/// Puts in what the type of a built-in kind shows also when nobody set it; kinds whose fields go and come back do so themselves.
+/// Adds the fields that a built-in type shows even if no client set them. Kinds with `bare` add such fields themselves.
 fn show(value: &mut Value, resource: &Resource) {
     if !resource.custom && resource.rules.bare.is_none() {
         fill_shown(value, resource.type_in(resource.stored_api_version()));
     }
 }
 
-/// Changes an object, which may be of an older version, in the form that is stored.
+/// Changes an object in its stored form. An object of an older version is converted before the change and converted
+/// back after the change.
 fn in_stored_form(value: &mut Value, resource: &Resource, change: impl FnOnce(&mut Value)) {
     let Some(older) = resource.rules.older.as_ref().filter(|older| value["apiVersion"] == older.api_version) else {
         return change(value);

@@ -1,8 +1,9 @@
 //! The built-in kinds: each is one static of the type `Kind`.
 //!
-//! Owns the server's behaviour for the objects of a kind: defaults, rules, cells of tables. `builtin` holds names,
-//! versions, types and columns. All other code reads the row and compares no names. A kind without a row only conforms
-//! to its types. A kind does no I/O and knows neither the catalogue nor its callers.
+//! Owns the server's behaviour for the objects of a kind: defaults, rules, cells of tables. `builtin` owns names,
+//! versions, types and columns. Other code reads the static of a kind and never compares the names of kinds. If a kind
+//! has no static, its objects are only checked against their types. A kind does no I/O and knows neither the catalogue
+//! nor its callers.
 
 mod admission_policies;
 mod at;
@@ -62,17 +63,17 @@ use serde_json::Value;
 pub use kind::{Bare, Ending, Kind, Meaning, Part, Review};
 pub(crate) use kind::{CUSTOM, Causes, Generation, Mirror, Names, Older};
 
-/// The sum of `requests` or of `limits` of the containers in a specification of a pod, by name.
+/// The sum of `requests` or of `limits` of all containers in a pod's specification, for each resource name.
 pub fn pod_total<'a>(spec: &'a Value, which: &str) -> BTreeMap<&'a str, Quantity> {
     pod_spec::total::of(spec, which)
 }
 
-/// The row of a kind by the full name of its resource.
+/// Returns the static of a kind by the full name of its resource.
 pub(crate) fn of(full_name: &str) -> &'static Kind {
     ALL.iter().chain(&reviews::ALL).find(|kind| kind.name == full_name).unwrap_or(&kind::PLAIN)
 }
 
-/// The kinds with rows.
+/// The built-in kinds with behaviour of their own, except reviews.
 static ALL: &[Kind] = &[
     namespace::NAMESPACE,
     node::NODE,

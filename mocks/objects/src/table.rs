@@ -1,7 +1,7 @@
 //! The columns of `kubectl get`.
 //!
-//! Owns the columns of a resource and their cells. Custom resources bring their own (`additionalPrinterColumns`);
-//! `builtin` holds those of the built-in ones.
+//! Owns the columns of a resource and their cells. Custom resources define their columns in `additionalPrinterColumns`;
+//! the module `builtin` has the columns of built-in resources.
 
 mod jsonpath;
 

@@ -168,8 +168,8 @@ impl Authority {
         Ok(Pair { certificate_pem: to_pem("CERTIFICATE", &der), key_pem: pair.key_pem })
     }
 
-    /// A client certificate, PEM, for the subject and the key of a request in PEM that is valid this long. Nothing verifies
-    /// the signature of the request.
+    /// Makes a client certificate (PEM) with the subject and the key of a certificate request (PEM), valid for this
+    /// time. The signature of the request is not verified.
     pub fn sign_request(&self, request_pem: &str, valid: Duration) -> Result<String, Error> {
         let request = CertificateSigningRequestDer::from_pem_slice(request_pem.as_bytes())
             .map_err(|source| Error::Pem { what: "a certificate request", source })?;

@@ -80,7 +80,7 @@ pub(super) fn replace(
     Ok(tlv(SEQUENCE, &[&tbs, parts.algorithm, &tlv(BIT_STRING, &signature)].concat()))
 }
 
-/// The same certificate with the subject and the public key of a request (RFC 2986), signed again.
+/// Copies a certificate with the subject and the public key of a certificate request (RFC 2986), and signs the copy.
 pub(super) fn for_request(
     certificate: &CertificateDer<'_>,
     request: &[u8],

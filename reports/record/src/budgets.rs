@@ -54,8 +54,8 @@ pub struct Budgets {
     pub admission: Option<Admission>,
     /// Limits on lost and superfluous alerts. Needs the section `alerts`.
     pub alerts: Option<Alerts>,
-    /// Limits on the subject's API over Deployments: wrong answers, unauthorised calls, duration. Needs the section
-    /// `api`.
+    /// Limits on the subject's API that scales Deployments: wrong answers, unauthorised calls, duration. Needs the
+    /// section `api`.
     pub api: Option<Api>,
     /// Limits on the subject's requests to the registry, and on refused reviews while the registry is faulty.
     pub registry: Option<Registry>,

@@ -2,8 +2,8 @@
 //! format can read it.
 //!
 //! Owns the tags, the lines and the reader of the file. The reader keeps totals for each tag and phase, and a few
-//! hundred slices for charts. A run of 100 hours has tens of thousands of lines, and they are never all in memory at
-//! once.
+//! hundred time slices for charts. A run of 100 hours has tens of thousands of lines, and they are never all in memory
+//! at once.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -50,7 +50,7 @@ pub mod tag {
 
 pub const RESPONSE_TAGS: [&str; 3] = [tag::RESPONSE_ALLOWED, tag::RESPONSE_DENIED, tag::RESPONSE_ERROR];
 
-/// Number of slices of a tag over the whole run: enough for a chart that is a thousand pixels wide.
+/// Number of time slices of a tag over the whole run: enough for a chart that is a thousand pixels wide.
 const SLICES: u64 = 240;
 /// Maximum length of a line of the log, in bytes. A histogram of three significant digits over the whole range needs
 /// fewer.
@@ -59,10 +59,10 @@ const LINE_BYTES_MAX: u64 = 1 << 20;
 const LINES_MAX: usize = 200_000;
 /// Maximum number of tags in one file, a few more than runs write. More tags mean a damaged file.
 const TAGS_MAX: usize = 32;
-/// Maximum number of slices of one tag. If lines are in order of time, there are fewer.
+/// Maximum number of time slices of one tag. If lines are in order of time, there are fewer.
 const SLICES_MAX: usize = 4800;
 
-/// All latencies of a run: totals, and slices for charts.
+/// All latencies of a run: totals, and time slices for charts.
 #[derive(Debug, Default)]
 pub struct Latency {
     totals: BTreeMap<(String, Phase), Histogram>,
@@ -142,7 +142,7 @@ impl Latency {
         sum
     }
 
-    /// The latencies of a tag over time, in at most a few hundred slices.
+    /// The latencies of a tag over time, in at most a few hundred time slices.
     pub fn slices(&self, tag: &str) -> &[Slice] {
         self.slices.get(tag).map_or(&[], Vec::as_slice)
     }

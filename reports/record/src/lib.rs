@@ -79,7 +79,7 @@ pub mod file {
     pub const SAMPLES: &str = "samples.jsonl";
     /// The histograms of [`super::Latency`].
     pub const LATENCY: &str = "latency.hlog";
-    /// Latencies that move to [`LATENCY`] when their slice is complete. The file is absent once a run has ended.
+    /// Latencies that move to [`LATENCY`] when their time slice is complete. The file is absent once a run has ended.
     pub const LATENCY_OPEN: &str = "latency.open.hlog";
     /// Each line is a [`super::FaultRow`].
     pub const FAULTS: &str = "faults.jsonl";

@@ -69,7 +69,7 @@ pub struct Interval {
     pub lag: Option<Quantiles>,
     /// Admission load; none if the scenario has none.
     pub admission: Option<AdmissionRow>,
-    /// Calls to the subject's API over Deployments; none if the scenario has none.
+    /// Calls to the subject's API that scales Deployments; none if the scenario has none.
     pub calls: Option<CallsRow>,
     /// Alerts of the subject; none if the scenario has no receiver.
     pub alerts: Option<AlertsRow>,

@@ -1,8 +1,9 @@
-//! Adds up histograms into slices before they are written to `latency.hlog`, so that the file of a long run stays
-//! small.
+//! Adds up histograms into slices of time before they are written to `latency.hlog`, so that the file of a long run
+//! stays small.
 //!
-//! Owns the length of a slice. A killed run loses no open slice: a second file holds the open slices and is written
-//! again at each interval. The module does not know phases: the caller closes the slices when the phase changes.
+//! Owns the length of a time slice. If a run is killed, no latency is lost: a second file holds the incomplete slices
+//! and is written again at each interval. The module does not know phases: the caller closes the slices when the phase
+//! changes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,14 +18,15 @@ use super::{Error, file};
 
 /// The time at the start of a run, in milliseconds, in which each histogram is written as it is.
 const SINGLE_MS: u64 = 3600 * 1000;
-/// After that time, a slice is as long as the run so far divided by this number, so that a chart has a point for each
-/// two or three pixels.
+/// After that time, a time slice is as long as the run so far divided by this number, so that a chart has a point for
+/// each two or three pixels.
 const PARTS: u64 = 240;
-/// The shortest and the longest slice. With slices of 60 s in the whole run, the latencies of 100 hours would be 36 MB.
+/// Shortest and longest time slice, in milliseconds. With slices of 60 s in the whole run, the latencies of 100 hours
+/// would be 36 MB.
 const SLICE_MS_LEAST: u64 = 60_000;
 const SLICE_MS_MOST: u64 = 600_000;
 
-/// `latency.hlog`, and the slices that wait to be written to it.
+/// `latency.hlog`, and the histograms of incomplete time slices.
 pub(super) struct Slices {
     log: HistogramLog,
     open: BTreeMap<String, OpenSlice>,

@@ -176,7 +176,8 @@ fn hits_are_capped_for_each_fault_and_for_all() {
     assert!(rows.len() < 20_000, "{}", rows.len());
 }
 
-/// The record of a killed run loses no incomplete slice of latencies, and counts no slice twice.
+/// If a run is killed, its record contains each recorded latency exactly once, including latencies that the writer
+/// still collects for the next line.
 #[test]
 fn a_killed_run_keeps_its_open_slices() {
     let example = Example::clean();

@@ -80,7 +80,7 @@ pub enum Line {
     Counted(Counted),
     /// The reason why a value could not be measured.
     Note(String),
-    /// A session that ended before all its blocks were played.
+    /// A session that ended before all its blocks were measured.
     Shortened(Shortened),
 }
 
@@ -90,21 +90,21 @@ pub enum Line {
 pub struct Shortened {
     /// The number of the session.
     pub session: u32,
-    /// The blocks that were played.
+    /// The blocks that were measured.
     pub blocks: u32,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record {
     pub header: Header,
-    /// The slices in their order, without those that were played again later.
+    /// The slices in their order, without those that were measured again later.
     pub slices: Vec<Slice>,
-    /// The earlier measurements of slices that were played again; they are not in `slices`.
+    /// The earlier measurements of slices that were measured again; they are not in `slices`.
     pub replaced: Vec<Slice>,
     pub counted: Vec<Counted>,
     /// Reasons why values could not be measured.
     pub notes: Vec<String>,
-    /// Sessions whose time ran out before all their blocks were played.
+    /// Sessions whose time ran out before all their blocks were measured.
     pub shortened: Vec<Shortened>,
 }
 
@@ -128,7 +128,7 @@ impl Record {
         Self { header, slices, replaced, counted: Vec::new(), notes: Vec::new(), shortened: Vec::new() }
     }
 
-    /// The planned number of blocks of a session, or the played number if its time ran out.
+    /// The planned number of blocks of a session, or the measured number if its time ran out.
     pub fn blocks(&self, session: u32) -> u32 {
         let shortened = self.shortened.iter().find(|one| one.session == session);
         shortened.map_or(self.header.blocks, |one| one.blocks.min(self.header.blocks))

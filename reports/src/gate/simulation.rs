@@ -103,7 +103,7 @@ fn gate_by(seed: u64, blocks: u32, noise: Noise, times: f64, resamples: usize) -
     judge_by(&record(seed, blocks, noise, times), resamples)
 }
 
-/// Whether the gate ended because too few pairs were left to compare. The simulation plays no slice again.
+/// Whether the gate ended because too few pairs were left to compare. The simulation measures no slice again.
 fn is_pressed(judgement: &Judgement) -> bool {
     judgement.reason.starts_with("the machine was under pressure")
 }

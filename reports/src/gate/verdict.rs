@@ -78,7 +78,7 @@ pub struct Judgement {
     pub header: Header,
     /// The metrics, counts first.
     pub rows: Vec<Row>,
-    /// The number of slices that were played.
+    /// The number of slices that were measured.
     pub slices: usize,
     /// Slices that were dropped.
     pub dropped: Vec<Dropped>,

@@ -1,4 +1,5 @@
-//! The judge of the subject's API over Deployments: correctness of answers, unauthorised calls, and response time.
+//! The judge of the subject's API that scales Deployments: correctness of answers, unauthorised calls, and response
+//! time.
 //!
 //! Owns `api.*`. Answers are compared with the commits of the control plane, not with the subject's reports about
 //! itself.

@@ -49,7 +49,7 @@ words! {
     Phantom = "phantom",
     /// The subject observed a deleted object again.
     Resurrected = "resurrected",
-    /// The subject took an object for another one of the same name.
+    /// The subject took an object for another object of the same name.
     IdentitySwap = "identity-swap",
     /// The subject observed the same version more than once.
     Duplicate = "duplicate",

@@ -1,4 +1,4 @@
-// Package longhaul gives a test an API server that plays faults, and fails the test by the ledger.
+// Package longhaul gives a test an API server that injects faults, and fails the test by the ledger.
 //
 // The package starts the program `longhaul` and needs nothing else: no cluster, no etcd, no controller-runtime.
 package longhaul
@@ -90,7 +90,7 @@ type settings struct {
 	allowUndecided bool
 }
 
-// Chaos plays faults that are drawn at random from a seed. A correct client survives them.
+// Chaos injects faults that are drawn at random from a seed. A correct client survives them.
 func Chaos(seed uint64) Option { return flag("--chaos", strconv.FormatUint(seed, 10)) }
 
 // Order delivers events of different kinds in another order than they were written.

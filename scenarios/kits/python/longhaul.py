@@ -1,4 +1,4 @@
-"""An API server that plays faults, for one test, and a verdict by the ledger.
+"""An API server that injects faults, for one test, and a verdict by the ledger.
 
 The module starts the program `longhaul` and needs nothing else: no cluster, no etcd, no package. With pytest, `longhaul` is a fixture; with
 other frameworks, `start` is a context manager.

@@ -110,8 +110,8 @@ pub struct Scenario {
     /// Admission reviews that the load generator sends. Default: none.
     #[serde(default)]
     pub admission: Option<loadgen::admission::Config>,
-    /// Calls of the subject's API over Deployments. Only for the built-in service, which offers this API in such a run.
-    /// Allowed together with `churn`, `script` or `admission`. Default: none.
+    /// Calls of the subject's API that scales Deployments. Only for the built-in service, which offers this API in such
+    /// a run. Allowed together with `churn`, `script` or `admission`. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api: Option<loadgen::calls::Config>,
     /// Receivers of alerts, for the built-in service. The alerts are compared with the answers to `admission`. Default:

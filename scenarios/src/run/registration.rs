@@ -96,8 +96,8 @@ fn directly(scenario: &Scenario) -> Vec<String> {
 }
 
 impl Registration {
-    /// The registration of a scenario. The API server calls the webhook of a process at `url`, and the webhook of Pods
-    /// through their Service.
+    /// Returns the webhook registration of a scenario; `None` without a webhook. The API server calls the webhook of a
+    /// process at `url`, and the webhook of Pods through their Service.
     pub(super) fn of(scenario: &Scenario, url: &str, ca_pem: &str) -> Result<Option<Self>> {
         let is_mock = scenario.control_plane.kind == ControlPlaneKind::Mock;
         let settle = if is_mock { Duration::ZERO } else { EFFECT_LIMIT };

@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::generator::Kind;
 use crate::sequence::{Sequence, Step};
 
-/// All hand-written sequences. Every comparison plays these sequences first.
+/// All hand-written sequences. Every comparison runs these sequences first.
 pub fn all() -> Vec<Sequence> {
     let one = |name: &str, steps: Vec<Step>| Sequence { name: name.to_owned(), steps };
     vec![

@@ -1,13 +1,13 @@
-//! Random objects of every resource that the real server names: created, updated, patched in four ways, applied by two
-//! managers, read as tables and as metadata, in both servers.
+//! Compares both servers with random objects of every resource that the real server serves. Each object is created,
+//! patched in three ways, applied by two managers, updated, and read as a table and as metadata.
 //!
-//! Owns a small valid object for each resource. The other fields are drawn from the types that the real server publishes,
-//! and a second object has one wrong field.
+//! Owns a small valid object for each resource. Further fields are drawn from the types that the real server publishes.
+//! A second object has one wrong field.
 //!
 //! | Variable | Meaning |
 //! |---|---|
 //! | `LONGHAUL_DIFFERENTIAL_EVERYTHING` | number of compared sequences; without it the test is skipped |
-//! | `LONGHAUL_DIFFERENTIAL_SEED` | the seed of the first, default 1 |
+//! | `LONGHAUL_DIFFERENTIAL_SEED` | the seed of the first sequence, default 1 |
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGrou
 /// Percentage of the drawn fields that an object keeps.
 const KEPT: usize = 12;
 
-/// A resource that keeps objects.
+/// A resource whose objects the servers store.
 struct Resource {
     api_version: String,
     plural: String,
@@ -35,7 +35,7 @@ struct Resource {
     namespaced: bool,
 }
 
-/// `(plural, a valid object without its type and metadata)`.
+/// A valid object of a resource, without `apiVersion`, `kind` and metadata.
 fn valid(plural: &str) -> Value {
     let pod = json!({"containers": [{"name": "c", "image": "i:1"}]});
     let once = json!({"restartPolicy": "Never", "containers": [{"name": "c", "image": "i:1"}]});
@@ -118,8 +118,9 @@ fn valid(plural: &str) -> Value {
     }
 }
 
-/// The resources that both servers can create and list. Objects that would change other sequences are left out: those that
-/// define or guard resources, and requests whose body no schema describes.
+/// The resources whose objects both servers can create and list. Resources that define or guard other resources are
+/// left out, because their objects would change other sequences. `CertificateSigningRequest`s are left out, because no
+/// schema describes the request that they contain.
 async fn resources(real: &Endpoint) -> anyhow::Result<Vec<Resource>> {
     let lists = ["/api", "/apis"].map(|path| Step::get(path).accepting(AGGREGATED)).into();
     let sequence = Sequence { name: "the resources".to_owned(), steps: lists };
@@ -180,7 +181,7 @@ fn add(value: &mut Value, more: Value) {
     }
 }
 
-/// Keeps few of the drawn fields, in two levels.
+/// Keeps few of the drawn fields, also in nested objects down to `levels`.
 fn thin(value: &mut Value, levels: usize, dice: &mut Dice) {
     let Some(fields) = value.as_object_mut() else { return };
     let kept: Map<String, Value> = std::mem::take(fields)
@@ -221,7 +222,7 @@ fn head(object: &mut Value, resource: &Resource, name: &str) {
     object["metadata"] = json!({"name": name, "labels": {"a": "b"}});
 }
 
-/// One sequence about a resource.
+/// Makes the sequence of requests for one resource.
 fn sequence(resource: &Resource, types: &Types, seed: u64) -> Sequence {
     let mut dice = Dice::new(seed);
     let root =

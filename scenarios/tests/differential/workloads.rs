@@ -1,5 +1,5 @@
 //! Compares workloads on the mock with those on a real kube-apiserver with kube-controller-manager: once nothing
-//! changes any more, each object field by field. [`kubelet`] plays scheduler and kubelet on the real server.
+//! changes any more, each object field by field. [`kubelet`] imitates scheduler and kubelet on the real server.
 
 mod compared;
 mod kubelet;

@@ -1,4 +1,4 @@
-//! Tests that runs on a busy machine still have a verdict.
+//! Tests of runs on a busy machine: such a run still has a verdict.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -93,7 +93,7 @@ threading.Thread(target=leak, daemon=True).start()
 runpy.run_path(sys.argv[1], run_name="__main__")
 "##;
 
-/// Plays the scenario once, beside `load` busy processes.
+/// Runs the scenario once, beside `load` busy processes.
 fn play(leak: &str, load: usize) -> Soak {
     let watcher = concat!(env!("CARGO_MANIFEST_DIR"), "/subjects/watcher.py");
     let mut shim = tempfile::Builder::new().suffix(".py").tempfile().unwrap();
@@ -111,7 +111,7 @@ fn kind(reason: &str) -> String {
 }
 
 /// For the same file, seed and build, a busy machine gives the same verdict as a quiet one, or an inconclusive verdict
-/// whose reason names the machine. `LONGHAUL_ROUNDS` sets how often each of the four cases is played; the results are
+/// whose reason names the machine. `LONGHAUL_ROUNDS` sets how often each of the four cases runs; the results are
 /// printed.
 #[test]
 #[ignore = "slow"]

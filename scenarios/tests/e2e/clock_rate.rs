@@ -77,7 +77,7 @@ fn what_cannot_have_another_clock_is_refused_by_name() {
     assert!(soak.stderr().contains("needs the interpreter /no/such/interpreter"), "{}", soak.story());
 }
 
-/// Plays the scenario `clock`, whose faults change clocks. `None` if a program is missing.
+/// Runs the scenario `clock`, whose faults change clocks. `None` if a program is missing.
 fn clocks(plant: Option<&str>) -> Option<Soak> {
     program("example-watcher-planted").filter(|_| cfg!(target_arch = "x86_64"))?;
     let plant: Vec<&str> = plant.into_iter().flat_map(|plant| ["--plant", plant]).collect();

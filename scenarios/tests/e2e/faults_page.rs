@@ -1,4 +1,4 @@
-//! Tests of `docs/faults.md` as its readers use it. Every example is played, and each of its faults has as many hits as
+//! Tests of `docs/faults.md` as its readers use it. Every example runs, and each of its faults has as many hits as
 //! the page states. The examples together use every key of a scenario for faults, scripts, events and requests.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,9 +24,9 @@ const SCHEMA: &str = include_str!("../../scenario.schema.json");
 
 /// Beginning of the comment that gives the client's arguments for an example.
 const PLAYED_WITH: &str = "played with ";
-/// The comment before an example with faults that only a registry plays.
+/// The comment before an example with faults that only a registry injects.
 const PLAYED_TO: &str = "played to a registry's clients";
-/// The comments before examples with faults that only a cluster can play. Separate tests play the faults of a node.
+/// The comments before examples with faults that only a cluster can inject. Separate tests inject the faults of a node.
 /// These tests only check that the example is a valid file.
 const PLAYED_IN: [(&str, &str); 2] = [("played on a node", "node"), ("played on kind", "kind")];
 /// Beginning of the comment that states the hits of each fault, see `hits`.
@@ -58,13 +58,13 @@ struct Example {
     place: String,
     /// Arguments of the client.
     arguments: Vec<String>,
-    /// Whether only a registry plays the example.
+    /// Whether only a registry injects the faults of the example.
     registry: bool,
     /// Whether the example needs a cluster.
     in_cluster: bool,
     /// The expected hits of each fault of the example.
     hits: Vec<Hits>,
-    /// The scenario to play. A list replaces the faults of the first example, other keys replace its keys.
+    /// The scenario to run. A list replaces the faults of the first example, other keys replace its keys.
     scenario: Value,
 }
 
@@ -83,7 +83,7 @@ fn nightly_every_example_is_played_and_every_fault_in_it_is_hit_as_often_as_it_s
     assert!(wrong.is_empty(), "{wrong}");
 }
 
-/// Plays the example as a reader does: the YAML in a file, and `longhaul soak FILE -- client`.
+/// Runs the example as a reader does: the YAML in a file, and `longhaul soak FILE -- client`.
 fn play(client: &Path, example: &Example) -> Seen {
     if example.registry {
         return Seen { wrong: registry::play(example.faults(), &example.hits), ..Seen::default() };

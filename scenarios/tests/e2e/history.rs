@@ -18,7 +18,7 @@ churn: {resource: packages.longhaul.dev/v1alpha1, population: 10, rate: 100/s, m
 budgets: {events: {missed: 0, ghost: 0}}
 ";
 
-/// Plays `runs` runs and returns their records. `None` if the watcher is missing.
+/// Runs the scenario `runs` times and returns the records. `None` if the watcher is missing.
 fn records(folder: &Path, runs: usize) -> Option<Vec<PathBuf>> {
     program("example-watcher")?;
     let scenario = folder.join("short.yaml");

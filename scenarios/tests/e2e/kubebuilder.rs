@@ -111,7 +111,7 @@ impl Play {
         self.mistake.as_ref().is_some_and(counted)
     }
 
-    /// Plays the mistake. All mistakes have the same scenario; the script that starts the manager plants the mistake.
+    /// Runs the mistake. All mistakes have the same scenario; the script that starts the manager plants the mistake.
     fn soak(&self, project: &Path) -> Soak {
         let folder = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink(project.join("config"), folder.path().join("config")).unwrap();

@@ -1,7 +1,7 @@
 //! Tests that every mistake in the library of bugs gets the words of its verdict, and that the client without the
 //! mistake passes. So each scenario detects its own bug and no other bug.
 //!
-//! One test plays the whole library, several runs at a time. The runs mostly wait, so other tests may run at the same
+//! One test runs the whole library, several runs at a time. The runs mostly wait, so other tests may run at the same
 //! time.
 
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::plays::{Seen, left_open, play_all, stalled};
 use crate::support::{longhaul, program};
 
-/// Bugs whose scenarios take a few seconds. The quick tests play these bugs.
+/// Bugs whose scenarios take a few seconds. The quick tests run these bugs.
 const SHORT: [&str; 3] = ["bad-line-swallowed", "cache-before-callback", "list-then-watch-without-rv"];
 
 /// One client, and one scenario of a bug.
@@ -45,7 +45,7 @@ fn nightly_mistakes_are_caught_and_the_correct_client_passes() {
     assert!(alarms.is_empty() && escaped.is_empty(), "{summary}\n{}", played.wrong(Cell::name));
 }
 
-/// Three bugs, each played with the correct client and with one mistake.
+/// Three bugs, each run with the correct client and with one mistake.
 #[test]
 #[ignore = "slow"]
 fn six_cells_are_right() {
@@ -85,7 +85,7 @@ fn in_order(mut bugs: Vec<Value>) -> Vec<Value> {
     bugs
 }
 
-/// Plays one client as a user does: `longhaul soak bugs/NAME -- planted-client --mistake …`.
+/// Runs one client as a user does: `longhaul soak bugs/NAME -- planted-client --mistake …`.
 fn play(client: &Path, cell: &Cell) -> Seen {
     let out = tempfile::tempdir().unwrap();
     let mut run = longhaul(&["soak", &format!("bugs/{}", cell.bug), "--json", "--quiet", "--runs"]);

@@ -43,7 +43,7 @@ pub struct Played<T> {
     pub seconds: f64,
 }
 
-/// Plays all scenarios, and repeats each run that the machine spoiled.
+/// Runs all scenarios, and repeats each run that the machine spoiled.
 pub fn play_all<T: Send>(things: Vec<T>, play: impl Fn(&T) -> Seen + Sync) -> Played<T> {
     play_so_many(AT_ONCE, things, play)
 }

@@ -1,5 +1,5 @@
-//! Tests of the service's API over Deployments on the mock API server with RBAC. The rights in the service's manifests
-//! are exactly those that the service uses. The submodules test soaks of the API.
+//! Tests of the service's API that scales Deployments on the mock API server with RBAC. The rights in the service's
+//! manifests are exactly those that the service uses. The submodules test soaks of the API.
 
 use std::collections::BTreeSet;
 use std::io::Write;

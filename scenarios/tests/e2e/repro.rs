@@ -11,7 +11,7 @@ fn file(name: &str) -> String {
     format!("{}/tests/files/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Plays a scenario against a command. Returns the exit code and the output of `--json`.
+/// Runs a scenario against a command. Returns the exit code and the output of `--json`.
 fn repro(name: &str, arguments: &[&str], command: &[&str]) -> (Option<i32>, Value, tempfile::TempDir) {
     let out = tempfile::tempdir().unwrap();
     let mut run = longhaul(&["soak", &file(name), "--json", "--runs"]);
@@ -180,7 +180,7 @@ fn a_store_that_goes_back_in_time_is_judged_by_what_it_holds_then() {
     silent.fails_by(&["events.ghost", "events.missed"]);
 }
 
-/// Plays a bug of the library against a command. Returns the output of `--json`.
+/// Runs the scenario of a library bug against a command. Returns the output of `--json`.
 fn bug(arguments: &[&str], command: &[&str]) -> Value {
     let out = tempfile::tempdir().unwrap();
     let mut run = longhaul(&["soak", "bugs/bad-line-swallowed", "--json", "--runs"]);
@@ -190,7 +190,7 @@ fn bug(arguments: &[&str], command: &[&str]) -> Value {
     })
 }
 
-/// A documented bug can be played with the kind that a controller watches. The objects are generated from the
+/// A documented bug can run with the kind that a controller watches. The objects are generated from the
 /// definition of the kind.
 #[test]
 #[ignore = "slow"]

@@ -265,7 +265,7 @@ fn its_first_request_says_that_it_is_ready() {
 /// The files of a folder, and texts that the scenario for the folder must contain.
 type Case<'c> = (&'c [(&'c str, &'c str)], &'c [&'c str]);
 
-/// The scenario that `init` proposes for any of these folders can be played, and has only budgets that its witness can
+/// The scenario that `init` proposes for any of these folders can run, and has only budgets that its witness can
 /// decide.
 #[test]
 #[ignore = "slow"]

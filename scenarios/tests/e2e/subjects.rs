@@ -19,7 +19,7 @@ fn runs(process: &mut Ended) -> bool {
     process.0.try_wait().unwrap().is_none()
 }
 
-/// Plays a controller that crashes, with these variables and other changes of its scenario.
+/// Runs a controller that crashes, with these variables and other changes of its scenario.
 fn crashing(env: &str, changes: &[(&str, &str)]) -> Soak {
     let (_folder, path) = folder();
     let file = path.join("crashing.yaml");

@@ -39,7 +39,7 @@ use Says::{Breaks, CannotTell, Passes};
 /// One run: the witness, the operator's mode, the budgets, and the expected result.
 type Case<'a> = (&'a [&'a str], &'a str, &'a str, Says);
 
-/// Plays all cases in parallel, because each run mostly waits.
+/// Runs all cases in parallel, because each run mostly waits.
 fn all_say(cases: &[Case]) {
     std::thread::scope(|scope| {
         let played: Vec<_> = cases.iter().map(|case| scope.spawn(|| play(case.0, case.1, case.2))).collect();
@@ -101,7 +101,7 @@ const STATUS: [&str; 1] = ["{kind: status, annotation: example.com/seen}"];
 const CHILDREN: [&str; 2] = ["{kind: children}", OWNER];
 const FINALIZER: [&str; 1] = ["{kind: finalizer, name: example.com/cleanup}"];
 
-/// Plays all cases in parallel. Each case has the witness, the operator's mode, the budgets, and the budgets that must
+/// Runs all cases in parallel. Each case has the witness, the operator's mode, the budgets, and the budgets that must
 /// be broken.
 fn all_withheld(cases: &[(&[&str], &str, &str, &[&str])]) {
     let scenario = SCENARIO.replace("phases: {warmUp: 1s, steady: 8s, drain: 7s}\n", WITHHELD);

@@ -33,7 +33,7 @@ fn play(mode: &str, plane: &str, faults: &str) -> Option<Soak> {
     Some(soak_text(&text.replace("WORKLOADS", plane).replace("FAULTS", faults), &[]))
 }
 
-/// Plays two runs in parallel, because each run mostly waits.
+/// Executes two runs in parallel, because each run mostly waits.
 fn both(one: [&str; 3], other: [&str; 3]) -> Option<(Soak, Soak)> {
     let play = |[mode, plane, faults]: [&str; 3]| play(mode, plane, faults);
     let (one, other) = std::thread::scope(|scope| {

@@ -1,7 +1,7 @@
 //! The interface between the program and its roles.
 //!
 //! A role brings the configuration sections that it reads. A started role returns its probes and the functions that
-//! reload and end it. Roles do not know each other: a role uses another one only through an interface of this module.
+//! reload and end it. Roles do not know each other: a role uses another role only through an interface of this module.
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;

@@ -126,7 +126,7 @@ bugs! {
     CachesCannotTell = "caches-cannot-tell",
     /// Two signatures of one signer count as two signers.
     ThresholdCountsTwice = "threshold-counts-twice",
-    /// After a relist, the API over Deployments repeats its earlier answers for ever.
+    /// After a relist, the API that scales Deployments repeats its earlier answers for ever.
     ServesStaleAfterRelist = "serves-stale-after-relist",
     /// Certificate revocation lists are ignored.
     AcceptsRevoked = "accepts-revoked",

@@ -1,6 +1,6 @@
-//! Go packages with the types of the API: the numbers, names and pointers of fields that OpenAPI does not publish.
+//! Reads the Go types of the API for the numbers, names and pointers of fields, which OpenAPI does not publish.
 //!
-//! Owns reading `types.go` files line by line: `gofmt` gives each field a line of its own, with its tags.
+//! Owns reading `types.go` files line by line. `gofmt` puts each field with its tags on a line of its own.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,48 +11,48 @@ use anyhow::{Context as _, Result, bail};
 /// A field of a struct.
 #[derive(Debug, Clone)]
 pub(crate) struct Field {
-    /// Its type as Go writes it; the names of other packages have the id of their package.
+    /// The field's type as in the Go source, but with ids for the names of other packages.
     pub go: String,
-    /// Its name in JSON.
+    /// The field's name in JSON.
     pub json: String,
-    /// Its number in protobuf.
+    /// The field's number in protobuf.
     pub number: u64,
-    /// Its fields stand in the object around it.
+    /// Whether JSON has the fields of the field's type in the surrounding object.
     pub inline: bool,
-    /// It is left out when it is empty.
+    /// Whether JSON leaves the field out if the value is empty.
     pub omitempty: bool,
-    /// It is left out when it has the zero value.
+    /// Whether JSON leaves the field out if the value is zero.
     pub omitzero: bool,
 }
 
-/// A type, by its definition.
+/// The definition of a type.
 #[derive(Debug, Clone)]
 pub(crate) enum Type {
     Struct(Vec<Field>),
     Other(String),
 }
 
-/// All types, by `core.v1.Pod`.
+/// All types that were read, by full name, such as `core.v1.Pod`.
 #[derive(Debug, Default)]
 pub(crate) struct Types {
     all: BTreeMap<String, Type>,
     read: Vec<String>,
 }
 
-/// The folders of the modules of one release.
+/// The folders of the Go modules of one Kubernetes release.
 pub(crate) struct Modules {
     cache: PathBuf,
     minor: String,
 }
 
 impl Modules {
-    /// `version` is that of Kubernetes: `1.34.1`.
+    /// `version` is a Kubernetes release, such as `1.34.1`.
     pub fn new(cache: PathBuf, version: &str) -> Result<Self> {
         let minor = version.strip_prefix("1.").with_context(|| format!("`{version}` is not a version like 1.34.1"))?;
         Ok(Self { cache, minor: minor.to_owned() })
     }
 
-    /// The folder of a package by its id; `None`: its types are no objects of the API.
+    /// The folder of a package with this id; `None` for a package without objects of the API.
     fn folder(&self, package: &str) -> Option<PathBuf> {
         let module = |name: &str| self.cache.join(format!("k8s.io/{name}@v0.{}", self.minor));
         let (group, version) = package.split_once('.')?;
@@ -66,7 +66,7 @@ impl Modules {
     }
 }
 
-/// The id of a package by the path of its import.
+/// The id of a package, such as `core.v1`, for its import path.
 fn id(import: &str) -> Option<String> {
     let rest = ["k8s.io/api/", "k8s.io/apimachinery/pkg/apis/", "k8s.io/apiextensions-apiserver/pkg/apis/"]
         .iter()
@@ -75,14 +75,14 @@ fn id(import: &str) -> Option<String> {
     Some(rest.replace('/', "."))
 }
 
-/// The id of a package by the name of a type in OpenAPI: `(package, type)`.
+/// The full name of a type, such as `core.v1.Pod`, for its name in OpenAPI.
 pub(crate) fn published(name: &str) -> Option<String> {
     let short = name.strip_prefix("io.k8s.api.").or_else(|| name.split_once(".pkg.apis.").map(|(_, rest)| rest))?;
     Some(short.to_owned())
 }
 
 impl Types {
-    /// The definition of a type by its full name; reads its package when it is new.
+    /// Returns the definition of a type by its full name. Reads the type's package if the package is new.
     pub fn get(&mut self, name: &str, modules: &Modules) -> Result<Option<Type>> {
         let Some((package, _)) = name.rsplit_once('.') else { return Ok(None) };
         if !self.read.iter().any(|known| known == package) {
@@ -132,7 +132,7 @@ fn is_source(file: &Path) -> bool {
     !stem.ends_with("_test") && !stem.starts_with("zz_") && !stem.contains("generated")
 }
 
-/// The packages that a file imports, by the names that it has for them.
+/// The import paths of a file's packages, by the names of the packages in the file.
 fn imports(text: &str) -> BTreeMap<String, String> {
     let lines = text.lines().take_while(|line| !line.starts_with("type "));
     let import = |line: &str| {
@@ -145,7 +145,7 @@ fn imports(text: &str) -> BTreeMap<String, String> {
     lines.filter(|line| line.contains("k8s.io/")).filter_map(import).collect()
 }
 
-/// A type with the ids of packages in place of the file's names for them.
+/// A type with the ids of packages in place of the names that the file uses.
 fn qualified(go: &str, package: &str, imports: &BTreeMap<String, String>) -> String {
     let base = go.trim_start_matches(['*', '[', ']']);
     let marks = &go[..go.len() - base.len()];
@@ -164,7 +164,7 @@ fn qualified(go: &str, package: &str, imports: &BTreeMap<String, String>) -> Str
     format!("{marks}{name}")
 }
 
-/// The field in a line, `None` for all other lines.
+/// Returns the field that a line declares; `None` for all other lines.
 fn field(line: &str, package: &str, imports: &BTreeMap<String, String>) -> Result<Option<Field>> {
     let line = line.trim();
     if line.starts_with("//") {

@@ -1,6 +1,6 @@
-//! `cargo xtask kinds`: the table of the built-in kinds, from a real API server and the Go types of its release.
+//! `cargo xtask kinds`: makes the table of the built-in kinds from a real API server and the Go types of its release.
 //!
-//! Owns the file that `mocks/objects/src/builtin.rs` reads: lines of text, compressed. What they mean stands there.
+//! Owns the table, compressed lines of text. `mocks/objects/src/builtin.rs` reads the table and explains its lines.
 
 mod go;
 mod server;
@@ -26,13 +26,13 @@ use crate::types::Rows;
 #[derive(Parser)]
 #[command(name = "cargo xtask kinds")]
 struct Arguments {
-    /// The release of Kubernetes; its Go modules `k8s.io/api` and the like must be in the module cache.
+    /// The release of Kubernetes. Its Go modules, such as `k8s.io/api`, must be in the module cache.
     #[arg(long)]
     version: String,
     /// The folder with `kube-apiserver` and `etcd` of that release.
     #[arg(long)]
     assets: PathBuf,
-    /// The module cache of Go.
+    /// The folder of Go's module cache.
     #[arg(long)]
     modules: PathBuf,
     /// The file to write.
@@ -40,13 +40,13 @@ struct Arguments {
     out: PathBuf,
 }
 
-/// What a committed table may take.
+/// Maximum size of the compressed table in bytes.
 const BYTES_MAX: usize = 300_000;
-/// How far down field selectors go: `spec.a`, `status.a`, `involvedObject.a`.
+/// Maximum number of names in a selectable field: `spec.a`, `status.a`, `involvedObject.a`.
 const SELECTABLE_DEPTH: usize = 2;
-/// Selectable names that are no fields, or that stand for several.
+/// Names that field selectors accept, although they are not fields or stand for several fields.
 const SELECTABLE: [&str; 2] = ["source", "status.successful"];
-/// Types that no resource has and clients send or are sent: `(apiVersion, kind, type)`.
+/// Types that belong to no resource but occur in requests or answers: `(apiVersion, kind, type)`.
 const OTHERS: &[(&str, &str, &str)] = &[
     ("v1", "Status", "meta.v1.Status"),
     ("v1", "DeleteOptions", "meta.v1.DeleteOptions"),
@@ -54,7 +54,7 @@ const OTHERS: &[(&str, &str, &str)] = &[
     ("meta.k8s.io/v1", "PartialObjectMetadata", "meta.v1.PartialObjectMetadata"),
 ];
 
-/// Feature gates that serve more resources: `(gate, the group and the version of the API that they need)`.
+/// Feature gates that turn on more resources: `(gate, API group, API version that the gate needs)`.
 const GATED: [(&str, &str, &str); 1] = [("MutatingAdmissionPolicy", "admissionregistration.k8s.io", "v1beta1")];
 
 fn main() -> Result<()> {
@@ -100,7 +100,7 @@ async fn connect(local: &Local) -> Result<Server> {
     Server::connect(access.address(), access.ca_pem(), access.token("admin").unwrap_or_default()).await
 }
 
-/// The table of a server with its defaults, and of one with all gates.
+/// Makes the table from a server with default settings and a server with all feature gates.
 async fn table([server, gated]: &mut [Server; 2], version: &str, cache: &Path) -> Result<String> {
     let is = server.get("/version").await?["gitVersion"].as_str().unwrap_or_default().to_owned();
     ensure!(is == format!("v{version}"), "the server is {is}, not v{version}");
@@ -141,7 +141,7 @@ async fn table([server, gated]: &mut [Server; 2], version: &str, cache: &Path) -
 /// Types by `(apiVersion, kind)`.
 type Kinds = BTreeMap<(String, String), String>;
 
-/// All published types by their short names, and the types of kinds.
+/// Returns all published types by their short names, and the names of types by kind.
 async fn schemas(server: &mut Server) -> Result<(BTreeMap<String, Value>, Kinds)> {
     let index = server.get("/openapi/v3").await?;
     let (mut schemas, mut kinds) = (BTreeMap::new(), Kinds::new());
@@ -165,7 +165,7 @@ fn api_version(group: &str, version: &str) -> String {
     if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
 }
 
-/// The lines of a group: its resources, with a line for each version and each subresource.
+/// Returns the table lines of an API group: its resources, with a line for each version and each subresource.
 async fn group(
     server: &mut Server,
     root: &str,
@@ -235,7 +235,7 @@ fn resource_line(group: &str, resource: &Value) -> String {
     format!("R {}\t{group}\t{kind}\t{singular}\t{scope}\t{lists}", text("resource"))
 }
 
-/// The line of a subresource, and `(apiVersion, kind)` of its objects.
+/// Returns the table line of a subresource, and `(apiVersion, kind)` of its objects.
 fn subresource_line(one: &Value, own: &str) -> (String, (String, String)) {
     let text = |key: &str| one["responseKind"][key].as_str().unwrap_or_default();
     let own_kind = text("version").is_empty();
@@ -246,7 +246,7 @@ fn subresource_line(one: &Value, own: &str) -> (String, (String, String)) {
     (line, (api_version, text("kind").to_owned()))
 }
 
-/// `Name:type:format:priority`, one behind the other.
+/// Returns the columns of a collection, `Name:type:format:priority`, joined by `|`.
 async fn columns(server: &mut Server, path: &str) -> Result<String> {
     let columns = server.columns(path).await?;
     let one = |column: &Value| {
@@ -264,7 +264,7 @@ mod tests {
 
     use super::*;
 
-    /// The committed table is what a server of its release tells.
+    /// The committed table equals a new table from a server of the same release.
     #[test]
     fn the_table_is_what_a_server_tells() {
         let folder = |name| std::env::var_os(name).map(PathBuf::from);

@@ -1,6 +1,6 @@
-//! What a running API server tells of its kinds.
+//! Reads the built-in kinds from a running API server.
 //!
-//! Owns the connection and the requests, one after the other: nothing is written.
+//! Owns the connection and the requests, which run one after the other and only read.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,10 +21,11 @@ use tokio_rustls::TlsConnector;
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 const TABLE: &str = "application/json;g=meta.k8s.io;v=v1;as=Table";
-/// One answer takes milliseconds; the documents of OpenAPI are made when they are first asked for.
+/// Longest wait for an answer. Most answers take milliseconds, but the server makes an OpenAPI document when a client
+/// first requests the document.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
-/// A server and the right to ask it.
+/// The connection to an API server, and a token that allows requests.
 pub(crate) struct Server {
     sender: SendRequest<Empty<Bytes>>,
     token: String,
@@ -63,24 +64,24 @@ impl Server {
         Ok((status, serde_json::from_slice(&body).unwrap_or(Value::Null)))
     }
 
-    /// A document that must be there.
+    /// Requests a document that must exist.
     pub async fn get(&mut self, path: &str) -> Result<Value> {
         self.get_as(path, "application/json").await
     }
 
-    /// The groups of `api` or `apis`, in the aggregated form.
+    /// Returns the API groups below `api` or `apis`, in the aggregated form of discovery.
     pub async fn groups(&mut self, root: &str) -> Result<Vec<Value>> {
         let list = self.get_as(&format!("/{root}"), AGGREGATED).await?;
         Ok(list["items"].as_array().cloned().unwrap_or_default())
     }
 
-    /// The columns of a collection.
+    /// Returns the table columns of a collection.
     pub async fn columns(&mut self, path: &str) -> Result<Vec<Value>> {
         let table = self.get_as(&format!("{path}?limit=1"), TABLE).await?;
         Ok(table["columnDefinitions"].as_array().cloned().unwrap_or_default())
     }
 
-    /// Whether a field selector may name a field.
+    /// Whether a field selector for a collection may name this field.
     pub async fn selects(&mut self, path: &str, field: &str) -> Result<bool> {
         let path = format!("{path}?limit=1&fieldSelector={field}%3Dx");
         Ok(self.ask(&path, "application/json").await?.0 == StatusCode::OK)

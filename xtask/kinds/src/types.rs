@@ -1,6 +1,7 @@
-//! The rows of types: each field with its number, its kind and what is published of it.
+//! The table rows of types: each field with its number, its kind and its published attributes.
 //!
-//! Owns the notation that `mocks/objects/src/builtin.rs` reads. Shape and numbers come from the Go types, all else from OpenAPI.
+//! Owns the notation that `mocks/objects/src/builtin.rs` reads. The Go types give the shape of objects and the numbers
+//! of fields; OpenAPI gives everything else.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -31,14 +32,14 @@ const KINDS: &[(&str, &str)] = &[
     ("apiextensions.v1.JSONSchemaPropsOrBool", "/apiextensions.v1.JSONSchemaPropsOrBool"),
     ("apiextensions.v1.JSONSchemaPropsOrStringArray", "/apiextensions.v1.JSONSchemaPropsOrStringArray"),
 ];
-/// Named definitions within definitions, at most.
+/// Maximum depth of named definitions inside named definitions.
 const DEPTH_MAX: usize = 8;
 
 /// All rows, by the name of the type.
 pub(crate) struct Rows<'a> {
     modules: &'a Modules,
     types: Types,
-    /// What OpenAPI publishes, by the same names.
+    /// The schemas that OpenAPI publishes, by the name of the type.
     published: BTreeMap<String, Value>,
     written: BTreeMap<String, String>,
 }
@@ -48,7 +49,7 @@ impl<'a> Rows<'a> {
         Self { modules, types: Types::default(), published, written: BTreeMap::new() }
     }
 
-    /// Adds a type and all that it refers to.
+    /// Adds the row of a type, and the rows of all types to which the type refers.
     pub fn add(&mut self, name: &str) -> Result<()> {
         let published = self.published.get(name).cloned().unwrap_or_default();
         let mut missing = published["properties"].as_object().cloned().unwrap_or_default();
@@ -100,7 +101,7 @@ impl<'a> Rows<'a> {
         Ok(())
     }
 
-    /// The names of all fields of a type, also of those that it has inline.
+    /// The names of all fields of a type, including the fields of inline types.
     fn names(&mut self, name: &str) -> Result<Vec<String>> {
         let Some(Type::Struct(fields)) = self.types.get(name, self.modules)? else { return Ok(Vec::new()) };
         let mut names = Vec::new();
@@ -140,7 +141,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// The dotted names of plain fields, as far down as field selectors go.
+    /// The dotted paths of texts, numbers and booleans in a type, with at most `depth` names.
     pub fn plain_fields(&mut self, name: &str, depth: usize) -> Result<BTreeSet<String>> {
         let Some(Type::Struct(fields)) = self.types.get(name, self.modules)? else { return Ok(BTreeSet::new()) };
         let mut plain = BTreeSet::new();
@@ -159,18 +160,19 @@ impl<'a> Rows<'a> {
         Ok(plain)
     }
 
-    /// One line for each type.
+    /// Returns one line for each type.
     pub fn lines(self) -> String {
         self.written.into_iter().fold(String::new(), |text, (name, row)| text + "T " + &name + &row + "\n")
     }
 }
 
-/// Types whose fields OpenAPI names otherwise.
+/// Whether a type has other fields in OpenAPI than in Go.
 fn is_open(name: &str) -> bool {
     name.contains("JSONSchemaPropsOr")
 }
 
-/// `?`: a pointer; `!`: shown when it is zero. `omitempty` never leaves out a struct, which Go does not take for empty.
+/// The marks of a field: `?` for a pointer, and `!` if a zero value is shown. `omitempty` never leaves out a struct,
+/// because Go never treats a struct as empty.
 fn marks(field: &Field, kind: &str) -> String {
     let is_pointer = field.go.starts_with('*');
     let is_plain = kind.starts_with(['[', '{']) || matches!(kind, "s" | "i" | "b" | "B" | "D" | "L");
@@ -178,7 +180,7 @@ fn marks(field: &Field, kind: &str) -> String {
     format!("{}{}", if is_pointer { "?" } else { "" }, if is_left_out { "" } else { "!" })
 }
 
-/// What is published of a field.
+/// Appends the published attributes of a field to the row of its type.
 fn attributes(row: &mut String, property: &Value, is_required: bool) -> Result<()> {
     let words =
         |value: &Value| value.as_array().into_iter().flatten().filter_map(Value::as_str).collect::<Vec<_>>().join(",");

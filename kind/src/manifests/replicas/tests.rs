@@ -1,4 +1,4 @@
-//! Tests that the manifests of the API over Deployments agree with each other.
+//! Tests that the manifests of the API that scales Deployments agree with each other.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -47,11 +47,12 @@ pub enum Error {
         id: String,
         why: String,
     },
-    /// The player that got the fault does not play it. Players are the mock API server and the proxy, for example.
+    /// The program that got the fault cannot cause the fault. Such programs are the mock API server and the proxy, for
+    /// example.
     #[error("`{fault}` cannot be played here: {why}")]
     NotPlayed {
         fault: &'static str,
-        /// The player that plays the fault, as text.
+        /// The program that should cause the fault, as text.
         why: &'static str,
     },
     /// A fault with this id is still active.

@@ -61,11 +61,11 @@ pub enum Family {
     Server,
     /// Connections of the mock API server.
     Connections,
-    /// The network in front of any control plane; `mock_proxy` plays these faults.
+    /// The network in front of any control plane; `mock_proxy` injects these faults.
     Network,
     /// The mock registry.
     Registry,
-    /// The clock of a subject's process; the code that starts the process plays these faults.
+    /// The clock of a subject's process; the code that starts the process injects these faults.
     Clock,
     /// The Pods of a deployed subject.
     Pods,
@@ -76,12 +76,12 @@ pub enum Family {
 }
 
 impl Family {
-    /// Whether the faults of the family can be played with any control plane and need no mock API server.
+    /// Whether the faults of the family can be injected with any control plane and need no mock API server.
     pub fn is_played_anywhere(self) -> bool {
         matches!(self, Self::Network | Self::Registry | Self::Clock)
     }
 
-    /// Whether only the mock API server can play the faults of the family.
+    /// Whether only the mock API server can inject the faults of the family.
     pub fn is_of_the_mock(self) -> bool {
         matches!(self, Self::Requests | Self::Watches | Self::Server | Self::Connections | Self::Workloads)
     }

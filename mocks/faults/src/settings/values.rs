@@ -290,7 +290,7 @@ pub enum Kind {
     Expired,
     /// An unknown authority has signed the certificate.
     UnknownCa,
-    /// The certificate is valid, but another one of the same authority.
+    /// Another valid certificate of the same authority.
     Rotated,
 }
 

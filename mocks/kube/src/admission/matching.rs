@@ -38,14 +38,15 @@ impl Hooks {
     }
 }
 
-/// Whether no webhook and no policy is asked about a resource, because its objects configure them.
+/// Whether no webhook and no policy sees requests for a resource, because its objects are webhook configurations or
+/// policies.
 pub(super) fn is_exempt(resource: &Resource) -> bool {
     &*resource.group == "admissionregistration.k8s.io"
 }
 
 impl Matches {
-    /// The form that the webhook or the policy is shown, if it matches: first the rules are checked, then the namespace's
-    /// labels, then the labels of the object or of its old state.
+    /// Returns the form in which the webhook or policy sees the object; `None` if the request does not match. The rules
+    /// are checked first, then the namespace's labels, then the labels of the object or of its old state.
     pub(super) fn form(&self, attempt: &Attempt<'_>, object: &Value) -> Option<Form> {
         let form = self.matching_form(attempt)?;
         let selected = self.namespace_matches(attempt, object)

@@ -1,7 +1,7 @@
 //! `MutatingAdmissionPolicy`: expressions in CEL that change objects before they are stored (KEP-3962).
 //!
-//! Owns the order of policies and mutations, the budget of each and the fate of a failed one. `policies` chooses the
-//! policies of a request and their parameters.
+//! Owns the order of policies and mutations, the budget of each evaluation, and the effect of a failed mutation. The
+//! module `policies` chooses the policies for a request and their parameters.
 
 use std::slice;
 
@@ -15,7 +15,8 @@ use super::policies::{bound_parameters, namespace, with_cause};
 use super::{Attempt, Operation, review, settle};
 use crate::webhooks::{FailurePolicy, Mutation, Policies, Policy};
 
-/// Lets the policies change `object`; returns whether one did. The second time only those are asked that want it.
+/// Lets the policies change `object`; returns whether a policy changed it. If `again` is set, only policies with
+/// `reinvocationPolicy: IfNeeded` are asked.
 pub(super) async fn mutate(
     attempt: &Attempt<'_>,
     policies: &Policies,
@@ -59,7 +60,8 @@ pub(super) async fn mutate(
     }
 }
 
-/// Applies all mutations of a policy; the inner error is the reason why one failed. Later ones still apply.
+/// Applies all mutations of a policy. The inner error says why a mutation failed; the mutations after a failed mutation
+/// still apply.
 async fn invoke(
     attempt: &Attempt<'_>,
     policy: &Policy,
@@ -111,7 +113,7 @@ fn conditions_hold(
     Ok(true)
 }
 
-/// The object after one mutation.
+/// Returns the object after one mutation.
 fn mutated(
     attempt: &Attempt<'_>,
     policy: &Policy,

@@ -63,7 +63,7 @@ pub(super) fn validate(attempt: &Attempt<'_>, object: &Value) -> Result<(), Fail
     }
 }
 
-/// Lets the plugin that comes last refuse a new object, after validating webhooks.
+/// Asks `ResourceQuota`, the last plugin, about a new object. Validating webhooks see the object before.
 pub(super) fn conclude(attempt: &Attempt<'_>, object: &Value) -> Result<(), Failure> {
     match attempt.operation {
         Operation::Create if attempt.call.target.subresource.is_none() => quota::validate(attempt, object),

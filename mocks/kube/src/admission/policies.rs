@@ -1,7 +1,7 @@
 //! `ValidatingAdmissionPolicy`: rules in CEL that refuse objects before they are stored (KEP-3488).
 //!
-//! Owns which policies and bindings a request meets, with which parameters, and what follows. What they say is read in
-//! `webhooks::policy`, when one changes; nothing is asked for requests about these kinds themselves.
+//! Owns the choice of policies, bindings and parameters for a request, and the effect of their answers. The module
+//! `webhooks::policy` parses policies and bindings when one changes. Requests for policies and bindings are exempt.
 
 use std::sync::Arc;
 
@@ -24,10 +24,10 @@ const POLICIES: &str = "validatingadmissionpolicies.admissionregistration.k8s.io
 const BINDINGS: &str = "validatingadmissionpolicybindings.admissionregistration.k8s.io";
 const MUTATING: &str = "mutatingadmissionpolicies.admissionregistration.k8s.io";
 const MUTATING_BINDINGS: &str = "mutatingadmissionpolicybindings.admissionregistration.k8s.io";
-/// What a message may be at most (`celconfig`, 5 KiB).
+/// Maximum length of a message (`celconfig` of Kubernetes, 5 KiB).
 const MESSAGE_MAX_BYTES: usize = 5 * 1024;
 
-/// The policies as they are configured now, if there is one and the request can meet it.
+/// Returns the configured policies; `None` if no policy or no binding exists, or if the request is exempt.
 pub(super) fn configured(call: &Call) -> Option<Arc<Policies>> {
     if is_exempt(&call.resource) {
         return None;
@@ -60,13 +60,13 @@ fn all(cluster: &Cluster, full_name: &str) -> Vec<Arc<Version>> {
     page.map(|page| page.items).unwrap_or_default()
 }
 
-/// What one validation of a policy has against an object.
+/// A failed validation of a policy.
 struct Denial {
     message: String,
     reason: String,
 }
 
-/// Lets the policies refuse what would be stored; answers their warnings.
+/// Lets the validating policies refuse the object that would be stored; returns their warnings.
 pub(super) async fn ask(attempt: &Attempt<'_>, policies: &Policies, object: &Value) -> Result<Vec<String>, Failure> {
     let mut warnings = Vec::new();
     for policy in &policies.validating {
@@ -92,7 +92,7 @@ pub(super) async fn ask(attempt: &Attempt<'_>, policies: &Policies, object: &Val
     Ok(warnings)
 }
 
-/// What a policy has against a request, for each object of parameters.
+/// Returns the failed validations of a policy, for each object of parameters.
 fn judge(attempt: &Attempt<'_>, policy: &Policy, binding: &Binding, seen: &Seen<'_>) -> Vec<Denial> {
     let parameters = match bound_parameters(attempt, policy, binding) {
         Ok(found) => found,
@@ -138,7 +138,8 @@ fn evaluate(policy: &Policy, input: &Input<'_>, around: &Surroundings<'_>) -> Ve
     denials
 }
 
-/// What a client is told: the text that an expression makes, else the text that is written, else the expression.
+/// The message for the client: the result of `messageExpression`, or else `message`, or else the source of the
+/// expression.
 fn message<'a>(validation: &'a Validation, evaluation: &Evaluation<'a>, budget: &mut u64) -> String {
     let made = validation.message_program.as_ref().and_then(|program| evaluation.text(program, budget).ok().flatten());
     let made = made.map(|text| text.trim().to_owned());
@@ -159,7 +160,7 @@ pub(super) fn bound_parameters(attempt: &Attempt<'_>, policy: &Policy, binding: 
     }
 }
 
-/// The objects that a binding names as parameters; the error is why there are none.
+/// The objects that a binding names as parameters. The error says why there are no parameters.
 fn parameters(attempt: &Attempt<'_>, (api_version, kind): &(String, String), of: &Value) -> Result<Vec<Value>, String> {
     let cluster = attempt.call.cluster();
     let catalogue = cluster.catalogue();
@@ -195,7 +196,7 @@ fn parameters(attempt: &Attempt<'_>, (api_version, kind): &(String, String), of:
     }
 }
 
-/// The namespace of a request.
+/// Returns the `Namespace` object of a request.
 pub(super) fn namespace(attempt: &Attempt<'_>) -> Option<Value> {
     let name = attempt.call.target.namespace.as_deref()?;
     let cluster = attempt.call.cluster();
@@ -215,7 +216,7 @@ fn refused(attempt: &Attempt<'_>, policy: &Policy, binding: &Binding, message: &
     Failure { code, reason, ..with_cause(attempt, &why) }
 }
 
-/// A refusal with its text as the only cause.
+/// A refusal whose only cause has the same text as the message.
 pub(super) fn with_cause(attempt: &Attempt<'_>, why: &str) -> Failure {
     let mut failure = Failure::forbidden(attempt.call.resource.about(attempt.name), why);
     if let Some(details) = &mut failure.details {

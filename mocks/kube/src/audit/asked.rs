@@ -1,7 +1,8 @@
 //! The complete record of the requests of followed users.
 //!
-//! Owns the bounded log of finished requests, which has one reader. A reader that is too slow gets the number of lost
-//! requests. The log contains only requests of users that a harness follows.
+//! Owns the bounded log of finished requests. The harness takes the requests out of the log. If the harness is too
+//! slow, requests are lost, and the harness gets their number. The log contains only requests of users that a harness
+//! follows.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;

@@ -1,7 +1,8 @@
 //! The state that the server has shown to each client cache, and when. A client acts on the state in its cache.
 //!
-//! Owns the bounded log of the states that watches showed to caches. The log has one reader. A reader that is too slow
-//! gets the number of lost entries. The log stays empty until a harness follows it.
+//! Owns the bounded log of the states that watches showed to caches. The harness takes the entries out of the log. If
+//! the harness is too slow, entries are lost, and the harness gets their number. The log stays empty until a harness
+//! follows the log.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

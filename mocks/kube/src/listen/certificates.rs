@@ -25,8 +25,8 @@ pub(crate) struct Certificates {
 }
 
 impl Certificates {
-    /// Makes a certificate for these names and the certificates for faults; client certificates of `authority` and of
-    /// `signer` are accepted.
+    /// Makes a certificate for these names, and the certificates for faults. The listener accepts client certificates
+    /// of `authority` and of `signer`.
     pub fn new(authority: &Authority, signer: Option<&Authority>, names: &[&str]) -> Result<Self, mock_pki::Error> {
         let clients_ca = format!("{}{}", authority.ca_pem(), signer.map_or("", Authority::ca_pem));
         let config = |pair: &Pair| mock_pki::server_config(pair, Some(&clients_ca));

@@ -289,7 +289,7 @@ fn give_addresses<'a>(call: &'a Call, value: &mut Value) -> Result<Option<impl S
     call.cluster().addresses.give(services, &call.resource, value).map(Some)
 }
 
-/// Writes the user into a request for a certificate, whatever the client wrote there.
+/// Writes the caller into a `CertificateSigningRequest`, in place of the user that the client wrote.
 fn note_user(call: &Call, value: &mut Value) {
     let spec = value.get_mut("spec").and_then(Value::as_object_mut);
     let Some(spec) = spec.filter(|_| call.resource.rules.meaning == Meaning::CertificateRequest) else { return };

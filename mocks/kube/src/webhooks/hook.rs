@@ -46,11 +46,11 @@ pub(crate) struct Hook {
     pub ca_pem: String,
 }
 
-/// Which requests a webhook or a policy wants to see.
+/// The requests that a webhook or a policy wants to see.
 #[derive(Debug)]
 pub(crate) struct Matches {
     pub policy: MatchPolicy,
-    /// Where there is none: all requests, for a binding.
+    /// The rules, one of which must match. `None` matches all requests; only bindings may have no rules.
     pub rules: Option<Vec<Rule>>,
     pub excluded: Vec<Rule>,
     pub namespaces: Vec<Requirement>,
@@ -93,7 +93,7 @@ pub(crate) struct Rule {
     pub versions: Vec<String>,
     pub resources: Vec<String>,
     pub scope: String,
-    /// Names of objects; empty for all.
+    /// Names of objects; empty for all names.
     pub names: Vec<String>,
 }
 
@@ -207,7 +207,7 @@ impl Hook {
 }
 
 impl Matches {
-    /// Those of a policy or a binding.
+    /// Reads the matching settings of a policy or a binding.
     pub fn read(raw: &Value) -> Self {
         let is_exact = raw["matchPolicy"] == "Exact";
         Self {

@@ -1,6 +1,7 @@
-//! Admission policies and their bindings as they are configured.
+//! Parsed admission policies and their bindings.
 //!
-//! Owns what one says, compiled. Which of them a request meets, and what follows, is `admission::policies`.
+//! Owns the compiled expressions and the settings of a policy. `admission::policies` chooses the policies for a request
+//! and acts on their answers.
 
 use mock_cel::{Program, Wanted};
 use mock_objects::object;
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 use super::conditions::FailurePolicy;
 use super::hook::Matches;
 
-/// All policies with their bindings, by name.
+/// All policies that have a binding.
 #[derive(Debug, Default)]
 pub(crate) struct Policies {
     pub validating: Vec<Policy>,
@@ -21,13 +22,13 @@ pub(crate) struct Policy {
     pub name: String,
     pub matches: Matches,
     pub failure: FailurePolicy,
-    /// `apiVersion` and kind of its parameters.
+    /// `apiVersion` and kind of the policy's parameters.
     pub parameters: Option<(String, String)>,
     pub conditions: Vec<Program>,
     pub variables: Vec<(String, Program)>,
     pub validations: Vec<Validation>,
     pub mutations: Vec<Mutation>,
-    /// Whether it is asked again after a later change of the object.
+    /// Whether the policy is asked again after the object has changed.
     pub reinvoke: bool,
     pub bindings: Vec<Binding>,
 }
@@ -40,12 +41,12 @@ pub(crate) struct Validation {
     pub reason: String,
 }
 
-/// One change of an object.
+/// One mutation of a policy.
 #[derive(Debug)]
 pub(crate) enum Mutation {
-    /// A list of operations of a JSON patch.
+    /// The expression returns the operations of a JSON patch.
     Json(Program),
-    /// Fields that are set, as by server-side apply.
+    /// The expression returns fields to set, as in server-side apply.
     Apply(Program),
 }
 
@@ -59,7 +60,7 @@ pub(crate) struct Binding {
 }
 
 impl Policies {
-    /// Reads policies with their bindings; one without a binding does nothing.
+    /// Reads policies with their bindings, and leaves out policies without a binding.
     pub fn read(policies: &[Value], bindings: &[Value]) -> Vec<Policy> {
         let read = policies.iter().map(|policy| Policy::read(policy, bindings));
         read.filter(|policy| !policy.bindings.is_empty()).collect()
@@ -67,7 +68,7 @@ impl Policies {
 }
 
 impl Policy {
-    /// Reads a policy that was checked when it was written.
+    /// Reads a policy that was validated when a client wrote the policy.
     fn read(value: &Value, bindings: &[Value]) -> Self {
         let (spec, name) = (&value["spec"], object::meta(value, "name"));
         let list = |key: &str| spec[key].as_array().into_iter().flatten();

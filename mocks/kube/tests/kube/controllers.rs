@@ -1,4 +1,5 @@
-//! Tests of what the controllers of a real cluster write: the status of budgets and the certificates of requests.
+//! Tests of the status of disruption budgets and of signed certificate requests, which controllers write in a real
+//! cluster.
 
 use std::time::Duration;
 
@@ -28,7 +29,7 @@ async fn world() -> (World, Client) {
     (world, client)
 }
 
-/// Repeats a read until the answer is as wanted.
+/// Repeats a GET request until `wanted` accepts the answer.
 async fn until(client: &mut Client, path: &str, wanted: impl Fn(&Value) -> bool) -> Value {
     let deadline = tokio::time::Instant::now() + PATIENCE;
     loop {

@@ -1,4 +1,5 @@
-//! Tests of forms that an answer does not have, of health, and of ports: the answers are those of a real 1.34.1.
+//! Tests of unsupported forms of answers, health checks, timeouts and port ranges. The expected answers are those of
+//! kube-apiserver 1.34.1.
 
 use http::Method;
 use http_body_util::BodyExt as _;

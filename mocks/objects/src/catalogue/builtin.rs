@@ -1,4 +1,5 @@
-//! The resources of the built-in kinds: the table of what is published, and the rows of what is done.
+//! Makes the resources of built-in kinds from the published table (`builtin`) and from the behaviour of each kind
+//! (`kinds`).
 
 use std::sync::Arc;
 

@@ -48,7 +48,7 @@ pub(super) const MUTATING_BINDING: Kind = Kind {
     ..Kind { name: "mutatingadmissionpolicybindings.admissionregistration.k8s.io", ..BINDING }
 };
 
-/// The defaults of what a policy or a binding matches.
+/// Fills in the defaults of the matching settings of a policy or a binding.
 fn fill_matches(value: &mut Value, field: &str) {
     let Some(matches) = value.pointer_mut(&format!("/spec/{field}")).filter(|matches| matches.is_object()) else {
         return;
@@ -61,7 +61,7 @@ fn fill_matches(value: &mut Value, field: &str) {
     }
 }
 
-/// What both kinds of policies have.
+/// Checks the fields that validating and mutating policies share.
 fn check_common(value: &Value, causes: &mut Causes) {
     let (spec, at) = (&value["spec"], At::from("spec"));
     causes.one_of(&spec["failurePolicy"], at.field("failurePolicy"), &["Fail", "Ignore"]);
@@ -160,7 +160,7 @@ fn check_mutation(mutation: &Value, at: At<'_>, causes: &mut Causes) {
     }
 }
 
-/// A policy mutates only what is created or updated.
+/// Refuses rules of a mutating policy for deletions: only created, updated and connected objects can be changed.
 fn check_operations(matches: &Value, at: At<'_>, causes: &mut Causes) {
     let (rules, place) = (at.field("resourceRules"), "operations");
     for rule in matches["resourceRules"].as_array().into_iter().flatten() {
@@ -196,7 +196,7 @@ fn check_matches(matches: &Value, at: At<'_>, causes: &mut Causes) {
     }
 }
 
-/// What both kinds of bindings have.
+/// Checks the fields that the bindings of validating and mutating policies share.
 fn check_reference(value: &Value, causes: &mut Causes) {
     let (spec, at) = (&value["spec"], At::from("spec"));
     causes.text_in(spec, "policyName", at);

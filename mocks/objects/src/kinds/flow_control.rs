@@ -1,4 +1,5 @@
-//! `FlowSchema` and `PriorityLevelConfiguration`: which requests wait for which. They are kept; nobody waits here.
+//! `FlowSchema` and `PriorityLevelConfiguration`, by which a real server delays requests. This server stores the
+//! objects and delays no request.
 
 use serde_json::{Value, json};
 
@@ -8,7 +9,7 @@ use super::print::{Cells, NONE};
 use super::{Causes, Kind};
 use crate::fields::set;
 
-/// The highest number that a schema may have.
+/// Highest `matchingPrecedence` of a `FlowSchema`.
 const PRECEDENCE_MAX: i64 = 10_000;
 
 pub(super) const FLOW_SCHEMA: Kind = Kind {

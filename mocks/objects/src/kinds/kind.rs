@@ -1,7 +1,7 @@
 //! The type `Kind`, which describes one built-in kind.
 //!
-//! Owns the meaning of each column. A column that a row does not set has the value of most kinds, see
-//! [`Kind::of`]. It must not name a kind.
+//! Owns the meaning of each field of `Kind`. A field that a static does not set has the value that most kinds have, see
+//! [`Kind::of`]. This module must not name a specific kind.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -16,18 +16,20 @@ pub(crate) type Causes = Vec<Cause>;
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "they are independent facts of the API's own table")]
 pub struct Kind {
-    /// The full name of its resource: `deployments.apps`, `pods`. All facts that a client is shown stand in `builtin`.
+    /// The full name of the kind's resource, such as `deployments.apps` or `pods`. `builtin` owns all facts that
+    /// clients see.
     pub(crate) name: &'static str,
     /// The text of `kubectl explain`; empty for none.
     pub(crate) about: &'static str,
-    /// What `PUT` of a subresource writes: `(name, part)`.
+    /// `(subresource, part)`: the fields that a `PUT` of a subresource writes.
     pub parts: &'static [(&'static str, Part)],
-    /// `(field, pointers)`: selectable fields whose values stand elsewhere than their names say: the first that is set.
+    /// `(field, pointers)`: selectable fields whose name is not the path of the value. The first pointer with a value
+    /// counts.
     pub(crate) selectable: &'static [(&'static str, &'static [&'static str])],
     /// `(field, value)`: the value that a selector finds if no client set the field. Without an entry, the value is
     /// empty.
     pub(crate) selectable_unset: &'static [(&'static str, &'static str)],
-    /// A cell for each column of `kubectl get`.
+    /// Makes the cells for the columns of `kubectl get`.
     pub(crate) cells: Cells,
 
     /// For a kind that only shows the objects of another kind: that kind and the conversion.
@@ -55,9 +57,9 @@ pub struct Kind {
     pub(crate) check_new: fn(&Value, &mut Causes),
     /// JSON pointers of fields that an update must not change.
     pub(crate) fixed: &'static [&'static str],
-    /// The same, refused as forbidden: `(pointer, why)`.
+    /// JSON pointers of fields whose change is refused as forbidden: `(pointer, why)`.
     pub(crate) forbidden: &'static [(&'static str, &'static str)],
-    /// Fields of features that are off by default, which are dropped: `(pointer of the object, field)`.
+    /// Fields that are dropped because their features are off by default: `(pointer of the object, field)`.
     pub(crate) disabled: &'static [(&'static str, &'static str)],
     /// Additional checks of an update; the arguments are the new object and the old one.
     pub(crate) check_update: fn(&Value, &Value, &mut Causes),
@@ -122,11 +124,11 @@ pub(crate) struct Mirror {
 /// A version whose objects are converted when they are read and written.
 #[derive(Debug)]
 pub(crate) struct Older {
-    /// Its `apiVersion`.
+    /// The `apiVersion` of this version.
     pub(crate) api_version: &'static str,
-    /// Turns an object into the form that is stored.
+    /// Converts an object into the stored form.
     pub(crate) to_stored: fn(&mut Value),
-    /// Turns what is stored into the form that is shown.
+    /// Converts a stored object into the form of this version.
     pub(crate) from_stored: fn(&mut Value),
 }
 
@@ -153,7 +155,7 @@ pub(crate) enum Names {
 pub(crate) enum Generation {
     /// No change increments the generation: plain data has none.
     None,
-    /// All but metadata and status, and a new object has none.
+    /// Changes of fields other than metadata and status increment the generation, and a new object has no generation.
     Updates,
     /// Changes of fields other than metadata and status increment the generation.
     Spec,
@@ -225,16 +227,16 @@ pub enum Meaning {
     Definition,
     /// The configurations name the webhooks that admission calls.
     Webhooks,
-    /// They refuse objects by rules in CEL.
+    /// The policies and bindings refuse objects by rules in CEL.
     Policy,
-    /// They bound what a namespace uses.
+    /// Quotas limit the resources that a namespace uses.
     Quota,
-    /// They name the user that asks for a certificate.
+    /// The server writes the caller into certificate requests.
     CertificateRequest,
 }
 
 impl Kind {
-    /// A kind by the full name of its resource, with what most kinds have.
+    /// A kind with this resource name; all other fields have the values of most kinds.
     pub(super) const fn of(name: &'static str) -> Self {
         Self {
             name,
@@ -288,7 +290,7 @@ impl Kind {
     }
 }
 
-/// What holds for built-in kinds with which the server does nothing of its own.
+/// The behaviour of built-in kinds without a static of their own.
 pub(super) static PLAIN: Kind = Kind::of("");
 
 /// The `Kind` of all custom resources; their `CustomResourceDefinition`s contain the facts that differ.

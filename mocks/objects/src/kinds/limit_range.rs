@@ -16,10 +16,10 @@ pub(super) const LIMIT_RANGE: Kind = Kind {
     ..Kind::of("limitranges")
 };
 
-/// The refusal of a name that is no resource.
+/// The error message for a name that is not a resource.
 pub(super) const NO_RESOURCE: &str = "must be a standard resource type or fully qualified";
 
-/// Whether a name without a domain is one of a resource.
+/// Whether a name without a domain is the name of a resource.
 pub(super) fn is_standard(name: &str) -> bool {
     matches!(name, "cpu" | "memory" | "ephemeral-storage" | "storage") || name.starts_with("hugepages-")
 }

@@ -1,4 +1,4 @@
-//! Kinds with which the server does next to nothing: addresses, quotas, other API servers, components.
+//! Kinds for which the server does little: IP addresses, quotas, aggregated API servers, component statuses.
 
 use serde_json::Value;
 
@@ -58,7 +58,7 @@ pub(super) const RESOURCE_QUOTA: Kind = Kind {
     ..Kind::of("resourcequotas")
 };
 
-/// Names that only a quota has.
+/// Resource names that are valid only in quotas.
 const QUOTAS_OWN: [&str; 17] = [
     "configmaps",
     "limits.cpu",

@@ -5,10 +5,10 @@ use serde_json::Value;
 
 use crate::fields;
 
-/// A cell for each column of a kind.
+/// Makes a cell for each column of a kind.
 pub(crate) type Cells = fn(&Row<'_>) -> Vec<Value>;
 
-/// For every kind that has no cells of its own: `Name, Created At`.
+/// The cells `Name` and `Created At`, for kinds without cells of their own.
 pub(crate) fn plain(row: &Row<'_>) -> Vec<Value> {
     vec![row.name(), row.created()]
 }

@@ -1,4 +1,5 @@
-//! The kinds of storage drivers: what a driver can do, on which nodes it is, what it has, and what it is to attach.
+//! The kinds of drivers for storage and devices: features, nodes and capacity of drivers, attached volumes, and claims
+//! of devices.
 
 use mock_cel::formats::subdomain;
 use serde_json::{Value, json};
@@ -215,14 +216,14 @@ pub(super) const RESOURCE_SLICE: Kind = Kind {
     ..Kind::of("resourceslices.resource.k8s.io")
 };
 
-/// A text that is the name of another object, if it is there.
+/// Checks that a text, if present, is a valid name of an object.
 fn name_in(value: &Value, pointer: &str, field: &str, causes: &mut Causes) {
     if let Some(name) = value.pointer(pointer).and_then(Value::as_str).filter(|name| !name.is_empty()) {
         causes.faults(At::from(field), name, subdomain(name));
     }
 }
 
-/// How many devices a request asks for.
+/// Fills in the default number of devices in each request.
 fn fill_requests(value: &mut Value, pointer: &str) {
     let fill = |request: &mut Value| {
         set(request, &[], "allocationMode", json!("ExactCount"));

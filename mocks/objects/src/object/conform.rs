@@ -74,8 +74,8 @@ fn undecodable(resource: &Resource, why: &Misfit) -> Failure {
     Failure::bad_request(format!("{kind} in version \"{}\" cannot be handled as a {kind}: {why}", version.name))
 }
 
-/// Adds the published defaults, and the fields that a type shows even if no client set them, in an object of this
-/// message and in its descendants.
+/// Adds the published defaults, and the fields that a type shows even if no client set them, to an object of the type
+/// `name` and to its descendants.
 pub fn fill_shown(value: &mut Value, name: &str) {
     let (Some(object), Some(fields)) = (value.as_object_mut(), message(name)) else { return };
     show(object, fields);

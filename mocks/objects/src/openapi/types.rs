@@ -1,6 +1,6 @@
 //! The OpenAPI schemas of built-in types, made from the table of their fields.
 //!
-//! Owns the form of what is published; the descriptions stand in `words`.
+//! Owns the form of the published schemas; the module `words` owns the descriptions.
 
 use serde_json::{Map, Value, json};
 
@@ -65,7 +65,7 @@ fn collect(
     }
 }
 
-/// What is published of a field besides its type.
+/// Adds the published attributes of a field to its schema: allowed values, format, default, merge rules.
 fn publish(property: &mut Value, field: &'static Field) {
     let valued = if field.list { &mut property["items"] } else { &mut *property };
     if let Some(allowed) = field.allowed() {
@@ -98,7 +98,7 @@ fn publish(property: &mut Value, field: &'static Field) {
     }
 }
 
-/// The metadata of an object.
+/// The schema of an object's metadata.
 pub(super) fn metadata(home: Home, all: &mut Map<String, Value>) -> Value {
     json!({"allOf": [of_kind(&Kind::Message(OBJECT_META), home, all)]})
 }

@@ -1,8 +1,8 @@
 //! The merge rules of lists: by a key, as a set, or as a whole.
 //!
-//! Owns the merge rules of lists. It reads them from the published types of built-in kinds ("patch strategy", "list type")
-//! and from the schemas of custom resources (Kubernetes documentation, "Server-Side Apply", "Merge
-//! strategy"). Other lists are replaced as a whole.
+//! Owns the merge rules of lists. The rules come from the published types of built-in kinds ("patch strategy", "list
+//! type") and from the schemas of custom resources (Kubernetes documentation, "Server-Side Apply", "Merge strategy").
+//! Lists without a rule are replaced as a whole.
 
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ use crate::schema::{self, Schema};
 /// The rules of server-side apply for one version of a resource.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Rules<'a> {
-    /// By the type of its objects.
+    /// The name of the built-in type from which the rules come.
     Builtin(&'static str),
     Custom(Option<&'a Schema>),
 }
@@ -61,7 +61,7 @@ impl<'a> Rules<'a> {
         }
     }
 
-    /// Whether the type has a field at `path` (field names only). What a schema of a definition leaves open is not known.
+    /// Whether the type has a field at `path` (field names only); always true for a custom resource.
     pub(super) fn declares(&self, path: &[&str]) -> bool {
         match self {
             Self::Builtin(of) => builtin::declares(of, path),
@@ -91,7 +91,7 @@ fn is_key(value: &Value) -> bool {
     !value.is_object() && !value.is_array()
 }
 
-/// The rule of strategic merge for the list at `path` (field names only, without indices) of a resource.
+/// The rule of strategic merge for the list of a resource at `path` (field names only, without indices).
 pub(super) fn list_rule(resource: &Resource, path: &[&str]) -> ListRule {
     let field = builtin::field_at(resource.type_in(resource.stored_api_version()), path);
     match field.and_then(Field::merge) {
@@ -102,7 +102,7 @@ pub(super) fn list_rule(resource: &Resource, path: &[&str]) -> ListRule {
     }
 }
 
-/// The rule of server-side apply for a list of a built-in type.
+/// The rule of server-side apply for the list of a built-in type at `path`.
 fn applied(of: &str, path: &[&str]) -> Merge<'static> {
     let Some(field) = builtin::field_at(of, path).filter(|field| field.list) else { return Merge::Atomic };
     match (field.list_type(), &field.kind) {

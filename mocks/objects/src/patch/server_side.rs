@@ -84,7 +84,8 @@ pub fn apply(value: &mut Value, given: &Value, by: &Manager<'_>, resource: &Reso
     Ok(())
 }
 
-/// Sets the fields of `given` and records no owner, as a mutating policy does. The error says why it cannot.
+/// Sets the fields of `given` in `value` and records no field manager, as a mutating policy does. The error says why
+/// the fields cannot be set.
 pub fn merge(value: &mut Value, given: &Value, resource: &Resource, api_version: &str) -> Result<(), String> {
     let rules = Rules::of(resource, api_version);
     let mut leaves = Leaves { rules, found: Vec::new(), wrong: Vec::new() };

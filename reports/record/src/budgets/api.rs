@@ -1,10 +1,10 @@
-//! Budgets for the subject's API over Deployments, which reads and sets replica counts.
+//! Budgets for the subject's API that scales Deployments, which reads and sets replica counts.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::Span;
 
-/// Limits on the subject's API over Deployments. With this section, `wrong`, `lost` and `letIn` default to 0.
+/// Limits on the subject's API that scales Deployments. With this section, `wrong`, `lost` and `letIn` default to 0.
 #[serde_with::apply(Option => #[serde(default, skip_serializing_if = "Option::is_none")])]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

@@ -60,7 +60,7 @@ const CALM: Pressure = Pressure { cpu: Some(0.1), io: Some(0.02), steal: None, l
 /// The pressure in a slice on a machine whose disk is busy.
 const PRESSED: Pressure = Pressure { io: Some(0.9), ..CALM };
 
-/// Plays a slice again, with the given pressure.
+/// Measures a slice again, with the given pressure.
 fn again(record: &mut Record, at: usize, pressure: Pressure) {
     let slice = Slice { pressure, ..record.slices[at].clone() };
     record.add(&Line::Slice(Box::new(slice))).unwrap();
@@ -94,7 +94,7 @@ fn a_pressed_machine_leaves_it_open_and_is_named() {
     assert!(counted.reason.contains("instructions a request +10 %"), "{}", counted.reason);
 }
 
-/// In a gate of six pairs, none may be dropped. A slice that is played again replaces the slice that was under
+/// In a gate of six pairs, none may be dropped. A slice that is measured again replaces the slice that was under
 /// pressure.
 #[test]
 fn what_was_played_again_counts() {

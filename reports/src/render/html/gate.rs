@@ -1,4 +1,4 @@
-//! The HTML report of a gate: the verdict, each metric, and every slice of both builds in the order of playing.
+//! The HTML report of a gate: the verdict, each metric, and every slice of both builds in the order of measurement.
 //!
 //! Owns the contents of the report and their order. The figures are those of the text and the Markdown
 //! ([`crate::render::gate`]). The module judges nothing.

@@ -1,4 +1,5 @@
-//! The table of planned and actual numbers of a run. A run that did less than planned proves less than its name says.
+//! The table of planned and actual numbers of a run. A run that did less than planned proves less than its scenario
+//! promises.
 
 use crate::record::{Phase, Record};
 use crate::words::{count, counted, millis, percent};

@@ -1,4 +1,4 @@
-// A minimal server of the service's API over Deployments, with client-go's informer and net/http, for comparison with the service.
+// A minimal server of the service's API that scales Deployments, with client-go's informer and net/http, for comparison with the service.
 package main
 
 import (

@@ -1,4 +1,4 @@
-//! Starts an API server that plays faults, for one test, and returns the ledger's verdict.
+//! Starts an API server that injects faults, for one test, and returns the ledger's verdict.
 //!
 //! This crate starts the program `longhaul` and reads its verdict. The crate needs no cluster, no etcd and no other
 //! crate.
@@ -126,7 +126,7 @@ impl Fault {
         Self(format!("- name: {name}\n"))
     }
 
-    /// Plays the fault at this time after the start.
+    /// Injects the fault at this time after the start.
     #[must_use]
     pub fn at(self, after: Duration) -> Self {
         self.with("at", &millis(after))
@@ -153,13 +153,13 @@ impl Longhaul {
         Self::default()
     }
 
-    /// Plays faults that are drawn at random from a seed. A correct client survives them.
+    /// Injects faults that are drawn at random from a seed. A correct client survives them.
     #[must_use]
     pub fn chaos(self, seed: u64) -> Self {
         self.flag("--chaos", &seed.to_string())
     }
 
-    /// Adds a fault that the API server plays.
+    /// Adds a fault that the API server injects.
     #[must_use]
     pub fn fault(mut self, fault: Fault) -> Self {
         self.faults.push(fault);

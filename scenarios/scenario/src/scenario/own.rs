@@ -1,4 +1,4 @@
-//! Changes a scenario so that it is played with objects of the user's own kind and with another witness.
+//! Changes a scenario so that it runs with objects of the user's own kind and with another witness.
 //!
 //! This module owns the resulting changes of the scenario: the resource of its script and churn, of faults that name
 //! it, and the watched resources. Objects come from a template, or are generated from the schema in the definition.
@@ -120,7 +120,7 @@ mod tests {
         Own { manifests: vec![CRD.into()], resource: Some(resource.to_owned()), template: None, witness }
     }
 
-    /// A documented bug can be played with objects of the kind that the controller watches.
+    /// A documented bug can run with objects of the kind that the controller watches.
     #[test]
     fn a_bug_is_played_with_a_kind_of_ones_own() {
         let mut source = Source::read("410-inside-200").unwrap();

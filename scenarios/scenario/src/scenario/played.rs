@@ -1,4 +1,4 @@
-//! Decides whether a fault can be played on a control plane against a kind of subject.
+//! Decides whether a fault can be injected on a control plane against a kind of subject.
 //!
 //! The check of scenario files, the option for another control plane, and the printed plan all use this decision.
 
@@ -6,8 +6,8 @@ use mock_faults::{Family, Fault, KillBy, Name, PodKillKeys};
 
 use super::{ControlPlaneKind, Scenario};
 
-/// The reason why a fault of a scenario cannot be played on a control plane, with the remedy; `None` if the fault can
-/// be played.
+/// The reason why a fault of a scenario cannot be injected on a control plane, with the remedy; `None` if the fault can
+/// be injected.
 pub fn cannot(scenario: &Scenario, kind: ControlPlaneKind, fault: &Fault) -> Option<&'static str> {
     let subject = scenario.subject.kind();
     let is_in_pods = subject.needs_node();

@@ -9,7 +9,7 @@ const READY_AFTER_MAX: Span = Span::from_secs(600);
 /// Maximum number of nodes of the mock.
 const NODES_MAX: u32 = 100;
 
-/// How workloads become ready. The mock plays scheduler, kubelets and controllers for Deployments, `ReplicaSets`,
+/// How workloads become ready. The mock imitates scheduler, kubelets and controllers for Deployments, `ReplicaSets`,
 /// `StatefulSets`, `DaemonSets`, Jobs, Pods, `PersistentVolumeClaims` and Services. A cluster with nodes has its own
 /// scheduler, kubelets and controllers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -48,7 +48,7 @@ pub fn make_faster(launch: &mut Launch, clock: &OwnClock) -> Result<(), Error> {
     clock.works()
 }
 
-/// The path of the program `longhaul`. In a test, the running program is another one.
+/// The path of the program `longhaul`. In a test, the running program is the test program.
 fn longhaul() -> std::io::Result<PathBuf> {
     if cfg!(test) { super::sibling("longhaul") } else { std::env::current_exe() }
 }

@@ -80,7 +80,7 @@ pub fn draw(types: &Types, seed: u64) -> Drawn {
     Drawn { path, object }
 }
 
-/// A value of a type that is meant to be right.
+/// Draws a value of a type that is meant to be valid.
 pub fn value_of(types: &Types, name: &str, dice: &mut Dice) -> Value {
     Drawing { types, dice, careful: true }.of_type(name, 0)
 }

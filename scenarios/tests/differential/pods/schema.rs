@@ -38,7 +38,7 @@ impl Types {
         Self::read(endpoint, &DOCUMENTS, "the-types").await
     }
 
-    /// Reads the types of these documents, in a namespace that is new to the server.
+    /// Reads the types from these OpenAPI documents. The server must not know `namespace` yet.
     pub async fn read(endpoint: &Endpoint, documents: &[&str], namespace: &str) -> anyhow::Result<Self> {
         let steps = documents.iter().map(|path| Step::get(*path)).collect();
         let sequence = Sequence { name: "the types".to_owned(), steps };

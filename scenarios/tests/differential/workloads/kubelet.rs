@@ -1,4 +1,4 @@
-//! Plays scheduler, kubelet and volume provisioner on a real API server, as far as controllers need them to come to
+//! Imitates scheduler, kubelet and volume provisioner on a real API server, as far as controllers need them to come to
 //! rest.
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use super::{Api, READY_AFTER};
 const NODE: &str = "node-1";
 const ROUND: Duration = Duration::from_millis(50);
 
-/// Plays until the task is aborted.
+/// Acts as scheduler, kubelet and volume provisioner until the task is aborted.
 pub async fn run(mut api: Api) {
     let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE}});
     api.post("/api/v1/nodes", &node).await;

@@ -1,4 +1,4 @@
-//! Plays faults of the registry in `longhaul mock registry`. A client pulls until each fault has enough hits.
+//! Injects faults of the registry in `longhaul mock registry`. A client pulls until each fault has enough hits.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,6 +1,6 @@
-//! Plays the library of documented bugs against the service's watch of Deployments: no replica count is missed.
+//! Runs the library of documented bugs against the service's watch of Deployments: no replica count is missed.
 //!
-//! Each scenario of the library is played with its faults on `deployments`, while other clients scale Deployments. A
+//! Each scenario of the library runs with its faults on `deployments`, while other clients scale Deployments. A
 //! client reads all counts repeatedly. A missed change shows as a count that stays older than the time in which a
 //! correct client recovers.
 

@@ -1,5 +1,5 @@
-//! Tests of the soaks of the API over Deployments as a user plays them. Soaks without a bug pass, and each planted bug
-//! breaks its own budget.
+//! Runs `longhaul soak` with the scenarios for the API that scales Deployments. Soaks without a bug pass, and each
+//! planted bug breaks its own budget.
 
 use crate::support::{Soak, program, soak};
 

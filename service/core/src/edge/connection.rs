@@ -73,7 +73,7 @@ pub(super) struct Shared {
 enum End {
     /// The process stops; open calls still get their answers.
     Phase,
-    /// The connection closes so that another one can be accepted.
+    /// The connection closes so that a new connection can be accepted.
     GivenUp,
 }
 

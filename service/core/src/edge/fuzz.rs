@@ -25,8 +25,8 @@ const ANSWER_BYTES: usize = 24 << 10;
 /// A time far longer than any time limit of a connection.
 const ENDED: Duration = Duration::from_mins(10);
 
-/// Plays an HTTP/2 client. The first byte of the input says whether the client reads and how it divides its writes; the
-/// rest are frames. The memory of open calls stays within the limit and is free at the end.
+/// Acts as an HTTP/2 client. The first byte of the input says whether the client reads and how it divides its writes;
+/// the rest are frames. The memory of open calls stays within the limit and is free at the end.
 pub fn http2(bytes: &[u8]) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     runtime.expect("a runtime needs no files").block_on(connection(bytes));
@@ -80,7 +80,7 @@ async fn connection(bytes: &[u8]) {
 
 #[cfg(test)]
 mod tests {
-    /// Plays the seeds of the fuzz target.
+    /// Runs the seeds of the fuzz target.
     #[test]
     fn no_connection_holds_more_than_its_room() {
         for seed in [

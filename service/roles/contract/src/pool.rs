@@ -64,7 +64,7 @@ pub enum Unanswered {
     /// The result is unknown at present.
     #[error("{0}")]
     Unavailable(String),
-    /// Other callers have used up a limit of this process or of the other one.
+    /// Other callers have used up a limit of this process or of the validator.
     #[error("{0}")]
     Busy(String),
     /// The inquiry was refused; a repetition would be refused too.

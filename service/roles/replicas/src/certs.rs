@@ -1,4 +1,5 @@
-//! The command `certs dev`: makes authorities and certificates, valid and invalid, to try the API over Deployments.
+//! The command `certs dev`: makes authorities and certificates, valid and invalid, to try the API that scales
+//! Deployments.
 //!
 //! The certificates are for development and tests. In production, use an issuer that renews certificates, such as
 //! cert-manager (`kind/manifests/replicas-cert-manager`). Every file is replaced; keys have mode 0400.

@@ -1,4 +1,4 @@
-//! The client of the API over Deployments: `longhaul-service replicas get|set|list`.
+//! The client of the API that scales Deployments: `longhaul-service replicas get|set|list`.
 //!
 //! This module owns the requests and the printed text. A certificate identifies the caller, as for every client of the
 //! API.

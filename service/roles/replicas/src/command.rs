@@ -1,4 +1,4 @@
-//! The command `replicas`: its arguments for the client of the API over Deployments.
+//! The command `replicas`: its arguments for the client of the API that scales Deployments.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! The section `replicas`: the API over Deployments, the permitted callers, and its limits.
+//! The section `replicas`: the API that scales Deployments, the permitted callers, and its limits.
 
 use std::net::SocketAddr;
 use std::num::NonZeroU32;

@@ -1,4 +1,4 @@
-//! The names of log events about the API over Deployments, each with the keys of its fields.
+//! The names of log events about the API that scales Deployments, each with the keys of its fields.
 
 service_core::events! {
     /// A call that changes something, or whose change was refused: caller, change and outcome.

@@ -1,4 +1,4 @@
-//! The API over Deployments: reads replica counts from a watch, and sets them through the API server.
+//! The API that scales Deployments: reads replica counts from a watch, and sets them through the API server.
 //!
 //! This crate owns paths, JSON, rights, rates, and the log line about each change. `edge` owns listeners and TLS,
 //! `watch` the view of Deployments, `kube` requests to the API server. Images are judged through the interface

@@ -22,7 +22,7 @@ use crate::metrics::Metrics;
 
 const ABOUT: About = About {
     name: "replicas",
-    help: "Only the API over Deployments",
+    help: "Only the API that scales Deployments",
     sections: &[kind::<Kubernetes>(), kind::<Watch>(), kind::<config::Replicas>()],
     needs: &[Config::has::<config::Replicas>],
     lacks: "the section `replicas` in the configuration (listen, certificate, key, clientCA): \
@@ -30,7 +30,7 @@ const ABOUT: About = About {
     always: false,
 };
 
-/// The role that serves the API over Deployments.
+/// The role that serves the API that scales Deployments.
 #[derive(Debug)]
 pub struct ReplicasRole;
 

@@ -1,4 +1,5 @@
-//! Tests of calls of the API over Deployments: exact answers, writes and their conflicts, and every kind of refusal.
+//! Tests of calls of the API that scales Deployments: exact answers, writes and their conflicts, and every kind of
+//! refusal.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Tests of limits on the rates, sizes and times of calls of the API over Deployments.
+//! Tests of limits on the rates, sizes and times of calls of the API that scales Deployments.
 
 use std::time::Duration;
 

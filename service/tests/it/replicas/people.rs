@@ -1,4 +1,5 @@
-//! Tests of tools that people use with the API over Deployments: curl, the client, make, and the OpenAPI description.
+//! Tests of tools that people use with the API that scales Deployments: curl, the client, make, and the OpenAPI
+//! description.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,5 +1,5 @@
-//! Tests of the API over Deployments whose certificates, authorities, revocation lists and allowed names are replaced
-//! while it answers calls.
+//! Tests of the API that scales Deployments whose certificates, authorities, revocation lists and allowed names are
+//! replaced while it answers calls.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,5 +1,5 @@
-//! Tests of TLS at the API over Deployments: accepted and refused clients for many kinds of certificates, and the
-//! protocol versions.
+//! Tests of TLS at the API that scales Deployments: accepted and refused clients for many kinds of certificates, and
+//! the protocol versions.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};

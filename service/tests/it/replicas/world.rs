@@ -1,5 +1,5 @@
-//! Common code of the tests of the API over Deployments: a service with certificates of `certs dev`, and clients for
-//! each of them.
+//! Common code of the tests of the API that scales Deployments: a service with certificates of `certs dev`, and clients
+//! for each of them.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

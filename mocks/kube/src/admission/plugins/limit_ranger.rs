@@ -1,4 +1,4 @@
-//! `LimitRanger`: defaults and bounds of what single pods, containers and claims use.
+//! `LimitRanger`: defaults and bounds for the resources of single pods, containers and claims.
 
 use mock_cel::Quantity;
 use mock_objects::kinds::{Meaning, pod_total};
@@ -10,17 +10,17 @@ use super::{all, forbidden, set};
 use crate::admission::Attempt;
 
 const LIMIT_RANGES: &str = "limitranges";
-/// Where it is written what was set.
+/// The annotation that lists the amounts that the plugin set in a pod.
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
 
-/// The limits of a namespace, of all its ranges.
+/// The limits of all `LimitRange`s in the namespace of a request.
 fn limits(attempt: &Attempt<'_>) -> Vec<Value> {
     let Some(namespace) = attempt.call.target.namespace.as_deref() else { return Vec::new() };
     let ranges = all(attempt, LIMIT_RANGES, Some(namespace)).into_iter().map(|version| version.value());
     ranges.flat_map(|range| range["spec"]["limits"].as_array().cloned().unwrap_or_default()).collect()
 }
 
-/// Gives the containers of a new pod what they do not say themselves; answers whether it did.
+/// Sets default requests and limits in the containers of a new pod; returns whether a container changed.
 pub(super) fn mutate(attempt: &Attempt<'_>, pod: &mut Value) -> bool {
     let limits = limits(attempt);
     let mut said = Vec::new();
@@ -46,7 +46,7 @@ pub(super) fn mutate(attempt: &Attempt<'_>, pod: &mut Value) -> bool {
     true
 }
 
-/// Sets the amounts that are absent; answers their names.
+/// Sets the default amounts that a container lacks; returns the names of these resources.
 fn fill(container: &mut Value, which: &str, defaults: &Value) -> Vec<String> {
     let mut names = Vec::new();
     for (name, amount) in defaults.as_object().into_iter().flatten() {
@@ -64,7 +64,7 @@ fn fill(container: &mut Value, which: &str, defaults: &Value) -> Vec<String> {
     names
 }
 
-/// Refuses what is outside the bounds.
+/// Refuses a pod or a claim whose requests or limits are outside the bounds.
 pub(super) fn validate(attempt: &Attempt<'_>, object: &Value) -> Result<(), Failure> {
     let mut wrong = Vec::new();
     let is_claim = attempt.call.resource.rules.meaning == Meaning::Claim;
@@ -104,7 +104,7 @@ fn amount(value: &Value) -> Option<Quantity> {
     Quantity::parse(value.as_str()?)
 }
 
-/// What one limit has against the requests and limits that `of` knows.
+/// Adds an error to `wrong` for each bound of `limit` that the requests and limits from `of` break.
 fn check(limit: &Value, kind: &str, of: &dyn Fn(&str, &str) -> Option<Quantity>, wrong: &mut Vec<String>) {
     let bounds = |which: &str| -> Vec<(String, Quantity)> {
         let bounds = limit[which].as_object().into_iter().flatten();

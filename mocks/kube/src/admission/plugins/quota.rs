@@ -8,7 +8,7 @@ use super::forbidden;
 use crate::admission::Attempt;
 use crate::quota::{self, Amounts};
 
-/// What containers must say where a quota bounds it.
+/// Resources that every container must specify if a quota limits them.
 const COMPUTE: [&str; 8] = [
     "cpu",
     "ephemeral-storage",
@@ -20,7 +20,8 @@ const COMPUTE: [&str; 8] = [
     "requests.memory",
 ];
 
-/// Refuses a new object; a kube-apiserver alone has no controller that says what is used, and refuses nothing.
+/// Refuses a new object that exceeds a quota. Without a controller manager, no object is refused, because the used
+/// amounts are unknown.
 pub(super) fn validate(attempt: &Attempt<'_>, object: &Value) -> Result<(), Failure> {
     let (call, resource) = (attempt.call, &attempt.call.resource);
     let Some(namespace) = call.target.namespace.as_deref().filter(|_| !call.cluster().alone) else { return Ok(()) };
@@ -69,7 +70,7 @@ pub(super) fn validate(attempt: &Attempt<'_>, object: &Value) -> Result<(), Fail
     Ok(())
 }
 
-/// What a quota bounds and a container does not say: `cpu for: a,b`.
+/// Resources that a quota limits and containers do not specify, with the names of the containers: `cpu for: a,b`.
 fn unsaid(hard: &Amounts, pod: &Value) -> Vec<String> {
     let containers = ["initContainers", "containers"].into_iter();
     let containers: Vec<&Value> = containers.filter_map(|list| pod["spec"][list].as_array()).flatten().collect();

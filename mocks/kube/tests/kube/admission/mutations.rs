@@ -1,4 +1,5 @@
-//! Mutating admission policies: the answers are those of a real 1.34.1 with the feature gate and the version of the API.
+//! Tests of mutating admission policies. The expected answers are those of kube-apiserver 1.34.1 with the feature gate
+//! and the API version that such policies need.
 
 use super::*;
 

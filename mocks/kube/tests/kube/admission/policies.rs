@@ -1,4 +1,4 @@
-//! Admission policies, limit ranges and quotas, in the words that a real server has for the same objects.
+//! Tests of validating admission policies, limit ranges and quotas. The expected messages are those of a real server.
 
 use super::*;
 

@@ -1,10 +1,12 @@
-//! `autoscaling/v1`: the share of the processor has a field of its own, and all else stands in annotations.
+//! Conversion of `autoscaling/v1`. CPU utilization has fields of its own in this version; annotations contain other
+//! metrics and settings.
 
 use serde_json::{Map, Value, json};
 
 use crate::fields::metadata;
 
-/// Where an older object has what only the newer form has a field for: `(annotation, pointer of the part, field)`.
+/// Fields of the newer version that the older version keeps in annotations: `(annotation, pointer of the parent,
+/// field)`.
 const HIDDEN: [(&str, &str, &str); 4] = [
     ("autoscaling.alpha.kubernetes.io/metrics", "/spec", "metrics"),
     ("autoscaling.alpha.kubernetes.io/behavior", "/spec", "behavior"),
@@ -14,7 +16,7 @@ const HIDDEN: [(&str, &str, &str); 4] = [
 const TARGET: &str = "targetCPUUtilizationPercentage";
 const CURRENT: &str = "currentCPUUtilizationPercentage";
 
-/// Whether a metric is the share of the processor.
+/// Whether a metric is the CPU utilization.
 fn is_share(metric: &Value) -> bool {
     metric["type"] == "Resource" && metric["resource"]["name"] == "cpu"
 }

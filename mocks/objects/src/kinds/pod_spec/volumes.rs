@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::fields::set;
 
-/// What the published defaults of sources do not have, in a pod or in a volume of the cluster.
+/// Fills in defaults of volume sources that the published types lack, for a pod or a `PersistentVolume`.
 pub(in crate::kinds) fn source(volume: &mut Value) {
     for (source, key, default) in [("hostPath", "type", json!("")), ("azureDisk", "readOnly", json!(false))] {
         if let Some(found) = volume.get_mut(source).filter(|found| found.is_object()) {

@@ -1,4 +1,4 @@
-//! Charts of a gate with every slice as a dot, in the order of playing. Each metric measured in slices has a chart.
+//! Charts of a gate with every slice as a dot, in the order of measurement. Each metric measured in slices has a chart.
 //! Another chart shows the load of the machine, which is the reason for dropped slices.
 //!
 //! The axis counts slices; each slice is a thousand units wide. Dropped slices have another colour and a band behind

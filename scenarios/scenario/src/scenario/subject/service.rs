@@ -172,7 +172,7 @@ pub struct Wiring {
     pub endpoint: SocketAddr,
     /// The service's login to the registry, if the registry needs one: a name, and the file with the password.
     pub login: Option<(String, PathBuf)>,
-    /// The configuration section of the API over Deployments, if the scenario has calls.
+    /// The configuration section of the API that scales Deployments, if the scenario has calls.
     pub replicas: Option<Value>,
     /// The configuration section of the receivers of alerts, if the scenario has some.
     pub alerts: Option<Value>,

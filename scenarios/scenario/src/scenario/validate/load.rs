@@ -130,7 +130,7 @@ fn about_nothing(scenario: &Scenario) -> Result<(), Problem> {
     )
 }
 
-/// Calls need a subject that offers the API over Deployments.
+/// Calls need a subject that offers the API that scales Deployments.
 fn calls(scenario: &Scenario) -> Result<(), Problem> {
     let Some(config) = &scenario.api else {
         if scenario.budgets.api.is_some() {

@@ -1,4 +1,4 @@
-//! Tests of log entries: an entry of any kind is refused if its content, signature or key is another one.
+//! Tests of log entries: an entry of any kind is refused if its content, signature or key is replaced.
 
 use serde_json::{Value, json};
 

@@ -24,7 +24,7 @@ import org.junit.jupiter.api.extension.ExtensionContext;
 import org.opentest4j.TestAbortedException;
 
 /**
- * An API server that plays faults, for a test or for a class of tests, and a verdict by the ledger.
+ * An API server that injects faults, for a test or for a class of tests, and a verdict by the ledger.
  *
  * <p>The extension starts the program {@code longhaul} and needs nothing else: no cluster, no etcd, no dependency but JUnit. An instance
  * field with {@code @RegisterExtension} gives each test its own API server, a static field one for the class.
