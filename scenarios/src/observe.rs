@@ -186,7 +186,9 @@ async fn started(
                     continue;
                 }
                 Err(why) if is_given => {
-                    say(format!("it fills the Secret that its manifests mount at {paths}, which is not mounted: {why}"));
+                    say(format!(
+                        "it fills the Secret that its manifests mount at {paths}, which is not mounted: {why}"
+                    ));
                 }
                 Ok(()) | Err(_) => {}
             }

@@ -83,14 +83,17 @@ impl Chain {
     /// Whether a webhook or a policy may change `object`.
     pub fn changes(&self, attempt: &Attempt<'_>, object: &Value) -> bool {
         let policies = self.1.as_ref().is_some_and(|of| !of.mutating.is_empty());
-        policies || self.0
-            .as_ref()
-            .is_some_and(|hooks| hooks.mutating.iter().any(|hook| hook.matches.form(attempt, object).is_some()))
+        policies
+            || self
+                .0
+                .as_ref()
+                .is_some_and(|hooks| hooks.mutating.iter().any(|hook| hook.matches.form(attempt, object).is_some()))
     }
 
     /// Whether any validating webhook or policy is configured for a request.
     pub fn validates(&self) -> bool {
-        self.1.as_ref().is_some_and(|policies| !policies.validating.is_empty()) || self.0.as_ref().is_some_and(|hooks| !hooks.validating.is_empty())
+        self.1.as_ref().is_some_and(|policies| !policies.validating.is_empty())
+            || self.0.as_ref().is_some_and(|hooks| !hooks.validating.is_empty())
     }
 
     /// Lets the admission plugins, then the mutating policies and webhooks change `object`.

@@ -20,8 +20,8 @@ use super::bootstrap;
 use super::call::App;
 use super::cluster::Cluster;
 use super::followed;
-use super::{disruption, quota, signing};
 use super::verbs::{Manner, Propagation, delete_place, finish};
+use super::{disruption, quota, signing};
 
 /// Maximum number of commits that the task processes in one step.
 const BATCH: usize = 1024;

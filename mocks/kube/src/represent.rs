@@ -85,7 +85,8 @@ impl Renderer {
                 (true, false) => "Unstructured",
                 (false, _) => &call.resource.kind,
             };
-            let message = format!("you requested {asked_as}, but the requested object is {why} (*{package}.{kind}{list})");
+            let message =
+                format!("you requested {asked_as}, but the requested object is {why} (*{package}.{kind}{list})");
             return Err(Failure::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message));
         }
         let include = match call.query.include_object.as_deref() {

@@ -151,7 +151,11 @@ fn message<'a>(validation: &'a Validation, evaluation: &Evaluation<'a>, budget: 
 }
 
 /// The parameters with which a binding evaluates its policy; `null` if the policy has none.
-pub(super) fn bound_parameters(attempt: &Attempt<'_>, policy: &Policy, binding: &Binding) -> Result<Vec<Value>, String> {
+pub(super) fn bound_parameters(
+    attempt: &Attempt<'_>,
+    policy: &Policy,
+    binding: &Binding,
+) -> Result<Vec<Value>, String> {
     match (&policy.parameters, &binding.reference) {
         (Some(kind), Some(reference)) => {
             parameters(attempt, kind, reference).map_err(|why| format!("failed to configure binding: {why}"))
