@@ -45,6 +45,7 @@ pub(crate) struct Course {
 
 /// The writing connections, opened before the clock starts.
 pub(crate) struct Writers {
+    to: Endpoint,
     clients: Vec<Client>,
     namespace: &'static str,
     object_bytes: usize,
@@ -62,7 +63,7 @@ impl Writers {
         }
         let object = format!(r#"{{"apiVersion":"v1","kind":"Namespace","metadata":{{"name":"{namespace}"}}}}"#);
         clients[0].call(Method::POST, "/api/v1/namespaces", object).await?;
-        Ok(Self { clients, namespace, object_bytes: OBJECT_BYTES, next: 0 })
+        Ok(Self { to: to.clone(), clients, namespace, object_bytes: OBJECT_BYTES, next: 0 })
     }
 
     /// Changes the size of the objects.
@@ -77,6 +78,10 @@ impl Writers {
 
     /// Sends writes to the first `objects` objects in turn. Returns the number of answers.
     pub async fn send(&mut self, write: Write, objects: usize, course: Course) -> Result<usize> {
+        // A failed round of the real server takes its connections along; the next round counts.
+        while self.clients.len() < CONNECTIONS {
+            self.clients.push(self.to.connect().await?);
+        }
         let (next, begun, first) = (Arc::new(AtomicUsize::new(0)), Instant::now(), self.next);
         self.next += course.count;
         let mut tasks = JoinSet::new();
