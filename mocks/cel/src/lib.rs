@@ -33,6 +33,7 @@ mod value;
 mod written;
 
 use std::collections::HashMap;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -125,7 +126,8 @@ pub struct Surroundings<'a> {
 #[derive(Debug)]
 pub struct Evaluation<'a> {
     scope: Vec<(&'a str, Val<'a>)>,
-    variables: Vec<(&'a str, Val<'a>)>,
+    /// Sorted by name.
+    variables: Rc<Vec<(Val<'a>, Val<'a>)>>,
 }
 
 impl<'a> Evaluation<'a> {
@@ -138,16 +140,15 @@ impl<'a> Evaluation<'a> {
             ("params", Val::of(around.params)),
             ("namespaceObject", Val::of(around.namespace)),
         ];
-        Self { scope, variables: Vec::new() }
+        Self { scope, variables: Rc::default() }
     }
 
-    /// Evaluates an expression and adds the result to `variables`. If the evaluation fails, the variable does not
-    /// exist.
+    /// Evaluates an expression and adds the result to `variables`. If the evaluation fails, or the result is too large,
+    /// the variable does not exist.
     pub fn define(&mut self, name: &'a str, program: &'a Program, budget: &mut u64) {
-        if let Ok(value) = self.answer(program, budget) {
-            self.variables.push((name, value));
-            self.variables.sort_by_key(|(name, _)| *name);
-        }
+        let Some(value) = self.answer(program, budget).ok().filter(Val::is_bounded) else { return };
+        let at = self.variables.partition_point(|(known, _)| matches!(known, Val::Text(known) if **known <= *name));
+        Rc::make_mut(&mut self.variables).insert(at, (Val::lent(name), value));
     }
 
     /// Evaluates an expression that must return a boolean.
@@ -172,13 +173,13 @@ impl<'a> Evaluation<'a> {
     /// Evaluates an expression and returns the result as JSON.
     pub fn value(&self, program: &'a Program, budget: &mut u64) -> Result<Value, Unanswered> {
         let failed = |why| Unanswered { expression: program.source.clone(), why: Why::Failed(why) };
-        self.answer(program, budget).and_then(|found| found.json().ok_or(Failed::Overload)).map_err(failed)
+        let json = |found: Val<'a>| found.is_bounded().then(|| found.json()).flatten().ok_or(Failed::Overload);
+        self.answer(program, budget).and_then(json).map_err(failed)
     }
 
     fn answer(&self, program: &'a Program, budget: &mut u64) -> Result<Val<'a>, Failed> {
-        let variables = self.variables.iter().map(|(name, value)| (Val::lent(name), value.clone())).collect();
         let mut scope = self.scope.clone();
-        scope.push(("variables", Val::Map(value::Map::Own(std::rc::Rc::new(variables)))));
+        scope.push(("variables", Val::Map(value::Map::Own(Rc::clone(&self.variables)))));
         eval::run(&program.root, &program.patterns, scope, budget)
     }
 }

@@ -21,6 +21,11 @@ use super::time;
 use super::url::Url;
 use crate::quantity::Quantity;
 
+/// Deepest nesting of a value that leaves an evaluation: less than the limit of stored objects.
+const DEPTH_MAX: usize = 100;
+/// Maximum number of values in a value that leaves an evaluation: more than an object of the largest size has.
+const NODES_MAX: usize = 1_000_000;
+
 #[derive(Debug, Clone)]
 pub(super) enum Val<'a> {
     Null,
@@ -205,6 +210,25 @@ impl<'a> Val<'a> {
             Self::Uint(number) => Some(*number as f64),
             Self::Double(number) => Some(*number),
             _ => None,
+        }
+    }
+
+    /// Whether the value is at most [`DEPTH_MAX`] deep and has at most [`NODES_MAX`] nodes. Values share their parts,
+    /// so an expression can make a value in a few steps that has far more nodes than steps.
+    pub(crate) fn is_bounded(&self) -> bool {
+        let mut nodes = NODES_MAX;
+        self.fits(DEPTH_MAX, &mut nodes)
+    }
+
+    fn fits(&self, depth: usize, nodes: &mut usize) -> bool {
+        let Some(left) = nodes.checked_sub(1) else { return false };
+        *nodes = left;
+        let Some(below) = depth.checked_sub(1) else { return false };
+        match self {
+            Self::List(list) => list.iter().all(|item| item.fits(below, nodes)),
+            Self::Map(map) => map.entries().into_iter().all(|(_, value)| value.fits(below, nodes)),
+            Self::Optional(Some(inner)) => inner.fits(below, nodes),
+            _ => true,
         }
     }
 

@@ -182,9 +182,12 @@ async fn ask_mutating(
             admitted.warnings.extend(verdict.warnings);
             if let Some(patch) = &verdict.patch {
                 let mut next = Value::clone(&seen.object);
-                json_patch::patch(&mut next, patch).map_err(|error| {
-                    Failure::internal(format!("failed to apply the patch of webhook \"{}\": {error}", hook.name))
-                })?;
+                let mut steps = mock_objects::patch::Steps::of(&next);
+                for operation in &patch.0 {
+                    steps.apply(&mut next, operation).map_err(|error| {
+                        Failure::internal(format!("failed to apply the patch of webhook \"{}\": {error}", hook.name))
+                    })?;
+                }
                 if next != *seen.object {
                     seen.form.convert(attempt.call, &Form::asked(attempt.call), &mut next).await?;
                     settle(attempt, &mut next)?;

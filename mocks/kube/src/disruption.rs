@@ -65,7 +65,7 @@ fn status(cluster: &Cluster, catalogue: &Catalogue, budget: &Value, now: Timesta
         status["conditions"] = conditions(budget, ("False", "SyncFailed", &why), &status["observedGeneration"], now);
         return status;
     };
-    let allowed = if expected <= 0 { 0 } else { (healthy - desired).max(0) };
+    let allowed = if expected <= 0 { 0 } else { healthy.saturating_sub(desired).max(0) };
     let shown = if allowed > 0 { ("True", "SufficientPods", "") } else { ("False", "InsufficientPods", "") };
     let mut status = json!({
         "conditions": conditions(budget, shown, generation, now),
@@ -102,7 +102,7 @@ fn expected(cluster: &Cluster, catalogue: &Catalogue, spec: &Value, pods: &[Valu
     let (most_missing, least) = (&spec["maxUnavailable"], &spec["minAvailable"]);
     if !most_missing.is_null() {
         let expected = scale(cluster, catalogue, pods)?;
-        return Ok((expected, (expected - share(most_missing, expected)).max(0)));
+        return Ok((expected, expected.saturating_sub(share(most_missing, expected)).max(0)));
     }
     match least.as_i64() {
         Some(least) => Ok((i64::try_from(pods.len()).unwrap_or(i64::MAX), least)),
@@ -119,7 +119,10 @@ fn share(value: &Value, whole: i64) -> i64 {
     let percent = value.as_str().and_then(|text| text.strip_suffix('%')?.parse::<i64>().ok());
     percent.map_or_else(
         || value.as_i64().unwrap_or(0),
-        |percent| (percent * whole).div_euclid(100) + i64::from(percent * whole % 100 > 0),
+        |percent| {
+            let product = percent.saturating_mul(whole);
+            product.div_euclid(100) + i64::from(product % 100 > 0)
+        },
     )
 }
 
@@ -135,7 +138,7 @@ fn scale(cluster: &Cluster, catalogue: &Catalogue, pods: &[Value]) -> Result<i64
         };
         wanted.insert(uid, replicas);
     }
-    Ok(wanted.values().sum())
+    Ok(wanted.values().fold(0, |sum, replicas| sum.saturating_add(*replicas)))
 }
 
 fn controller(value: &Value) -> Option<&Value> {
@@ -143,24 +146,37 @@ fn controller(value: &Value) -> Option<&Value> {
     owners.iter().find(|owner| owner["controller"] == true)
 }
 
-/// `(uid, replicas)` of a pod's owner. If the owner is a `ReplicaSet` with an owner of its own, the values are those of
-/// that owner.
+/// `(uid, replicas)` of a pod's owner. If the owner is a `ReplicaSet` of a `Deployment`, the values are those of the
+/// `Deployment`. No other owner of an owner counts, so owners that own each other end the search too.
 fn replicas(cluster: &Cluster, catalogue: &Catalogue, namespace: &str, owner: &Value) -> Option<(String, i64)> {
+    let (resource, value) = found(cluster, catalogue, namespace, owner)?;
+    if &*resource.full_name == "replicasets.apps"
+        && let Some(above) = controller(&value)
+        && let Some((deployments, deployment)) = found(cluster, catalogue, namespace, above)
+        && &*deployments.full_name == "deployments.apps"
+    {
+        return wanted_by(deployments, &deployment);
+    }
+    wanted_by(resource, &value)
+}
+
+/// The object that an owner reference names.
+fn found<'a>(
+    cluster: &Cluster,
+    catalogue: &'a Catalogue,
+    namespace: &str,
+    owner: &Value,
+) -> Option<(&'a Resource, Value)> {
     let text = |key: &str| owner[key].as_str().unwrap_or_default();
     let resource = catalogue.by_kind(text("apiVersion"), text("kind"))?;
     let value = cluster.get(resource, namespace, text("name"))?.value();
-    if object::meta(&value, "uid") != text("uid") {
-        return None;
-    }
-    if &*resource.full_name == "replicasets.apps"
-        && let Some(above) = controller(&value)
-        && let Some(found) = replicas(cluster, catalogue, namespace, above)
-    {
-        return Some(found);
-    }
+    (object::meta(&value, "uid") == text("uid")).then_some((resource, value))
+}
+
+fn wanted_by(resource: &Resource, value: &Value) -> Option<(String, i64)> {
     let place = &resource.storage_version().scale.as_ref()?.spec_replicas;
     let replicas = value.pointer(place).and_then(Value::as_i64).unwrap_or(0);
-    Some((text("uid").to_owned(), replicas))
+    Some((object::meta(value, "uid").to_owned(), replicas))
 }
 
 /// The conditions of a budget with this `DisruptionAllowed` condition. The time of the condition changes only if its
@@ -193,5 +209,6 @@ mod tests {
         {
             assert_eq!(share(&value, whole), expected, "{value} of {whole}");
         }
+        assert!(share(&json!("100%"), i64::MAX) > 0, "no overflow");
     }
 }

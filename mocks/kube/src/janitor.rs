@@ -31,6 +31,8 @@ const SWEEP: usize = 1024;
 const AGAIN: Duration = Duration::from_millis(500);
 /// Shortest time between two updates of the status of quotas and disruption budgets.
 const COUNT_EVERY: Duration = Duration::from_millis(100);
+/// Longest time between two updates if nothing changes: evicted pods stop to count after two minutes.
+const COUNT_IDLE_EVERY: Duration = Duration::from_secs(10);
 /// How dependents are deleted if their owner waits for them.
 const FOREGROUND: Manner = Manner { propagation: Propagation::Foreground, grace_s: None };
 
@@ -40,7 +42,7 @@ pub(crate) async fn run(app: Arc<App>) {
     let mut next = cluster.read(|store| store.commits().next());
     // Owners in foreground deletion, until their last blocking dependent is gone.
     let mut held = BTreeSet::new();
-    let mut counted = Instant::now();
+    let (mut counted, mut counted_at) = (Instant::now(), 0);
     loop {
         let _ = tokio::time::timeout(AGAIN, cluster.cleaning.notified()).await;
         loop {
@@ -61,8 +63,9 @@ pub(crate) async fn run(app: Arc<App>) {
         }
         held.retain(|place| is_held(cluster, place));
         if !cluster.alone {
-            if counted.elapsed() >= COUNT_EVERY {
-                counted = Instant::now();
+            let (since, revision) = (counted.elapsed(), cluster.read(|store| store.revision()));
+            if since >= COUNT_IDLE_EVERY || (since >= COUNT_EVERY && revision != counted_at) {
+                (counted, counted_at) = (Instant::now(), revision);
                 quota::refresh(cluster);
                 if let Some(signer) = &cluster.signer {
                     disruption::refresh(cluster);

@@ -108,7 +108,8 @@ pub(crate) fn concerns(quota: &Value, resource: &Resource, value: &Value) -> boo
 fn in_scope(pod: &Value, scope: &str, operator: &str, values: &Value) -> bool {
     let spec = &pod["spec"];
     let ends = spec["activeDeadlineSeconds"].as_i64().is_some();
-    let asks = |which: &str| !pod_total(spec, which).is_empty();
+    // As for the class of a Pod, only CPU and memory count.
+    let asks = |which: &str| pod_total(spec, which).keys().any(|name| matches!(*name, "cpu" | "memory"));
     let best_effort = !asks("requests") && !asks("limits");
     match scope {
         "Terminating" => ends,

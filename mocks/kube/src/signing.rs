@@ -47,6 +47,7 @@ fn is_due(request: &Value) -> bool {
     request["spec"]["signerName"] == SIGNER
         && request["status"]["certificate"].is_null()
         && is("Approved")
+        && !is("Denied")
         && !is("Failed")
 }
 

@@ -21,6 +21,7 @@ use serde_json::{Map, Value, json};
 use super::catalogue::Resource;
 use super::status::Failure;
 
+pub use json_patch::{Error as OperationError, Steps};
 pub use manager::Manager;
 pub use server_side::{apply as server_side, check_intent, merge, untyped};
 pub use tracking::track;

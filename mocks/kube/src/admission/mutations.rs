@@ -3,15 +3,13 @@
 //! Owns the order of policies and mutations, the budget of each evaluation, and the effect of a failed mutation. The
 //! module `policies` chooses the policies for a request and their parameters.
 
-use std::slice;
-
 use mock_cel::{BUDGET, Evaluation, Input, Surroundings};
 use mock_objects::patch;
 use mock_objects::status::Failure;
 use serde_json::Value;
 
 use super::form::{Form, Seen};
-use super::policies::{bound_parameters, namespace, with_cause};
+use super::policies::{self, bound_parameters, namespace, with_cause};
 use super::{Attempt, Operation, review, settle};
 use crate::webhooks::{FailurePolicy, Mutation, Policies, Policy};
 
@@ -100,17 +98,9 @@ fn conditions_hold(
     seen: &Seen<'_>,
     around: &Surroundings<'_>,
 ) -> Result<bool, String> {
-    let (none, request, mut budget) = (Value::Null, review::request(attempt, &seen.form), BUDGET);
+    let (none, request) = (Value::Null, review::request(attempt, &seen.form));
     let input = Input { object: &seen.object, old_object: seen.old.as_deref().unwrap_or(&none), request: &request };
-    let evaluation = Evaluation::new(&input, around);
-    for condition in &policy.conditions {
-        match evaluation.holds(condition, &mut budget) {
-            Ok(true) => {}
-            Ok(false) => return Ok(false),
-            Err(why) => return Err(why.to_string()),
-        }
-    }
-    Ok(true)
+    policies::conditions_hold(policy, &Evaluation::new(&input, around))
 }
 
 /// Returns the object after one mutation.
@@ -137,8 +127,9 @@ fn mutated(
         Mutation::Json(_) => {
             let operations: json_patch::Patch =
                 serde_json::from_value(made).map_err(|error| format!("JSON Patch: {error}"))?;
+            let mut steps = patch::Steps::of(&next);
             for operation in &operations.0 {
-                match json_patch::patch(&mut next, slice::from_ref(operation)) {
+                match steps.apply(&mut next, operation) {
                     Ok(()) => {}
                     // A failed test drops the whole patch.
                     Err(_) if matches!(operation, json_patch::PatchOperation::Test(_)) => {

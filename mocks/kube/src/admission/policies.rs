@@ -32,12 +32,14 @@ pub(super) fn configured(call: &Call) -> Option<Arc<Policies>> {
     if is_exempt(&call.resource) {
         return None;
     }
-    let cluster = call.cluster();
-    let found = [POLICIES, BINDINGS, MUTATING, MUTATING_BINDINGS].map(|name| all(cluster, name));
-    let bound = |at: usize| !found[at].is_empty() && !found[at + 1].is_empty();
+    let (cluster, catalogue) = (call.cluster(), call.cluster().catalogue());
+    let resources = [POLICIES, BINDINGS, MUTATING, MUTATING_BINDINGS].map(|name| catalogue.by_full_name(name));
+    let counts = cluster.read(|store| resources.map(|one| one.map_or(0, |resource| store.count(resource.id, None))));
+    let bound = |at: usize| counts[at] > 0 && counts[at + 1] > 0;
     if !bound(0) && !bound(2) {
         return None;
     }
+    let found = resources.map(|resource| all(cluster, resource));
     let revisions: Vec<u64> = found.iter().flatten().map(|version| version.revision).collect();
     let mut parsed = cluster.webhooks.policies.lock();
     if let Some((known, read)) = &*parsed
@@ -53,9 +55,8 @@ pub(super) fn configured(call: &Call) -> Option<Arc<Policies>> {
     Some(read)
 }
 
-fn all(cluster: &Cluster, full_name: &str) -> Vec<Arc<Version>> {
-    let catalogue = cluster.catalogue();
-    let Some(resource) = catalogue.by_full_name(full_name) else { return Vec::new() };
+fn all(cluster: &Cluster, resource: Option<&Arc<Resource>>) -> Vec<Arc<Version>> {
+    let Some(resource) = resource else { return Vec::new() };
     let page = cluster.read(|store| store.list(resource.id, None, store.revision(), None, usize::MAX, |_| true));
     page.map(|page| page.items).unwrap_or_default()
 }
@@ -74,7 +75,10 @@ pub(super) async fn ask(attempt: &Attempt<'_>, policies: &Policies, object: &Val
         let seen = Seen::new(attempt, object, form).await?;
         let bindings = policy.bindings.iter();
         for binding in bindings.filter(|one| one.matches.as_ref().is_none_or(|of| of.form(attempt, object).is_some())) {
-            for Denial { message, reason } in judge(attempt, policy, binding, &seen) {
+            // Without its parameters a policy refuses, whatever the binding does about failed validations.
+            let denials =
+                judge(attempt, policy, binding, &seen).map_err(|why| refused(attempt, policy, binding, &why, ""))?;
+            for Denial { message, reason } in denials {
                 if binding.warns {
                     let (policy, binding) = (&policy.name, &binding.name);
                     warnings.push(format!(
@@ -92,20 +96,19 @@ pub(super) async fn ask(attempt: &Attempt<'_>, policies: &Policies, object: &Val
     Ok(warnings)
 }
 
-/// Returns the failed validations of a policy, for each object of parameters.
-fn judge(attempt: &Attempt<'_>, policy: &Policy, binding: &Binding, seen: &Seen<'_>) -> Vec<Denial> {
+/// Returns the failed validations of a policy, for each object of parameters. The error says why the policy has no
+/// parameters.
+fn judge(attempt: &Attempt<'_>, policy: &Policy, binding: &Binding, seen: &Seen<'_>) -> Result<Vec<Denial>, String> {
     let parameters = match bound_parameters(attempt, policy, binding) {
         Ok(found) => found,
-        Err(why) if policy.failure == FailurePolicy::Fail => {
-            return vec![Denial { message: why, reason: String::new() }];
-        }
-        Err(_) => return Vec::new(),
+        Err(why) if policy.failure == FailurePolicy::Fail => return Err(why),
+        Err(_) => return Ok(Vec::new()),
     };
     let (none, request) = (Value::Null, review::request(attempt, &seen.form));
     let namespace = namespace(attempt).unwrap_or_default();
     let input = Input { object: &seen.object, old_object: seen.old.as_deref().unwrap_or(&none), request: &request };
     let of = |params: &Value| evaluate(policy, &input, &Surroundings { params, namespace: &namespace });
-    parameters.iter().flat_map(of).collect()
+    Ok(parameters.iter().flat_map(of).collect())
 }
 
 fn evaluate(policy: &Policy, input: &Input<'_>, around: &Surroundings<'_>) -> Vec<Denial> {
@@ -114,12 +117,10 @@ fn evaluate(policy: &Policy, input: &Input<'_>, around: &Surroundings<'_>) -> Ve
         FailurePolicy::Fail => Some(Denial { message: why, reason: String::new() }),
         FailurePolicy::Ignore => None,
     };
-    for condition in &policy.conditions {
-        match evaluation.holds(condition, &mut budget) {
-            Ok(true) => {}
-            Ok(false) => return Vec::new(),
-            Err(why) => return failed(why.to_string()).into_iter().collect(),
-        }
+    match conditions_hold(policy, &evaluation) {
+        Ok(true) => {}
+        Ok(false) => return Vec::new(),
+        Err(why) => return failed(why).into_iter().collect(),
     }
     for (name, program) in &policy.variables {
         evaluation.define(name, program, &mut budget);
@@ -136,6 +137,22 @@ fn evaluate(policy: &Policy, input: &Input<'_>, around: &Surroundings<'_>) -> Ve
         }
     }
     denials
+}
+
+/// Whether all conditions of a policy hold. One that does not hold decides, even after one that fails. Conditions have a
+/// budget of their own.
+pub(super) fn conditions_hold(policy: &Policy, evaluation: &Evaluation<'_>) -> Result<bool, String> {
+    let (mut budget, mut failed) = (BUDGET, None);
+    for condition in &policy.conditions {
+        match evaluation.holds(condition, &mut budget) {
+            Ok(true) => {}
+            Ok(false) => return Ok(false),
+            Err(why) => {
+                failed.get_or_insert_with(|| why.to_string());
+            }
+        }
+    }
+    failed.map_or(Ok(true), Err)
 }
 
 /// The message for the client: the result of `messageExpression`, or else `message`, or else the source of the

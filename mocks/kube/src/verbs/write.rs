@@ -392,6 +392,10 @@ fn succeed(value: &mut Value, old: &Value, call: &Call, status_only: bool) {
     if resource.has("finalize") && call.target.subresource.as_deref() != Some("finalize") {
         value["spec"] = old["spec"].clone();
     }
+    // Approved is the request that was made.
+    if resource.rules.meaning == Meaning::CertificateRequest {
+        value["spec"] = old["spec"].clone();
+    }
     object::count_generation(value, old, resource, stored, status_only);
 }
 

@@ -44,9 +44,14 @@ fn write_approval(request: &mut Value, sent: &Value) {
     put_conditions(request, after);
 }
 
-/// Refuses to remove an approval or a denial, which are final.
+/// Refuses to remove an approval or a denial, which are final, and to have both.
 fn check_approval(value: &Value, old: &Value, causes: &mut Causes) {
     let after = conditions(value);
+    let has = |kind: &str| after.iter().any(|condition| condition["type"] == kind);
+    if has("Approved") && has("Denied") {
+        let why = "Approved and Denied conditions are mutually exclusive";
+        causes.push(Cause::invalid("status.conditions", "\"Denied\"", why));
+    }
     for condition in conditions(old) {
         let kind = condition["type"].as_str().unwrap_or_default();
         let is_final = matches!(kind, "Approved" | "Denied" | "Failed");

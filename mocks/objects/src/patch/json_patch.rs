@@ -12,7 +12,7 @@ const DEPTH_MAX: usize = 120;
 
 /// Why a patch cannot be applied.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Error {
+pub enum Error {
     #[error(transparent)]
     Operation(#[from] ::json_patch::PatchError),
     #[error(
@@ -38,26 +38,53 @@ pub(super) fn apply(value: &mut Value, operations: &Operations) -> Result<(), Er
         return Ok(::json_patch::patch(value, operations)?);
     }
     let mut candidate = value.clone();
-    let mut growth = Growth::new(&candidate);
-    for (index, operation) in operations.iter().enumerate() {
-        growth.allow(operation, &candidate)?;
-        match operation {
-            PatchOperation::Test(test) if test.value.is_null() && is_absent(&candidate, test) => {}
-            operation => {
-                let patched = ::json_patch::patch(&mut candidate, std::slice::from_ref(operation));
-                patched.map_err(|mut error| {
-                    error.operation = index;
-                    error
-                })?;
-            }
-        }
+    let mut steps = Steps::of(&candidate);
+    for operation in operations.iter() {
+        steps.apply(&mut candidate, operation)?;
     }
     *value = candidate;
     Ok(())
 }
 
+/// Applies the operations of one patch one by one, within the limits of a whole patch.
+#[derive(Debug)]
+pub struct Steps {
+    growth: Growth,
+    /// The index of the next operation.
+    next: usize,
+}
+
+impl Steps {
+    /// Begins a patch of this value.
+    pub fn of(value: &Value) -> Self {
+        Self { growth: Growth::new(value), next: 0 }
+    }
+
+    /// Applies the next operation. If the operation fails, the value stays as it was.
+    ///
+    /// # Errors
+    ///
+    /// The operation fails, or makes the value too large or too deep.
+    pub fn apply(&mut self, value: &mut Value, operation: &PatchOperation) -> Result<(), Error> {
+        let index = self.next;
+        self.next += 1;
+        self.growth.allow(operation, value)?;
+        match operation {
+            PatchOperation::Test(test) if test.value.is_null() && is_absent(value, test) => Ok(()),
+            operation => {
+                let patched = ::json_patch::patch(value, std::slice::from_ref(operation));
+                patched.map_err(|mut error| {
+                    error.operation = index;
+                    error.into()
+                })
+            }
+        }
+    }
+}
+
 /// The allowed growth of a value by a patch: `copy` operations can double the content, and `move` operations can nest
 /// it.
+#[derive(Debug)]
 struct Growth {
     copied_bytes: usize,
     /// An upper bound of the value's nesting depth.

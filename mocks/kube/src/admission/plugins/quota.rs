@@ -9,16 +9,7 @@ use crate::admission::Attempt;
 use crate::quota::{self, Amounts};
 
 /// Resources that every container must specify if a quota limits them.
-const COMPUTE: [&str; 8] = [
-    "cpu",
-    "ephemeral-storage",
-    "limits.cpu",
-    "limits.ephemeral-storage",
-    "limits.memory",
-    "memory",
-    "requests.cpu",
-    "requests.memory",
-];
+const COMPUTE: [&str; 6] = ["cpu", "limits.cpu", "limits.memory", "memory", "requests.cpu", "requests.memory"];
 
 /// Refuses a new object that exceeds a quota. Without a controller manager, no object is refused, because the used
 /// amounts are unknown.
