@@ -233,7 +233,14 @@ impl Catalogue {
     /// Adds a resource that shows the objects of `original` in another form.
     fn mirror(&mut self, resource: Resource, original: &str) {
         let id = *self.numbers.get(original).expect("the original stands before its mirror in the table");
-        self.mirrors.push(Arc::new(Resource { id, ..resource }));
+        // The values of selectable fields are stored in the order of the original's fields.
+        let fields = &self.by_id(id).expect("the original has this number").fields;
+        let shown = |of: &Field| {
+            let own = resource.fields.iter().find(|own| own.pointers == of.pointers).cloned();
+            own.unwrap_or_else(|| Field { label: "".into(), ..of.clone() })
+        };
+        let fields = fields.iter().map(shown).collect();
+        self.mirrors.push(Arc::new(Resource { id, fields, ..resource }));
     }
 
     /// Adds a resource. An existing resource with the same name is replaced and keeps its number.

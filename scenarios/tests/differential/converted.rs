@@ -13,7 +13,7 @@ use crate::driver::{self, Endpoint, Raw};
 use crate::sequence::{Sequence, Step};
 
 /// The resources with several forms that these tests cover, as `plural/kind`.
-const COVERED: &[&str] = &["events/Event"];
+const COVERED: &[&str] = &["events/Event", "horizontalpodautoscalers/HorizontalPodAutoscaler"];
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const GROUP: &str = "{ns}.example.com";
 const PLURAL: &str = "shapes";
@@ -30,6 +30,11 @@ struct Form {
 const EVENTS: [Form; 2] = [
     Form { api_version: "v1", path: "/api/v1/namespaces/{ns}/events" },
     Form { api_version: "events.k8s.io/v1", path: "/apis/events.k8s.io/v1/namespaces/{ns}/events" },
+];
+
+const AUTOSCALERS: [Form; 2] = [
+    Form { api_version: "autoscaling/v1", path: "/apis/autoscaling/v1/namespaces/{ns}/horizontalpodautoscalers" },
+    Form { api_version: "autoscaling/v2", path: "/apis/autoscaling/v2/namespaces/{ns}/horizontalpodautoscalers" },
 ];
 
 /// `(field of v1, field of events.k8s.io/v1, values in JSON)`.
@@ -171,6 +176,7 @@ const SELECTORS: &[&str] = &[
 pub fn all() -> Vec<Sequence> {
     let mut all = Vec::new();
     all.extend(events());
+    all.extend(autoscalers());
     all.extend(shapes());
     all.extend(scales());
     all
@@ -223,6 +229,38 @@ fn events() -> Vec<Sequence> {
                 let name = format!("an event in {} (newer: {is_newer}) with {change:?}", form.api_version);
                 all.push(Sequence { name, steps });
             }
+        }
+    }
+    all
+}
+
+fn autoscalers() -> Vec<Sequence> {
+    let mut all = Vec::new();
+    for (written, form) in AUTOSCALERS.iter().enumerate() {
+        for (least, cpu) in [(None, None), (Some(2), Some(50)), (None, Some(70))] {
+            let target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"});
+            let mut spec = json!({"scaleTargetRef": target, "maxReplicas": 5});
+            if let Some(least) = least {
+                spec["minReplicas"] = json!(least);
+            }
+            if let Some(cpu) = cpu {
+                if written == 0 {
+                    spec["targetCPUUtilizationPercentage"] = json!(cpu);
+                } else {
+                    let target = json!({"type": "Utilization", "averageUtilization": cpu});
+                    spec["metrics"] = json!([{"type": "Resource", "resource": {"name": "cpu", "target": target}}]);
+                }
+            }
+            let object = json!({"apiVersion": form.api_version, "kind": "HorizontalPodAutoscaler",
+                                "metadata": {"name": "a"}, "spec": spec});
+            let mut steps = vec![Step::post(form.path, object)];
+            let forms = AUTOSCALERS.map(|form| Step::get(format!("{}/a", form.path)));
+            steps.extend(forms.clone());
+            let patch = json!({"spec": {"maxReplicas": 7}});
+            steps.push(Step::patch(format!("{}/a", AUTOSCALERS[1 - written].path), "merge-patch", patch));
+            steps.extend(forms);
+            let name = format!("an autoscaler in {} with {least:?} replicas and {cpu:?} of CPU", form.api_version);
+            all.push(Sequence { name, steps });
         }
     }
     all

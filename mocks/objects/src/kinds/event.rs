@@ -27,7 +27,16 @@ pub(super) const EVENT: Kind = Kind {
 
 pub(super) const EVENTS_EVENT: Kind = Kind {
     about: EVENT.about,
-    // In the order of the original resource, because these facts are the original's.
+    selectable: &[
+        ("regarding.apiVersion", &["/involvedObject/apiVersion"]),
+        ("regarding.fieldPath", &["/involvedObject/fieldPath"]),
+        ("regarding.kind", &["/involvedObject/kind"]),
+        ("regarding.name", &["/involvedObject/name"]),
+        ("regarding.namespace", &["/involvedObject/namespace"]),
+        ("regarding.resourceVersion", &["/involvedObject/resourceVersion"]),
+        ("regarding.uid", &["/involvedObject/uid"]),
+        ("reportingController", &["/reportingComponent"]),
+    ],
     cells: CELLS,
     mirror: Some(Mirror { of: "events", to_stored: forms::to_stored, from_stored: forms::from_stored }),
     bare: BARE,

@@ -51,8 +51,11 @@ fn defaults(value: &mut Value) {
     pod_spec::fill_template(value, "/spec/template");
     if let Some(spec) = value.get_mut("spec") {
         each(spec, "volumeClaimTemplates", |claim| {
-            set(claim, &[], "apiVersion", json!("v1"));
-            set(claim, &[], "kind", json!("PersistentVolumeClaim"));
+            // Written over what a client sent, as by a real server.
+            if let Some(claim) = claim.as_object_mut() {
+                claim.insert("apiVersion".to_owned(), json!("v1"));
+                claim.insert("kind".to_owned(), json!("PersistentVolumeClaim"));
+            }
             set(claim, &[], "metadata", json!({}));
             pod_spec::claim::fill(claim);
             set(claim, &["status"], "phase", json!("Pending"));
