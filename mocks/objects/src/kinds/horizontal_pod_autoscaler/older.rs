@@ -75,4 +75,11 @@ pub(super) fn to_stored(value: &mut Value) {
             other => *other = json!([metric]),
         }
     }
+    // The newer type leaves out a zero, and always has the list.
+    if let Some(status) = value.get_mut("status").and_then(Value::as_object_mut) {
+        if status.get("currentReplicas") == Some(&json!(0)) {
+            status.remove("currentReplicas");
+        }
+        status.entry("currentMetrics").or_insert(Value::Null);
+    }
 }
