@@ -63,7 +63,7 @@ pub(crate) async fn run(app: Arc<App>) {
         }
         held.retain(|place| is_held(cluster, place));
         if !cluster.alone {
-            let (since, revision) = (counted.elapsed(), cluster.read(|store| store.revision()));
+            let (since, revision) = (counted.elapsed(), cluster.read(mock_store::Store::revision));
             if since >= COUNT_IDLE_EVERY || (since >= COUNT_EVERY && revision != counted_at) {
                 (counted, counted_at) = (Instant::now(), revision);
                 quota::refresh(cluster);
