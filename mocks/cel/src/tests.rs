@@ -33,6 +33,27 @@ fn run(source: &str) -> Result<bool, String> {
     program.run(&input, &mut BUDGET.clone()).map_err(|why| why.to_string())
 }
 
+/// Each variable has the one before twice, so that thirty of them would have a thousand million values.
+#[test]
+fn a_value_that_grows_by_sharing_does_not_leave_an_evaluation() {
+    let (object, request) = (object(), request());
+    let input = Input { object: &object, old_object: &Value::Null, request: &request };
+    let mut evaluation = Evaluation::new(&input, &Surroundings { params: &Value::Null, namespace: &Value::Null });
+    let names: Vec<String> = (0..30).map(|number| format!("v{number}")).collect();
+    let compile = |source: &str| Program::compile_in_policy(source, None).unwrap();
+    let programs: Vec<Program> = std::iter::once("[object]".to_owned())
+        .chain(names.iter().map(|name| format!("[variables.{name}, variables.{name}]")))
+        .map(|source| compile(&source))
+        .collect();
+    let (last, early) = (compile("variables.v29"), compile("variables.v3"));
+    let mut budget = BUDGET;
+    for (name, program) in names.iter().zip(&programs) {
+        evaluation.define(name, program, &mut budget);
+    }
+    assert!(evaluation.value(&early, &mut budget).is_ok());
+    assert!(evaluation.value(&last, &mut budget).is_err(), "too large");
+}
+
 #[test]
 fn what_is_true() {
     for source in [

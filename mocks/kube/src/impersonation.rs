@@ -22,7 +22,7 @@ const MASTERS: &str = "system:masters";
 const ACCOUNT: &str = "system:serviceaccount:";
 const AUTHENTICATION: &str = "authentication.k8s.io";
 
-/// The user as whom a request acts: its sender, or the impersonated user.
+/// Returns the user whose rights a request has: the sender, or the user that the sender impersonates.
 pub(crate) fn acting(cluster: &Cluster, who: Arc<Who>, headers: &HeaderMap) -> Result<Arc<Who>, Failure> {
     let texts = |name: &str| headers.get_all(name).into_iter().map(text).collect::<Result<Vec<&str>, Failure>>();
     let name = texts(USER)?.first().copied().unwrap_or_default();

@@ -179,7 +179,7 @@ impl Reader {
         Ok(Read::Objects(all.into_values().collect()))
     }
 
-    /// Compares the states in a reading. `told` has the last observation of each object by the witness.
+    /// Compares the listed objects of a reading with the last observation of each object by the witness (`told`).
     pub(super) fn compare(&self, reading: &Reading, told: Vec<Known>, readings: u32) -> EndState {
         let Reading { items, listed_ms, read_ms, .. } = reading;
         let mut children = self.children(reading).into_iter();

@@ -76,8 +76,9 @@ pub(super) async fn ask(attempt: &Attempt<'_>, policies: &Policies, object: &Val
         let bindings = policy.bindings.iter();
         for binding in bindings.filter(|one| one.matches.as_ref().is_none_or(|of| of.form(attempt, object).is_some())) {
             // Without its parameters a policy refuses, whatever the binding does about failed validations.
-            let denials =
-                judge(attempt, policy, binding, &seen).map_err(|why| refused(attempt, policy, binding, &why, ""))?;
+            let denials = judge(attempt, policy, binding, &seen)
+                .await
+                .map_err(|why| refused(attempt, policy, binding, &why, ""))?;
             for Denial { message, reason } in denials {
                 if binding.warns {
                     let (policy, binding) = (&policy.name, &binding.name);
@@ -90,15 +91,18 @@ pub(super) async fn ask(attempt: &Attempt<'_>, policies: &Policies, object: &Val
                 }
             }
         }
-        // Each policy has a budget of its own; other requests go in between.
-        tokio::task::yield_now().await;
     }
     Ok(warnings)
 }
 
 /// Returns the failed validations of a policy, for each object of parameters. The error says why the policy has no
 /// parameters.
-fn judge(attempt: &Attempt<'_>, policy: &Policy, binding: &Binding, seen: &Seen<'_>) -> Result<Vec<Denial>, String> {
+async fn judge(
+    attempt: &Attempt<'_>,
+    policy: &Policy,
+    binding: &Binding,
+    seen: &Seen<'_>,
+) -> Result<Vec<Denial>, String> {
     let parameters = match bound_parameters(attempt, policy, binding) {
         Ok(found) => found,
         Err(why) if policy.failure == FailurePolicy::Fail => return Err(why),
@@ -107,8 +111,13 @@ fn judge(attempt: &Attempt<'_>, policy: &Policy, binding: &Binding, seen: &Seen<
     let (none, request) = (Value::Null, review::request(attempt, &seen.form));
     let namespace = namespace(attempt).unwrap_or_default();
     let input = Input { object: &seen.object, old_object: seen.old.as_deref().unwrap_or(&none), request: &request };
-    let of = |params: &Value| evaluate(policy, &input, &Surroundings { params, namespace: &namespace });
-    Ok(parameters.iter().flat_map(of).collect())
+    let mut denials = Vec::new();
+    for params in &parameters {
+        denials.extend(evaluate(policy, &input, &Surroundings { params, namespace: &namespace }));
+        // Each evaluation has a budget of its own; other requests go in between.
+        tokio::task::yield_now().await;
+    }
+    Ok(denials)
 }
 
 fn evaluate(policy: &Policy, input: &Input<'_>, around: &Surroundings<'_>) -> Vec<Denial> {

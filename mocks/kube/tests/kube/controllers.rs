@@ -101,3 +101,64 @@ async fn a_request_with_other_usages_fails() {
     assert_eq!(seen["status"]["conditions"][1]["reason"], "SignerValidationFailure");
     assert!(seen["status"].get("certificate").is_none());
 }
+
+/// The `ReplicaSet` names itself as its owner.
+#[tokio::test]
+async fn owners_that_own_themselves_are_counted() {
+    let (_world, mut client) = world().await;
+    let template = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    let set = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "r"},
+        "spec": {"replicas": 2, "selector": {"matchLabels": {"a": "b"}}, "template": template}});
+    let sets = "/apis/apps/v1/namespaces/default/replicasets";
+    let (_, made) = client.post(sets, &set).await;
+    let owner = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": made["metadata"]["uid"],
+        "controller": true});
+    let owned = json!({"metadata": {"ownerReferences": [owner]}});
+    assert_eq!(client.patch(&format!("{sets}/r"), MERGE, &owned).await.0, 200);
+    let budget = json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "p"},
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"a": "b"}}}});
+    assert_eq!(client.post(BUDGETS, &budget).await.0, 201);
+    let counted = until(&mut client, &format!("{BUDGETS}/p"), |seen| seen["status"]["currentHealthy"] == 2).await;
+    assert_eq!(counted["status"]["expectedPods"], 2, "{counted}");
+}
+
+#[tokio::test]
+async fn the_approved_request_is_the_one_that_was_made() {
+    let (_world, mut client) = world().await;
+    assert_eq!(client.post(REQUESTS, &request("ann", &["server auth"])).await.0, 201);
+    let other = json!({"spec": {"usages": ["client auth"], "username": "admin"}});
+    let (status, seen) = client.patch(&format!("{REQUESTS}/ann"), MERGE, &other).await;
+    assert_eq!((status, &seen["spec"]["usages"]), (200, &json!(["server auth"])), "{seen}");
+    let both = json!({"status": {"conditions": [
+        {"type": "Approved", "status": "True", "reason": "Test"}, {"type": "Denied", "status": "True", "reason": "Test"},
+    ]}});
+    let (status, refused) = client.patch(&format!("{REQUESTS}/ann/approval"), MERGE, &both).await;
+    assert_eq!(status, 422, "{refused}");
+    assert!(refused["message"].as_str().unwrap().contains("mutually exclusive"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_quota_refuses_the_object_that_exceeds_it() {
+    let (_world, mut client) = world().await;
+    let hard = json!({"pods": "1", "limits.ephemeral-storage": "1Gi"});
+    let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}, "spec": {"hard": hard}});
+    let quotas = "/api/v1/namespaces/default/resourcequotas";
+    assert_eq!(client.post(quotas, &quota).await.0, 201);
+    let pod = |name: &str| {
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
+               "spec": {"containers": [{"name": "c", "image": "i"}]}})
+    };
+    let pods = "/api/v1/namespaces/default/pods";
+    let (status, made) = client.post(pods, &pod("a")).await;
+    assert_eq!(status, 201, "only CPU and memory must be specified: {made}");
+    let (status, refused) = client.post(pods, &pod("b")).await;
+    let why = "pods \"b\" is forbidden: exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1";
+    assert_eq!((status, &refused["message"]), (403, &json!(why)));
+    let used = |seen: &Value| seen["status"]["used"]["pods"] == "1";
+    until(&mut client, &format!("{quotas}/q"), used).await;
+    let missing = json!({"spec": {"hard": {"requests.cpu": "1"}}});
+    assert_eq!(client.patch(&format!("{quotas}/q"), MERGE, &missing).await.0, 200);
+    let (status, refused) = client.post(pods, &pod("c")).await;
+    let why = "pods \"c\" is forbidden: failed quota: q: must specify requests.cpu for: c";
+    assert_eq!((status, &refused["message"]), (403, &json!(why)));
+}

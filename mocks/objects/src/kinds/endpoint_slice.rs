@@ -18,7 +18,6 @@ pub(super) const ENDPOINT_SLICE: Kind = Kind {
     check,
     fixed: &["/addressType"],
     generation: Generation::SpecAndLabels,
-    needs_revision: true,
     ..Kind::of("endpointslices.discovery.k8s.io")
 };
 

@@ -18,7 +18,6 @@ pub(super) const FLOW_SCHEMA: Kind = Kind {
     defaults: |value| set(value, &["spec"], "matchingPrecedence", json!(1000)),
     check: check_schema,
     created_by_update: true,
-    needs_revision: true,
     ..Kind::of("flowschemas.flowcontrol.apiserver.k8s.io")
 };
 
@@ -28,7 +27,6 @@ pub(super) const PRIORITY_LEVEL: Kind = Kind {
     defaults: fill_level,
     check: check_level,
     created_by_update: true,
-    needs_revision: true,
     ..Kind::of("prioritylevelconfigurations.flowcontrol.apiserver.k8s.io")
 };
 

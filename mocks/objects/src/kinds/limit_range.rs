@@ -1,5 +1,7 @@
 //! `LimitRange`: limits and defaults for the resources of pods and containers in a namespace.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::at::At;
@@ -25,9 +27,12 @@ pub(super) fn is_standard(name: &str) -> bool {
 }
 
 fn check(value: &Value, causes: &mut Causes) {
-    let at = At::from("spec.limits");
+    let (at, mut known) = (At::from("spec.limits"), BTreeSet::new());
     for (index, limit) in value["spec"]["limits"].as_array().into_iter().flatten().enumerate() {
         let (one, kind) = (at.item(index), limit["type"].as_str().unwrap_or_default());
+        if !known.insert(kind) {
+            causes.duplicate(one.field("type"), kind);
+        }
         if !kind.contains('/') && !["Container", "PersistentVolumeClaim", "Pod"].contains(&kind) {
             causes.invalid_text(one.field("type"), kind, "must be a standard limit type or fully qualified");
         }

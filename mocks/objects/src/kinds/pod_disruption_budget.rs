@@ -10,6 +10,7 @@ pub(super) const POD_DISRUPTION_BUDGET: Kind = Kind {
     about: "How many pods may be missing when somebody takes them away on purpose.",
     cells: CELLS,
     check,
+    needs_revision: true,
     ..Kind::of("poddisruptionbudgets.policy")
 };
 

@@ -12,6 +12,7 @@ pub(super) const RUNTIME_CLASS: Kind = Kind {
     cells: CELLS,
     check,
     fixed: &["/handler"],
+    needs_revision: true,
     generation: Generation::None,
     ..Kind::of("runtimeclasses.node.k8s.io")
 };

@@ -35,7 +35,7 @@ impl Pools {
         Self { open: Arc::default(), metrics }
     }
 
-    /// The connections of the validator `name`; `told` states whether its instances describe themselves.
+    /// Returns the connections to the validator `name`. `told`: each instance of the validator sends its own description.
     pub fn open(&self, name: &str, way: &Way, told: bool) -> Result<Arc<Pool>, String> {
         let key = format!("{name} {told} {way:?}");
         let mut open = self.open.lock();

@@ -1,7 +1,7 @@
 //! Fetches the objects that hold signatures: manifests by tag or digest, referrers of a digest, and blobs.
 //!
-//! That an object is missing is a result; an uncertain result is a failure with a class. This module does not examine
-//! the contents of objects.
+//! If the registry answers that an object does not exist, the caller gets that as a result. If the answer is unclear, the
+//! caller gets a failure with a class. This module does not examine the contents of objects.
 
 use bytes::Bytes;
 use http::{Method, StatusCode};

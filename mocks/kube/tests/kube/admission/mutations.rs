@@ -121,6 +121,18 @@ async fn a_failed_mutation_refuses_the_object() {
     assert_eq!((status, &refused["message"]), (403, &json!(why)));
 }
 
+/// Each copy of a map into itself doubles the map.
+#[tokio::test]
+async fn a_patch_that_doubles_an_object_is_refused() {
+    let (_world, mut client) = world().await;
+    let copy = |number: usize| format!("JSONPatch{{op: 'copy', from: '/data', path: '/data/x{number}'}}");
+    let copies: Vec<String> = (0..40).map(copy).collect();
+    bind(&mut client, "double", patches(&format!("[{}]", copies.join(", ")))).await;
+    let (status, refused) = client.post(CONFIG_MAPS, &map("double")).await;
+    assert_eq!(status, 403, "{refused}");
+    assert!(refused["message"].as_str().unwrap().contains("the accumulated size increase of copy"), "{refused}");
+}
+
 #[tokio::test]
 async fn a_wrong_policy_is_refused() {
     let (_world, mut client) = world().await;

@@ -50,6 +50,47 @@ async fn a_policy_refuses_with_its_parameters() {
 }
 
 #[tokio::test]
+async fn a_condition_that_is_false_decides_and_missing_parameters_refuse() {
+    let (_world, mut client) = World::alone().await;
+    let rule = json!({"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["secrets"]});
+    let policy = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": {"name": "p"},
+        "spec": {
+            "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
+            "matchConstraints": {"resourceRules": [rule]},
+            "matchConditions": [
+                {"name": "fails", "expression": "object.nothing == 1"},
+                {"name": "decides", "expression": "object.metadata.name != 'free'"},
+            ],
+            "validations": [{"expression": "true"}],
+        },
+    });
+    let binding = |name: &str, parameters: &str, action: &str| {
+        json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
+            "metadata": {"name": name},
+            "spec": {
+                "policyName": "p", "validationActions": [action],
+                "paramRef": {"name": parameters, "namespace": "default", "parameterNotFoundAction": "Deny"},
+            },
+        })
+    };
+    let limits = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "limits"}});
+    assert_eq!(client.post(MAPS, &limits).await.0, 201);
+    assert_eq!(client.post(&format!("{GROUP}/validatingadmissionpolicies"), &policy).await.0, 201);
+    let bindings = format!("{GROUP}/validatingadmissionpolicybindings");
+    assert_eq!(client.post(&bindings, &binding("b", "limits", "Deny")).await.0, 201);
+    assert_eq!(client.post(SECRETS, &secret("free", &json!({}))).await.0, 201);
+    let (status, refused) = client.post(SECRETS, &secret("other", &json!({}))).await;
+    assert_eq!(status, 422, "{refused}");
+    assert!(refused["message"].as_str().unwrap().contains("no such key: nothing"), "{refused}");
+    // The binding only audits, but has no parameters.
+    assert_eq!(client.post(&bindings, &binding("c", "none", "Audit")).await.0, 201);
+    let (status, refused) = client.post(SECRETS, &secret("free-2", &json!({}))).await;
+    assert_eq!(status, 422, "{refused}");
+}
+
+#[tokio::test]
 async fn a_limit_range_gives_defaults_and_bounds() {
     let (_world, mut client) = World::alone().await;
     let limit =
