@@ -29,7 +29,9 @@
 //!   `D` after the commit. A subject works until it is stopped, and its last writes cannot be observed in time.
 //! * If an object was deleted and the witness cannot report deletions, its overdue versions are **missed**. Versions
 //!   that were not overdue are **unobservable**, and so are overdue versions that a fault may have withheld from the
-//!   subject until the deletion ([`Ledger::kept`]).
+//!   subject until the deletion ([`Ledger::kept`]). If the object was deleted while it waited in the subject's queue, its
+//!   overdue versions are **unobservable** as well: the subject served other objects steadily all that time, and the
+//!   newest of them had waited at least half as long.
 //! * If the subject's process ended before a deletion, or before the deletion was overdue, the next process may never
 //!   report the object. Then the object's versions that were not overdue are **unobservable**: a list does not show
 //!   objects that were deleted before it.

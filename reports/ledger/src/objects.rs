@@ -443,23 +443,31 @@ impl Objects {
     pub fn give_up(&mut self, order: Order, now_ms: u64, why: &str, tally: &mut Tally) {
         let Some(uid) = self.open.get(&order).cloned() else { return };
         let Some(object) = self.by_uid.get_mut(&uid) else { return };
+        let served = self.served.of(&object.full_name.resource);
+        let waits_since_ms = object.waits_since_ms().unwrap_or(now_ms);
+        let is_queued = served.is_some_and(|served| served.has_queue(waits_since_ms, now_ms));
         let collapsed = std::mem::take(&mut object.collapsed).count;
         self.collapsed -= collapsed;
-        tally.count(Outcome::Missed, collapsed);
+        tally.count(if is_queued { Outcome::Unobservable } else { Outcome::Missed }, collapsed);
+        tally.counts.queued += if is_queued { collapsed } else { 0 };
         tally.unnamed += collapsed;
         self.overdue -= object.overdue as u64;
         object.overdue = 0;
         let pending = std::mem::take(&mut object.pending);
         let is_overdue = |version: &Version| version.came_ms.saturating_add(self.deadline_ms) < now_ms;
-        let is_missed = |version: &Version| is_overdue(version) && !version.kept;
-        if object.newest_seen.is_none() && (collapsed > 0 || pending.iter().any(is_missed)) {
+        let is_missed = |version: &Version| is_overdue(version) && !version.kept && !is_queued;
+        if object.newest_seen.is_none() && ((collapsed > 0 && !is_queued) || pending.iter().any(is_missed)) {
             tally.counts.unseen += 1;
         }
         for version in pending {
             self.open.remove(&version.order);
             let (outcome, why) = match (is_overdue(&version), version.kept) {
-                (true, false) => (Outcome::Missed, why),
                 (true, true) => (Outcome::Unobservable, "a fault kept it from the subject until its object was gone"),
+                (true, false) if is_queued => {
+                    tally.counts.queued += 1;
+                    (Outcome::Unobservable, "its object was deleted while it waited in the subject's queue")
+                }
+                (true, false) => (Outcome::Missed, why),
                 (false, _) => (Outcome::Unobservable, why),
             };
             tally.row(object.anomaly_of_version(&uid, &version, outcome, now_ms, None, why));

@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 /// Number of times remembered for one resource: more than the objects that a slow subject serves in a drain.
 const TIMES_MAX: usize = 2048;
+/// The fewest objects served while an object waited that can show a queue.
+const SERVED_MIN: u64 = 8;
 /// Maximum number of resources with times of their own. Scenarios judge fewer resources.
 const RESOURCES_MAX: usize = 32;
 
@@ -49,6 +51,18 @@ impl Served {
 }
 
 impl OfResource {
+    /// Whether an object that has waited since `since_ms` may still be in the subject's queue at `now_ms`: the subject
+    /// served others steadily all that time, and the newest of them had waited at least half as long. The half is for an
+    /// object whose write was refused once, and which then went to the end of the queue.
+    pub fn has_queue(&self, since_ms: u64, now_ms: u64) -> bool {
+        let waited_ms = now_ms.saturating_sub(since_ms);
+        let from_ms = since_ms.max(self.times_ms.front().copied().unwrap_or(now_ms));
+        let quarters = self.quarters(from_ms, now_ms);
+        waited_ms <= 2 * now_ms.saturating_sub(self.newest_since_ms)
+            && quarters.iter().sum::<u64>() >= SERVED_MIN
+            && quarters.iter().all(|served| *served > 0)
+    }
+
     /// The number of objects served in each quarter of a time range.
     pub fn quarters(&self, from_ms: u64, to_ms: u64) -> [u64; 4] {
         let long_ms = to_ms.saturating_sub(from_ms).max(1);

@@ -73,6 +73,8 @@ pub struct EventCounts {
     pub identity_swap: u64,
     /// Versions of objects created and deleted inside one outage of the subject's stream.
     pub unobservable: u64,
+    /// Versions among `unobservable` whose objects were deleted while they waited in the subject's queue.
+    pub queued: u64,
 }
 
 /// The texts of each outcome for people, and its counter.
@@ -147,7 +149,7 @@ macro_rules! each_count {
 impl EventCounts {
     fn zip(self, other: Self, op: impl Fn(u64, u64) -> u64) -> Self {
         each_count! {self, other, op, commits, observations, observed, coalesced, late, missed, unseen, ghost, late_ghost, duplicate,
-        regressed, phantom, resurrected, identity_swap, unobservable}
+        regressed, phantom, resurrected, identity_swap, unobservable, queued}
     }
 }
 

@@ -8,7 +8,7 @@ use super::rule::{Name, Rule as _, Section, section};
 use super::{Findings, Verdict};
 use crate::budgets::{Delivery, Events};
 use crate::record::{EventCounts, Record, Sees, Sight};
-use crate::words::counted;
+use crate::words::{count, counted};
 
 mod blind;
 mod converged;
@@ -81,9 +81,14 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
         let versions = counted(counts.unobservable, "version");
         findings.note(match record.manifest.witness_sees {
             Some(sees) if sees != Sees::ALL => format!(
-                "{versions} could not be judged: their objects were deleted before the witness `{}` could prove an observation, or \
+                "{versions} could not be judged: their objects were deleted before the witness `{}` could prove an observation{}, or \
                  existed only during one outage of its stream.",
-                record.manifest.witness
+                record.manifest.witness,
+                if counts.queued > 0 {
+                    format!(" ({} of them after more than the deadline in the subject's queue)", count(counts.queued))
+                } else {
+                    String::new()
+                }
             ),
             _ => format!(
                 "{versions} could not be observed by any client: their objects were created and deleted during one outage of the \

@@ -10,8 +10,8 @@ use units::Rate;
 
 use super::rule::Name;
 use super::{Finding, Findings, Verdict};
-use crate::record::{Backlog, Record};
-use crate::words::{counted, millis, three_digits};
+use crate::record::{Backlog, EventCounts, Record};
+use crate::words::{count, counted, millis, three_digits};
 
 /// The number of objects served in the drain from which their times alone show whether the subject served steadily.
 const SERVED_MIN: u64 = 8;
@@ -123,6 +123,25 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
             finding.text
         );
     }
+}
+
+/// The number of versions that may be deleted while they wait in the subject's queue: a twentieth of all. With more of
+/// them, the missing observations say nothing about the subject.
+pub(super) fn deleted_max(commits: u64) -> u64 {
+    commits / 20
+}
+
+/// The reason why missed versions are undecided if more than [`deleted_max`] versions were deleted in the subject's queue.
+pub(super) fn deleted(record: &Record, counts: &EventCounts) -> String {
+    let seconds = record.end.as_ref().map_or(0, |end| end.ended_ms).max(1000) as f64 / 1000.0;
+    let served = Rate::per_second((counts.observed + counts.late).max(1) as f64 / seconds);
+    format!(
+        "not decided: {} of {} were deleted while they waited in the subject's queue; `rate: {}` fits its {} objects a second here.",
+        counted(counts.queued, "version"),
+        count(counts.commits),
+        spelled(fitting(served)),
+        three_digits(served.as_per_second()),
+    )
 }
 
 /// Whether a finding is about work that may be unfinished, such as a missing version. A finding about wrong work is

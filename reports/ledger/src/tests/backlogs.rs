@@ -16,6 +16,19 @@ fn commit(ledger: &mut Ledger, t_ms: u64, uid: &str, revision: u64) {
     ledger.commit(t_ms, &commit);
 }
 
+fn delete(ledger: &mut Ledger, t_ms: u64, uid: &str, revision: u64) {
+    let commit = Commit {
+        order: Order::of_numbered(revision),
+        resource: RESOURCE.into(),
+        namespace: "default".into(),
+        name: uid.into(),
+        uid: uid.into(),
+        revision: Revision::of_number(revision),
+        change: X,
+    };
+    ledger.commit_untold(t_ms, &commit);
+}
+
 fn observe(ledger: &mut Ledger, t_ms: u64, uid: &str, revision: u64) {
     ledger.observe(&Observation { t_ms, uid: uid.into(), revision: Revision::of_number(revision), change: A });
 }
@@ -64,4 +77,46 @@ fn where_nothing_waits_there_is_no_queue() {
     commit(&mut ledger, 100, "u1", 1);
     observe(&mut ledger, 150, "u1", 1);
     assert_eq!(ledger.backlogs(1000, 2000), []);
+}
+
+/// One object a second begins to wait, and each is served fifteen seconds later. Objects that are deleted in this queue
+/// prove no loss. An object that was overtaken long ago, and one that is deleted while the subject serves nothing, are
+/// missed.
+#[test]
+fn what_is_deleted_in_the_queue_is_not_missed() {
+    let mut ledger = ledger();
+    let mut counts = Vec::new();
+    for second in 1..=60 {
+        commit(&mut ledger, second * 1000, &format!("u{second}"), second);
+        if second > 15 && ![20, 21].contains(&(second - 15)) {
+            observe(&mut ledger, second * 1000 + 10, &format!("u{}", second - 15), second - 15);
+        }
+        let _ = ledger.advance(second * 1000 + 20).count();
+        // The first waited for 11 s when its turn was 4 s away; the second was passed by 25 s before.
+        let deleted = match second {
+            41 => "u30",
+            60 => "u20",
+            _ => continue,
+        };
+        delete(&mut ledger, second * 1000 + 30, deleted, 100 + second);
+        counts.push((ledger.counts().missed, ledger.counts().queued));
+    }
+    delete(&mut ledger, 90_000, "u50", 200);
+    counts.push((ledger.counts().missed, ledger.counts().queued));
+    assert_eq!(counts, [(0, 1), (1, 1), (2, 1)]);
+}
+
+/// The subject serves at once whatever it saw. It lost one object, which is deleted after the deadline.
+#[test]
+fn what_a_quick_subject_lost_is_missed() {
+    let mut ledger = ledger();
+    for step in 1..=40 {
+        commit(&mut ledger, step * 100, &format!("u{step}"), step);
+        if step != 7 {
+            observe(&mut ledger, step * 100 + 10, &format!("u{step}"), step);
+        }
+    }
+    let _ = ledger.advance(4100).count();
+    delete(&mut ledger, 4100, "u7", 100);
+    assert_eq!((ledger.counts().missed, ledger.counts().queued), (1, 0));
 }

@@ -2,6 +2,7 @@
 
 use units::Span;
 
+use crate::judge::queue;
 use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::ledger::Outcome;
 use crate::record::{EventCounts, Record, Sight};
@@ -73,6 +74,10 @@ fn judge_count(
         ));
     }
     let at_end = matches!(outcome, Outcome::Missed | Outcome::Ghost | Outcome::IdentitySwap);
+    if outcome == Outcome::Missed && observed <= limit && counts.queued > queue::deleted_max(counts.commits) {
+        findings.push(name, Verdict::Inconclusive, count(observed), count(limit), queue::deleted(record, counts));
+        return;
+    }
     let verdict = match () {
         () if observed > limit => Verdict::Fail,
         // Without the end of the run, waiting versions are neither observed nor missed.
