@@ -1,6 +1,7 @@
-//! The admission role: its configuration sections, its listener, the functions that other roles use, and its end.
+//! The admission role: its configuration sections, its listener, the functions that other roles use, and how the role
+//! ends.
 //!
-//! This module owns the tasks of the role. The pipeline interprets reviews.
+//! This module owns the tasks of the admission role. The pipeline interprets the reviews that the role gets.
 
 use std::sync::Arc;
 
@@ -197,8 +198,8 @@ impl Running for Tasks {
         .boxed()
     }
 
-    /// Lets another replica make certificates from now on. The replica itself still reads the certificates and still
-    /// answers.
+    /// Lets another replica make certificates from now on. This replica still reads the certificates and answers
+    /// reviews.
     fn leave(&mut self) -> BoxFuture<'_, ()> {
         if let Some(upkeep) = &self.0 {
             upkeep.resign();

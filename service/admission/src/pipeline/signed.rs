@@ -66,7 +66,7 @@ impl Pipeline {
         images
     }
 
-    /// The cached verdict about an image; no validator is called.
+    /// The cached verdict on an image; no validator is called.
     pub(super) fn verdict(
         &self,
         target: &Target,

@@ -13,11 +13,11 @@ const DURATION_MAX: Duration = Duration::from_hours(24 * 30);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span(pub Duration);
 
-/// A number of bytes with a unit.
+/// A number of bytes with a unit, such as `4MiB`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size(pub u64);
 
-/// Why a text is no duration or size. The message is printed after the name of the key.
+/// Why a text is no duration or size. The error message is printed after the name of the configuration key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     #[error("`{text}` has no unit: write for example `{example}`")]

@@ -1,4 +1,4 @@
-//! The metrics of listeners. Their labels have closed lists of values: the listener's name and a reason.
+//! The metrics of listeners. The labels have closed lists of values: the listener's name and a reason.
 
 use std::sync::Arc;
 
@@ -93,7 +93,7 @@ impl Metrics {
 }
 
 impl ListenerMetrics {
-    /// Counts a connection that had to close for a new connection.
+    /// Counts a connection that had to close to free its slot for a new connection.
     pub fn given_up(&self, reason: Reason) {
         self.all.given_up.get_or_create(&self.by(reason.name())).inc();
     }

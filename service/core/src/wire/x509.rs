@@ -27,9 +27,9 @@ pub enum Alternative {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
-    /// The common name, then DNS names, URIs and mail addresses, as in the certificate; at most 64.
+    /// The common name, then DNS names, URIs and mail addresses, in the order of the certificate; at most 64.
     pub names: Vec<String>,
-    /// How many of `names`, counted from the first, are common names. An authority need not have checked common names.
+    /// Number of common names, which are the first entries of `names`. An authority need not have checked common names.
     pub common_names: usize,
     /// The subject alternative names with their types; at most 64.
     pub alternatives: Vec<Alternative>,
@@ -100,7 +100,7 @@ pub fn facts(certificate: &CertificateDer<'_>) -> Option<Facts> {
     })
 }
 
-/// The earliest expiry in `chain`, in seconds since 1970; `None` if no certificate can be read.
+/// The earliest expiry of the certificates in `chain`, in seconds since 1970; `None` if no certificate can be read.
 pub fn expiry(chain: &[CertificateDer<'_>]) -> Option<i64> {
     let first = chain.iter().filter_map(|certificate| facts(certificate)).map(|facts| facts.not_after).min()?;
     let since = first.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);

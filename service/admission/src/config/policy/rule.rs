@@ -38,7 +38,7 @@ pub(in crate::config) struct RawRule {
 }
 
 impl Checker<'_> {
-    /// Checks a rule, which messages call `name`.
+    /// Checks the rule that messages call `name`.
     pub(in crate::config) fn rule(
         &self,
         name: String,

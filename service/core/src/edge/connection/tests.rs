@@ -156,7 +156,7 @@ impl Raw {
         self.send(HEADERS, END_HEADERS | flags, 2 * index + 1, head).await;
     }
 
-    /// Receives frames until every task waits. Each has type, flags, stream and payload.
+    /// Receives frames until every task waits. Each frame is returned as type, flags, stream and payload.
     async fn frames(&mut self) -> Vec<(u8, u8, u32, Vec<u8>)> {
         settle().await;
         let mut bytes = Vec::new();
@@ -184,7 +184,7 @@ impl Raw {
         frames.iter().filter(|(kind, _, _, payload)| *kind == RST_STREAM && *payload == code).count()
     }
 
-    /// Whether the service has ended this client's connection.
+    /// Whether the service has closed this client's connection.
     async fn is_over(&self) -> bool {
         settle().await;
         self.served.is_finished()
@@ -286,8 +286,8 @@ async fn a_head_has_eight_kibibytes() {
     assert!(client.is_over().await);
 }
 
-/// A client that stores values in the HPACK table although the service sets the table's size to 0 gets a GOAWAY. If the
-/// client continues, its connection ends.
+/// A client that stores values in the HPACK table, although the service set the table's size to 0, gets a GOAWAY. If
+/// the client stores further values after the GOAWAY, its connection ends.
 #[tokio::test(start_paused = true)]
 async fn a_client_that_fills_the_table_is_sent_away() {
     let site = Site::new();
