@@ -60,7 +60,6 @@ impl Validator for Everybody {
 pub struct Webhook(Arc<Endpoint>, Arc<Peer>);
 
 impl Webhook {
-    /// A webhook with the default configuration.
     pub fn new() -> Self {
         let text = "admission: {listen: 127.0.0.1:0, certificate: none, key: none}";
         let config = Config::parse(text, Path::new("bench.yaml")).expect("the text is a configuration");

@@ -58,7 +58,7 @@ impl Endpoint {
         }
     }
 
-    /// The limit of reviews at one time, and the number of reviews that are being answered.
+    /// The limit of reviews at one time, and their present number.
     pub fn load(&self) -> &Arc<Load> {
         &self.load
     }

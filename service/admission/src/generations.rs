@@ -38,7 +38,6 @@ pub struct Generations {
     /// The memory that callers and registries may use together.
     share: Arc<Share>,
     alerts: Option<Arc<dyn AlertSink>>,
-    /// The cache of verdicts that several processes of the service share.
     known: Option<Arc<dyn Knowledge>>,
     /// The reader of objects' owners; made at first use.
     owners: Option<Arc<Owners>>,
@@ -106,7 +105,6 @@ impl Generations {
         &self.current
     }
 
-    /// The memory that callers and registries may use together.
     pub fn share(&self) -> &Arc<Share> {
         &self.share
     }

@@ -64,7 +64,7 @@ impl<'a> Cursor<'a> {
         self.text.get(from..self.at)
     }
 
-    /// Checks that only white space follows until the end of the text.
+    /// Checks that only white space follows until the end.
     pub fn end(&mut self) -> Result<(), Error> {
         if self.peek().is_none() { Ok(()) } else { Err(Error(self.at)) }
     }

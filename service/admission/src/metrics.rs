@@ -35,30 +35,19 @@ pub struct CodeLabel {
 }
 
 pub struct Metrics {
-    /// Number of reviews by outcome: allowed, patched, exempt, denied, error.
     reviews: Family<OutcomeLabel, Counter>,
-    /// Number of images for which no digest was found, by failure class.
     failures: Family<ClassLabel, Counter>,
-    /// Number of images that were admitted although no digest was found, by failure class: because of a rule, or
-    /// because failures are only reported.
     let_in: Family<ClassLabel, Counter>,
-    /// Number of panics during reviews.
     pub panics: Counter,
-    /// Number of answered requests, by HTTP status.
     requests: Family<CodeLabel, Counter>,
-    /// Seconds from the head of a request to its answer.
     pub duration: Histogram,
     pub in_flight: Gauge,
-    /// Number of images whose digest was in the cache.
     pub cache_hits: Counter,
-    /// Number of images that were looked up at a registry.
     pub cache_misses: Counter,
-    /// Number of images whose digest came from a lookup that another review had started.
     pub joined: Counter,
 }
 
 impl Metrics {
-    /// Registers counters at zero, under the prefix `longhaul_admission`.
     pub fn register(registry: &mut Registry) -> Arc<Self> {
         let metrics = Self {
             reviews: Family::default(),
@@ -93,12 +82,10 @@ impl Metrics {
     pub fn reviewed(&self, outcome: &'static str) {
         self.reviews.get_or_create(&OutcomeLabel { outcome }).inc();
     }
-    /// Counts an image for which no digest was found.
     pub fn failed(&self, class: Class) {
         self.failures.get_or_create(&ClassLabel { class: class.name() }).inc();
     }
 
-    /// Counts an image that is admitted although no digest was found.
     pub fn let_in(&self, class: Class) {
         self.let_in.get_or_create(&ClassLabel { class: class.name() }).inc();
     }

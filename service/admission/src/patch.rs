@@ -13,7 +13,7 @@ use super::walk::List;
 const OPERATION_BYTES: usize = 120;
 
 /// The RFC 6902 patch that pins the images in `sites`; `None` if no image changes. `digest` returns the digest of an
-/// image that must be pinned, else `None`.
+/// image to pin, else `None`.
 pub fn replace<'a>(sites: &'a [Site], digest: impl Fn(&str) -> Option<&'a str>) -> Option<String> {
     let bytes = sites.iter().map(|site| site.pointer.len() + site.image.len() + OPERATION_BYTES).sum();
     let mut document = String::with_capacity(bytes);

@@ -91,7 +91,6 @@ impl Pipeline {
         self.memo.policy()
     }
 
-    /// Decides about the request `ask` by `deadline`.
     pub async fn review(&self, hook: Hook, ask: &Ask<'_>, deadline: Instant) -> Result<Decision, Full> {
         if let Some(reason) = exempt::by_request(ask) {
             return Ok(self.exempt(reason));

@@ -28,10 +28,8 @@ pub struct Policy {
     approvals: Vec<Option<bool>>,
     /// The name of the rule's validator, by rule.
     validators: Vec<Option<String>>,
-    /// Whether any rule judges unchanged images. If no rule judges unchanged images, the policy searches no rule for an
-    /// unchanged image.
+    /// Whether any rule judges unchanged images. If no rule does, no rule is searched for an unchanged image.
     rechecks: bool,
-    /// Notes on validators that no rule uses.
     unasked: Vec<String>,
 }
 
@@ -175,7 +173,6 @@ impl Policy {
         self.rechecks && self.recheck(self.rule_of_text(image)) == Recheck::Always
     }
 
-    /// Notes on signature validators that no rule uses, one sentence each.
     pub fn unasked(&self) -> &[String] {
         &self.unasked
     }
@@ -196,8 +193,8 @@ impl Policy {
         self.settings.child_approval && !self.judges_pods_only()
     }
 
-    /// Whether an owner's image under `rule` was certainly verified when the owner was created. The image may be
-    /// unverified if the rule admits images despite a failure, or if the policy refuses nothing.
+    /// Whether an owner's image under `rule` was certainly verified. The image may be unverified if the rule admits
+    /// images despite a failure, or if the policy refuses nothing.
     pub fn is_inherited(&self, rule: RuleName) -> bool {
         let lets_in = |class: &Class| self.action(rule, *class) == Action::Allow;
         self.approves_children() && !self.detects(rule) && !Class::OF_SIGNATURES.iter().any(lets_in)
@@ -309,7 +306,6 @@ impl Policy {
         self.settings(rule)?.with.as_ref()
     }
 
-    /// Whether signatures of images under `rule` are verified.
     fn verifies(&self, rule: RuleName) -> bool {
         self.settings(rule).is_some_and(config::Rule::verifies)
     }

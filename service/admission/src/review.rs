@@ -124,7 +124,6 @@ impl Notes {
 /// Why a body is not a valid review.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The body is not JSON, or has not the structure of a review.
     #[error("the body is not an AdmissionReview: {0}")]
     Json(#[from] serde_json::Error),
     #[error(

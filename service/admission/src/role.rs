@@ -92,7 +92,6 @@ fn tell_of_unasked(config: &Config) {
     }
 }
 
-/// A reviewer for other roles that uses the current pipeline.
 struct CurrentReview(Arc<Current>);
 
 /// A reviewer that uses the current pipeline.

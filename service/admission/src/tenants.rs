@@ -42,7 +42,6 @@ impl Tenants {
         Self { table: Mutex::new(table), asked: Mutex::default() }
     }
 
-    /// Whether `image` is being looked up.
     pub fn is_asked(&self, image: &str) -> bool {
         self.asked.lock().contains_key(image)
     }

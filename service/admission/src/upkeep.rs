@@ -100,7 +100,6 @@ impl Upkeep {
         probes
     }
 
-    /// Waits for the unexpected end of a task; returns the reason.
     pub(super) async fn broken(&mut self) -> String {
         #[cfg(feature = "own-certificates")]
         let certificates = async {

@@ -91,7 +91,6 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Adds metrics of requests to other processes.
     #[must_use]
     pub fn counting(mut self, metrics: PoolMetrics) -> Self {
         self.pools = remote::Pools::new(metrics);
@@ -183,7 +182,6 @@ impl Validators {
     }
 }
 
-/// Checks that the keys in `config` can be used.
 pub fn check(config: &Config) -> Result<(), ValidatorError> {
     #[cfg(feature = "verify")]
     cosign::check(config)?;

@@ -1,5 +1,4 @@
-//! This module owns the list of field paths and ignores the object's kind: objects with the same paths are treated
-//! alike, so new kinds and versions need no code.
+//! The walk: one pass over an object's JSON that finds every image, its position, and the names of pull secrets.
 //!
 //! This module owns the list of field paths and ignores the kind: objects with the same paths are treated alike, so new
 //! kinds and versions need no code.
@@ -156,7 +155,6 @@ impl Field {
 pub enum Error {
     #[error(transparent)]
     Json(#[from] json::Error),
-    /// The object has the same key twice.
     #[error("the key `{key}` is there twice at `{at}/`: write it once")]
     Twice {
         key: String,

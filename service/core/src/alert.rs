@@ -54,7 +54,7 @@ struct Written {
 }
 
 /// The first images of an alert that is being parsed from JSON. A parsed list of empty strings would take eight times
-/// the memory of its text, so images beyond [`IMAGES_MAX`] are not stored.
+/// the memory of its text, so images beyond [`IMAGES_MAX`] are dropped.
 struct First {
     images: Vec<String>,
     more: usize,

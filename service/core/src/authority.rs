@@ -22,7 +22,6 @@ pub enum AuthorityError {
     /// The host is missing, or has bytes that no host name has.
     #[error("not a host")]
     Host,
-    /// The port is not a number from 1 to 65535.
     #[error("the port is not a number from 1 to 65535")]
     Port,
 }

@@ -216,7 +216,6 @@ impl Checker<'_> {
         }
     }
 
-    /// Checks that a number lies between `least` and `most`.
     pub fn within(&self, key: &str, value: u64, least: u64, most: u64) -> Result<usize, Error> {
         match usize::try_from(value) {
             Ok(size) if (least..=most).contains(&value) => Ok(size),
@@ -224,7 +223,6 @@ impl Checker<'_> {
         }
     }
 
-    /// Refuses a text that is no valid name of an object.
     pub fn object_name(&self, key: &str, text: Option<&String>) -> Result<(), Error> {
         if text.is_some_and(|text| !is_name(text)) {
             return Err(self.value(key, "is no name: write lower-case letters, digits, dots and dashes"));
@@ -232,7 +230,6 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// Refuses names of webhook configurations that are invalid or too many.
     pub fn webhook_names(&self, key: &str, names: &[String]) -> Result<(), Error> {
         self.within(key, names.len() as u64, 1, WEBHOOKS_MAX as u64)?;
         names.iter().try_for_each(|name| self.object_name(key, Some(name)))

@@ -22,7 +22,6 @@ use crate::judge::Judge;
 use crate::known::Knowledge;
 
 pub trait Role: Sync {
-    /// The description of the role before its start.
     fn about(&self) -> &'static About;
 
     /// Refuses configurations with errors that can be found before a start, such as unreadable keys.

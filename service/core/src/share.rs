@@ -45,7 +45,8 @@ struct Budget {
     turns: Arc<Turns>,
 }
 
-/// The account under which one image requests memory for its signatures. Images get memory in the order of [`Turns`].
+/// The account under which one image requests memory for its signatures. Images get memory in turn (see the module
+/// `turns`).
 #[derive(Debug, Default)]
 pub struct Payer {
     pieces: Account,
@@ -60,7 +61,6 @@ pub struct Reserved {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoMemory {
-    /// The verification needs more memory than the limit.
     #[error("it needs {needed} bytes of memory and the share for evidence is {most}")]
     TooLarge { needed: usize, most: usize },
     /// Other images held the memory until the deadline.

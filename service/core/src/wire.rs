@@ -76,7 +76,7 @@ impl Origin {
 pub struct Limits {
     /// Maximum number of requests at one time; further requests wait, at most until their deadline.
     pub open_max: usize,
-    /// Maximum number of idle HTTP/1.1 connections that are kept for later requests.
+    /// Maximum number of idle HTTP/1.1 connections that are kept.
     pub idle_max: usize,
 }
 
@@ -102,7 +102,6 @@ pub enum Error {
         /// The step of the request that did not finish in time.
         doing: &'static str,
     },
-    /// No TCP connection could be made.
     #[error("connect to {authority}: {source}")]
     Connect { authority: String, source: std::io::Error },
     /// The host's address is internal, but an untrusted party named the host.
@@ -115,10 +114,8 @@ pub enum Error {
     Crowded,
     #[error("TLS with {authority}: {source}")]
     Tls { authority: String, source: std::io::Error },
-    /// The server does not speak HTTP/2, which the configuration demands.
     #[error("{authority} did not agree to HTTP/2")]
     NoHttp2 { authority: String },
-    /// The connection failed, or broke the HTTP protocol.
     #[error("HTTP: {}", chain(source))]
     Http {
         #[from]
@@ -128,7 +125,6 @@ pub enum Error {
     /// is unknown.
     #[error("the connection ended without an answer")]
     Ended,
-    /// The answer is larger than its cap.
     #[error("the answer is larger than {cap_bytes} bytes")]
     TooLarge { cap_bytes: usize },
 }
@@ -209,7 +205,6 @@ enum Link {
 }
 
 impl Client {
-    /// A client that has no connection yet.
     pub fn new(mut origin: Origin, protocol: Protocol, limits: Limits) -> Self {
         // Set here once, so that connections share the settings and resume TLS sessions.
         if let (Some(tls), Protocol::Http2) = (&mut origin.tls, protocol) {
@@ -517,7 +512,6 @@ impl Stream {
         Ok(None)
     }
 
-    /// Whether the connection of this stream is still open.
     pub fn is_open(&self) -> bool {
         match &self.link {
             Link::One(connection) => connection.is_open(),

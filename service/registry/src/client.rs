@@ -38,8 +38,8 @@ const ATTEMPTS: u32 = 3;
 /// Base of the delay between two attempts. The base doubles with each attempt, and the actual delay is random between
 /// zero and the base.
 const RETRY_BASE: Duration = Duration::from_millis(100);
-/// Time between two checks of the files with authorities, passwords and docker configurations. A rotated authority is
-/// trusted long before the former authority expires.
+/// Time between two checks of the files that the configuration names. A rotated authority is trusted long before the
+/// former authority expires.
 const FILES_INTERVAL: Duration = Duration::from_secs(5);
 /// Time limit of the request for a registry's API version.
 const VERSION_TIME: Duration = Duration::from_secs(1);
@@ -109,8 +109,8 @@ impl Registry {
         })
     }
 
-    /// Asks the mirrors and then the registry for the digest, until one of them has an answer. If no mirror and not the
-    /// registry has an answer, the result of the last request counts.
+    /// Asks the mirrors and then the registry for the digest, until one of them has an answer. If neither a mirror nor
+    /// the registry has an answer, the last result counts.
     async fn digest(&self, reference: &Reference, keyring: &Keyring, deadline: Instant) -> Result<String, Failure> {
         // Whatever the tag refers to now, and whether or not its registry answers.
         if let Some(locked) = self.hosts.locked(&reference.full_name()) {
@@ -222,8 +222,7 @@ impl Registry {
 }
 
 /// Checks whether the registry as a whole works, by requesting its API version. Every registry answers the request for
-/// its API version, if only with 401 (OCI distribution specification, end-1). The request for the API version has no
-/// credentials.
+/// its API version, if only with 401 (OCI distribution specification, end-1). This request has no credentials.
 async fn health(upstream: &Upstream<'_>, deadline: Instant) -> Health {
     let long_enough = Instant::now() + VERSION_TIME;
     let Ok(request) = exchange::request(&Method::GET, "/v2/").body(Bytes::new()) else { return Health::Unknown };
@@ -267,8 +266,8 @@ fn is_temporary(status: StatusCode) -> bool {
         || matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT)
 }
 
-/// The delay in the header `Retry-After`, if it has the unit seconds. Dates in `Retry-After` are ignored, because they
-/// need equal clocks. The caller compares the returned delay with its deadline.
+/// The delay in the header `Retry-After`, which must be a number of seconds. Dates in `Retry-After` are ignored,
+/// because they need equal clocks. The caller compares the returned delay with its deadline.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
 }

@@ -75,7 +75,6 @@ pub struct Upstream<'h> {
 /// A host that a registry named, and whether the host gets the registry's credentials.
 pub struct Target {
     pub client: Arc<Client>,
-    /// Whether the host gets the registry's credentials.
     pub trusted: bool,
 }
 
@@ -125,7 +124,7 @@ impl Hosts {
     }
 
     /// Reads the files with authorities and the docker configuration again. After a change of authorities, requests use
-    /// only new connections to the registries. Returns whether the docker configuration or the passwords have changed.
+    /// only new connections to the registries. Returns whether the docker configuration has changed.
     pub fn look_at_files(&self) -> bool {
         for entry in self.entries.values() {
             let Some(authorities) = &entry.authorities else { continue };

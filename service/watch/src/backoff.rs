@@ -25,7 +25,6 @@ impl Backoff {
         self.failures = 0;
     }
 
-    /// The number of failures in a row.
     pub fn failures(&self) -> u32 {
         self.failures
     }

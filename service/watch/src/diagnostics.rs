@@ -72,26 +72,18 @@ pub struct ResourceLabel {
 
 #[derive(Debug, Default, Clone)]
 pub struct Metrics {
-    /// Number of accepted events, by kind of change.
     pub events: Family<WatchLabel, Counter>,
-    /// Number of lists that became the new view, by reason of the list.
     pub relists: Family<WatchLabel, Counter>,
-    /// Number of watch requests, by the reason for the end of their streams.
     pub streams: Family<WatchLabel, Counter>,
-    /// Number of events that the watch stream did not deliver and that a relist found.
     pub lost: Family<ResourceLabel, Counter>,
-    /// Number of events that changed no object in the view.
     pub repeats: Family<ResourceLabel, Gauge>,
     pub objects: Family<ResourceLabel, Gauge>,
     pub reconciles: Family<Label, Counter>,
-    /// Number of keys that wait in the reconcile queue.
     pub queued: Gauge,
-    /// 1 while this process reconciles, else 0.
     pub leader: Gauge,
 }
 
 impl Metrics {
-    /// Registers counters at zero, under the prefix `longhaul_watch`.
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self::default();
         let sub = registry.sub_registry_with_prefix("longhaul_watch");
@@ -200,13 +192,11 @@ impl<K: Kind> Diagnostics<K> {
         *self.listed.borrow()
     }
 
-    /// Waits until the first list is complete.
     pub async fn first_list(&self) {
         // The sender lives as long as this.
         let _ = self.listed.subscribe().wait_for(|listed| *listed).await;
     }
 
-    /// The state of the connection to the API server.
     pub fn link(&self) -> Link {
         let listed = self.is_listed();
         let state = self.state.lock();

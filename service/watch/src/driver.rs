@@ -61,7 +61,6 @@ pub struct Parts<K> {
     pub source: Source,
     pub settings: config::Watch,
     pub client: Arc<Client>,
-    /// The store for the objects of the watch.
     pub store: Store<K>,
     pub diagnostics: Arc<Diagnostics<K>>,
     pub witness: Witness,
@@ -119,7 +118,6 @@ impl<K: Kind> Driver<K> {
         }
     }
 
-    /// Lists and watches the resource until dropped.
     pub async fn run(mut self) {
         loop {
             match self.machine.next() {

@@ -27,7 +27,6 @@ pub struct Start<'a, K> {
     pub settings: &'a config::Watch,
     pub client: Arc<Client>,
     pub metrics: &'a Metrics,
-    /// The URL that receives observations.
     pub witness_url: Option<&'a str>,
     /// The function that takes every accepted event.
     pub sink: Sink<K>,
@@ -100,7 +99,6 @@ impl<K: Kind> Informer<K> {
         Arc::clone(&self.view.diagnostics) as _
     }
 
-    /// Waits for the unexpected end of a task; returns the reason.
     pub async fn broken(&mut self) -> String {
         let (name, ended) = tokio::select! {
             Some(ended) = self.driver.join_next() => ("a driver", ended),

@@ -18,12 +18,10 @@ const KEY: &[u8] = b"\"items\"";
 pub enum ItemsError {
     #[error("an item is longer than {ITEM_BYTES_MAX} bytes")]
     LongItem,
-    /// The list's text around the items is too long.
     #[error("a list has more than {ENVELOPE_BYTES_MAX} bytes beside its items")]
     LongEnvelope,
     #[error("an item of the list is no object")]
     Shape,
-    /// The list's text ends early.
     #[error("the list broke off")]
     Torn,
 }
@@ -33,7 +31,7 @@ pub enum ItemsError {
 pub struct Items {
     at: At,
     string: Text,
-    /// Number of open brackets at the current position, in the text around the items or in the item.
+    /// Number of open brackets, in the text around the items or in the item.
     depth: u32,
     /// Whether the current position is after the colon of a pair in the text around the items.
     in_value: bool,

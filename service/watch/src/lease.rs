@@ -120,12 +120,10 @@ impl Elector {
         }
     }
 
-    /// The term that the reconciler checks.
     pub fn tenure(&self) -> Tenure {
         self.tenure.clone()
     }
 
-    /// Waits until this replica holds the Lease.
     pub async fn acquire(&mut self) {
         loop {
             match self.attempt().await {

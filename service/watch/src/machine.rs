@@ -34,7 +34,6 @@ const EMPTY_STREAMS_MAX: u32 = 3;
 /// list, the list is not used.
 const TOUCHED_MAX: usize = 100_000;
 
-/// Kinds of changes to an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
     /// The object was not in the view before the event.
@@ -62,7 +61,6 @@ pub enum Next {
     },
 }
 
-/// Why a list is requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
     Start,
@@ -135,7 +133,7 @@ pub enum Settled {
     Lost(usize),
     /// The list is older than the view and was not used; it should be requested again soon.
     Older,
-    /// The server was reset to an older state. The view is now equal to the list, and the watch must be opened again,
+    /// The server was reset to an older state. The view is now equal to the list; the watch must be opened again,
     /// because its stream belongs to the lost history.
     Rewound(usize),
 }
@@ -157,7 +155,6 @@ pub struct Machine<K = Package> {
 }
 
 impl<K: Kind> Machine<K> {
-    /// A machine with an empty view that writes into `store`.
     pub fn new(store: Store<K>) -> Self {
         Self {
             store,
@@ -404,9 +401,9 @@ impl<K: Kind> Machine<K> {
     /// first, so that a consumer with a quota has room for additions.
     ///
     /// A known object that is newer than the list is not changed. Every other object becomes equal to the list, even if
-    /// its version in the list is older than in the view. An older version in the list means that the server was reset
-    /// and has passed the view's version since. After a reset (`rewound`), equal versions mean nothing, so an event is
-    /// emitted for every object.
+    /// its version in the list is older than in the view. An older version means that the server was reset and has
+    /// passed the view's version since. After a reset (`rewound`), equal versions mean nothing, so an event is emitted
+    /// for every object.
     fn diff(&mut self, listing: &Listing<K>, concerns: impl Fn(&Key) -> bool, rewound: bool, out: &mut Vec<Event<K>>) {
         let is_newer = |known: &Object<K>| !rewound && older(&listing.version, &known.version);
         for known in self.store.snapshot() {

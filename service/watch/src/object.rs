@@ -58,7 +58,6 @@ pub struct Package {
     pub finalizers: Box<[Box<str>]>,
     /// `spec.network.allow`, or the reason why it cannot be read.
     pub allow: Result<Box<[Allow]>, Box<str>>,
-    /// The fields of `status` that decide whether there is work.
     pub status: Status,
 }
 
@@ -264,7 +263,6 @@ impl RawObject<'_> {
         parsed(self.metadata.finalizers).unwrap_or_default()
     }
 
-    /// Whether `metadata.deletionTimestamp` is set.
     pub fn is_deleting(&self) -> bool {
         self.metadata.deletion_timestamp.is_some_and(|stamp| stamp.get() != "null")
     }

@@ -71,7 +71,7 @@ impl Queue {
         self.enqueue(&mut self.state.lock(), key);
     }
 
-    /// Adds a key to the queue at the time `when`. If another time was planned for the key, `when` replaces it.
+    /// Adds a key at the time `when`. If another time was planned for the key, `when` replaces it.
     pub fn add_at(&self, key: Key, when: Instant) {
         let mut state = self.state.lock();
         if let Some(old) = state.delayed_until.insert(key.clone(), when) {
@@ -82,7 +82,7 @@ impl Queue {
         self.wake.notify_one();
     }
 
-    /// Adds a key to the queue at the time `when`, unless an earlier time is planned for the key.
+    /// Adds a key at the time `when`, unless an earlier time is planned for the key.
     pub fn add_by(&self, key: Key, when: Instant) {
         if self.state.lock().delayed_until.get(&key).is_none_or(|known| *known > when) {
             self.add_at(key, when);

@@ -66,7 +66,6 @@ impl<K> Store<K> {
         objects.range::<Key, _>((from, Bound::Unbounded)).take(max).map(|(_, object)| Arc::clone(object)).collect()
     }
 
-    /// All objects, in the order of keys.
     pub fn snapshot(&self) -> Vec<Arc<Object<K>>> {
         self.objects.read().values().cloned().collect()
     }

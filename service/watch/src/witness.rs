@@ -18,7 +18,7 @@ use service_core::wire::{Client, Limits, Origin, Protocol};
 
 /// Maximum number of lines (observations) in one post.
 const BATCH_LINES: usize = 500;
-/// Time for which a line waits for further lines that are sent in the same post.
+/// Time for which a line waits for further lines in its post.
 const BATCH_DELAY: Duration = Duration::from_millis(50);
 /// Maximum number of lines that wait for delivery: enough for a relist of some thousand objects.
 const QUEUE_LINES: usize = 4096;

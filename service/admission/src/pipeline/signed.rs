@@ -18,7 +18,6 @@ use service_registry::verdicts::{Class, Failure};
 const NO_VALIDATOR: &str = "the rule asks for signatures and nobody here can verify any";
 const CHILD: &str = "child";
 
-/// The validators and caches for signature checks.
 pub struct Validation {
     pub validators: Validators,
     pub approvals: Arc<Approvals>,

@@ -215,8 +215,8 @@ fn an_image_under_a_rule_of_signatures_is_verified_whether_it_has_a_digest_or_no
     );
 }
 
-/// An image that names a registry by another of its host names is under the same rule. An earlier version of the
-/// service admitted each image of this test without a check, or applied another rule.
+/// An image that uses another name of a registry's host is under the same rule. An earlier version of the service
+/// admitted each image of this test without a check, or applied another rule.
 #[test]
 fn no_alias_of_a_host_leads_around_a_rule() {
     let policy = policy(
@@ -247,8 +247,7 @@ policy:
 }
 
 /// An image that was not examined because of a limit of this program is refused, even if its rule admits every failure.
-/// If images ran without examination because of a limit, an attacker that can reach the limit would choose the images
-/// that run.
+/// If such images ran, an attacker that can reach a limit would choose the images that run.
 #[test]
 fn limits_of_ours_always_deny() {
     let all = "{not-found: allow, auth: allow, unavailable: allow, misconfigured: allow, internal: allow, unsigned: allow, \

@@ -1,8 +1,8 @@
 //! Checks the webhook's registration at intervals.
 //!
-//! This module owns the requests of these checks and the limits of the requests. While the API server calls the
-//! webhook, a check of the registration is one small read. If no replica was called for longer than `quiet`, metadata
-//! of namespaces and Pods is listed page by page, until one Pod proves a missing review.
+//! This module owns the requests of these checks and the limits of the requests. While the webhook is called, a check
+//! is one small read. If no replica was called for longer than `quiet`, metadata of namespaces and Pods is listed page
+//! by page, until one Pod proves a missing review.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -118,7 +118,6 @@ impl Monitor {
         Arc::clone(&self.state) as _
     }
 
-    /// Waits for the unexpected end of the monitor; returns the reason.
     pub async fn broken(&mut self) -> String {
         match self.tasks.join_next().await {
             Some(Err(error)) => error.to_string(),
@@ -195,7 +194,7 @@ impl Look {
         Ok(())
     }
 
-    /// Searches for a Pod that was created without a review; returns a note for people if such a Pod exists.
+    /// Searches for a Pod that was created without a review; returns a note about it.
     async fn find_proof(&mut self, selector: &str, last_s: u64, now: u64) -> Result<Option<String>, Error> {
         if self.proof.is_some() {
             return Ok(None);

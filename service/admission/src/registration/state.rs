@@ -34,7 +34,7 @@ impl State {
     }
 
     /// Records the result of a check: `why` says why and since when the webhook is not called; `None` if it is called.
-    /// If the reason is the same as before, the recorded start time does not change.
+    /// If the reason is unchanged, the recorded start time stays.
     pub fn judge(&self, why: Option<(String, u64)>, note: Option<String>) {
         let mut known = self.known.lock();
         known.note = note;

@@ -45,9 +45,7 @@ pub struct ReasonLabel {
 }
 
 pub struct Metrics {
-    /// Number of verdicts for reviews, including cached verdicts.
     pub verdicts: Family<ResultLabel, Counter>,
-    /// Number of images that were admitted without a call of a validator.
     pub skipped: Family<ReasonLabel, Counter>,
     cache_hits: Counter,
     cache_misses: Counter,
@@ -57,7 +55,6 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Registers counters at zero, under the prefix `longhaul_validation`.
     pub fn register(registry: &mut Registry) -> Arc<Self> {
         let metrics = Self {
             verdicts: Family::default(),
@@ -81,13 +78,11 @@ impl Metrics {
         Arc::new(metrics)
     }
 
-    /// Counts the verdict on an image of a review.
     pub fn answered(&self, answer: &Answer) {
         let result = answer.as_ref().map_or_else(|failure| failure.class.name(), |_| "verified");
         self.verdicts.get_or_create(&ResultLabel { result }).inc();
     }
 
-    /// Counts an image for which no validator was called.
     pub fn skip(&self, reason: &'static str) {
         self.skipped.get_or_create(&ReasonLabel { reason }).inc();
     }
@@ -98,7 +93,6 @@ pub struct Approvals {
     timeout: Duration,
     cache: Arc<Mutex<Cache<Answer>>>,
     flights: Flights<Answer>,
-    /// The cache of verdicts that several processes of the service share.
     shared: Option<Arc<dyn Knowledge>>,
     metrics: Arc<Metrics>,
 }

@@ -68,7 +68,6 @@ fn demand(
     Ok(Some((requirement, Arc::clone(trust))))
 }
 
-/// Checks that all trusted keys and demands can be used.
 pub fn check(config: &Config) -> Result<(), ValidatorError> {
     let compiled = compiled(config)?;
     config.policy.rules.iter().try_for_each(|rule| demand(rule, &compiled).map(drop))

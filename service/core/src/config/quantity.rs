@@ -24,10 +24,8 @@ pub enum Error {
     NoUnit { text: String, example: &'static str },
     #[error("`{text}` has the unknown unit `{unit}`: use one of {known}")]
     UnknownUnit { text: String, unit: String, known: &'static str },
-    /// The text does not begin with a whole number.
     #[error("`{text}` does not start with a whole number: write for example `{example}`")]
     NotANumber { text: String, example: &'static str },
-    /// The value is larger than `most`.
     #[error("`{text}` is too large: at most {most}")]
     TooLarge { text: String, most: &'static str },
 }

@@ -20,7 +20,7 @@ pub trait Section: Any + fmt::Debug + Clone + PartialEq + Send + Sync + Sized {
 
     /// Parses the section: `yaml(text)`. Each section implements this function itself, because a default implementation
     /// would be compiled again in each crate that lists sections. Each compiled copy of the YAML reader costs a
-    /// megabyte of program and twenty seconds of build time.
+    /// megabyte and twenty seconds of build time.
     fn read(text: &str) -> Result<Self::Raw, YamlError>;
 
     /// Replaces settings in `raw` with those of the environment, before the checks, so that every setting is checked.

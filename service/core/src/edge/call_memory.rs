@@ -27,14 +27,14 @@ pub struct CallMemory {
     forgets_answers: AtomicBool,
 }
 
-/// Why the memory limit refuses a call. The names of the variants are label values of a metric.
+/// Why the memory limit refuses a call. The names of the variants are label values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NoRoom {
-    /// The connection has sent no complete request yet, and already has as many streams as are allowed until then.
+    /// The connection has sent no complete request yet, and has the most streams that are allowed until then.
     Unproven,
-    /// The calls of this peer already hold as much memory as one peer may use.
+    /// The calls of this peer hold as much memory as one peer may use.
     Peer,
-    /// The calls of all peers already hold as much memory as the limit allows.
+    /// The calls of all peers hold as much memory as the limit allows.
     Full,
 }
 

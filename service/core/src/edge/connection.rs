@@ -215,7 +215,6 @@ impl AnswerOf {
     }
 }
 
-/// An answer with an empty body.
 fn nothing(status: StatusCode) -> Response<Owed> {
     let mut response = Response::new(Owed::nothing());
     *response.status_mut() = status;

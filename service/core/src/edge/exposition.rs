@@ -10,7 +10,6 @@ pub const OPEN: &str = "application/openmetrics-text; version=1.0.0; charset=utf
 /// Media type of the older text format.
 pub const CLASSIC: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Whether a request with these headers accepts `OpenMetrics`.
 pub fn wants_open(headers: &HeaderMap) -> bool {
     let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     accepted.flat_map(|value| value.split(',')).any(|kind| {

@@ -89,7 +89,6 @@ pub(super) struct Seen {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Flood {
-    /// The client sends too many frames outside requests.
     #[error("too many HTTP/2 frames without a request")]
     Frames,
     #[error("the head of an HTTP/2 request is too long")]

@@ -50,7 +50,6 @@ pub struct ListenerMetrics {
 }
 
 impl Metrics {
-    /// Registers counters at zero, under the prefix `longhaul_edge`.
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self::default();
         let sub = registry.sub_registry_with_prefix("longhaul_edge");
@@ -98,7 +97,6 @@ impl ListenerMetrics {
         self.all.given_up.get_or_create(&self.by(reason.name())).inc();
     }
 
-    /// Counts a connection that was refused because of a limit.
     pub fn refused(&self, reason: Reason) {
         self.all.refused.get_or_create(&self.by(reason.name())).inc();
     }

@@ -1,5 +1,5 @@
-//! Bodies of answers, with the memory of their calls. An answer's body holds the memory of its call until the last byte
-//! was sent. Streams whose answers are not read are reset.
+//! Bodies of answers. An answer's body holds the memory of its call until the last byte was sent. Streams whose answers
+//! are not read are reset.
 //!
 //! An answer's body is a single [`Piece`] of data for hyper. The [`Piece`] holds the memory of its call until hyper
 //! drops it: after it was written, or with its stream or connection.
@@ -32,7 +32,6 @@ thread_local! {
     static IS_GIVEN: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The resources that an open call holds.
 #[derive(Debug)]
 pub(super) struct Debt {
     hold: Hold,

@@ -148,7 +148,6 @@ struct Table {
 }
 
 impl Accounts {
-    /// The peer at `address` with `name` from its verified certificate.
     pub fn peer(&self, address: IpAddr, name: Option<Arc<str>>) -> Arc<Peer> {
         self.peer_with(address, name, None)
     }

@@ -34,14 +34,13 @@ pub struct Limits {
     pub handshakes_per_peer: usize,
 }
 
-/// Why a new connection was refused or an older connection was closed. The names of the variants are label values of a
-/// metric.
+/// Why a new connection was refused or an older connection was closed. The names of the variants are label values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
     Full,
-    /// The peer already has as many connections as one peer may have.
+    /// The peer already has the maximum number of connections.
     Peer,
-    /// The peer already has as many unfinished handshakes as one peer may have.
+    /// The peer already has the maximum number of unfinished handshakes.
     Handshakes,
 }
 
@@ -150,7 +149,6 @@ impl Slots {
         Ok((Slot { id, slots: Arc::clone(self), state }, pressed))
     }
 
-    /// The number of connections with a slot.
     #[cfg(test)]
     pub fn open(&self) -> usize {
         let table = self.table.lock();

@@ -110,7 +110,6 @@ impl TlsStream {
         Ok(stream)
     }
 
-    /// The protocol that client and server agreed on.
     pub(super) fn protocol(&self) -> Option<&[u8]> {
         self.tls.alpn_protocol()
     }

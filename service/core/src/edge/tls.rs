@@ -39,10 +39,8 @@ pub enum CertificateError {
     Read { path: PathBuf, source: std::io::Error },
     #[error("{}: {source}", path.display())]
     Content { path: PathBuf, source: TlsError },
-    /// Key and certificate do not belong together.
     #[error("{} does not belong to {}", key.display(), certificate.display())]
     Mismatch { certificate: PathBuf, key: PathBuf },
-    /// Users other than owner and group may read the key.
     #[error("{}: mode {mode:04o} lets other users read the key: remove their rights (chmod 0400)", path.display())]
     Exposed { path: PathBuf, mode: u32 },
     /// The authorities of clients or their revocation lists cannot be used.
@@ -52,7 +50,6 @@ pub enum CertificateError {
         path: PathBuf,
         source: rustls::server::VerifierBuilderError,
     },
-    /// The chosen cipher suites do not fit the TLS versions.
     #[error("the cipher suites do not fit TLS 1.3: {0}")]
     Suites(rustls::Error),
 }
@@ -143,8 +140,7 @@ struct Loaded {
 }
 
 impl ServerTls {
-    /// Reads the certificate, key and authorities that `files` names. The expiry times are written to `metrics` under
-    /// `labels`.
+    /// Reads the files that `files` names. The expiry times are written to `metrics` under `labels`.
     pub fn load(files: Files, labels: Labels, metrics: Certificates) -> Result<Arc<Self>, CertificateError> {
         let current = RwLock::new(load::read(&files)?);
         let tls = Self { files, labels, generation: AtomicU64::new(0), current, metrics };

@@ -79,7 +79,7 @@ pub trait Calls: Send + Sync + Sized + 'static {
     fn ended(&self, call: Self::Call, result: Result<Answer, Self::Refusal>, took: Duration) -> Answer;
 }
 
-/// Answers one call of `peer` by running the steps of `calls`. Every error of a call becomes an HTTP status.
+/// Answers one call of `peer` with the steps of `calls`. Every error of a call becomes an HTTP status.
 #[expect(
     clippy::manual_async_fn,
     reason = "Send is said here: of the steps of one role rustc cannot tell it (rust-lang/rust#100013)"

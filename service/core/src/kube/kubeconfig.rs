@@ -29,7 +29,6 @@ pub enum KubeconfigError {
     Parse { path: PathBuf, source: Box<YamlError> },
     #[error("{}: {what}", path.display())]
     Value { path: PathBuf, what: String },
-    /// No kubeconfig exists, and this process does not run in a Pod.
     #[error("no API server: set kubernetes.kubeconfig or $KUBECONFIG, or run in a pod with a service account")]
     Nowhere,
 }

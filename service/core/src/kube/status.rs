@@ -51,7 +51,7 @@ impl Status {
     }
 
     /// Whether the server says that it has not reached the requested resource version. Before Kubernetes 1.19, only the
-    /// text of the message says that the resource version is not reached (kubernetes/kubernetes#94315).
+    /// message says this (kubernetes/kubernetes#94315).
     pub fn is_ahead(&self) -> bool {
         let causes = self.details.iter().flat_map(|details| &details.causes);
         causes.into_iter().any(|cause| cause.reason == "ResourceVersionTooLarge")

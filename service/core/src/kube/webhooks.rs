@@ -106,8 +106,8 @@ impl Webhook {
         no(&self.object_selector) && self.match_conditions.is_empty() && self.rules.iter().any(pods)
     }
 
-    /// The namespace selector as a query, without escapes; empty if the selector selects all namespaces. The result is
-    /// `None` if the selector has an unknown operator.
+    /// The namespace selector as a query, without escapes; empty if the selector selects all namespaces. `None` if the
+    /// selector has an unknown operator.
     pub fn namespace_selector(&self) -> Option<String> {
         let labels = self.namespace_selector["matchLabels"].as_object().into_iter().flatten();
         let mut terms: Vec<String> =

@@ -11,7 +11,6 @@ use std::io::{self, Write};
 pub(super) struct Lines<W>(pub(super) W);
 
 impl<W: Write> Write for Lines<W> {
-    /// Writes one event and a newline.
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
         if event.iter().rev().skip(1).all(|byte| (b' '..=b'~').contains(byte)) {
             return self.0.write_all(event).map(|()| event.len());

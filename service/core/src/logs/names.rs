@@ -56,7 +56,6 @@ crate::events! {
     WIRE_ENDED = "wire.ended" ["error"],
 }
 
-/// Whether `name` is in one of the lists.
 pub fn is_known(names: Names, name: &str) -> bool {
     names.iter().copied().flatten().any(|(known, _)| *known == name)
 }

@@ -43,7 +43,6 @@ pub enum TlsError {
     Certificate(String),
     #[error("no revocation list: {0}")]
     RevocationList(String),
-    /// The text has no valid private key.
     #[error("no private key: {0}")]
     Key(String),
     #[error("TLS settings: {0}")]

@@ -35,9 +35,7 @@ pub struct Facts {
     pub alternatives: Vec<Alternative>,
     /// Whether the certificate states client use (RFC 5280, section 4.2.1.12).
     pub is_for_clients: bool,
-    /// Start of the certificate's validity.
     pub not_before: SystemTime,
-    /// End of the certificate's validity.
     pub not_after: SystemTime,
 }
 
@@ -50,7 +48,6 @@ impl Alternative {
 }
 
 impl Facts {
-    /// Whether the validity has ended at `now`.
     pub fn is_expired(&self, now: SystemTime) -> bool {
         now > self.not_after
     }
@@ -64,7 +61,6 @@ impl Facts {
         }
     }
 
-    /// Length of the certificate's validity.
     pub fn lifetime(&self) -> Duration {
         self.not_after.duration_since(self.not_before).unwrap_or_default()
     }

@@ -212,7 +212,7 @@ impl Realm {
         path + "scope=" + &encoded(&self.scope)
     }
 
-    /// The HTML form that requests a token with a refresh token (Docker token authentication: OAuth 2.0).
+    /// The form body that requests a token with a refresh token (Docker token authentication: OAuth 2.0).
     fn form(&self, token: &str) -> String {
         let service = encoded(self.service.as_deref().unwrap_or_default());
         let (scope, token) = (encoded(&self.scope), encoded(token));

@@ -31,7 +31,6 @@ pub enum ListError {
     /// client-go does.
     #[error("the continue token expired")]
     TokenExpired,
-    /// The list has too many pages.
     #[error("more than {PAGES_MAX} pages")]
     Endless,
 }

@@ -33,7 +33,6 @@ pub enum Error {
     /// A line of the stream is longer than the limit.
     #[error(transparent)]
     TooLong(#[from] TooLong),
-    /// The server has not reached the requested resource version.
     #[error("the server has not reached the version asked for")]
     Ahead,
     /// The server's answer is not a list.

@@ -20,7 +20,6 @@ pub struct Record {
     pub holder_identity: Option<String>,
     /// Time for which the Lease is valid without renewal, in seconds.
     pub lease_duration_seconds: Option<i64>,
-    /// The time at which the holder got the Lease.
     pub acquire_time: Option<String>,
     /// The time of the last renewal; only a change of this text counts.
     pub renew_time: Option<String>,
@@ -74,7 +73,6 @@ impl Election {
         now.saturating_duration_since(*since) >= lasts
     }
 
-    /// The content of a Lease that this replica takes or renews.
     pub fn claim(&self, now: &Value) -> Value {
         let known = self.observed.as_ref().map(|(record, _)| record);
         let kept = known.filter(|record| record.holder_identity.as_ref() == Some(&self.identity));

@@ -44,13 +44,11 @@ pub enum Streamed {
 pub enum PageError {
     #[error("not a list: {0}")]
     Json(#[from] serde_json::Error),
-    /// The list cannot be split into items.
     #[error("not a list: {0}")]
     Items(#[from] ItemsError),
     /// An item or the list lacks its identifying fields.
     #[error("a list or item without uid, name or resourceVersion")]
     Identity,
-    /// The pages belong to different snapshots.
     #[error("one list, two versions: {first} and {second}")]
     Mixed { first: Box<str>, second: Box<str> },
 }

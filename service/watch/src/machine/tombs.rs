@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::version::older;
 
-/// Maximum number of remembered uids, with about 150 bytes each. So few uids are enough, because a replay repeats
-/// events that were sent only moments ago.
+/// Maximum number of remembered uids, with about 150 bytes each. So few uids are enough, because a replay repeats only
+/// events of the last moments.
 const TOMBS_MAX: usize = 2048;
 
 /// Uids of deleted objects, each with a version at which the object is known to be absent.

@@ -94,7 +94,6 @@ struct RawInstance {
 }
 
 impl Way {
-    /// Every file that the connection settings name.
     pub fn files(&self) -> impl Iterator<Item = &PathBuf> {
         let identity = self.files.identity.iter().flat_map(|(certificate, key)| [certificate, key]);
         self.files.ca.iter().chain(identity)

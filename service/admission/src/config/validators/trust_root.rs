@@ -126,7 +126,7 @@ impl Checker<'_> {
     }
 }
 
-/// The value of the key `name`, or the file that the key `nameFile` names; `None` if neither key is written.
+/// The value of the key `name`, or the file that `nameFile` names; `None` without these keys.
 pub(super) fn one_of(
     checker: &Checker<'_>,
     key: &dyn Fn(&str) -> String,

@@ -44,12 +44,10 @@ impl Knowledge {
         self.0.lock().get(host).copied().unwrap_or_default()
     }
 
-    /// Records that `host` lacks the referrers API.
     pub fn has_no_api(&self, host: &str, now: Instant) {
         self.change(host, |known| known.without_api = Some(now));
     }
 
-    /// Records that signatures at `host` have the format `form`.
     pub fn found(&self, host: &str, form: Form) {
         if self.of(host).last != form {
             self.change(host, |known| known.last = form);

@@ -5,8 +5,8 @@
 //! cannot be read makes the result uncertain, even if no other location has a signature.
 //!
 //! With the referrers API, a signed image costs at most four requests including its digest: HEAD, referrers, then a
-//! bundle's manifest and blob, or the `.sig` manifest and its payload. The search for signatures of an unsigned image
-//! costs three requests.
+//! bundle's manifest and blob, or the `.sig` manifest and its payload. For an unsigned image, the search costs three
+//! requests.
 
 use std::time::Instant;
 
@@ -342,8 +342,8 @@ impl<'s> Search<'s> {
         may
     }
 
-    /// Counts `size` bytes of an object against the limit of bytes that are fetched for the image. After a large object
-    /// was refused, a small object may still be within the limit.
+    /// Counts `size` bytes against the limit of bytes to fetch for the image. After a large object was refused, a small
+    /// object may still be within the limit.
     fn may_read(&self, size: u64) -> Result<(), Failure> {
         let mut read = self.bytes.lock();
         let all = read.saturating_add(size);

@@ -13,7 +13,7 @@ use super::{Engine, GENERATION_BYTES, Memory, Pieces, Validator, ValidatorKind, 
 use crate::config::{Config, Cosign, demanded};
 
 /// Maximum number of compiled demands that are kept: as many as the largest policy has. If there are more demands, the
-/// kept demands are dropped and compiled again when needed.
+/// kept demands are dropped.
 const COMPILED_MAX: usize = 256;
 const DEMANDS_BYTES_MAX: usize = 32 << 10;
 /// The message about an unknown validator.

@@ -57,8 +57,8 @@ fn wanted(requirement: &Requirement, trust: &Trust) -> String {
     format!("{many}{}{more}", names.join(", "))
 }
 
-/// Why the image may not run, as a failure with a message. If the result is uncertain, the message does not call the
-/// image unsigned.
+/// The failure that says why the image may not run. If the result is uncertain, the message does not call the image
+/// unsigned.
 pub(super) fn refusal((requirement, trust): (&Requirement, &Trust), searched: Searched, verdict: &Verdict) -> Failure {
     let Searched { looked, broken, doubt } = searched;
     let looked = if looked.is_empty() { "nothing".to_owned() } else { looked.join(", ") };

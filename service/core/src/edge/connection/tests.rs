@@ -109,7 +109,6 @@ impl Site {
     }
 }
 
-/// An HTTP/2 client that writes frames by hand.
 struct Raw {
     io: DuplexStream,
     served: JoinHandle<()>,
@@ -151,7 +150,6 @@ impl Raw {
         let _ = self.io.write_all(&frame(kind, flags, stream, payload)).await;
     }
 
-    /// Opens the client's stream with number `index`.
     async fn open(&mut self, index: u32, flags: u8, head: &[u8]) {
         self.send(HEADERS, END_HEADERS | flags, 2 * index + 1, head).await;
     }
@@ -178,13 +176,11 @@ impl Raw {
         frames
     }
 
-    /// The number of streams that were reset with `code`.
     async fn resets(&mut self, code: [u8; 4]) -> usize {
         let frames = self.frames().await;
         frames.iter().filter(|(kind, _, _, payload)| *kind == RST_STREAM && *payload == code).count()
     }
 
-    /// Whether the service has closed this client's connection.
     async fn is_over(&self) -> bool {
         settle().await;
         self.served.is_finished()

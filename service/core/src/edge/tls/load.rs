@@ -14,8 +14,8 @@ use crate::wire::{
     TlsError, certificates_from_pem, key_from_pem, lists_end, pair, provider, revocation_lists_from_pem,
 };
 
-/// Permission bits of users who are neither the owner nor in the owner's group. The group may read a key: a Secret that
-/// is mounted with `fsGroup` belongs to the group.
+/// Permission bits of users outside the owner's group. The group may read a key: a Secret that is mounted with
+/// `fsGroup` belongs to the group.
 const OTHERS: u32 = 0o007;
 
 #[derive(Debug)]

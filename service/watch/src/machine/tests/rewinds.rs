@@ -1,5 +1,5 @@
-//! Tests of a server that is reset to an older state, as by a restore from a backup. The watch distinguishes a server
-//! that was reset from a lagging server, and adopts the state of the reset server.
+//! Tests of a server that is reset to an older state, as by a restore from a backup. The watch distinguishes a reset
+//! server from a lagging server, and adopts its state.
 
 use super::rewind::{LISTS_MIN, PATIENCE};
 use super::*;
