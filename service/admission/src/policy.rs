@@ -28,7 +28,7 @@ pub struct Policy {
     approvals: Vec<Option<bool>>,
     /// The name of the rule's validator, by rule.
     validators: Vec<Option<String>>,
-    /// Whether any rule judges unchanged images. If no rule does, no rule is searched for an unchanged image.
+    /// Whether any rule judges unchanged images. If false, no rule is searched for an unchanged image.
     rechecks: bool,
     unasked: Vec<String>,
 }

@@ -216,7 +216,8 @@ struct Walker<'w, 'a, 'f> {
 }
 
 impl Walker<'_, '_, '_> {
-    /// Reads the value at `place`. Values of a wrong type are skipped; the API server refuses them.
+    /// Reads the value at the position `place` of the walk. Values of a wrong type are skipped; the API server refuses
+    /// them.
     fn value(&mut self, place: Field) -> Result<(), Error> {
         match (self.json.peek(), place.item()) {
             (Some(b'{'), _) if place.is_entered() => self.object(place),

@@ -1,7 +1,7 @@
 //! Inquiries about images and the rulings on them: the interface between the role that verifies images and its callers.
 //!
-//! Both structs have the form in which they are sent between processes (docs/contract.md). In `Inquiry` and `Ruling`,
-//! failure classes are plain texts.
+//! `Inquiry` and `Ruling` have the format in which they are sent between processes (docs/contract.md). In `Inquiry` and
+//! `Ruling`, failure classes are plain texts.
 
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};

@@ -16,7 +16,7 @@ pub struct Progress {
     total: u64,
     total_bytes: u64,
     done: u64,
-    /// Number of bytes that this process has sent. Only these bytes count for the rate.
+    /// Number of bytes that this process has sent. Only sent bytes count for the rate.
     sent_bytes: u64,
     left_bytes: u64,
     began: Instant,

@@ -1,6 +1,7 @@
 //! Planted bugs that change the answers of reviews or make reviews more expensive.
 //!
-//! The code of this module sees only the answers that callers get. So it reads the reason of a denial from the message.
+//! The code of this module sees only the answers that callers get. So this module reads the reason of a denial from the
+//! message.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

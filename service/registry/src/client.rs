@@ -222,7 +222,7 @@ impl Registry {
 }
 
 /// Checks whether the registry as a whole works, by requesting its API version. Every registry answers the request for
-/// its API version, if only with 401 (OCI distribution specification, end-1). This request has no credentials.
+/// its API version, if only with 401 (OCI distribution specification, end-1). The health check sends no credentials.
 async fn health(upstream: &Upstream<'_>, deadline: Instant) -> Health {
     let long_enough = Instant::now() + VERSION_TIME;
     let Ok(request) = exchange::request(&Method::GET, "/v2/").body(Bytes::new()) else { return Health::Unknown };

@@ -1,6 +1,6 @@
 //! The limiter of one registry: requests at one time and per second, and a circuit breaker for a registry that is down.
 //!
-//! After several failed requests in a row, the breaker is in doubt. Then one caller checks the registry's health; only
+//! After several failed requests in a row, the breaker is in doubt. A caller then checks the registry's health; only
 //! the result of this check opens the breaker. While the breaker is open, every request fails at once, until a later
 //! caller checks again. Callers decide which results count as failures.
 

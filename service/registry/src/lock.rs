@@ -1,5 +1,5 @@
-//! The lock file: the digest of each image at the time of locking. So a rollback gets the image of that time, even if
-//! the tag refers to another image now.
+//! The lock file: the digest of each image at the time of locking. With the lock file, a rollback gets the locked
+//! image, even if the tag refers to another image now.
 //!
 //! This module owns the format of `images.lock`. The file is sorted YAML with one entry per image, so a change of one
 //! image changes a few lines.

@@ -401,9 +401,9 @@ impl<K: Kind> Machine<K> {
     /// first, so that a consumer with a quota has room for additions.
     ///
     /// A known object that is newer than the list is not changed. Every other object becomes equal to the list, even if
-    /// its version in the list is older than in the view. An older version means that the server was reset and has
-    /// passed the view's version since. After a reset (`rewound`), equal versions mean nothing, so an event is emitted
-    /// for every object.
+    /// its version in the list is older than in the view. An older version in the list means that the server was reset
+    /// and has passed the view's version since. After a reset (`rewound`), equal versions mean nothing, so an event is
+    /// emitted for every object.
     fn diff(&mut self, listing: &Listing<K>, concerns: impl Fn(&Key) -> bool, rewound: bool, out: &mut Vec<Event<K>>) {
         let is_newer = |known: &Object<K>| !rewound && older(&listing.version, &known.version);
         for known in self.store.snapshot() {

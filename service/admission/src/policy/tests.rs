@@ -247,7 +247,7 @@ policy:
 }
 
 /// An image that was not examined because of a limit of this program is refused, even if its rule admits every failure.
-/// If such images ran, an attacker that can reach a limit would choose the images that run.
+/// If images beyond a limit ran, an attacker that can reach the limit would choose the images that run.
 #[test]
 fn limits_of_ours_always_deny() {
     let all = "{not-found: allow, auth: allow, unavailable: allow, misconfigured: allow, internal: allow, unsigned: allow, \

@@ -1,8 +1,8 @@
 //! Checks the webhook's registration at intervals.
 //!
-//! This module owns the requests of these checks and the limits of the requests. While the webhook is called, a check
-//! is one small read. If no replica was called for longer than `quiet`, metadata of namespaces and Pods is listed page
-//! by page, until one Pod proves a missing review.
+//! This module owns the requests of the checks, and their limits. While the webhook is called, a check is one small
+//! read. If no replica was called for longer than `quiet`, metadata of namespaces and Pods is listed page by page,
+//! until one Pod proves a missing review.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};

@@ -13,7 +13,7 @@ use super::{Checker, Error, YamlError, is_empty, nearest, parse_error};
 pub trait Section: Any + fmt::Debug + Clone + PartialEq + Send + Sync + Sized {
     /// The top-level keys of the section in the file. Messages use the first key as the section's name.
     const KEYS: &'static [&'static str];
-    /// Keys that older files use, each with the text to write instead.
+    /// Keys of the section that older files use, each with the text to write instead.
     const FORMER: &'static [(&'static str, &'static str)] = &[];
     /// The struct that is parsed from YAML. The struct has the section's keys, and unknown keys are refused.
     type Raw: DeserializeOwned + Default;

@@ -18,7 +18,8 @@ use crate::config::YamlError;
 use crate::wire::{self, Identity, Origin, TlsError, Trust};
 
 const POD_FILES: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
-/// The time for which a token is used before its file is read again. Bound tokens are rotated long before they expire.
+/// The time for which a token is used before its file is read again. Bound service account tokens are rotated long
+/// before they expire.
 const TOKEN_REREAD: Duration = Duration::from_mins(1);
 
 #[derive(Debug, thiserror::Error)]

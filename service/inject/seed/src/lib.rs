@@ -2,7 +2,7 @@
 //! without a registry.
 //!
 //! The program reads an index, assembles the payload chunk by chunk in limited memory, verifies each chunk and the
-//! whole payload, and unpacks it. Then the program serves the unpacked files as a read-only registry (`/v2/`). The
+//! whole payload, and unpacks it. After unpacking, the program serves the files as a read-only registry (`/v2/`). The
 //! program opens no connection, and trusts only the digest on its command line: any other input may come from an
 //! attacker.
 //!

@@ -27,8 +27,8 @@ pub const BLOBS: &str = "blobs/sha256";
 pub const REFERRERS: &str = "referrers/sha256";
 /// Folders that exist before the archive is unpacked; an archive may contain entries for them.
 const FOLDERS: [&str; 4] = ["blobs", BLOBS, "referrers", REFERRERS];
-/// Files of a payload other than blobs and lists of referrers. These files make the payload an OCI layout, which other
-/// tools can read.
+/// Files of a payload other than blobs and lists of referrers. `index.json` and `oci-layout` make the payload an OCI
+/// layout, which other tools can read.
 const FILES: [&str; 3] = [CATALOG, "index.json", "oci-layout"];
 
 #[derive(Debug, Clone, Copy)]

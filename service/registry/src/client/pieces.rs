@@ -1,7 +1,7 @@
 //! Fetches the objects that hold signatures: manifests by tag or digest, referrers of a digest, and blobs.
 //!
-//! If the registry answers that an object does not exist, the caller gets [`Piece::Absent`]. If the answer leaves this
-//! open, the caller gets a failure with a class. This module does not examine the contents of objects.
+//! If the registry answers that an object does not exist, the caller gets [`Piece::Absent`]. For an unclear answer, the
+//! caller gets a failure with a class. This module does not examine the contents of objects.
 
 use bytes::Bytes;
 use http::{Method, StatusCode};

@@ -323,8 +323,8 @@ fn is_label(text: &str) -> bool {
     ends && text.len() <= 63 && text.bytes().all(|byte| word(byte) || byte == b'-')
 }
 
-/// Whether a text is a DNS subdomain (RFC 1123), the form of names of Secrets and accounts. Such a name has no `/`, so
-/// it is one component of a path.
+/// Whether a text is a DNS subdomain (RFC 1123), the form of names of Secrets and accounts. A DNS subdomain has no `/`,
+/// so it is one component of a path.
 fn is_subdomain(text: &str) -> bool {
     text.len() <= 253 && text.split('.').all(is_label)
 }

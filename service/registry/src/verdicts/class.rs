@@ -102,9 +102,9 @@ impl Class {
         matches!(self, Self::Unsigned | Self::Invalid | Self::Mismatch | Self::Denied)
     }
 
-    /// Whether a limit of this program caused the failure. Such a failure says nothing about registry and image. Such
-    /// an image is always denied, because an attacker that can reach a limit would otherwise choose the images that
-    /// run.
+    /// Whether a limit of this program caused the failure. A failure by a limit of this program says nothing about
+    /// registry and image. If a limit of this program causes the failure, the image is denied; otherwise an attacker
+    /// that can reach a limit would choose the images that run.
     pub fn is_own_limit(self) -> bool {
         matches!(self, Self::TooMuchEvidence | Self::Busy)
     }

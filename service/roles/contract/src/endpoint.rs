@@ -40,7 +40,7 @@ pub struct Route {
     pub path: &'static str,
 }
 
-/// An answer other than success.
+/// An answer to a call other than success.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     pub status: StatusCode,

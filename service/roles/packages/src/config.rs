@@ -15,7 +15,8 @@ const WORKERS: usize = 8;
 /// of the UDS operator.
 const RETRIES: [Duration; 4] =
     [Duration::from_secs(3), Duration::from_secs(9), Duration::from_secs(27), Duration::from_secs(81)];
-/// Default name of the Lease of the leader election. The Deployment of the role `packages` has the same name.
+/// Default name of the Lease of the leader election. The Deployment of the role `packages` has the name
+/// `longhaul-watch` too.
 const LEASE_NAME: &str = "longhaul-watch";
 /// Default duration of the Lease, as in client-go: longer than a short absence of the API server.
 const LEASE_DURATION: Duration = Duration::from_secs(15);

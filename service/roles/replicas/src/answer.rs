@@ -20,7 +20,7 @@ pub const CONTINUE: HeaderName = HeaderName::from_static("longhaul-continue");
 /// Header: the id of one call, which the logs show too.
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// An answer other than success.
+/// An answer of the API other than success.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     pub status: StatusCode,

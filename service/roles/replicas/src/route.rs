@@ -45,7 +45,7 @@ pub struct How {
 pub struct PageQuery {
     /// Maximum number of Deployments in the page.
     pub limit: usize,
-    /// The page starts after this cursor.
+    /// The page starts after the Deployment of this cursor.
     pub after: Option<Cursor>,
 }
 

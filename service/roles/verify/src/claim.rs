@@ -1,5 +1,5 @@
-//! The signed claim: the image that it is about, and its statements about this image. A claim counts only after its
-//! signature was found valid.
+//! The signed claim: the image that it is about, and its statements about this image. The statements of a claim count
+//! only after its signature was found valid.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

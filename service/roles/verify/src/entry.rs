@@ -240,8 +240,8 @@ fn dsse_two(entry: &DsseTwoBody, payload: &[u8], logged: Logged<'_>) -> Result<(
     same_raw(&signature.verifier, logged.verifier)
 }
 
-/// Checks an entry of intoto 0.0.1. Such an entry contains no signature, so only the hash of the whole envelope proves
-/// that the entry belongs to the envelope.
+/// Checks an entry of intoto 0.0.1. An entry of intoto 0.0.1 contains no signature, so only the hash of the whole
+/// envelope proves that the entry belongs to the envelope.
 fn intoto_one(entry: &IntotoOne, payload: &[u8], logged: Logged<'_>) -> Result<(), String> {
     let envelope =
         logged.envelope.ok_or("a log entry of kind intoto 0.0.1, which does not bind a signature in a bundle")?;

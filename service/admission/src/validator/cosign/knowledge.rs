@@ -1,6 +1,7 @@
 //! Facts about registries: whether they support the referrers API, and the format of their signatures.
 //!
-//! These facts only save requests: every format of signatures is tried before an image counts as unsigned.
+//! The facts about registries only save requests: every format of signatures is tried before an image counts as
+//! unsigned.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

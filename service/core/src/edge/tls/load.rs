@@ -1,4 +1,4 @@
-//! Loads TLS settings from files. All files are read and checked before any of them is used.
+//! Loads TLS settings from files. All TLS files are read and checked before any of them is used.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;

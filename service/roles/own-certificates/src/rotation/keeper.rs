@@ -30,7 +30,8 @@ const BACKOFF: (Duration, Duration) = (Duration::from_millis(500), Duration::fro
 /// Maximum number of rotation steps in one check: a whole rotation has fewer steps, so more steps would be an endless
 /// loop.
 const STEPS_MAX: usize = 8;
-/// Longest duration of the Lease, equal to client-go's. Certificates are renewed long before they expire.
+/// Longest duration of the Lease, equal to client-go's. The Lease may be long, because certificates are renewed long
+/// before they expire.
 const LEASE_MAX: Duration = Duration::from_secs(15);
 /// The Lease lasts at most this fraction (a ninth) of a certificate's lifetime. A certificate is renewed when a third
 /// of its lifetime is left; in that time, a successor must be able to replace a killed holder, and be replaced too.
@@ -174,7 +175,7 @@ impl Work<'_> {
         Err(Error::Circle)
     }
 
-    /// Renews the certificate under the same authority if that is due. The renewal is possible even if the webhook
+    /// Renews the certificate under the same authority if a renewal is due. The renewal is possible even if the webhook
     /// configurations cannot be read.
     async fn renew_all_the_same(&self, held: &StoredCertificates) -> Result<(), Error> {
         let (now, nobody) = (SystemTime::now(), Trusted::default());

@@ -115,8 +115,8 @@ fn a_replica_that_never_read_the_secret_again_is_trusted_until_its_certificate_e
     assert!(seen.len() > 10);
 }
 
-/// If the webhook configurations trust an authority of unknown origin, replicas may use certificates of that authority.
-/// So this program adds its own authority, and the unknown authority stays trusted for a while.
+/// If the webhook configurations trust an authority of unknown origin, replicas may use its certificates. So this
+/// program adds its own authority, and trusts the unknown authority for a while.
 #[test]
 fn who_was_trusted_before_is_not_cut_off() {
     let before = make::authority(start(), start() + Duration::from_secs(1000)).unwrap();
