@@ -119,7 +119,7 @@ bugs! {
     OrphanedChild = "orphaned-child",
     /// An existing network policy is never updated.
     OldChild = "old-child",
-    /// An image with any signature counts as verified, whoever signed it.
+    /// An image with any signature counts as verified, even if an unknown signer made it.
     AcceptsAnySignature = "accepts-any-signature",
     /// A signature of another image counts for this image.
     IgnoresDigestBinding = "ignores-digest-binding",

@@ -80,6 +80,7 @@ pub struct Metrics {
     pub objects: Family<ResourceLabel, Gauge>,
     pub reconciles: Family<Label, Counter>,
     pub queued: Gauge,
+    /// 1 while this process reconciles, else 0.
     pub leader: Gauge,
 }
 

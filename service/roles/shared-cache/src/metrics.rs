@@ -18,6 +18,7 @@ pub struct Outcome {
 pub struct Metrics {
     asked: Family<Outcome, Counter>,
     kept: Family<Outcome, Counter>,
+    /// 1 while there is a connection to Redis, else 0.
     pub connected: Gauge,
 }
 
