@@ -18,7 +18,6 @@ use service_registry::verdicts::{Class, Failure};
 const NO_VALIDATOR: &str = "the rule asks for signatures and nobody here can verify any";
 const CHILD: &str = "child";
 
-/// The validators and caches for signature checks.
 pub struct Validation {
     pub validators: Validators,
     pub approvals: Arc<Approvals>,
@@ -66,7 +65,7 @@ impl Pipeline {
         images
     }
 
-    /// The cached verdict about an image; no validator is called.
+    /// The cached verdict on an image; no validator is called.
     pub(super) fn verdict(
         &self,
         target: &Target,

@@ -1,5 +1,5 @@
-//! Tests of connections to validators that stop, return, are replaced one by one, or get new keys or certificates, and
-//! of a start without validators.
+//! Tests of connections to validators that stop, come back, are replaced one by one, or get new keys or certificates,
+//! and of a start without validators.
 
 use std::time::{Duration, Instant};
 
@@ -95,8 +95,8 @@ async fn no_question_fails_while_validators_are_replaced() {
     assert!(asked > 50, "{asked}");
 }
 
-/// During a rollout, one process already trusts the new key and another does not. Each process answers by its own key;
-/// after the rollout, no old verdict is used.
+/// During a rollout, one validator process already trusts the new key and another does not. Each validator process
+/// answers by its own key; after the rollout, no old verdict is used.
 #[tokio::test(flavor = "multi_thread")]
 async fn half_a_rollout_answers_both_and_another_trust_leaves_no_old_verdict() {
     let (key, stranger, pki) = (Key::new(), Key::new(), Pki::new());

@@ -24,7 +24,7 @@ pub(in crate::config) struct RawBootstrap {
 }
 
 impl Bootstrap {
-    /// Whether `image` has a listed digest, and `namespace` is the listed one.
+    /// Whether `image` has a listed digest and `namespace` is the configured namespace.
     pub fn lists(&self, namespace: Option<&str>, image: &str) -> bool {
         let digest = image.rsplit_once('@').map(|(_, digest)| digest);
         namespace == Some(&*self.namespace)
