@@ -1,7 +1,7 @@
 //! The catalogue of faults: the type `Name`, with a value for each fault.
 //!
-//! Owns how names of faults are written and parsed. The crate's root lists the faults beside their modules. The file of
-//! each fault owns its meaning and its behaviour.
+//! Owns how names of faults are written and parsed. `lib.rs` lists the faults beside their modules. The file of each
+//! fault owns the fault's meaning and behaviour.
 
 use std::borrow::Cow;
 
@@ -24,7 +24,7 @@ macro_rules! catalogue {
             /// All names, in the order of the catalogue.
             pub const ALL: &[Self] = &[$(Self::$name,)* $(Self::$other,)*];
 
-            /// All names as text in a scenario.
+            /// All names as scenarios write them.
             pub(crate) const WORDS: &[&str] = &[$($row.row.name,)* $($other_row.name,)*];
 
             /// The catalogue entry of the fault.

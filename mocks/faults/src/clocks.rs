@@ -52,7 +52,7 @@ impl JumpKeys {
         self.of.unwrap_or(JumpOf::Wall)
     }
 
-    /// The jump in nanoseconds of the process's clock; a negative jump goes backwards.
+    /// The jump of the process's clock in nanoseconds; a negative number moves the clock backwards.
     pub fn by_ns(&self) -> i64 {
         let nanos = |span: Option<Span>| i64::try_from(span.unwrap_or_default().0.as_nanos()).unwrap_or(i64::MAX);
         let ahead = self.ahead.or_else(|| self.back.is_none().then_some(AHEAD));

@@ -1,6 +1,6 @@
-//! `watch-reset`, `watch-end`, `watch-eof` and `error-event`: each matching watch ends. The fault applies to watches
-//! that are open at its beginning, and to later ones. With `afterEvents`, it applies to a watch that has sent that many
-//! events. A hit is one stream.
+//! `watch-reset`, `watch-end`, `watch-eof` and `error-event`: each matching watch ends. The faults apply to watches
+//! that are open when the fault begins, and to later watches. With `afterEvents`, a fault applies to a watch that has
+//! sent that many events. A hit is one ended watch.
 
 use std::sync::Arc;
 
@@ -86,7 +86,7 @@ pub(super) struct Cut {
 #[derive(Debug)]
 enum How {
     Ending(Ending),
-    /// Sends an `ERROR` event; then the stream is silent or ends.
+    /// Sends an `ERROR` event, after which the stream is silent or ends.
     Error {
         line: Bytes,
         holds: bool,

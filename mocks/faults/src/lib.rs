@@ -169,7 +169,7 @@ catalogue! {
     }
 }
 
-/// The number of a fault in a schedule, which the caller chooses.
+/// The number of a fault in a schedule; the caller chooses the number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FaultId(pub u32);
 
@@ -191,7 +191,8 @@ pub struct Faults {
     core: Arc<Core>,
     /// The hook that draws random faults for single requests.
     draw: OnceLock<Box<dyn Draw>>,
-    /// Held from the draw until the faults have handled the request, so that a drawn fault affects only that request.
+    /// Locked from the draw for a request until the faults have handled it, so that a drawn fault affects only that
+    /// request.
     drawing: Mutex<()>,
 }
 
@@ -269,8 +270,8 @@ impl Faults {
         self.core.inner.lock().take_hits()
     }
 
-    /// Waits until any fault has a hit that is newer than the last return of this function. [`Faults::take_hits`] then
-    /// returns the hit, unless a call has taken it already. Only one task may wait; dropping the future loses no hit.
+    /// Waits until any fault has a hit since this function last returned. [`Faults::take_hits`] then returns the hit,
+    /// unless a call has taken it already. Only one task may wait; dropping the future loses no hit.
     pub async fn struck(&self) {
         let struck = self.core.inner.lock().struck();
         struck.notified().await;
@@ -286,7 +287,7 @@ impl Faults {
         self.core.inner.lock().streams.values().take(max).cloned().collect()
     }
 
-    /// Whether no fault was ever begun, so that the server can skip calls for requests.
+    /// Whether no fault was ever begun; the server then need not call the engine for requests.
     #[inline]
     pub fn never_any(&self) -> bool {
         !self.any.load(Ordering::Acquire)
@@ -314,7 +315,7 @@ impl Faults {
         self.core.opened(stream, injection);
     }
 
-    /// Forgets a watch that has ended.
+    /// Removes a watch that has ended.
     pub fn closed(&self, id: u64) {
         self.core.inner.lock().streams.remove(&id);
     }
@@ -349,7 +350,7 @@ impl Faults {
         }
     }
 
-    /// The form of the 410 for a watch from a compacted revision; `None` lets the server choose.
+    /// How a watch from a compacted revision gets its 410; `None` lets the server choose.
     #[inline]
     pub fn gone(&self, stream: &Stream, requested: u64) -> Option<Form> {
         if self.never_any() {

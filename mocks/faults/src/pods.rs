@@ -1,5 +1,4 @@
-//! Catalogue entries of faults that a cluster does to a subject's Pods. The code that deploys the Pods injects the
-//! faults.
+//! Catalogue entries of faults of a subject's Pods in a cluster. The code that deploys the Pods injects the faults.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,12 +9,12 @@ use super::settings::keys;
 use super::settings::{Family, Row};
 use super::{Error, Fault};
 
-/// The default time between the starts of two repeated effects.
+/// The default time between the starts of two successive effects of one fault.
 pub const PAUSE: Span = Span::from_secs(20);
-/// The default remaining validity of a certificate that `certificate-expiry` sets. A kubelet with a watch mounts a new
-/// certificate into a Pod within seconds.
+/// The default remaining validity of a certificate that `certificate-expiry` sets. Within that time the kubelet mounts
+/// a new certificate into a Pod.
 pub const VALID: Span = Span::from_secs(30);
-/// The least validity that is long enough to mount one certificate into a Pod, and the next certificate after it.
+/// Shortest allowed validity: long enough to mount a certificate into a Pod, and then its successor.
 const VALID_LEAST: Span = Span::from_secs(15);
 
 const fn row(name: &'static str, doc: &'static str) -> Row {
@@ -48,7 +47,7 @@ keys! {
 }
 
 keys! {
-    /// The settings of faults with repeated effects.
+    /// The settings of faults that repeat their effect after a pause.
     pub struct PauseKeys {
         pause "pause": Span = ("20s", "from one start to the next, with `count`"),
     }

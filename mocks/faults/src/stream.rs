@@ -47,7 +47,7 @@ pub struct Streaming {
     pub connection: Arc<Handle>,
 }
 
-/// The treatment of a watch by the server.
+/// How the server currently treats a watch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WatchState {
     /// The watch is served normally.
@@ -90,7 +90,7 @@ impl Stream {
         Self { id, user, resource, user_agent, query, connection, sent: AtomicU64::new(0), inner }
     }
 
-    /// Returns the state and takes the new effects; `waker` is woken when either changes.
+    /// Returns the watch's state and its new effects; `waker` is woken when the state changes or an effect is added.
     pub fn look(&self, waker: &Waker) -> (WatchState, Vec<Box<dyn Effect>>) {
         let mut inner = self.inner.lock();
         if !inner.waker.as_ref().is_some_and(|known| known.will_wake(waker)) {
@@ -103,7 +103,7 @@ impl Stream {
         self.inner.lock().watch_state.clone()
     }
 
-    /// Sets the state and returns whether it changed. A stream that has ended stays ended.
+    /// Sets the watch's state and returns whether it changed. A stream that has ended stays ended.
     pub fn decide(&self, watch_state: WatchState) -> bool {
         let mut inner = self.inner.lock();
         if matches!(inner.watch_state, WatchState::Over(_)) || inner.watch_state == watch_state {
@@ -123,7 +123,7 @@ impl Stream {
         self.inner.lock().watch_state = WatchState::Silent(fault);
     }
 
-    /// Puts an effect on the stream.
+    /// Adds an effect of a fault to the stream.
     pub fn attach(&self, effect: Box<dyn Effect>) {
         self.inner.lock().attached.push(effect);
         self.wake();
@@ -149,12 +149,12 @@ impl Stream {
         self.sent.fetch_add(events as u64, Ordering::AcqRel);
     }
 
-    /// A description, for example `watch 7 of packages.longhaul.dev by subject on connection 3`.
+    /// Describes the watch, for example `watch 7 of packages.longhaul.dev by subject on connection 3`.
     pub fn describe(&self) -> String {
         format!("{} on connection {}", self.what(), self.connection.id)
     }
 
-    /// A description without the connection, for example `watch 7 of packages.longhaul.dev by subject`.
+    /// Describes the watch without its connection, for example `watch 7 of packages.longhaul.dev by subject`.
     pub fn what(&self) -> String {
         format!("watch {} of {} by {}", self.id, self.resource, self.user)
     }

@@ -16,9 +16,9 @@ use super::{Error, Fault, FaultId, Hit, Lasting};
 /// Maximum number of hits that are kept until a caller takes them. Beyond the limit the oldest hits are dropped;
 /// counters stay exact.
 const HITS_MAX: usize = 8192;
-/// Maximum number of faults that are remembered. Every request and every event searches them, so thousands would cost
-/// more than all other work. A run of a hundred hours begins six thousand faults, but faults that ended long ago are
-/// not needed.
+/// Maximum number of faults that are remembered. Every request and every event searches all remembered faults, so
+/// thousands would cost more than all other work. A run of a hundred hours begins six thousand faults, but faults that
+/// ended long ago are not needed.
 const FAULTS_MAX: usize = 256;
 
 /// The faults of one engine, in the order in which they began. `P` is the data with which the engine injects a fault.
@@ -74,7 +74,7 @@ impl<P> Entry<P> {
         self.fault.is_turn(self.asked)
     }
 
-    /// Whether the fault acts only once, on the targets that exist when it begins.
+    /// Whether the fault acts only at its beginning, on the targets that exist then.
     pub fn is_moment(&self) -> bool {
         self.fault.lasting() == Lasting::Moment
     }
@@ -155,7 +155,7 @@ impl<P> Table<P> {
         self.ring.hits.drain(..).collect()
     }
 
-    /// The notification that every hit triggers.
+    /// The notification that wakes tasks which wait for a hit.
     pub fn struck(&self) -> Arc<Notify> {
         self.ring.struck.clone()
     }

@@ -1,6 +1,6 @@
 //! `token-rotated`: the subject's token file gets a new token, and the old token is refused with 401 at once or after a
 //! set time. Open streams continue. Each refused request is a hit, and so is the first request that certainly carries
-//! the new token. A client that sends no request has noticed nothing.
+//! the new token. Without a request there is no hit.
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ struct Rotated {
     /// The time until which the old token is accepted too. Until then, a request does not prove that the client has the
     /// new token.
     ends_us: u64,
-    /// Whether a client has used the new token.
+    /// True once a client has used the new token.
     is_known: bool,
 }
 

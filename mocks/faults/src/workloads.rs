@@ -1,5 +1,5 @@
-//! `not-ready` and `flapping`: workloads do not become ready, stop being ready, or alternate. The mock API server's
-//! simulation of kubelet and controllers injects these faults and counts their hits.
+//! `not-ready` and `flapping`: workloads do not become ready, stop being ready, or alternate between ready and not
+//! ready. The mock API server's simulation of kubelet and controllers injects these faults and counts their hits.
 
 use units::Span;
 
@@ -65,7 +65,7 @@ fn chosen(fault: &Fault, share: Option<f64>) -> Result<(), Error> {
     }
 }
 
-/// A behaviour without effects: the simulation of workloads reads the active faults itself.
+/// A behaviour without effects: the simulation of workloads asks for the active faults itself.
 #[derive(Debug)]
 struct Held;
 

@@ -2,7 +2,7 @@
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The fault has no such key, but other faults have it.
+    /// The fault does not have a key that other faults have.
     #[error("`{key}` has no meaning for `{fault}`: it belongs to {owners}")]
     NotItsKey {
         key: String,
@@ -10,7 +10,7 @@ pub enum Error {
         /// The faults that have the key, as text.
         owners: String,
     },
-    /// The fault cannot use the value.
+    /// The fault cannot use the value of a key.
     #[error("`{key}` is {given}: {instead}")]
     Value {
         key: &'static str,
@@ -25,7 +25,7 @@ pub enum Error {
         /// The advice for the user.
         instead: &'static str,
     },
-    /// A value of this fault cannot be parsed.
+    /// A value in the fault's settings cannot be parsed.
     #[error("{why}")]
     Unread { why: String },
     /// The probability is not between 0 and 1.
@@ -40,19 +40,18 @@ pub enum Error {
     /// Two faults have the same label.
     #[error("`id: {id}` is there twice: every fault's `id` must be its own")]
     IdTwice { id: String },
-    /// `when` names no fault of the list, or the faults wait for each other in a cycle.
+    /// `when` names no fault of the scenario, or faults wait for each other in a cycle.
     #[error("`when` waits for a hit of `{id}`, {why}")]
     When {
         /// The label that `when` names.
         id: String,
         why: String,
     },
-    /// The program that got the fault cannot cause the fault. Such programs are the mock API server and the proxy, for
-    /// example.
+    /// The program that was asked to inject the fault, for example the mock API server or the proxy, cannot inject it.
     #[error("`{fault}` cannot be played here: {why}")]
     NotPlayed {
         fault: &'static str,
-        /// The program that should cause the fault, as text.
+        /// The program that can inject the fault, as text.
         why: &'static str,
     },
     /// A fault with this id is still active.

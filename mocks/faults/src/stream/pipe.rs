@@ -27,7 +27,7 @@ pub enum Item {
         closes: bool,
         line: Bytes,
     },
-    /// Bytes that are no longer single lines.
+    /// Bytes that an effect has joined or split, so that they are no single lines.
     Block(Block),
     /// An event that a fault withholds.
     Withheld {
@@ -47,7 +47,7 @@ pub struct EventLine {
     pub initial: bool,
     /// The event's line as it is sent.
     pub line: Bytes,
-    /// If set, a client that has the event also has all other events up to this revision.
+    /// If set, this event is the last one up to this revision, so a client that has it has them all.
     pub through: Option<u64>,
 }
 
@@ -72,7 +72,8 @@ pub struct Flow<'a> {
     pub bookmark: &'a dyn Fn(u64, bool) -> Bytes,
 }
 
-/// The order of effects: those that change events come before those that only change how bytes are sent.
+/// The order of effects in the chain: effects that change events come before effects that only change how bytes are
+/// sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rank {
     Events,
@@ -87,9 +88,9 @@ pub trait Effect: Send + std::fmt::Debug {
     fn rank(&self) -> Rank {
         Rank::Events
     }
-    /// Handles an item. Items that continue are added to `out`, in order.
+    /// Handles an item. Adds to `out`, in order, the items that go on to the next effect.
     fn pass(&mut self, item: Item, flow: &Flow<'_>, out: &mut Vec<Item>);
-    /// Called after time has passed or the fault has ended.
+    /// Handles the passing of time and the end of the fault.
     fn tick(&mut self, _flow: &Flow<'_>, _out: &mut Vec<Item>) {}
     /// The time at which the effect must be called again.
     fn due(&self) -> Option<Instant> {
@@ -113,7 +114,7 @@ pub struct Pipe {
 }
 
 impl Item {
-    /// The bytes of an item as a block; the item itself as the error if it has no bytes.
+    /// Converts an item into a block of bytes; an item without bytes is returned as the error.
     pub fn into_block(self) -> Result<Block, Self> {
         match self {
             Self::Event(event) => Ok(Block {
@@ -185,8 +186,8 @@ impl Pipe {
         self.run(0, vec![item], flow);
     }
 
-    /// The next item that leaves the chain; `Ready(None)` means that an item may enter. While the result is pending,
-    /// the chain's own timer wakes `cx`.
+    /// The next item that leaves the chain; `Ready(None)` means that another item may enter. While the result is
+    /// pending, the chain's timer wakes `cx`.
     pub fn next(&mut self, now: Instant, cx: &mut Context<'_>) -> Poll<Option<Item>> {
         let paused = self.pauses_until.is_some_and(|until| now < until);
         if !paused {
@@ -201,7 +202,7 @@ impl Pipe {
         if paused || self.effects.iter().any(|effect| effect.is_full()) { Poll::Pending } else { Poll::Ready(None) }
     }
 
-    /// Sets the timer for the next effect or piece whose time comes.
+    /// Sets the timer to the earliest time at which an effect must be called or a piece must be sent.
     fn wait(&mut self, cx: &mut Context<'_>) {
         let due = self.effects.iter().filter_map(|effect| effect.due()).chain(self.pauses_until).min();
         if let Some(due) = due {
@@ -212,7 +213,7 @@ impl Pipe {
         }
     }
 
-    /// Takes the first piece of a block that is sent in pieces; the rest is sent next.
+    /// Takes the first piece of a block that is sent in pieces, and keeps the rest for later.
     fn slice(&mut self, mut block: Block, now: Instant) -> Block {
         let Some((size, pause)) = block.pieces else { return block };
         self.pauses_until = Some(now + pause);
