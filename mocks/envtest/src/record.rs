@@ -1,5 +1,4 @@
-//! The records of one control plane: lines that are written as events happen, and a summary that is rewritten each
-//! time.
+//! The records of one control plane: lines that are written as events happen, and a summary that is replaced each time.
 //!
 //! Owns the files `plane-PID.{summary.json, requests.jsonl, commits.jsonl, shown.jsonl, hits.jsonl}` in a run's folder.
 //! A control plane may be killed at any moment, so no record waits for its end. Every file is bounded.
@@ -18,7 +17,7 @@ use super::draw::Names;
 
 /// Maximum number of lines of one file; a suite of thousands of tests makes some hundred thousand requests.
 const LINES_MAX: u64 = 500_000;
-/// Maximum number of commits that are read from the server at a time.
+/// Maximum number of commits that the recorder reads from the server at a time.
 const BATCH: usize = 4096;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -55,12 +54,12 @@ pub struct ShownLine {
     /// The watched namespace; `None` means all namespaces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// The revision up to which the watch has shown all events.
+    /// The revision up to which the watch has sent all events.
     pub through: u64,
     pub by: ShownBy,
 }
 
-/// A version of an object that was written.
+/// A commit: one stored version of an object.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CommitLine {

@@ -24,7 +24,7 @@ pub fn has(program: &str) -> bool {
     is_there
 }
 
-/// Compiles a C program into a folder, with further compiler arguments.
+/// Compiles the C program `name` into a folder, with the compiler arguments `more`.
 pub fn compiled(name: &str, more: &[&str], folder: &Path) -> Option<PathBuf> {
     if !has("gcc") {
         return None;
