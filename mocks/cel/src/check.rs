@@ -20,7 +20,7 @@ use super::{time, written};
 mod macros;
 
 /// Maximum number of compiled patterns that an expression keeps. Further patterns are compiled when the expression
-/// runs, at the cost of its budget.
+/// runs, and the cost is subtracted from its budget.
 const PATTERNS_MAX: usize = 8;
 /// Maximum number of errors that are collected for one expression.
 const ISSUES_MAX: usize = 10;
@@ -46,14 +46,14 @@ pub(super) struct Checked {
     pub compiled: usize,
     /// Whether the expression uses `oldSelf`.
     pub uses_old: bool,
-    /// The error at run time if the type of an object literal does not fit the field that holds the literal.
+    /// The error at run time if an object literal has another type than the field that contains it.
     pub misnamed: Option<String>,
 }
 
 /// Why an expression is refused.
 pub(super) enum Refused {
     Issues(Vec<Issue>),
-    /// The types are right, but a regular expression in it does not compile.
+    /// The types are right, but a regular expression in the expression does not compile.
     Unfit(re2::Refused),
 }
 
@@ -61,7 +61,7 @@ pub(super) enum Refused {
 const NO_AUTHORIZER: &str =
     "the variable 'authorizer' is not supported by this server: leave it out, or use a real control plane";
 
-/// Functions and macros that a real server has and this server lacks, or has only with other numbers of arguments.
+/// Functions and macros that a real server has and this server lacks, or supports only with other numbers of arguments.
 const ELSEWHERE: &[&str] = &["image", "isImage"];
 
 /// Returns the type of an expression, or its errors.
@@ -117,7 +117,7 @@ struct Checker<'a> {
 }
 
 impl<'a> Checker<'a> {
-    /// Notes an error and returns the type `dyn`, which fits everywhere.
+    /// Adds an error and returns the type `dyn`, which is accepted everywhere.
     fn wrong(&mut self, at: usize, why: String) -> Type {
         if self.issues.len() < ISSUES_MAX {
             self.issues.push(Issue::at(at, why));
@@ -341,7 +341,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Checks `'…'.format([…])`: each item must fit its own verb in the text.
+    /// Checks `'…'.format([…])`: each item must have a type that its verb in the text accepts.
     fn format(&mut self, at: usize, written: &str, items: &'a [Node]) -> Type {
         let before = self.issues.len();
         let types: Vec<Type> = items.iter().map(|item| self.literal(item, true)).collect();
@@ -379,8 +379,8 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Compiles a literal pattern. If `is_checked`, an invalid pattern is a type error, as in a real server for
-    /// `matches`; else the error says that the expression cannot run.
+    /// Compiles a literal pattern. If `is_checked` is true, an invalid pattern is a type error, as for `matches` in a
+    /// real server; else the error says that the expression cannot run.
     fn pattern(&mut self, at: usize, written: &str, is_checked: bool) -> ControlFlow<()> {
         if self.patterns.contains_key(written) {
             return ControlFlow::Continue(());
@@ -407,8 +407,8 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// Returns an error if the type of an object literal does not fit the field that holds the literal, also as an item of
-/// lists or maps. Literals inside the literal were checked before.
+/// Returns an error if an object literal, or one in a list or map, has another type than the field that contains it.
+/// Literals inside the literal were checked before.
 fn misnamed(value: &Node, wanted: Option<&str>) -> Option<String> {
     match &value.kind {
         Kind::Maybe(inner) => misnamed(inner, wanted),
@@ -427,7 +427,7 @@ fn list(types: &[Type]) -> String {
     types.iter().map(Type::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// The type inside an optional type, and whether `found` was optional.
+/// The type that `found` contains if it is an optional type, else `found`; and whether `found` is optional.
 fn unwrapped(found: &Type) -> (&Type, bool) {
     match found {
         Type::Optional(inner) => (inner, true),

@@ -49,7 +49,7 @@ pub struct Issues {
     pub list: Vec<Issue>,
 }
 
-/// An error and its position in bytes.
+/// A compile error, and its position in the expression in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Issue {
     pub at: usize,
@@ -61,7 +61,7 @@ impl Issue {
         Self { at, why }
     }
 
-    /// The error as kube-apiserver shows it: the position, the line, and a mark below the line.
+    /// The text of the error as kube-apiserver shows it: the position, the line, and a mark below the line.
     fn shown(&self, source: &str) -> String {
         let before = source.get(..self.at).unwrap_or(source);
         let line = before.matches('\n').count();

@@ -1,6 +1,6 @@
 //! The state of one evaluation of a CEL expression: the budget, the variables and the compiled patterns.
 //!
-//! Owns the count of steps; `equality` compares values. Every operation fails once the budget is used up.
+//! Owns the budget; every operation fails once it is used up. The module `equality` compares values.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ impl<'a> Run<'a, '_> {
         }
     }
 
-    /// The entries of a map; subtracts the cost of all entries from the budget.
+    /// The entries of a map; the cost of all entries is subtracted from the budget.
     pub(crate) fn entries(&mut self, map: &Map<'a>) -> Result<Vec<(Val<'a>, Val<'a>)>, Failed> {
         self.pay(map.len())?;
         let entries = map.entries();

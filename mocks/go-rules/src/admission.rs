@@ -1,12 +1,12 @@
 //! The rules by which kube-apiserver accepts a webhook's answer and reads the verdict in it.
 //!
 //! The mock API server and the judge of webhooks both use these rules, so they decide alike. The rules follow
-//! k8s.io/apiserver v0.34.1 (`VerifyAdmissionResponse`, the mutating dispatcher) and its readers. client-go's REST
-//! client requires neither a media type nor a certain 2xx status. Go's JSON decoder and serde each accept some texts
-//! that the other refuses. Pure: no connection, no clock.
+//! k8s.io/apiserver v0.34.1 (`VerifyAdmissionResponse`, the mutating dispatcher) and the decoders that it uses.
+//! client-go's REST client requires neither a media type nor a certain 2xx status. Go's JSON decoder and serde each
+//! accept some texts that the other refuses. Pure: no connection, no clock.
 //!
-//! Two rules are stricter than kube-apiserver's. Protobuf is not read, because no webhook sends it when asked for JSON.
-//! A redirect is not followed.
+//! Two rules are stricter than kube-apiserver's. An answer in Protobuf is refused, because no webhook sends Protobuf
+//! when asked for JSON. A redirect is not followed.
 
 mod gzip;
 mod media;
@@ -46,7 +46,7 @@ pub struct Asked<'a> {
     pub version: Version,
 }
 
-/// The two versions of an `AdmissionReview`: the same fields, but other requirements for the answer.
+/// The two versions of an `AdmissionReview`, which have the same fields but different requirements for the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
     /// `admission.k8s.io/v1`.
@@ -58,9 +58,9 @@ pub enum Version {
 /// The content of a webhook's valid answer.
 #[derive(Debug, Default)]
 pub struct Verdict {
-    /// Whether the request is allowed. An absent field means no.
+    /// Whether the webhook allows the request; false if the field `allowed` is absent.
     pub allowed: bool,
-    /// The changes of the object: never an empty patch, and `None` for a denial.
+    /// The changes of the object; `None` for a denial and for an empty patch.
     pub patch: Option<Patch>,
     /// The status code of a denial; 0 if the answer has no code.
     pub code: i32,
@@ -72,7 +72,7 @@ pub struct Verdict {
     pub warnings: Vec<String>,
 }
 
-/// Why an answer contains no verdict, in kube-apiserver's words if it has a message.
+/// Why an answer contains no verdict. If kube-apiserver has a message for the reason, the text is that message.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
     /// The HTTP status is not a success.
@@ -102,7 +102,7 @@ pub enum Refusal {
     /// The `AdmissionReview` has no `response`.
     #[error("webhook response was absent")]
     Absent,
-    /// The answer belongs to another request.
+    /// The uid in the answer is not that of the request.
     #[error("expected response.uid=\"{expected}\", got \"{got}\"")]
     Uid {
         /// The uid of the request.
@@ -118,7 +118,7 @@ pub enum Refusal {
         /// The required `apiVersion`.
         expected: &'static str,
     },
-    /// A validating webhook sent a patch or a patch type.
+    /// A validating webhook sent a patch or a patch type, which only mutating webhooks may send.
     #[error("validating webhook may not return response.{0}")]
     Validating(&'static str),
     /// The answer has a patch without its type, or a patch type without a patch.
@@ -141,7 +141,7 @@ pub enum Refusal {
 }
 
 impl Version {
-    /// The version with the name `v1` or `v1beta1`.
+    /// The version of `AdmissionReview` with the name `v1` or `v1beta1`.
     pub fn of(name: &str) -> Option<Self> {
         match name {
             "v1" => Some(Self::V1),
@@ -163,7 +163,7 @@ impl Version {
 ///
 /// # Errors
 ///
-/// When the server would count the call as failed.
+/// When kube-apiserver would count the call of the webhook as failed.
 pub fn verdict(answer: Answer<'_>, asked: Asked<'_>) -> Result<Verdict, Refusal> {
     if let Some(content_type) = answer.content_type.filter(|text| !text.trim_ascii().is_empty()) {
         let shown = || String::from_utf8_lossy(content_type).into_owned();
@@ -215,7 +215,7 @@ fn said(parts: Parts<'_>, asked: Asked<'_>) -> Result<Verdict, Refusal> {
     })
 }
 
-/// The beginning of a body for a message.
+/// The beginning of a body, for use in an error message.
 fn excerpt(body: &[u8]) -> String {
     const BYTES: usize = 160;
     if body.is_empty() {

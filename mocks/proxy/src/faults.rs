@@ -1,8 +1,8 @@
 //! The faults of a proxy. [`Faults`] has the same methods as [`mock_faults::Faults`], so that the scheduler of faults
-//! treats both alike.
+//! handles the proxy like the mock API server.
 //!
-//! Owns the begun faults, the choice of connections, and the record of hits. This module moves no bytes: it gives
-//! connections their effects, and connections report their hits.
+//! Owns the begun faults, the choice of connections, and the record of hits. This module moves no bytes: it sends each
+//! connection the effects on it, and connections report their hits.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -43,7 +43,7 @@ pub struct Counts {
 /// The faults of one proxy.
 #[derive(Debug)]
 pub struct Faults {
-    /// A reference for tasks that run longer than a call.
+    /// A reference to this value for the tasks that read the packet filter's counters.
     me: Weak<Self>,
     epoch: Instant,
     inner: Mutex<Inner>,
@@ -94,7 +94,7 @@ impl Faults {
         Arc::new_cyclic(|me| Self { me: me.clone(), epoch, inner, namespace, moved, tasks, stop })
     }
 
-    /// Begins a fault. A fault with contradictory settings, or of another family than the network's, is refused.
+    /// Begins a fault. Refuses a fault with contradictory settings, and a fault that is no network fault.
     pub fn begin(&self, id: FaultId, fault: &Fault) -> Result<(), Error> {
         fault.check()?;
         let name = fault.name.as_str();
@@ -191,7 +191,7 @@ impl Faults {
         Door::Open(link)
     }
 
-    /// Forgets a connection that has ended.
+    /// Removes a connection that has ended.
     pub(super) fn closed(&self, id: u64) {
         self.inner.lock().links.remove(&id);
     }
@@ -247,7 +247,7 @@ impl Faults {
         Ok(())
     }
 
-    /// Records the one hit of `net-loss` if packets were lost; returns whether that is so.
+    /// Records the one hit of `net-loss` if packets were lost; returns whether packets were lost.
     fn note_lost(&self, namespace: &Namespace, id: FaultId) -> bool {
         let (to_server, to_subject) = namespace.lost(id);
         if to_server + to_subject == 0 {

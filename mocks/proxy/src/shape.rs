@@ -27,7 +27,7 @@ pub(super) enum End {
 pub(super) struct Shape {
     pub to_subject: Lane,
     pub to_server: Lane,
-    /// If set, the connection ends now in this way.
+    /// If set, a fault ends the connection now: by RST or FIN.
     pub end: Option<End>,
 }
 

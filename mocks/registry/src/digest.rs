@@ -7,7 +7,7 @@ use std::fmt;
 
 use sha2::{Digest as _, Sha256, Sha512};
 
-/// `sha256:` and 64 hexadecimal digits, or `sha512:` and 128; always lower case.
+/// A digest as text: `sha256:` and 64 hexadecimal digits, or `sha512:` and 128 hexadecimal digits; always lower case.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest(String);
 
@@ -15,7 +15,7 @@ pub struct Digest(String);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a digest: write `sha256:` and 64 lower-case hexadecimal digits")]
 pub struct NotADigest {
-    /// The text, cut to a printable length.
+    /// The text that is no digest, cut to a printable length.
     pub text: String,
 }
 

@@ -4,12 +4,12 @@
 
 use std::time::Duration;
 
-/// The limit of requests.
+/// The limit of accepted requests.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RateLimit {
     /// Tokens per second that are added to the bucket. A request takes one token.
     pub per_second: f64,
-    /// The size of the bucket: requests that may come at once.
+    /// The size of the bucket: the number of requests that are accepted at once.
     pub burst: u32,
 }
 

@@ -1,7 +1,7 @@
 //! Restores the store to an older revision, as from a backup of etcd.
 //!
 //! Owns the undoing of commits after a revision. After a restore, new commits get the undone revisions again; a
-//! timeline number distinguishes them. This module must not decide the answers to clients.
+//! timeline number distinguishes them. This module must not decide how requests for undone revisions are answered.
 
 use std::sync::Arc;
 
@@ -71,7 +71,7 @@ impl Store {
         Ok(Rewound { at_us, from, to, undone, timeline: self.timeline })
     }
 
-    /// The newest revision that existed at `at_us`, or the oldest one that can be restored if that is newer.
+    /// The newest revision that existed at `at_us`, or the oldest restorable revision if that is newer.
     pub fn revision_at(&self, at_us: u64) -> u64 {
         let oldest = self.floor.max(FIRST);
         let known = self.order.partition_point(|kept| kept.at_us <= at_us);

@@ -3,7 +3,7 @@
 //! This module checks the port of an address, because URL parsers treat an invalid port as absent and use the default.
 //! Load for port 99999 would then go to port 443, where another program may listen.
 
-/// Why an address cannot be used. The text follows "failed to parse" and contains no password.
+/// Why an address cannot be used. The message continues the words "failed to parse" and contains no password.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
     /// The text after the colon is no port.

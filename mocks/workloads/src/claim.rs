@@ -59,7 +59,7 @@ fn bind(scene: &mut Scene<'_>, key: &Key, claim: &Value) {
     scene.status(BY, key.clone(), claim, status);
 }
 
-/// The volume that a claim names, or the volume that names the claim.
+/// The volume that a claim names, or else a volume that names the claim.
 fn volume_of(scene: &Scene<'_>, claim: &Value) -> Option<Arc<Value>> {
     let wanted = text(claim, "/spec/volumeName");
     if !wanted.is_empty() {

@@ -18,9 +18,9 @@ use super::scene::Scene;
 use super::template::{controlled_by, set};
 
 const BY: &str = "deployment-controller";
-/// The annotation with the number of a template.
+/// The annotation of a `ReplicaSet` with the revision number of its template.
 const REVISION: &str = "deployment.kubernetes.io/revision";
-/// The annotation of a `ReplicaSet` with the Deployment's wanted replicas at its last step.
+/// The annotation of a `ReplicaSet` with the Deployment's wanted replicas when the controller last processed it.
 const DESIRED: &str = "deployment.kubernetes.io/desired-replicas";
 const MAX: &str = "deployment.kubernetes.io/max-replicas";
 /// The label that identifies the Pods of one template.
@@ -142,7 +142,7 @@ fn is_rolling(deployment: &Value) -> bool {
     text(deployment, "/spec/strategy/type") != "Recreate"
 }
 
-/// The number of Pods above the wanted number (surge), and the number of Pods that may be unavailable.
+/// The allowed number of Pods above the wanted number (surge), and the number of Pods that may be unavailable.
 fn room(deployment: &Value) -> (i64, i64) {
     let wanted = number(deployment, "/spec/replicas");
     if !is_rolling(deployment) {

@@ -15,7 +15,7 @@ fn fail(cases: &[(&str, &str)]) {
     }
 }
 
-/// Quantities, with the examples of the Kubernetes documentation.
+/// Functions of quantities give the results in the examples of the Kubernetes documentation.
 #[test]
 fn amounts() {
     all_true(&[
@@ -104,7 +104,7 @@ fn times_and_spans() {
     ]);
 }
 
-/// Versions, with the examples of the Kubernetes documentation.
+/// Functions of versions give the results in the examples of the Kubernetes documentation.
 #[test]
 fn versions() {
     all_true(&[

@@ -15,8 +15,7 @@ use crate::digest::Digest;
 use crate::store::Store;
 use attach::{By, Holder, at_tag, in_bundle};
 
-/// Every third existing image must be refused. The two images before it are good, which is enough for workloads with
-/// three images.
+/// Every third existing image must be refused. The two images before it must be accepted.
 const BAD_EVERY: usize = 3;
 /// The first part of the repository names of images that need two signatures.
 const TWO: &str = "two";
@@ -37,7 +36,7 @@ pub enum Signing {
     Release(Form),
     /// Signed by [`Keys::second`] alone.
     Second(Form),
-    /// Signed by `release` and `second`, in the folder `two`.
+    /// Signed by `release` and by `second`, in a repository whose name begins with `two`.
     Both,
     /// Signed by [`Keys::successor`], which replaces `second` when keys change.
     Successor(Form),
@@ -49,11 +48,12 @@ pub enum Signing {
     OtherDigest(Form),
     /// The tag was signed and then moved: its present image is not signed.
     Moved,
-    /// Signed twice by `release`, in the folder `two`, which needs two different signers.
+    /// Signed twice by `release`, in a repository whose name begins with `two`, which needs two different signers.
     SameTwice,
     /// An index without a signature, whose first image is signed by `release`.
     Member,
-    /// Signed without a key by [`HOLDER`], in the folder `keyless`, as in all following variants.
+    /// Signed with a certificate of [`HOLDER`], in a repository whose name begins with `keyless`, as are all variants
+    /// below.
     Keyless(Form),
     /// Signed by another identity, with a certificate of the same authority.
     OtherHolder(Form),
@@ -76,7 +76,7 @@ pub enum Form {
     Bundle,
 }
 
-/// The signings of images that may run; one image after the other takes the next signing.
+/// The signings of images that must be accepted; each such image takes the next signing of the list.
 const GOOD: [Signing; 8] = [
     Signing::Release(Form::Tag),
     Signing::Release(Form::Bundle),
@@ -87,7 +87,7 @@ const GOOD: [Signing; 8] = [
     Signing::Keyless(Form::Bundle),
     Signing::Second(Form::Bundle),
 ];
-/// The signings of images that must be refused; one image after the other takes the next signing.
+/// The signings of images that must be refused; each such image takes the next signing of the list.
 const BAD: [Signing; 14] = [
     Signing::Unsigned,
     Signing::Stranger(Form::Tag),
@@ -115,7 +115,8 @@ pub struct Keys {
     /// The key that replaces `second` during a run.
     pub successor: Signer,
     stranger: Signer,
-    /// The certificate authority of keyless signers. Boxed, because it is large and a run's futures hold the keys.
+    /// The certificate authority of keyless signers. Boxed, because the sigstore is large and a run's futures contain
+    /// the keys.
     sigstore: Box<Sigstore>,
 }
 

@@ -1,7 +1,7 @@
 //! Storing signatures in both forms: as layers at the signature tag of an image, and as bundles that refer to the
 //! image.
 //!
-//! Owns both forms of storage, as cosign writes them. Callers choose the signers.
+//! Stores signatures as cosign does. Callers choose the signers.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -46,7 +46,7 @@ impl Holder<'_> {
     }
 }
 
-/// Stores signatures of `about` at the tag of the image's signatures, one layer for each of `signers`.
+/// Stores signatures of the image `about` at the tag for the image's signatures, one layer for each of `signers`.
 pub(super) fn at_tag(store: &mut Store, target: &Target<'_>, about: &Digest, signers: &[By<'_>]) -> Result<(), Error> {
     let mut layers = Vec::with_capacity(signers.len());
     for (n, by) in signers.iter().enumerate() {
@@ -92,7 +92,7 @@ fn annotations(by: &By<'_>, payload: &[u8]) -> Result<Value, Error> {
     })
 }
 
-/// Attaches a bundle that signs `about` to the image.
+/// Attaches a bundle, which signs the image `about`, to the image of `target`.
 pub(super) fn in_bundle(store: &mut Store, target: &Target<'_>, about: &Digest, by: &By<'_>) -> Result<(), Error> {
     let hex = about.as_str().trim_start_matches("sha256:");
     let statement = json!({
