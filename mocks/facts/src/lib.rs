@@ -74,7 +74,7 @@ pub struct Revision(Arc<str>);
 #[schemars(inline)]
 pub struct Order(u64);
 
-/// A version of an object that was written to the control plane. A clone of a commit shares all its texts.
+/// A version of an object that was written to the control plane. A clone shares all texts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Commit {

@@ -1,7 +1,7 @@
 //! Aggregated cluster roles: `aggregationRule` ("Using RBAC Authorization", aggregated `ClusterRoles`).
 //!
-//! Owns writing the rules of an aggregated role, as a controller of a real cluster does. The task of the module
-//! `janitor` runs this code.
+//! Writes the rules of aggregated roles, as a controller of a real cluster does. The task of the module `janitor` runs
+//! this code.
 
 use mock_objects::catalogue::Resource;
 use mock_store::{Expect, Version};

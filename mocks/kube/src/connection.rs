@@ -30,7 +30,7 @@ pub(crate) struct Connection {
     pub reset: Arc<AtomicBool>,
     /// The handle through which faults act on the connection.
     pub handle: Arc<Handle>,
-    /// Whether the connection belongs to a simulated program in this server, which needs no role.
+    /// Whether the connection belongs to a control plane program that this server simulates, which needs no role.
     pub inside: bool,
     /// The WebSocket that takes over the connection after the current answer.
     pub websocket: Mutex<Option<Opened>>,

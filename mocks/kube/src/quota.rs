@@ -17,7 +17,7 @@ use super::cluster::Cluster;
 
 const QUOTAS: &str = "resourcequotas";
 
-/// Amounts by their names in quotas, such as `requests.cpu` or `count/pods`.
+/// Amounts of resources, by the resources' names in quotas, such as `requests.cpu` or `count/pods`.
 pub(crate) type Amounts = BTreeMap<String, Quantity>;
 
 /// Resources whose objects a quota can also count without the prefix `count/`.
@@ -130,7 +130,7 @@ fn in_scope(pod: &Value, scope: &str, operator: &str, values: &Value) -> bool {
     }
 }
 
-/// The used amount of each resource that a quota limits.
+/// The amount of each resource in a quota that the objects of the namespace use.
 pub(crate) fn used(cluster: &Cluster, quota: &Value) -> Amounts {
     let namespace = object::meta(quota, "namespace");
     let hard = quota["spec"]["hard"].as_object().into_iter().flat_map(Map::keys);

@@ -1,7 +1,7 @@
 //! The forms of objects and lists in answers: unchanged, as a table, or only metadata.
 //!
-//! Owns content negotiation (Kubernetes API concepts, "Alternate representations of resources"). The unchanged form is
-//! the bytes of the store; for other forms, objects are parsed and encoded again.
+//! Owns content negotiation (Kubernetes API concepts, "Alternate representations of resources"). An unchanged object is
+//! sent as the bytes in the store; for other forms, objects are parsed and encoded again.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -119,7 +119,7 @@ impl Renderer {
         }
     }
 
-    /// This renderer for the events of one stream.
+    /// Returns the renderer for the events of one stream.
     pub fn streaming(self) -> Self {
         Self { headed: Some(Arc::default()), ..self }
     }
@@ -129,7 +129,7 @@ impl Renderer {
         self.shape == Shape::Object && !self.converts
     }
 
-    /// The `apiVersion` and `kind` of one item of a watch.
+    /// The `apiVersion` and `kind` of the objects that a watch sends.
     pub fn type_of_one(&self) -> (&str, &str) {
         match self.shape {
             Shape::Object => (&self.api_version, &self.resource.kind),
@@ -227,8 +227,7 @@ impl TypeOfItem {
     }
 }
 
-/// An item without `apiVersion` and `kind`, encoded again with reordered keys, for items whose type cannot be cut out
-/// of the bytes.
+/// Parses an item and encodes it without `apiVersion` and `kind`, for items from whose bytes these keys cannot be cut.
 fn reordered(object: &[u8]) -> Vec<u8> {
     let Ok(mut value) = serde_json::from_slice::<Map<String, Value>>(object) else { return object.to_vec() };
     value.remove("apiVersion");

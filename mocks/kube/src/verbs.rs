@@ -187,7 +187,7 @@ fn decode(content_type: &str, bytes: &Bytes) -> Result<Value, Failure> {
     }
 }
 
-/// Decodes a body; also returns its duplicate fields.
+/// Decodes a body; also returns messages about its duplicate fields.
 fn decode_noting(content_type: &str, bytes: &Bytes) -> Result<(Value, Twice), Failure> {
     let media = content_type.split(';').next().unwrap_or_default().trim();
     match media {

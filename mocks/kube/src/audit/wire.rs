@@ -22,12 +22,12 @@ const LINES_MAX: usize = 1024;
 /// Maximum number of deliveries of one version that are returned: the earliest ones.
 const SENDINGS_MAX: usize = 8;
 
-/// Longest time, in microseconds, between the timestamp of a write and the note of the write in this audit.
+/// Longest time, in microseconds, between the timestamp of a write and its recording in this audit.
 const NOTED_WITHIN_US: u64 = 1_000_000;
 
 #[derive(Debug, Default)]
 pub(super) struct Wire {
-    /// Writes to watches, oldest first, like the lines.
+    /// Writes to watches, oldest first.
     writes: VecDeque<Write>,
     versions: usize,
     lines: VecDeque<Lines>,
@@ -45,7 +45,7 @@ struct Write {
 #[derive(Debug)]
 enum What {
     Sent(u64),
-    /// The revisions of a batch that was sent whole, in ascending order.
+    /// A batch that was sent completely: its revisions in ascending order.
     SentAll(Arc<[u64]>),
     Withheld(u64, FaultId),
 }
@@ -87,8 +87,8 @@ impl Wire {
         self.note(Write { resource, watch, at_us, what: What::Withheld(revision, fault) });
     }
 
-    /// Forgets writes of revisions after `to` when the store is restored to `to`, because the new timeline does not
-    /// have them.
+    /// Removes writes of revisions after `to` when the store is restored to `to`, because the new timeline does not
+    /// contain them.
     pub fn rewound(&mut self, to: u64) {
         for write in &mut self.writes {
             if let What::SentAll(revisions) = &mut write.what {
@@ -153,8 +153,8 @@ impl Wire {
         found
     }
 
-    /// The lines of the watch whose lines came nearest to a version, `around` lines before and after. If two watches
-    /// are equally near, the watch whose line is nearest to the wanted time counts.
+    /// The lines of the watch that sent the wanted version, or the version nearest to it: `around` lines before and
+    /// after. Of several such watches, the watch whose line is nearest to the wanted time counts.
     pub fn lines_round(&self, wanted: &Wanted<'_>, around: usize) -> Vec<WireLine> {
         let distance = |line: &Line<'_>| (line.revision.abs_diff(wanted.revision), line.at_us.abs_diff(wanted.at_us));
         let Some(nearest) = self.each_line().min_by_key(distance) else { return Vec::new() };

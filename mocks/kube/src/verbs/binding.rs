@@ -31,8 +31,7 @@ pub(super) async fn create(call: &Call, body: Incoming) -> Result<Answer, Failur
     Ok(Answer { warnings, ..done() })
 }
 
-/// Handles the older form of a binding, `POST bindings`. Webhooks see the creation of an object of the resource
-/// `bindings`.
+/// Handles the older request `POST bindings`. Webhooks see the creation of an object of the resource `bindings`.
 pub(super) async fn create_by_body(call: &Call, body: Incoming) -> Result<Answer, Failure> {
     let bytes = read_body(&call.app.limits, body).await?;
     let mut binding = decode(&call.content_type, &bytes)?;
