@@ -105,7 +105,7 @@ fn check_preconditions(binding: &Value, pod: &Version) -> Result<(), String> {
     Ok(())
 }
 
-/// Sets the node of the pod; the error says why the pod cannot be bound.
+/// Sets the pod's node; the error says why the pod cannot be bound.
 fn bind(pod: &mut Value, binding: &Value) -> Result<(), String> {
     if object::is_deleting(pod) {
         return Err("is being deleted, cannot be assigned to a host".to_owned());

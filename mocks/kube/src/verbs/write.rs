@@ -1,7 +1,8 @@
-//! The verbs `create` and `update`, and the steps of writes that other verbs use.
+//! The verbs `create` and `update`, and the operations of writes that other verbs use.
 //!
-//! Owns the order of steps of a write: decode, check, merge with the stored object, validate, commit. If another client
-//! writes the object first, a write without a `resourceVersion` is tried again; a write with one fails as a conflict.
+//! Owns the order of operations in a write: decode, check, merge with the stored object, validate, commit. If another
+//! client writes the object first, a write without a `resourceVersion` is tried again; a write with a `resourceVersion`
+//! fails as a conflict.
 
 mod preconditions;
 
@@ -44,9 +45,9 @@ pub(super) async fn create(call: &Call, body: Incoming) -> Result<Answer, Failur
     Ok(shape::tell(create_object(call, &renderer, value).await?, told))
 }
 
-/// Creates `value`, which has no unknown fields; the answer is 201. The order of steps is that of a real server. First,
-/// mutating webhooks see the sent object with its defaults. Then the server checks name, uid and validity. Then
-/// validating webhooks see the valid object. Last, the store checks whether the name is free.
+/// Creates `value`, which has no unknown fields; the answer is 201. The order is as in a real server. First, mutating
+/// webhooks see the sent object with its defaults. Then the server checks name, uid and validity. Then validating
+/// webhooks see the valid object. Last, the store checks whether the name is free.
 pub(super) async fn create_object(call: &Call, renderer: &Renderer, mut value: Value) -> Result<Answer, Failure> {
     let (resource, now) = (&call.resource, Timestamp::now());
     object::check_type(&mut value, resource, call.served())?;
@@ -370,7 +371,7 @@ fn fill_changed(value: &mut Value, resource: &Resource, status_only: bool) {
     }
 }
 
-/// Completes the new version of an object: keeps the immutable fields of `old`, and sets the fields that only the
+/// Completes the new version of an object: copies the immutable fields of `old`, and sets the fields that only the
 /// server sets.
 fn succeed(value: &mut Value, old: &Value, call: &Call, status_only: bool) {
     let (resource, stored) = (&call.resource, call.resource.storage_version());

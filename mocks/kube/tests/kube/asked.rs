@@ -99,8 +99,8 @@ async fn who_ended_a_watch_is_told() {
     }
 }
 
-/// The record of a user's requests contains the reason of a refused write and the name of a created object, which no
-/// other record has.
+/// The record of a user's requests contains the reason of a refused write and the name of a created object, which the
+/// audit's other records lack.
 #[tokio::test]
 async fn what_a_write_came_to_is_told_in_words() {
     let world = World::start().await;

@@ -169,7 +169,7 @@ async fn a_definition_may_come_in_protobuf() {
     assert_eq!((status, &made["spec"]), (201, &json!({"size": 3})), "the default came along");
 }
 
-/// The root path lists all paths; cluster-api requests it to check that a cluster is up.
+/// The path `/` lists all paths; cluster-api requests the list to check that a cluster is up.
 #[tokio::test]
 async fn the_root_lists_the_paths() {
     let (_world, mut client) = defined().await;

@@ -1,4 +1,4 @@
-//! The preconditions of a write: the uid and the version of the object that the write names.
+//! The preconditions of a write: the uid and the `resourceVersion` in the written object.
 
 use http::Method;
 use mock_objects::object;
@@ -45,7 +45,8 @@ pub(super) fn check_uid(value: &Value, current: &Version, call: &Call) -> Result
     Err(Failure::conflict(call.resource.about(&current.identity.name), &why))
 }
 
-/// Compares the `resourceVersion` of the new object with the stored one; returns whether the client fixed the version.
+/// Compares the `resourceVersion` of the new object with the stored `resourceVersion`; returns whether the client sent
+/// one.
 pub(super) fn fixed_revision(value: &Value, current: &Version, call: &Call) -> Result<bool, Failure> {
     let name = &*current.identity.name;
     // A scale without a revision refers to the current object.
