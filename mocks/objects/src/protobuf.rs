@@ -1,8 +1,8 @@
 //! Request bodies in Kubernetes' protobuf encoding, which typed clients of recent client-go send for built-in types.
 //!
-//! Owns decoding protobuf bodies into the JSON that all other code uses; `encode` encodes answers. A body with a field
-//! that the table does not contain is refused, so that no data is lost silently. This module never panics on outside
-//! data.
+//! Decodes protobuf bodies into the JSON that all other code uses; the module `encode` encodes answers. A body with a
+//! field that the table does not contain is refused, so that no data is lost silently. This module never panics on
+//! outside data.
 
 mod encode;
 
@@ -160,7 +160,7 @@ fn put(
     Ok(())
 }
 
-/// Whether a value is zero. Fields that are not optional are always in a protobuf body, and JSON omits their zero
+/// Whether a value is zero. A protobuf body always contains the fields that are not optional, and JSON omits their zero
 /// values.
 fn is_zero(value: &Value) -> bool {
     match value {
@@ -201,7 +201,7 @@ fn decode_value(kind: &Kind, wire: &Wire<'_>, depth: usize) -> Result<Option<Val
     }))
 }
 
-/// A number as JSON writes it: without a fraction if it is whole.
+/// Converts a number to JSON: without a fraction if the number is whole.
 fn double(number: f64) -> Value {
     /// The largest number up to which an `f64` represents every integer exactly.
     const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
@@ -212,7 +212,7 @@ fn double(number: f64) -> Value {
     Value::from(number)
 }
 
-/// The value of a message that wraps one of several alternatives: the schema, if the message has one.
+/// The JSON value of a message that contains one of several alternatives: the schema, if the message has one.
 fn either(mut message: Map<String, Value>) -> Value {
     let schema = message.remove("schema");
     schema.or_else(|| message.into_iter().next().map(|(_, other)| other)).unwrap_or(Value::Bool(false))

@@ -1,14 +1,14 @@
-//! `Status` objects: all errors of the API, in the form and with the messages of a real server.
+//! `Status` objects: all errors of the API, with the fields and messages of a real server.
 //!
-//! Owns the texts of errors, because kubectl and client libraries search for some of them. Sources: the forms that
-//! `k8s.io/apimachinery/pkg/api/errors` documents, and answers of a real kube-apiserver.
+//! Owns the texts of errors, because kubectl and client libraries search for some of them. Sources: the errors in
+//! `k8s.io/apimachinery/pkg/api/errors`, and answers of a real kube-apiserver.
 
 use std::fmt::Display;
 
 use http::StatusCode;
 use serde_json::{Value, json};
 
-/// The status code in an `ERROR` line of a watch; 0 if the line has none.
+/// The status code in an `ERROR` line of a watch; 0 if the line contains no code.
 pub fn code_of(line: &[u8]) -> u16 {
     let event: Value = serde_json::from_slice(line).unwrap_or_default();
     event["object"]["code"].as_u64().and_then(|code| u16::try_from(code).ok()).unwrap_or(0)
@@ -33,7 +33,7 @@ pub struct Failure {
 pub struct About<'a> {
     /// The API group; empty for the core group.
     pub group: &'a str,
-    /// The plural name of the resource; for `Invalid`, the kind.
+    /// The plural name of the resource; for an `Invalid` error, the kind.
     pub kind: &'a str,
     /// The name of the object; empty for a list.
     pub name: &'a str,
@@ -229,7 +229,8 @@ impl Failure {
         failure
     }
 
-    /// [`Self::from_the_future`] in the form of servers before 1.18, which clients recognise only by the message.
+    /// The error [`Self::from_the_future`] as servers before 1.18 send it; clients can recognise it only by the
+    /// message.
     pub fn from_the_future_in_words(requested: u64, current: u64) -> Self {
         let mut failure = Self::from_the_future(requested, current);
         failure.details = Some(json!({"retryAfterSeconds": 1}));

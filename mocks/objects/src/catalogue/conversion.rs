@@ -15,8 +15,8 @@ const REVIEWS: &str = "spec.conversion.conversionReviewVersions";
 /// The conversion of a custom resource's objects between versions.
 #[derive(Debug, Clone)]
 pub struct Conversion {
-    /// The webhook that converts. Without a webhook, only `apiVersion` changes, and fields that the other version lacks
-    /// are removed.
+    /// The webhook that converts. Without a webhook, a conversion only changes `apiVersion` and removes fields that the
+    /// new version lacks.
     pub webhook: Option<Webhook>,
     /// The `apiVersion` in which objects are stored.
     pub stored: Arc<str>,

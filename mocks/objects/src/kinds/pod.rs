@@ -31,7 +31,7 @@ pub(super) const POD: Kind = Kind {
     ..Kind::of("pods")
 };
 
-/// Fills in the defaults of a pod: those that also apply to templates, and those of pods only.
+/// Fills in the defaults of a pod: the defaults that templates have too, and the defaults of pods only.
 fn defaults(pod: &mut Value) {
     pod_spec::fill(pod.get_mut("spec"));
     let Some(spec) = pod.get_mut("spec").filter(|spec| spec.is_object()) else { return };
@@ -205,7 +205,7 @@ impl Containers {
         pod
     }
 
-    /// The status text of a pod if no container has a more specific one.
+    /// The status text of a pod if no container has a more specific status text.
     fn phase(row: &Row<'_>) -> String {
         if row.condition("PodScheduled").is_some_and(|condition| condition["reason"] == "SchedulingGated") {
             return "SchedulingGated".to_owned();

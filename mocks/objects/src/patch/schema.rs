@@ -1,8 +1,8 @@
 //! The merge rules of lists: by a key, as a set, or as a whole.
 //!
-//! Owns the merge rules of lists. The rules come from the published types of built-in kinds ("patch strategy", "list
-//! type") and from the schemas of custom resources (Kubernetes documentation, "Server-Side Apply", "Merge strategy").
-//! Lists without a rule are replaced as a whole.
+//! Owns the merge rules of lists. They come from the published types of built-in kinds ("patch strategy", "list type")
+//! and from the schemas of custom resources (Kubernetes documentation, "Server-Side Apply", "Merge strategy"). Lists
+//! without a rule are replaced as a whole.
 
 use serde_json::Value;
 
@@ -91,7 +91,7 @@ fn is_key(value: &Value) -> bool {
     !value.is_object() && !value.is_array()
 }
 
-/// The rule of strategic merge for the list of a resource at `path` (field names only, without indices).
+/// The rule of strategic merge patch for the list of a resource at `path` (field names only, without indices).
 pub(super) fn list_rule(resource: &Resource, path: &[&str]) -> ListRule {
     let field = builtin::field_at(resource.type_in(resource.stored_api_version()), path);
     match field.and_then(Field::merge) {

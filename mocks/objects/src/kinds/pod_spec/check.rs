@@ -31,7 +31,7 @@ pub(in crate::kinds) use annotations::APP_ARMOR_OF;
 pub(in crate::kinds) use resources::{of_whole_pod, overcommits};
 pub(in crate::kinds) use volumes::claim;
 
-/// The largest number for times in seconds and for users and groups.
+/// The largest accepted number for times in seconds, for user ids and for group ids.
 const MAX: i64 = i32::MAX as i64;
 
 /// A pod specification with its path and the metadata of its pod.
@@ -49,7 +49,7 @@ impl<'a> Pod<'a> {
         self.spec["terminationGracePeriodSeconds"].as_i64()
     }
 
-    /// Whether the pod uses the user namespace of its node.
+    /// Whether the pod uses its node's user namespace (Linux).
     fn shares_users(&self) -> bool {
         self.spec["hostUsers"] != Value::Bool(false)
     }

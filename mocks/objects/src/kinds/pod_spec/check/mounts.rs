@@ -1,4 +1,4 @@
-//! The checks of a container's volumes, which it mounts as folders or uses as block devices.
+//! The checks of the volumes that a container mounts as folders or uses as block devices.
 
 use std::collections::BTreeSet;
 
