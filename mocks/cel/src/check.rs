@@ -194,8 +194,8 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The type of a list or map literal. All its items must have one type, unless it is `mixed`: an argument of
-    /// `format`.
+    /// The type of a list or map literal. All items of the literal must have the same type, unless the literal is
+    /// `mixed`: an argument of `format`.
     fn literal(&mut self, node: &'a Node, mixed: bool) -> Type {
         match &node.kind {
             Kind::List(items) => Type::list(self.common(items, mixed)),

@@ -3,8 +3,8 @@
 //!
 //! Owns compiling an expression and running it with a budget. `lex` reads tokens, `parse` builds trees, and `check`
 //! finds types. `value` defines values, and `decl` the types that schemas declare. `eval`, `functions` and `library`
-//! evaluate expressions. Nothing in this crate does I/O, reads a clock, or panics on outside data. A limit on steps
-//! bounds the time of an evaluation, and a limit on copied bytes bounds its memory.
+//! evaluate expressions. Nothing in this crate does I/O, reads a clock, or panics on outside data. A limit on
+//! operations bounds the time of an evaluation, and a limit on copied bytes bounds its memory.
 //!
 //! The crate uses no library for CEL. `cel` 0.15 has no type check and no limit on the cost of an evaluation, and a
 //! real server's answers depend on both (docs/decisions/009).
@@ -52,9 +52,9 @@ pub use time::{read as read_time, read_date, read_duration};
 
 /// Maximum length of an expression. kube-apiserver limits only the cost; people write conditions of less than 1 KiB.
 const EXPRESSION_MAX_BYTES: usize = 16 * 1024;
-/// Largest cost of all conditions of one webhook. A step costs one unit, and so do ten bytes that are read or copied.
-/// kube-apiserver allows 2,500,000 slightly smaller units; the limit here is lower because an evaluation occupies its
-/// thread.
+/// Largest cost of all conditions of one webhook. An operation costs one unit, and so do ten bytes that are read or
+/// copied. kube-apiserver allows 2,500,000 slightly smaller units; the limit here is lower because an evaluation
+/// occupies its thread.
 pub const BUDGET: u64 = 500_000;
 
 /// Whether a text is an absolute URL or path.
@@ -111,7 +111,6 @@ pub struct Input<'a> {
     pub object: &'a Value,
     /// `oldObject`: the stored object; `null` if the object is being created.
     pub old_object: &'a Value,
-    /// `request` of the `AdmissionReview`.
     pub request: &'a Value,
 }
 

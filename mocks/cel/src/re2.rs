@@ -32,7 +32,6 @@ pub enum Refused {
     /// A count is too large, or its maximum is below its minimum.
     #[error("invalid repeat count: `{0}`")]
     Count(String),
-    /// The pattern has an unknown class of characters.
     #[error("invalid character class range: `[:{0}:]`")]
     Class(String),
     /// The crate `regex` rejects the pattern.
@@ -59,7 +58,7 @@ impl Pattern {
         Ok(Self { regex, source: source.into() })
     }
 
-    /// Whether the pattern matches a part of the text.
+    /// Whether the pattern matches anywhere in the text.
     pub fn is_match(&self, text: &str) -> bool {
         self.regex.is_match(text)
     }

@@ -18,10 +18,8 @@ pub enum Refused {
     /// The types are right, but a pattern in the expression does not compile.
     #[error("program instantiation failed: error parsing regexp: {0}")]
     Pattern(#[source] re2::Refused),
-    /// The result of a condition is not of type bool.
     #[error("must evaluate to bool")]
     Condition,
-    /// The result of a rule is not of type bool.
     #[error("cel expression must evaluate to a bool")]
     Rule,
     /// The result of a mutation has the wrong type.

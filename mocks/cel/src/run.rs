@@ -11,7 +11,7 @@ use super::value::{Map, Val};
 
 mod equality;
 
-/// Number of bytes that may be read or copied at the cost of one step, as in a real server.
+/// Number of bytes that may be read or copied at the cost of one operation, as in a real server.
 const BYTES_PER_STEP: usize = 10;
 
 pub(super) type Found<'a> = Result<Val<'a>, Failed>;
@@ -32,7 +32,7 @@ pub(super) fn no_overload<T>() -> Result<T, Failed> {
 }
 
 impl<'a> Run<'a, '_> {
-    /// Subtracts steps from the budget.
+    /// Subtracts `steps` units from the budget.
     pub(crate) fn pay(&mut self, steps: usize) -> Result<(), Failed> {
         let left = self.budget.checked_sub(steps as u64);
         *self.budget = left.unwrap_or(0);

@@ -46,7 +46,6 @@ pub enum Why {
     Colon,
     #[error("missing ']' in host")]
     Bracket,
-    /// The port is not a number.
     #[error("invalid port after host")]
     Port,
     #[error("invalid character in host name")]

@@ -214,7 +214,7 @@ impl<'a> Val<'a> {
     }
 
     /// Whether the value is at most [`DEPTH_MAX`] deep and has at most [`NODES_MAX`] nodes. Values share their
-    /// contents, so an expression can make a value with far more nodes than the steps that it uses.
+    /// contents, so an expression can make a value that has far more nodes than the evaluation has operations.
     pub(crate) fn is_bounded(&self) -> bool {
         let mut nodes = NODES_MAX;
         self.fits(DEPTH_MAX, &mut nodes)

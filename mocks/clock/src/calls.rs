@@ -25,7 +25,7 @@ pub enum Kind {
         meaning: Meaning,
         rest: Rest,
     },
-    /// A wait whose time limit is a number of milliseconds in a register. The tracer replaces the call by one with a
+    /// A wait whose time limit is a number of milliseconds in a register. The tracer replaces the call by a call with a
     /// limit in nanoseconds.
     Millis {
         limit: usize,
@@ -75,7 +75,6 @@ pub enum Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Meaning {
     Relative,
-    /// An instant of the wall clock.
     WallClock,
     /// An instant of the clock whose number is in the argument with this index.
     ClockIn(usize),
@@ -240,7 +239,6 @@ pub fn all() -> impl Iterator<Item = &'static Call> {
     EVERYWHERE.iter().chain(HERE)
 }
 
-/// The system call with this number.
 pub fn of(number: i64) -> Option<&'static Call> {
     all().find(|call| call.number == number)
 }

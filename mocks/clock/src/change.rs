@@ -1,4 +1,4 @@
-//! The plan for one system call: its changed arguments, and the step after the call.
+//! The plan for one system call: its changed arguments, and the tracer's action after the call.
 //!
 //! Owns the types of plans, and of the inputs from which a plan is made.
 
@@ -33,7 +33,6 @@ pub trait Memory {
         self.write(address, &bytes(time))
     }
 
-    /// Reads an `int`.
     fn int(&self, address: u64) -> Option<i32> {
         let mut buffer = [0; 4];
         self.read(address, &mut buffer)?;

@@ -1,4 +1,4 @@
-//! The step after a call: converts times that the kernel wrote to the program's time.
+//! The tracer's action after a system call: converts times that the kernel wrote to the program's time.
 //!
 //! Pure except for the memory of the thread, which is behind [`Memory`].
 

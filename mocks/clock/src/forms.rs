@@ -1,4 +1,4 @@
-//! The forms in which programs and the kernel write times into memory.
+//! The layouts of times that programs and the kernel write into memory.
 //!
 //! This module is pure. On x86-64 and arm64, a time is two words of 64 bits.
 

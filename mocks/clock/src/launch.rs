@@ -27,13 +27,11 @@ use crate::{RATE_MAX, Settings, program};
 /// Why a program could not be started under another clock.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The rate is not between 1 and the maximum.
     #[error("a rate of {0}: write 1 to {RATE_MAX}")]
     Rate(u32),
     /// The program cannot run under another clock.
     #[error(transparent)]
     Program(#[from] program::Error),
-    /// The kernel refused to start the program.
     #[error("the program {program} could not be started: {source}")]
     Start {
         /// The program as the user named it.
@@ -47,7 +45,6 @@ pub enum Error {
          tracer start without it, and see that /proc/sys/kernel/yama/ptrace_scope is at most 1; or leave the faster clock out"
     )]
     Ptrace(std::io::Error),
-    /// The machine forbids processes to have filters of system calls.
     #[error("a faster clock needs a filter of system calls, which is forbidden here: {0}")]
     Filter(seccompiler::Error),
     /// The kernel's vDSO has an unknown layout.

@@ -87,8 +87,8 @@ impl Patch {
         Self::of_image(&image()?, &sys::code(), clock, mark)
     }
 
-    /// The changes for the vDSO `image`. With a `mark`, the added code makes system calls, marked with it, instead of
-    /// calling the kernel's functions.
+    /// The changes for the vDSO `image`. With a `mark`, the added code makes system calls that contain the mark,
+    /// instead of calling the kernel's functions.
     fn of_image(image: &[u8], code: &Code, clock: &Clock, mark: u64) -> Result<Self, Error> {
         let header = FileHeader64::<Endianness>::parse(image)?;
         let endian = header.endian()?;

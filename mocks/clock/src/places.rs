@@ -1,6 +1,6 @@
 //! Memory slots ([`Place`]), one for each thread of the traced programs.
 //!
-//! This module is pure. It owns the slots' numbers; [`crate::stack`] and [`crate::detour`] own the slots' contents.
+//! This pure module owns the numbers of the slots; [`crate::stack`] and [`crate::detour`] own their contents.
 
 /// Number of slots that fit into a program's first stack.
 pub const PLACES: u64 = 1023;

@@ -1,4 +1,4 @@
-//! The plan for a call before it is made: a shorter limit, and the step after the call.
+//! The plan for a system call before the call is made: a shorter time limit, and the tracer's action after the call.
 //!
 //! Pure except for the memory of the thread, which is behind [`Memory`].
 

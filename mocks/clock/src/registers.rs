@@ -8,7 +8,6 @@ use crate::forms::lower_half;
 /// Number of words that is enough for the register set of every CPU type.
 pub const WORDS: usize = 34;
 
-/// The registers of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Registers {
     pub words: [u64; WORDS],

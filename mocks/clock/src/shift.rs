@@ -215,9 +215,9 @@ mod tests {
 
     proptest! {
         /// For any changes of the clock, the monotonic clock does not go back, in whatever order threads read the old
-        /// and the new clock. The test assumes that every program is updated in time. It includes changes made before
-        /// the previous one has begun, and threads that are delayed between reading the kernel's time and using the new
-        /// clock.
+        /// and the new clock. The test assumes that every program is updated in time. The test includes changes that
+        /// are made before the previous change has begun, and threads that are delayed between reading the kernel's
+        /// time and using the new clock.
         #[test]
         fn the_monotonic_clock_never_goes_back(
             rate in 1_u32..1000, from in -500_000_i32..500_000, to in -500_000_i32..500_000, jump in 0_i64..1 << 50,

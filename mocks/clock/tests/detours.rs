@@ -24,7 +24,7 @@ fn said(summary: &Path, key: &str) -> u64 {
     value.unwrap().parse().unwrap()
 }
 
-/// Runs the part `kind` of the test program; returns the number of stops by the tracer.
+/// Runs the test program with the argument `kind`; returns the number of stops by the tracer.
 fn stops(program: &Path, kind: &str) -> u64 {
     let folder = tempfile::tempdir().unwrap();
     let summary = folder.path().join("summary");

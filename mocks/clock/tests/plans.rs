@@ -32,7 +32,7 @@ fn programs() -> impl Strategy<Value = Vec<Thread>> {
     prop::collection::vec(prop::collection::vec(step, 1..5), 1..6)
 }
 
-/// The waits in the form that the test program reads: `s100,p20;t5`.
+/// The waits as the argument of the test program: `s100,p20;t5`.
 fn text(threads: &[Thread]) -> String {
     let thread = |thread: &Thread| thread.iter().map(|(kind, ms)| format!("{kind}{ms}")).collect::<Vec<_>>().join(",");
     threads.iter().map(thread).collect::<Vec<_>>().join(";")

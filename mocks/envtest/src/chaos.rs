@@ -17,7 +17,7 @@ use units::Span;
 /// The query parameter of watches that fill caches. A watch that a test opens by hand lacks the parameter; the test
 /// often takes only the first event.
 pub(crate) const CACHE: &str = "allowWatchBookmarks=true";
-/// Query parameters of which an informer's first list has one, as has a watch that begins with a list.
+/// Query parameters: an informer's first list has one of them, or its watch if that begins with a list.
 pub(crate) const REFLECTOR: [&str; 2] = ["resourceVersion=0", "sendInitialEvents=true"];
 /// Number of faults in one watch, each for a sequence of consecutive events. The sequences grow, so that the last one
 /// begins some two hundred events after the start of the watch.

@@ -31,7 +31,6 @@ impl Flags {
         found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
     }
 
-    /// Whether a switch is on.
     pub fn is_on(&self, key: &str) -> bool {
         self.last(key).is_some_and(|value| value == "true")
     }

@@ -23,7 +23,6 @@ pub struct Asked<'a> {
     pub query: &'a str,
     /// The number of the endpoint; 0 is the server's own endpoint.
     pub endpoint: u32,
-    /// The number of the connection.
     pub connection: u64,
 }
 

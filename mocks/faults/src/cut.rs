@@ -29,7 +29,6 @@ keys! {
 }
 
 keys! {
-    /// The settings of `error-event`.
     pub struct ErrorEventKeys {
         code "code": Code = ("410", ""),
         reason "reason": String = ("the one that belongs to the code", ""),

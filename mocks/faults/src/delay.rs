@@ -1,6 +1,6 @@
 //! `delay-answer` and `hold-headers`: an answer is late. With `delay-answer` a list is read at once and sent later, so
 //! it shows an old state, and a watch begins later. With `hold-headers` a watch begins at once, and the head of the
-//! answer is sent later, together with the first events. A hit is one request.
+//! answer is sent later, together with the first events. A hit is one delayed answer.
 
 use std::time::Duration;
 

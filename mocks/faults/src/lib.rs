@@ -1,11 +1,11 @@
 //! Faults: named misbehaviour of the mock API server, with a proof of every real effect.
 //!
 //! Owns the configuration of a fault, the engine that begins and ends faults, and the record of their hits. Each fault
-//! is one file with the fault's catalogue entry, and one line in `catalogue!`. A fault acts in two places: on a request
-//! before its answer (`Injection`), and on the events of a watch (`Effect`). Faults affect only requests of their
-//! target users ([`Faults::target_users`]), so the harness's own clients always see a healthy server. Three faults
-//! change the store itself: `watch-410` and `compact` remove history, and `rewind` restores an old state. This crate
-//! knows requests, streams and revisions, but not HTTP.
+//! is one file with the fault's catalogue entry, and one line in `catalogue!`. A fault acts on a request before its
+//! answer (`Injection`), or on the events of a watch (`Effect`). Faults affect only requests of their target users
+//! ([`Faults::target_users`]), so the harness's own clients always see a healthy server. Three faults change the store
+//! itself: `watch-410` and `compact` remove history, and `rewind` restores an old state. This crate knows requests,
+//! streams and revisions, but not HTTP.
 
 mod active;
 mod asked;
@@ -183,7 +183,6 @@ pub struct Hit {
     pub detail: String,
 }
 
-/// The faults of one server.
 #[derive(Debug)]
 pub struct Faults {
     /// False while no fault was ever begun or drawn, so that most requests take no lock.

@@ -39,7 +39,6 @@ pub enum KillBy {
 const CPU: f64 = 0.2;
 
 keys! {
-    /// The settings of `pod-kill`.
     pub struct PodKillKeys {
         by "by": KillBy = ("`signal`", "`signal`, `delete` or `evict`"),
         pause "pause": Span = ("20s", "from one start to the next, with `count`"),
@@ -54,14 +53,12 @@ keys! {
 }
 
 keys! {
-    /// The settings of `scale`.
     pub struct ScaleKeys {
         to "to": u32 = ("0", "number of Pods"),
     }
 }
 
 keys! {
-    /// The settings of `node-pressure`.
     pub struct NodePressureKeys {
         memory "memory": Bytes = ("", "memory limit of each container; one that uses more is killed"),
         cpu "cpu": f64 = ("0.2 without `memory`", "processor limit of each container"),
@@ -76,7 +73,6 @@ impl NodePressureKeys {
 }
 
 keys! {
-    /// The settings of `certificate-expiry`.
     pub struct CertificateExpiryKeys {
         valid "valid": Span = ("30s", "validity of the expiring certificate; its successor is there after two thirds"),
         pause "pause": Span = ("20s", "from one start to the next, with `count`; the one before has to expire first"),

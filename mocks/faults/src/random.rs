@@ -1,8 +1,8 @@
-//! The draw of random faults: makes a schedule from a rate and a list of faults. Pure: the same seed, list and window
-//! give the same schedule.
+//! The draw of random faults: makes a schedule from a rate and a list of faults. Pure: the same seed, list of faults
+//! and time limits give the same schedule.
 //!
-//! Owns the choice and the times of the faults. A fault that the list only names gets the arguments in its catalogue
-//! entry (`Row::drawn`).
+//! Owns the choice and the times of the faults. If the list contains only a fault's name, the fault gets the arguments
+//! in its catalogue entry (`Row::drawn`).
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -59,7 +59,6 @@ pub struct Window<'a> {
 /// The reasons why no faults can be drawn.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The list `random.from` is empty.
     #[error("`random.from` is empty: name what may be drawn, for example `from: [watch-reset, silent-watch]`")]
     Nothing,
     /// An entry sets a beginning or an id.
@@ -72,7 +71,6 @@ pub enum Error {
         fault: &'static str,
         key: &'static str,
     },
-    /// An entry that is no valid fault.
     #[error("`random.from`: entry {number} (`{fault}`): {error}")]
     Unsound {
         /// The number of the entry in the list, from 1.
@@ -92,7 +90,6 @@ pub enum Error {
         /// The time that the fault needs.
         takes: Span,
     },
-    /// More than [`DRAWN_MAX`] faults would be drawn.
     #[error("`random.every: {every}` draws {count} faults, at most {DRAWN_MAX} are played: write at least {instead}")]
     TooMany {
         /// The interval in `random.every`.
@@ -102,7 +99,6 @@ pub enum Error {
         /// The shortest interval that is allowed.
         instead: Span,
     },
-    /// The time for drawn faults is shorter than one interval.
     #[error(
         "no drawn fault fits: the warm-up is over at {from}, from {to} on there is no time left to heal, and one strikes every {every}: make `steady` longer by {short}"
     )]

@@ -12,7 +12,6 @@ use super::stream::pipe::Rank;
 use super::{ActiveFault, Behaviour, Effect, Fault, Flow, Item, Name, PlayedRow, Row, Scene, Stream};
 
 keys! {
-    /// The settings of `split`.
     pub struct SplitKeys {
         bytes "bytes": Bytes = ("1B", "the size of a piece"),
         pause "pause": Span = ("1ms", "after each piece"),

@@ -52,7 +52,6 @@ pub struct Streaming {
 pub enum WatchState {
     /// The watch is served normally.
     Served,
-    /// The watch ends.
     Over(Ending),
     /// The watch stays open without a byte.
     Silent(FaultId),

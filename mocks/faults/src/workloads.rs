@@ -13,14 +13,12 @@ pub const PERIOD: Span = Span::from_secs(2);
 const PERIOD_LEAST: Span = Span::from_millis(100);
 
 keys! {
-    /// The settings of `not-ready`.
     pub struct NotReadyKeys {
         share "share": f64 = ("1", "share of the workloads, 0 to 1, chosen by the seed"),
     }
 }
 
 keys! {
-    /// The settings of `flapping`.
     pub struct FlappingKeys {
         share "share": f64 = ("1", "share of the workloads, 0 to 1, chosen by the seed"),
         period "period": Span = ("2s", "length of each state"),

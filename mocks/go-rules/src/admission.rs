@@ -29,7 +29,6 @@ const BELIEVED: std::ops::RangeInclusive<u16> = 200..=206;
 /// A webhook's answer; its body is decompressed.
 #[derive(Debug, Clone, Copy)]
 pub struct Answer<'a> {
-    /// The HTTP status.
     pub status: u16,
     /// The first `Content-Type` header, if the answer has one.
     pub content_type: Option<&'a [u8]>,
@@ -66,7 +65,6 @@ pub struct Verdict {
     pub code: i32,
     /// The reason of a denial, for example `Forbidden`.
     pub reason: String,
-    /// The message of a denial.
     pub message: String,
     /// Warnings, which the API server passes on to its client.
     pub warnings: Vec<String>,
@@ -75,14 +73,11 @@ pub struct Verdict {
 /// Why an answer contains no verdict. If kube-apiserver has a message for the reason, the text is that message.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
-    /// The HTTP status is not a success.
     #[error("HTTP {status}: {body}")]
     Status {
         status: u16,
-        /// The beginning of the body.
         body: String,
     },
-    /// The body is empty.
     #[error("0-length response with status code: {status} and content type: {content_type}")]
     Empty { status: u16, content_type: String },
     /// Go cannot parse the `Content-Type`. Any media type that Go can parse is accepted.
@@ -96,10 +91,8 @@ pub enum Refusal {
     #[error("the body is no AdmissionReview ({why}): {body}")]
     Undecodable {
         why: String,
-        /// The beginning of the body.
         body: String,
     },
-    /// The `AdmissionReview` has no `response`.
     #[error("webhook response was absent")]
     Absent,
     /// The uid in the answer is not that of the request.
@@ -110,7 +103,6 @@ pub enum Refusal {
         /// The uid of the answer.
         got: String,
     },
-    /// The object is no `AdmissionReview` of the expected version.
     #[error("expected webhook response of {expected}, Kind=AdmissionReview, got {api_version}, Kind={kind}")]
     Type {
         api_version: String,
@@ -129,13 +121,10 @@ pub enum Refusal {
         /// The missing field.
         lacks: &'static str,
     },
-    /// The patch type is empty.
     #[error("webhook returned invalid response.patchType of \"{0}\"")]
     PatchType(String),
-    /// The patch type is unknown.
     #[error("unsupported patch type \"{0}\"")]
     Patch(String),
-    /// The patch is invalid.
     #[error("received undecodable patch in webhook response: {0}")]
     NoPatch(String),
 }

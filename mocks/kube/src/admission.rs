@@ -1,5 +1,5 @@
-//! Admission webhooks and policies, which act in the same way as in kube-apiserver (Kubernetes documentation, "Dynamic
-//! Admission Control").
+//! Admission webhooks and policies, which act as in kube-apiserver (Kubernetes documentation, "Dynamic Admission
+//! Control").
 //!
 //! Owns the choice and order of webhooks for a request, failure policies, reinvocation and the checks of webhooks'
 //! answers. The module `webhooks` owns configurations and connections. This module must not write objects.

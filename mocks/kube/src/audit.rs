@@ -81,7 +81,6 @@ pub enum Delivery {
         /// The time of sending, in microseconds since the epoch.
         at_us: u64,
     },
-    /// A fault withheld the version.
     Withheld { fault: FaultId },
     /// The server never sent the version on a watch, or the audit has dropped the delivery (after 131,072 newer
     /// versions of the user).

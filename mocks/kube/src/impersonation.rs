@@ -1,7 +1,7 @@
 //! Impersonation: the headers `Impersonate-User`, `-Group`, `-Uid` and `-Extra-…` (Kubernetes documentation,
 //! "Authenticating", user impersonation).
 //!
-//! Owns reading these headers, and the rule that their sender needs the verb `impersonate` for each header.
+//! Owns reading the impersonation headers, and the rule that the sender needs the verb `impersonate` for each header.
 
 use std::sync::Arc;
 

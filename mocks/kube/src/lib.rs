@@ -93,7 +93,6 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
-    /// The server's certificate could not be made or used.
     #[error("failed to prepare the API server's certificate")]
     Certificate(#[from] mock_pki::Error),
     /// A definition in [`Config::crds`] is invalid.
@@ -283,8 +282,8 @@ impl Server {
         self.cluster.audit.requests.snapshot()
     }
 
-    /// Returns the total number of answered requests so far; of those after the first `seen`, the number of dropped
-    /// ones; and the kept ones in the order of their answers.
+    /// Returns the total number of answered requests so far; of the requests after the first `seen`, the number of
+    /// dropped requests; and the other requests in the order of their answers.
     pub fn requests_since(&self, seen: u64) -> (u64, u64, Vec<RequestRecord>) {
         self.cluster.audit.requests.since(seen)
     }

@@ -24,7 +24,6 @@ pub(crate) type Amounts = BTreeMap<String, Quantity>;
 const COUNTED: [&str; 7] =
     ["configmaps", "persistentvolumeclaims", "pods", "replicationcontrollers", "resourcequotas", "secrets", "services"];
 
-/// The quotas of a namespace.
 pub(crate) fn of_namespace(cluster: &Cluster, namespace: &str) -> Vec<Value> {
     all(cluster, QUOTAS, Some(namespace))
 }

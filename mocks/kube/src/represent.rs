@@ -1,7 +1,7 @@
-//! The forms of objects and lists in answers: unchanged, as a table, or only metadata.
+//! The representations of objects and lists in answers: unchanged, as a table, or only metadata.
 //!
 //! Owns content negotiation (Kubernetes API concepts, "Alternate representations of resources"). An unchanged object is
-//! sent as the bytes in the store; for other forms, objects are parsed and encoded again.
+//! sent as the bytes in the store; for a table or metadata, objects are parsed and encoded again.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -43,13 +43,13 @@ enum Shape {
 const OF_ONE: &str = "PartialObjectMetadata";
 const OF_LIST: &str = "PartialObjectMetadataList";
 
-/// Encodes objects in the form that a request accepts.
+/// Encodes objects in the representation that a request accepts.
 #[derive(Debug, Clone)]
 pub(crate) struct Renderer {
     shape: Shape,
     resource: Arc<Resource>,
     api_version: Arc<str>,
-    /// Whether the requested version differs from the stored one.
+    /// Whether the requested version differs from the stored version.
     converts: bool,
     /// The value of `includeObject` for tables.
     include: Include,
@@ -65,7 +65,7 @@ enum Include {
 }
 
 impl Renderer {
-    /// The renderer for the first supported form in `Accept`.
+    /// The renderer for the first supported representation in `Accept`.
     pub fn negotiate(call: &Call) -> Result<Self, Failure> {
         let (shape, asked_as) = shape(&call.accept).map_err(|failure| {
             // Custom resources are refused without details.
@@ -256,7 +256,7 @@ fn package(group: &str) -> &str {
     }
 }
 
-/// The first supported form in the `Accept` header, and the requested kind of metadata, if any.
+/// The first supported representation in the header `Accept`, and the requested kind of metadata, if any.
 fn shape(accept: &str) -> Result<(Shape, &'static str), Failure> {
     if accept.trim().is_empty() {
         return Ok((Shape::Object, ""));

@@ -40,7 +40,6 @@ pub(crate) struct Users {
 /// Why the configured users are invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A user has no name or no token.
     #[error("`{user}` needs a name and a token")]
     Incomplete { user: String },
     #[error("the token of `{user}` is somebody else's too")]
@@ -50,12 +49,10 @@ pub enum Error {
     },
     #[error("`{user}` is there twice")]
     Twice { user: String },
-    /// A token file is configured for a user without a token.
     #[error("`{user}` has a token file and no token")]
     NoToken { user: String },
     #[error("{}", path.display())]
     TokenFile { path: PathBuf, source: std::io::Error },
-    /// The configured key for service account tokens cannot be used.
     #[error("the key for the tokens of service accounts cannot be used")]
     Key(#[source] tokens::Unusable),
 }

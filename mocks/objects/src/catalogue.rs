@@ -38,7 +38,6 @@ pub struct Resource {
     pub short_names: Vec<Arc<str>>,
     /// The categories for `kubectl get`, such as `all`.
     pub categories: Vec<Arc<str>>,
-    /// Whether the objects are in namespaces.
     pub namespaced: bool,
     /// Whether a `CustomResourceDefinition` defines the resource.
     pub custom: bool,
@@ -84,7 +83,7 @@ pub struct Served {
     pub columns: Vec<Column>,
     /// `openAPIV3Schema` as the definition has it.
     pub schema: Option<Arc<serde_json::Value>>,
-    /// `openAPIV3Schema` in compiled form.
+    /// `openAPIV3Schema`, compiled.
     pub structure: Option<Arc<super::schema::Schema>>,
 }
 

@@ -68,7 +68,6 @@ pub fn pod_total<'a>(spec: &'a Value, which: &str) -> BTreeMap<&'a str, Quantity
     pod_spec::total::of(spec, which)
 }
 
-/// Returns the static of a kind by the full name of its resource.
 pub(crate) fn of(full_name: &str) -> &'static Kind {
     ALL.iter().chain(&reviews::ALL).find(|kind| kind.name == full_name).unwrap_or(&kind::PLAIN)
 }

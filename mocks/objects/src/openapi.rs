@@ -17,7 +17,6 @@ use types::Home;
 /// title, version), and empty paths (8) and definitions (9). A client that finds no schema of a type skips its own
 /// checks.
 const V2_PROTOBUF: &[u8] = b"\x0a\x032.0\x12\x15\x0a\x0aKubernetes\x12\x07v1.34.1\x42\x00\x4a\x00";
-/// The media type of [`Document::Protobuf`].
 pub const V2_MEDIA_TYPE: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
 #[derive(Debug)]

@@ -15,7 +15,6 @@ use crate::builtin::{self, Field, Kind, message};
 
 pub use encode::{encode, encode_event};
 
-/// The media type of the encoding.
 pub const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
 /// The first bytes of every protobuf body ("Kubernetes API concepts", protobuf encoding).
 const MAGIC: &[u8] = b"k8s\0";
@@ -28,17 +27,13 @@ const RETIRED: &[(&str, u64)] = &[(builtin::OBJECT_META, 15)];
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The body does not begin with the magic bytes.
     #[error("the body does not start with k8s\\0")]
     NoMagic,
-    /// The body is truncated.
     #[error("the body ends in the middle of a field")]
     Short,
-    /// A field has another wire type than its message declares.
     #[error("field {number} of {message} has another wire type than expected")]
     WireType {
         message: String,
-        /// The number of the field.
         number: u64,
     },
     /// The tables do not contain the message.
@@ -48,13 +43,11 @@ pub enum Error {
     #[error("field {number} of {message} is not understood in protobuf: send JSON")]
     UnknownField {
         message: String,
-        /// The number of the field.
         number: u64,
     },
     /// The tables do not contain a field of the object to encode.
     #[error("{field} of {message} has no number in protobuf")]
     NoNumber { message: String, field: String },
-    /// A text in the body is not UTF-8.
     #[error("a text is not UTF-8")]
     Text,
     /// Messages are nested more deeply than allowed.

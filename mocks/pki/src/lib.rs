@@ -49,7 +49,7 @@ pub enum Error {
         #[source]
         source: rcgen::Error,
     },
-    /// A PEM text contains no certificate or key, or an invalid one.
+    /// A PEM text contains no valid certificate or key.
     #[error("failed to read {what} from PEM")]
     Pem {
         /// The expected content of the PEM text, such as a certificate or a key.

@@ -106,7 +106,6 @@ struct Parts<'a> {
     algorithm: &'a [u8],
 }
 
-/// One DER element.
 struct Element<'a> {
     tag: u8,
     content: &'a [u8],

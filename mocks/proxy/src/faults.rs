@@ -40,7 +40,6 @@ pub struct Counts {
     pub bytes_to_server: u64,
 }
 
-/// The faults of one proxy.
 #[derive(Debug)]
 pub struct Faults {
     /// A reference to this value for the tasks that read the packet filter's counters.

@@ -119,7 +119,7 @@ impl Proxy {
         Ok(Self { address, faults, stop, tasks })
     }
 
-    /// The listening address, with the real port if the configured one was 0.
+    /// The listening address, with the real port if the configured port is 0.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

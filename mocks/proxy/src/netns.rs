@@ -52,7 +52,6 @@ pub enum Error {
         command: String,
         why: String,
     },
-    /// The proxy could not listen in the namespace.
     #[error("failed to listen in network namespace {name}")]
     Listen {
         name: String,

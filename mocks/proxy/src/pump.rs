@@ -114,7 +114,7 @@ async fn read(from: &mut ReadHalf<'_>, queue: mpsc::Sender<Piece>, way: Way, wir
 }
 
 /// Waits until a frozen direction moves again. If the subject closes meanwhile, the connection ends, so that a server
-/// which counts its connections does not see a leaked one.
+/// which counts its connections does not count this one as leaked.
 async fn thawed(wire: &Wire, shape: &mut watch::Receiver<Shape>) -> Result<(), Stopped> {
     tokio::select! {
         biased;

@@ -9,9 +9,7 @@ use mock_faults::FaultId;
 /// A direction of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
-    /// From the server to the subject.
     ToSubject,
-    /// From the subject to the server.
     ToServer,
 }
 

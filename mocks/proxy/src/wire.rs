@@ -9,7 +9,7 @@ use super::faults::Faults;
 use super::link::Link;
 use super::shape::{End, Way};
 
-/// A connection that the proxy serves. Dropping it removes the connection from the list of open ones.
+/// A connection that the proxy serves. Dropping a `Wire` removes the connection from the list of open connections.
 pub(super) struct Wire {
     link: Arc<Link>,
     faults: Arc<Faults>,

@@ -76,7 +76,6 @@ struct Claims {
     access: Vec<Scope>,
 }
 
-/// The content of a request to `/token`.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct TokenRequest {
     pub(super) scopes: Vec<Scope>,

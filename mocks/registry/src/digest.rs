@@ -1,4 +1,4 @@
-//! Content digests, in the form of the OCI image specification (descriptor.md, "Digests").
+//! Content digests, written as in the OCI image specification (descriptor.md, "Digests").
 //!
 //! Owns parsing, comparing and computing digests. An algorithm that the specification does not register is refused,
 //! because the registry could not check its digests.
@@ -11,7 +11,6 @@ use sha2::{Digest as _, Sha256, Sha512};
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest(String);
 
-/// The error for a text that is not a digest.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a digest: write `sha256:` and 64 lower-case hexadecimal digits")]
 pub struct NotADigest {
@@ -38,7 +37,6 @@ impl Digest {
         }
     }
 
-    /// The SHA-256 of some bytes.
     pub fn sha256(bytes: &[u8]) -> Self {
         let mut running = Running::default();
         running.update(bytes);

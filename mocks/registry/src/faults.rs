@@ -35,7 +35,6 @@ pub(super) use down::Door;
 /// Longest path, and longest user agent, in the description of a hit, in characters.
 const TOLD_CHARS: usize = 200;
 
-/// The faults of one registry.
 pub struct Faults {
     epoch: Instant,
     /// False as long as no fault was ever begun, so that most requests take no lock.

@@ -80,7 +80,6 @@ pub struct Config {
     pub max_bytes: u64,
     /// Limit of unfinished uploads.
     pub max_uploads: usize,
-    /// Limit of the bytes of one upload.
     pub max_upload_bytes: u64,
     /// How long an upload may stay idle before it is removed.
     pub upload_idle: Duration,
@@ -254,7 +253,6 @@ impl Server {
         self.shared.log.lock().recent()
     }
 
-    /// The faults of this registry.
     pub fn faults(&self) -> &Faults {
         &self.shared.faults
     }

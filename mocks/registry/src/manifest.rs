@@ -21,7 +21,6 @@ const DOCKER_SCHEMA_1: &[&str] = &[
     "application/vnd.docker.distribution.manifest.v1+prettyjws",
 ];
 
-/// A stored manifest.
 #[derive(Debug, Clone)]
 pub(super) struct Manifest {
     pub(super) digest: Digest,

@@ -281,7 +281,7 @@ fn set(response: &mut Response<Body>, name: HeaderName, value: &str) {
     }
 }
 
-/// A new upload id in the form of a UUID, because clients print it. The id only has to be hard to guess.
+/// A new upload id, formatted as a UUID because clients print the id. The id only has to be hard to guess.
 fn new_id() -> String {
     let n: u128 = rand::random();
     let hex = format!("{n:032x}");

@@ -16,7 +16,6 @@ const TAGS_MAX: usize = 10_000;
 /// Counters since the registry started.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Requests {
-    /// Requests by kind.
     pub by_kind: BTreeMap<Kind, u64>,
     /// Responses by the first digit of their status: 2 means 200 to 299, and 0 means a request without an answer.
     pub by_status_class: BTreeMap<u16, u64>,
@@ -30,7 +29,6 @@ pub struct Requests {
     pub sent_bytes: u64,
 }
 
-/// One of the latest requests.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct Request {
     /// The time at which the request's head arrived, in microseconds since the run's epoch.

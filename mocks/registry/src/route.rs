@@ -45,29 +45,21 @@ pub enum Kind {
     Ping,
     /// A token from the authorization service.
     Token,
-    /// `HEAD` of a manifest.
     ManifestHead,
-    /// `GET` of a manifest.
     ManifestGet,
-    /// Push of a manifest.
     ManifestPut,
     /// Deletion of a manifest or a tag.
     ManifestDelete,
-    /// `HEAD` of a blob.
     BlobHead,
     /// `GET` of a blob, whole or a range.
     BlobGet,
-    /// Deletion of a blob.
     BlobDelete,
     /// Start of an upload, push of a whole blob in one request, or mount of a blob.
     UploadStart,
-    /// One chunk of an upload.
     UploadChunk,
-    /// End of an upload.
     UploadFinish,
     /// A request for the offset of an upload.
     UploadStatus,
-    /// The cancellation of an upload.
     UploadCancel,
     /// The list of a repository's tags.
     Tags,

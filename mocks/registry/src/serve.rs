@@ -1,6 +1,6 @@
-//! The steps of one request: route, faults, rate limit, authentication, endpoint, log.
+//! The handling of one request, in this order: route, faults, rate limit, authentication, endpoint, log.
 //!
-//! Owns the order of these steps. The modules `pull` and `push` handle the endpoints. This module knows no sockets.
+//! The modules `pull` and `push` handle the endpoints. This module knows no sockets.
 
 use std::sync::Arc;
 use std::time::Duration;

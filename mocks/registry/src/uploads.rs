@@ -11,7 +11,6 @@ use bytes::Bytes;
 
 use super::digest::{Digest, Running};
 
-/// The limits of uploads.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
     pub(super) count: usize,
@@ -20,7 +19,6 @@ pub(super) struct Limits {
     pub(super) idle: Duration,
 }
 
-/// The uploads of one registry.
 pub(super) struct Uploads {
     limits: Limits,
     bytes: u64,
@@ -34,7 +32,7 @@ pub(super) enum Trouble {
     Unknown,
     /// The limit of simultaneous uploads is reached.
     TooMany,
-    /// The upload is larger than this limit of one blob, in bytes.
+    /// The upload is larger than this limit in bytes.
     TooLarge(u64),
     /// The chunk does not start where the last chunk ended, or another request is writing; the value is the offset at
     /// which the next chunk must start.

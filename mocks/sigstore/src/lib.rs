@@ -46,7 +46,6 @@ pub struct Sigstore {
 /// Why a certificate, log entry or timestamp could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A key, a certificate or a signature could not be made.
     #[error("failed to make a key, a certificate or a signature of a sigstore")]
     Issue(#[from] rcgen::Error),
     /// A structure could not be encoded as DER.
@@ -57,7 +56,6 @@ pub enum Error {
     TooLong(#[from] std::num::TryFromIntError),
 }
 
-/// The signed content.
 #[derive(Debug, Clone, Copy)]
 pub enum Content<'a> {
     /// Plain bytes.

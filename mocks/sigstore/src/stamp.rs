@@ -112,7 +112,6 @@ impl Stamper {
 }
 
 impl Sigstore {
-    /// A `TimeStampResp` for `message`.
     pub fn stamp(&self, recipe: &StampRecipe, message: &[u8]) -> Result<Vec<u8>, Error> {
         let stamper = if recipe.by_stranger { &self.strange_stamper } else { &self.stamper };
         let certificate = stamper.certificate(recipe)?;

@@ -70,7 +70,7 @@ pub enum Expect {
 pub enum Refused {
     /// The object exists although the write expected none.
     Exists,
-    /// The object has another revision than the expected one.
+    /// The object has another revision than expected.
     Stale,
     /// The object does not exist.
     Absent,

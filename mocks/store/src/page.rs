@@ -1,7 +1,7 @@
 //! Lists: one page of a consistent snapshot, at the present or at an older revision of the history.
 //!
 //! Owns the reconstruction of an old state: the changes after the wanted revision are undone in the present state. The
-//! cost is the undone changes plus the page; the store is never copied.
+//! cost is proportional to the undone changes and the objects on the page; the store is never copied.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;

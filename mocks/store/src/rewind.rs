@@ -16,7 +16,7 @@ pub struct Rewound {
     pub at_us: u64,
     /// The newest revision before the restore.
     pub from: u64,
-    /// The newest revision after the restore; the next write gets the following one.
+    /// The newest revision after the restore; the next write gets the following revision.
     pub to: u64,
     /// The number of undone commits.
     pub undone: usize,
@@ -27,14 +27,12 @@ pub struct Rewound {
 /// Why the store cannot be restored to a revision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RewindError {
-    /// The history does not reach back to the requested revision.
     #[error("failed to go back to revision {to}: the history begins after {floor}")]
     Compacted {
         to: u64,
         /// The oldest revision to which the store can be restored.
         floor: u64,
     },
-    /// The revision does not exist yet.
     #[error("failed to go back to revision {to}: the newest one is {current}")]
     NotYet { to: u64, current: u64 },
 }

@@ -1,4 +1,4 @@
-//! One version of one object: its identity, its JSON as shared bytes, and the few facts that selectors need.
+//! One version of one object: its identity, its JSON as shared bytes, and the few values that selectors need.
 //!
 //! Owns the layout of a watch line, `{"type":"ADDED","object":` + object + `}\n`, and how the line is stored: unpacked
 //! as on the wire, or packed ([`super::cold`]). Callers read packed and unpacked lines in the same way. This module

@@ -3,8 +3,8 @@
 //! Owns the wakers of all watches. A write only marks its resource. One task wakes the watches of all marked resources
 //! and then pauses, longer after waking many watches or after many commits ([`rest`]). Under load, each watch then gets
 //! many events at once, and a write does not wait until ten thousand watchers are woken. All watches that are woken
-//! together get the events up to the same revision ([`Wakers::reached`]). They therefore share one serialised batch,
-//! and later commits cause no second, smaller write.
+//! together get the events up to the same revision ([`Wakers::reached`]). These watches therefore share one serialised
+//! batch, and later commits cause no second, smaller write.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,8 +19,8 @@ use crate::ResourceId;
 const REST_MIN: Duration = Duration::from_millis(1);
 const REST_MAX: Duration = Duration::from_millis(20);
 const REST_FOR_EACH: Duration = Duration::from_micros(50);
-/// The part of the pause for each commit since the previous waking, so that at many thousand commits a second, watches
-/// are woken less often.
+/// The time by which each commit since the previous waking lengthens the pause, so that at many thousand commits a
+/// second, watches are woken less often.
 const REST_FOR_COMMIT: Duration = Duration::from_micros(25);
 const REST_FOR_COMMITS_MAX: Duration = Duration::from_millis(4);
 
@@ -103,7 +103,7 @@ pub struct Round {
     pub commits: u64,
 }
 
-/// The pause after a round.
+/// The pause after watches were woken.
 ///
 /// A socket write costs as much as a dozen events, and waking a task as much as several events, so waking watches less
 /// often makes events cheaper. A single watch gets its events every millisecond. With a hundred watches, each waits up

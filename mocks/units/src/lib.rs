@@ -2,8 +2,8 @@
 //! addresses.
 //!
 //! Every quantity has a unit. A bare number is an error, because a reader cannot tell whether `30` means seconds or
-//! milliseconds. The error shows a correct example. This crate owns the written form of quantities, and does not know
-//! their uses.
+//! milliseconds. The error shows a correct example. This crate owns how quantities are written, and does not know their
+//! uses.
 
 mod address;
 mod bytes;
@@ -19,7 +19,6 @@ pub use span::Span;
 /// example.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The number has no unit.
     #[error("`{text}` has no unit: write for example `{example}`")]
     NoUnit {
         text: String,
@@ -30,14 +29,12 @@ pub enum Error {
     #[error("`{text}` has the unknown unit `{unit}`: use one of {known}, for example `{example}`")]
     UnknownUnit {
         text: String,
-        /// The unit in the text.
         unit: String,
         /// The units of the quantity.
         known: &'static str,
         /// A correct example of the quantity.
         example: &'static str,
     },
-    /// The text begins with no number, or with a negative number.
     #[error("`{text}` is not a quantity: write a number and a unit, for example `{example}`")]
     NotANumber {
         text: String,

@@ -1,6 +1,6 @@
 //! The simulated controller of `PersistentVolumeClaim`s and of the `PersistentVolume`s that are bound to them.
 //!
-//! If no volume belongs to a claim, this module makes one, as a provisioner does; storage classes are ignored.
+//! If no volume belongs to a claim, this module makes a volume, as a provisioner does; storage classes are ignored.
 
 use std::sync::Arc;
 

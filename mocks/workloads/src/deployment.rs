@@ -1,6 +1,6 @@
 //! Deployments: one `ReplicaSet` for each template, and the rollout from one template to the next.
 //!
-//! Owns the order of the steps, as in `deployment_controller.go` of Kubernetes: make the template's `ReplicaSet`, scale
+//! Owns the order of actions, as in `deployment_controller.go` of Kubernetes: make the template's `ReplicaSet`, scale
 //! up, scale down, clean the history, and write the status last.
 
 mod history;

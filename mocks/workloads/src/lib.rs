@@ -3,7 +3,7 @@
 //! Owns one [`Machine`]. The machine observes every change of the kinds in [`Kind`]. [`Machine::step`] gets the time
 //! and returns the writes that the programs of a real cluster would make next, each with the program ([`Author`]).
 //! Statuses are those of kube-controller-manager 1.34. The crate is pure: it has no clock, no socket and no store. Each
-//! kind of workload is in one file.
+//! kind of workload has its own file.
 
 mod claim;
 mod clocks;

@@ -57,7 +57,6 @@ pub enum Verb {
     Patch,
     /// A strategic merge patch of the subresource `status`.
     PatchStatus,
-    /// POST of a `Binding`.
     Bind,
     /// DELETE, with `body` as its options.
     Delete,

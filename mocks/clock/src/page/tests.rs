@@ -118,8 +118,8 @@ fn code_of_arm64() -> Option<Code> {
     Some(Code { bytes, gettimeofday, time, getres, data })
 }
 
-/// The added code for arm64 has only allowed instructions. The code leaves x28 unchanged, where Go keeps its goroutine,
-/// and x18, which belongs to the platform.
+/// The added code for arm64 has only allowed instructions. It leaves unchanged the register x28, where Go keeps its
+/// goroutine, and x18, which belongs to the platform.
 #[test]
 fn the_code_of_arm64_is_what_it_should_be() {
     let Some(code) = code_of_arm64() else { return };
@@ -181,8 +181,8 @@ fn said_on_arm64(mark: u64) -> Option<Vec<i64>> {
     Some(output.stdout.chunks(8).map(|chunk| word(chunk).cast_signed()).collect())
 }
 
-/// The added code for arm64 computes the same times as [`Clock`], and only for converted clocks. It returns the
-/// kernel's errors, and keeps callee-saved registers.
+/// The added code for arm64 computes the same times as [`Clock`], and only for converted clocks. The added code returns
+/// the kernel's errors, and keeps callee-saved registers.
 #[test]
 fn the_code_of_arm64_tells_the_programs_time() {
     let Some(said) = said_on_arm64(0) else { return };

@@ -119,7 +119,6 @@ impl Again {
     }
 }
 
-/// The registers of a changed call.
 pub fn changed(registers: &Registers, change: &Change) -> Registers {
     let mut changed = *registers;
     if let Some(number) = change.number {

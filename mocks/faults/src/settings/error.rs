@@ -2,7 +2,6 @@
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The fault does not have a key that other faults have.
     #[error("`{key}` has no meaning for `{fault}`: it belongs to {owners}")]
     NotItsKey {
         key: String,
@@ -28,13 +27,10 @@ pub enum Error {
     /// A value in the fault's settings cannot be parsed.
     #[error("{why}")]
     Unread { why: String },
-    /// The probability is not between 0 and 1.
     #[error("`probability` is {given}: write a number between 0 and 1, for example `0.05`")]
     Probability { given: String },
-    /// The setting `count: 0`.
     #[error("`count` is 0: a fault that may have no effect proves nothing; leave it out or write 1 or more")]
     NoCount,
-    /// The fault has both `at` and `when`.
     #[error("`at` and `when` exclude each other: a fault begins at a time, or after another fault's first hit")]
     TwoBeginnings,
     /// Two faults have the same label.
@@ -54,7 +50,6 @@ pub enum Error {
         /// The program that can inject the fault, as text.
         why: &'static str,
     },
-    /// A fault with this id is still active.
     #[error("fault {id} is already running: end it first")]
     AlreadyRunning { id: u32 },
 }

@@ -27,7 +27,6 @@ pub struct Row {
     pub(crate) schema: fn(&mut SchemaGenerator) -> Schema,
     /// The effect as a client sees it, for docs/faults.md.
     pub sees: &'static str,
-    /// The definition of a hit.
     pub hit: &'static str,
     /// Whether the fault is momentary if it has a time and no `for`.
     pub is_instant: bool,
@@ -63,7 +62,6 @@ pub enum Family {
     Connections,
     /// The network in front of any control plane; `mock_proxy` injects these faults.
     Network,
-    /// The mock registry.
     Registry,
     /// The clock of a subject's process; the code that starts the process injects these faults.
     Clock,

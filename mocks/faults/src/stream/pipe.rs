@@ -31,11 +31,9 @@ pub enum Item {
     Block(Block),
     /// An event that a fault withholds.
     Withheld {
-        /// The revision of the event.
         revision: u64,
         by: FaultId,
     },
-    /// The end of the stream.
     Over(Ending),
 }
 
@@ -47,7 +45,7 @@ pub struct EventLine {
     pub initial: bool,
     /// The event's line as it is sent.
     pub line: Bytes,
-    /// If set, this event is the last one up to this revision, so a client that has it has them all.
+    /// If set, no further event up to this revision follows: a client that has this event has all of them.
     pub through: Option<u64>,
 }
 

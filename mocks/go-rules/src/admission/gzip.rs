@@ -16,7 +16,7 @@ pub enum Problem {
     Broken(String),
 }
 
-/// Decompresses an answer to at most `most` bytes, plus one that shows that the answer is too large. An answer may
+/// Decompresses an answer to at most `most` bytes, plus one byte that shows that the answer is too large. An answer may
 /// consist of several gzip members, as in Go.
 ///
 /// # Errors

@@ -76,7 +76,7 @@ pub(crate) fn read(text: &str, version: Version) -> Result<Parts<'static>, Probl
     })
 }
 
-/// `apiVersion` and `kind` of an answer. Go's decoder ignores upper and lower case in these two keys and in no other.
+/// `apiVersion` and `kind` of an answer. Go's decoder ignores upper and lower case in these two keys only.
 #[derive(Default)]
 struct Meant {
     api_version: String,

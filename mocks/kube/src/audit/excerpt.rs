@@ -1,4 +1,4 @@
-//! Excerpts of stream lines: the type of the event, and the text around the object's name and revision.
+//! Excerpts of lines that watches sent: the type of the event, and the text around the object's name and revision.
 //!
 //! Owns where a long line is cut. An object may have kilobytes before its name (annotations, managed fields), so the
 //! beginning of a line does not identify the object.

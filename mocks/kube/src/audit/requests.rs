@@ -47,7 +47,7 @@ struct Inner {
     texts: Vec<Option<Arc<str>>>,
 }
 
-/// A request in compact form, which needs a third of the memory of its record.
+/// A compact copy of a request, which needs a third of the memory of its record.
 #[derive(Debug)]
 struct Kept {
     at_us: u64,
@@ -93,8 +93,8 @@ impl RequestRing {
         inner.pushed += 1;
     }
 
-    /// Returns the total number of requests so far; of those after the first `seen`, the number of dropped ones; and
-    /// the kept ones in the order of their answers.
+    /// Returns the total number of requests so far; of the requests after the first `seen`, the number of dropped
+    /// requests; and the other requests in the order of their answers.
     pub fn since(&self, seen: u64) -> (u64, u64, Vec<RequestRecord>) {
         let inner = self.inner.lock();
         let kept = inner.ring.len() as u64;

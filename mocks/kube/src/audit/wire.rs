@@ -1,7 +1,7 @@
-//! The bytes that the server sent to one user: how the newest versions were delivered, and the newest stream lines.
+//! The bytes that the server sent to one user: how the newest versions were delivered, and the newest lines of watches.
 //!
-//! Owns a bounded queue of deliveries, a bounded queue of stream lines, and the excerpts of lines. A batch that goes to
-//! a hundred watches makes one entry for each watch instead of one for each event.
+//! Owns a bounded queue of deliveries, a bounded queue of lines that watches sent, and the excerpts of these lines. A
+//! batch that goes to a hundred watches makes one entry for each watch instead of one for each event.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

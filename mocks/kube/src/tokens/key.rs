@@ -43,7 +43,7 @@ impl Key {
         Ok(Self::Curve(Box::new(EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING)?)))
     }
 
-    /// Reads a PEM key in the form PKCS#8, PKCS#1 or SEC 1.
+    /// Reads a PEM key: PKCS#8, PKCS#1 or SEC 1.
     pub fn read(pem: &str) -> Result<Self, Unusable> {
         let der = PrivateKeyDer::from_pem_slice(pem.as_bytes()).map_err(Unusable::Pem)?;
         let der = der.secret_der();

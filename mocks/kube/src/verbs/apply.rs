@@ -2,7 +2,7 @@
 //!
 //! Owns the order in which an applied object is checked: owners, type, fields that do not fit the type, conflicts,
 //! duplicate fields, name. The module also handles the case that another client creates or deletes the object at the
-//! same time. `patch::server_side` merges the applied object into the stored one.
+//! same time. `patch::server_side` merges the applied object into the stored object.
 
 use mock_objects::status::{About, Cause, Failure};
 use mock_objects::{object, patch};
@@ -98,7 +98,6 @@ impl<'a> Intent<'a> {
         Ok(Self { call, applied, by: manager(call, status_only), twice })
     }
 
-    /// The name in the path.
     fn name(&self) -> &'a str {
         self.call.target.name.as_deref().unwrap_or_default()
     }

@@ -1,5 +1,5 @@
-//! `POST pods/NAME/binding`, with which a scheduler assigns a node, and the older form `POST bindings` with the pod's
-//! name in the body.
+//! `POST pods/NAME/binding`, with which a scheduler assigns a node, and the older request `POST bindings` with the
+//! pod's name in the body.
 //!
 //! Owns the checks of a `Binding`, and the changes that it makes to the pod. Webhooks see the `Binding` instead of the
 //! pod.

@@ -416,7 +416,7 @@ fn part(call: &Call) -> Option<&'static Part> {
     call.resource.rules.part(Some(subresource))
 }
 
-/// Whether the requested version differs from the stored one.
+/// Whether the requested version differs from the stored version.
 fn converts(call: &Call) -> bool {
     call.resource.mirrors || call.served().name != call.resource.storage
 }

@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 use super::conditions::FailurePolicy;
 use super::hook::Matches;
 
-/// All policies that have a binding.
 #[derive(Debug, Default)]
 pub(crate) struct Policies {
     pub validating: Vec<Policy>,
@@ -41,7 +40,6 @@ pub(crate) struct Validation {
     pub reason: String,
 }
 
-/// One mutation of a policy.
 #[derive(Debug)]
 pub(crate) enum Mutation {
     /// The expression returns the operations of a JSON patch.

@@ -1,6 +1,6 @@
 //! Reads resources from `CustomResourceDefinition`s (apiextensions.k8s.io/v1).
 //!
-//! Owns reading and checking a definition; `conversion` reads its field `spec.conversion`.
+//! Owns reading and checking a definition; the module `conversion` reads the field `spec.conversion`.
 
 use std::sync::Arc;
 

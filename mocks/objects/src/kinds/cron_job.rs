@@ -67,7 +67,7 @@ fn check_new(value: &Value, causes: &mut Causes) {
     }
 }
 
-/// Checks the form of a time zone's name, but not whether the zone exists.
+/// Checks that a time zone's name is well-formed, but not whether the zone exists.
 fn time_zone(zone: &str, causes: &mut Causes) {
     let at = At::from("spec.timeZone");
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-_+".contains(&byte);

@@ -12,7 +12,6 @@ use crate::status::Cause;
 /// Why an object is refused, one cause for each error.
 pub(crate) type Causes = Vec<Cause>;
 
-/// One built-in kind.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "they are independent facts of the API's own table")]
 pub struct Kind {
@@ -124,7 +123,6 @@ pub(crate) struct Mirror {
 /// A version whose objects are converted when they are read and written.
 #[derive(Debug)]
 pub(crate) struct Older {
-    /// The `apiVersion` of this version.
     pub(crate) api_version: &'static str,
     /// Converts an object of this kind or version into the object that is stored.
     pub(crate) to_stored: fn(&mut Value),

@@ -219,7 +219,7 @@ fn count(status: &Value) -> i64 {
     status["restartCount"].as_i64().unwrap_or(0)
 }
 
-/// The time when a container last ended, in a form that sorts correctly as text.
+/// The time when a container last ended, as text that sorts by time.
 fn ended(status: &Value) -> &str {
     status.pointer("/lastState/terminated/finishedAt").and_then(Value::as_str).unwrap_or_default()
 }

@@ -1,9 +1,9 @@
 //! The types of fields in built-in kinds.
 //!
 //! Refuses a body in which a field has the wrong JSON type, and removes values that mean "not set". The real server
-//! decodes bodies into typed structures. Its answers therefore contain no `null`, no empty texts and no empty lists,
-//! and contain quantities in canonical form. The module `unknown` drops fields that a type does not have. This module
-//! must not know which values are valid.
+//! decodes bodies into typed structures. The real server's answers therefore contain no `null`, no empty texts and no
+//! empty lists, and contain quantities in canonical form. The module `unknown` drops fields that a type does not have.
+//! This module must not know which values are valid.
 
 use std::borrow::Cow;
 

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::words;
 use crate::builtin::{self, Field, Kind, ListType, OBJECT_META, message};
 
-/// The place in an OpenAPI document that contains the schemas.
+/// The key of an OpenAPI document that contains the schemas.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Home {
     /// `#/components/schemas/` in OpenAPI 3.

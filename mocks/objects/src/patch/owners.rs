@@ -1,4 +1,4 @@
-//! The owners of fields: `metadata.managedFields` in the form `FieldsV1`.
+//! The owners of fields: `metadata.managedFields` in the notation `FieldsV1`.
 //!
 //! Owns the paths of fields and their notation in KEP-555: `f:name`, `k:{"name":"a"}`, `v:"x"`.
 
@@ -12,7 +12,7 @@ use super::manager::Manager;
 use crate::catalogue::Resource;
 use crate::object;
 
-/// One step of a path in an object.
+/// One component of a path in an object: a field or a list item.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Step {
     Field(String),

@@ -1,8 +1,8 @@
 //! The merge rules of lists: by a key, as a set, or as a whole.
 //!
-//! Owns the merge rules of lists. They come from the published types of built-in kinds ("patch strategy", "list type")
-//! and from the schemas of custom resources (Kubernetes documentation, "Server-Side Apply", "Merge strategy"). Lists
-//! without a rule are replaced as a whole.
+//! The merge rules come from the published types of built-in kinds ("patch strategy", "list type") and from the schemas
+//! of custom resources (Kubernetes documentation, "Server-Side Apply", "Merge strategy"). Lists without a rule are
+//! replaced as a whole.
 
 use serde_json::Value;
 

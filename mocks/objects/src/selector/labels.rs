@@ -49,10 +49,8 @@ pub enum Error {
          '-', '_' or '.'"
     )]
     Value(String),
-    /// The value of the named label is not a text.
     #[error("the value of {0} is not a string")]
     NotAText(String),
-    /// A selector object has an unknown operator.
     #[error("\"{0}\" is not a valid label selector operator")]
     Operator(String),
 }

@@ -17,12 +17,11 @@ use attach::{By, Holder, at_tag, in_bundle};
 
 /// Every third existing image must be refused. The two images before it must be accepted.
 const BAD_EVERY: usize = 3;
-/// The first part of the repository names of images that need two signatures.
+/// The first segment of the repository names of images that need two signatures.
 const TWO: &str = "two";
-/// The first part of the repository names of images that need a keyless signature, with a certificate of a certificate
-/// authority.
+/// The first segment of the repository names of images that need a signature with a certificate (keyless).
 const KEYLESS: &str = "keyless";
-/// The first part of the repository names of all other images.
+/// The first segment of the repository names of all other images.
 const SEEDED: &str = "seeded";
 /// The identity whose keyless signatures are trusted.
 pub const HOLDER: Identity<'static> = Identity { issuer: "https://issuer.example.com", subject: "release@example.com" };
@@ -32,7 +31,7 @@ const MALLORY: Identity<'static> = Identity { issuer: HOLDER.issuer, subject: "m
 /// How an image is signed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Signing {
-    /// Signed by [`Keys::release`], in this form.
+    /// Signed by [`Keys::release`]; the signature is attached as `Form` says.
     Release(Form),
     /// Signed by [`Keys::second`] alone.
     Second(Form),
@@ -138,7 +137,6 @@ impl Keys {
         Ok(format!("{:#}\n", self.sigstore.trusted_root()?))
     }
 
-    /// A certificate of this sigstore for `identity`.
     fn certificate(&self, identity: Identity<'_>) -> Result<CertificateRecipe, Error> {
         Ok(CertificateRecipe::new(identity, self.sigstore.now())?)
     }
@@ -154,7 +152,8 @@ impl Signing {
         }
     }
 
-    /// The first part of the repository name of images that are signed like this: policies match images by that part.
+    /// The first segment of the repository name of images that are signed like this: policies match images by this
+    /// segment.
     pub(super) fn folder(self) -> &'static str {
         match self {
             Self::Both | Self::SameTwice => TWO,

@@ -110,7 +110,6 @@ pub(in crate::kinds) fn check_new_pod(pod: &Value, causes: &mut Vec<Cause>) {
     annotations::match_fields(&pod["metadata"], Pod { spec, at, alone: Some(&pod["metadata"]) }, causes);
 }
 
-/// Checks the labels and annotations of a template.
 pub(in crate::kinds) fn check_annotations(template: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     let metadata = &template["metadata"];
     selectors::check_labels(&metadata["labels"], at.field("labels"), causes);

@@ -1,7 +1,6 @@
-//! Storing signatures in both forms: as layers at the signature tag of an image, and as bundles that refer to the
-//! image.
+//! Stores signatures as layers at the signature tag of an image, and as bundles that refer to the image.
 //!
-//! Stores signatures as cosign does. Callers choose the signers.
+//! The stored data are as from cosign. Callers choose the signers.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -26,7 +25,6 @@ const PREDICATE_TYPE: &str = "https://sigstore.dev/cosign/sign/v1";
 
 /// The signer of a signature.
 pub(super) enum By<'a> {
-    /// A signer with a key.
     Key(&'a Signer),
     /// A signer with a certificate.
     Holder(Holder<'a>),
