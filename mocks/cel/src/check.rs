@@ -37,20 +37,16 @@ pub(super) enum Names<'d> {
     Value { decl: &'d Arc<Decl>, optional_old: bool },
 }
 
-/// The result of the check of an expression.
 pub(super) struct Checked {
     pub answer: Type,
     /// Compiled patterns that the expression contains as literals, at most [`PATTERNS_MAX`].
     pub patterns: HashMap<String, Arc<Pattern>>,
-    /// Number of compiled patterns.
     pub compiled: usize,
-    /// Whether the expression uses `oldSelf`.
     pub uses_old: bool,
     /// The error at run time if an object literal has another type than the field that contains it.
     pub misnamed: Option<String>,
 }
 
-/// Why an expression is refused.
 pub(super) enum Refused {
     Issues(Vec<Issue>),
     /// The types are right, but a regular expression in the expression does not compile.

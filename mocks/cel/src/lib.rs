@@ -62,7 +62,6 @@ pub fn is_uri(text: &str) -> bool {
     url::Url::read(text).is_ok()
 }
 
-/// A compiled expression.
 #[derive(Debug)]
 pub struct Program {
     source: String,
@@ -71,7 +70,6 @@ pub struct Program {
     patterns: HashMap<String, Arc<Pattern>>,
     /// Number of patterns that were compiled with the expression.
     pub compiled: usize,
-    /// Whether the expression uses `oldSelf`.
     pub uses_old: bool,
     /// The error for the result, if an object literal in the expression has another type than the field that contains
     /// it.
@@ -83,7 +81,6 @@ pub struct Program {
 pub struct Subject<'a> {
     /// The type that the schema declares.
     pub decl: &'a Decl,
-    /// The variable `self`.
     pub value: &'a Value,
     /// The variable `oldSelf`; `None` if there is no old state.
     pub old: Option<&'a Value>,
@@ -186,7 +183,6 @@ impl<'a> Evaluation<'a> {
 }
 
 impl Program {
-    /// The source text of the expression.
     pub fn source(&self) -> &str {
         &self.source
     }

@@ -58,12 +58,10 @@ impl Pattern {
         Ok(Self { regex, source: source.into() })
     }
 
-    /// Whether the pattern matches anywhere in the text.
     pub fn is_match(&self, text: &str) -> bool {
         self.regex.is_match(text)
     }
 
-    /// The source of the pattern.
     pub fn as_str(&self) -> &str {
         &self.source
     }

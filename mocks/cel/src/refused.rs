@@ -38,10 +38,8 @@ pub enum Refused {
     Message(#[source] Box<Refused>),
 }
 
-/// The errors in an expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Issues {
-    /// The source text of the expression.
     pub expression: String,
     /// The errors of the expression, at least one.
     pub list: Vec<Issue>,

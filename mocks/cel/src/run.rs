@@ -16,7 +16,6 @@ const BYTES_PER_STEP: usize = 10;
 
 pub(super) type Found<'a> = Result<Val<'a>, Failed>;
 
-/// The state of one evaluation.
 pub(super) struct Run<'a, 'b> {
     pub budget: &'b mut u64,
     /// The variables of the expression, then those of the surrounding macros, the innermost last.

@@ -49,7 +49,6 @@ impl Eq for Declared {}
 
 pub(super) const TIME: Type = Type::Struct("google.protobuf.Timestamp");
 pub(super) const DURATION: Type = Type::Struct("google.protobuf.Duration");
-/// The type of the objects that mutations make.
 pub(super) const OBJECT: Type = Type::Struct("Object");
 pub(super) const JSON_PATCH: Type = Type::Struct("JSONPatch");
 /// The names of types that expressions can use as values.

@@ -266,7 +266,6 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// The name of the value's type, which `type(…)` returns.
     pub(crate) fn type_name(&self) -> &'static str {
         match self {
             Self::Null => "null_type",

@@ -153,7 +153,6 @@ const fn wait(name: &'static str, number: i64, limit: usize, meaning: Meaning, r
 
 /// The bit in the call number of x32, an ABI of x86-64 with 32-bit pointers.
 pub const SHORT_WORDS: u32 = 0x4000_0000;
-/// x32 calls are refused.
 pub const NO_SHORT_WORDS: Kind = Kind::Refused {
     error: libc::ENOSYS,
     why: "calls of x32 are refused, since their times have another form: the program is told that the kernel has none; build it for x86-64",

@@ -51,7 +51,6 @@ pub enum Plan {
     Change(Change),
 }
 
-/// A change of one system call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Change {
     /// The number of the call that replaces the program's call.
@@ -131,7 +130,6 @@ pub struct Situation<'a> {
     pub clock: &'a Clock,
     /// The address of [`SCRATCH_BYTES`] in the thread's memory that no other code uses.
     pub scratch: u64,
-    /// Whether the kernel has `epoll_pwait2`.
     pub has_fine_epoll: bool,
     /// The remaining time of a wait that the kernel repeats, in real nanoseconds.
     pub rest_ns: Option<i128>,

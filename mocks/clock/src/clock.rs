@@ -17,7 +17,6 @@ pub const SPEED_BITS: u32 = 32;
 /// and the former speed.
 pub const WORDS: usize = 2 + 2 * CLOCKS;
 
-/// The clock of a program and its descendants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Clock {
     rate: u32,

@@ -17,7 +17,6 @@ pub const DRIFT_PPM_MAX: i32 = 500_000;
 const SLOWER_AFTER_NS: i64 = 250_000_000;
 const MILLION: i128 = 1_000_000;
 
-/// A change of a clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shift {
     /// Adds nanoseconds to the program's time at once.

@@ -222,7 +222,6 @@ pub fn registers(tid: Tid) -> Result<Option<Registers>> {
     Ok((vector.iov_len == HERE.words * 8).then_some(registers))
 }
 
-/// Sets the registers of a stopped thread.
 pub fn set_registers(tid: Tid, registers: &Registers) -> Result<()> {
     let mut copy = registers.words;
     let mut vector = libc::iovec { iov_base: copy.as_mut_ptr().cast(), iov_len: HERE.words * 8 };
@@ -264,7 +263,6 @@ fn request(kind: libc::c_uint, tid: Tid, address: usize, data: usize) -> Result<
     }
 }
 
-/// Reads memory of a process.
 pub fn read(tid: Tid, address: u64, into: &mut [u8]) -> Option<()> {
     let here = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
     let there = libc::iovec { iov_base: std::ptr::without_provenance_mut(usize::try_from(address).ok()?), ..here };

@@ -52,7 +52,6 @@ pub struct Machine {
     pub patch: Patch,
     /// The code for waits without a stop, if the CPU has such code.
     pub detour: Option<Detour>,
-    /// Whether the kernel has `epoll_pwait2`.
     pub has_fine_epoll: bool,
 }
 

@@ -189,7 +189,6 @@ impl Inner {
         Some(*number)
     }
 
-    /// Whether a fault may end a watch of this resource now.
     fn may_end(&mut self, resource: &str, now: Instant) -> bool {
         let Some(ends) = self.ends.get_mut(resource) else { return true };
         while ends.front().is_some_and(|end| now.saturating_duration_since(*end) > ENDS_WITHIN) {

@@ -6,13 +6,11 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The path of requests for endpoints.
 pub(crate) const PATH: &str = "/longhaul/apiserver";
 /// Maximum size of a request for an endpoint in bytes; the certificates in it are a few KiB.
 pub(crate) const ORDER_MAX_BYTES: usize = 1024 * 1024;
 /// The line that ends an endpoint gracefully.
 pub(crate) const STOP: &str = "stop";
-/// The answer to [`STOP`].
 pub(crate) const STOPPED: &str = "stopped";
 
 /// A request of `kube-apiserver` for an HTTPS endpoint.
@@ -32,7 +30,6 @@ pub(crate) struct Order {
     pub issuer: Option<String>,
     /// The key that signs service account tokens, PEM.
     pub signing_key: Option<String>,
-    /// Whether RBAC authorizes requests.
     pub rbac: bool,
     /// Feature gates that are on in addition to the defaults.
     pub feature_gates: Vec<String>,

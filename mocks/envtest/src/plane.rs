@@ -83,7 +83,6 @@ impl Plane {
         }
     }
 
-    /// Ends the server and its tasks.
     pub async fn end(&self) {
         self.write_records();
         if let Some(running) = self.running.lock().await.take() {
@@ -92,7 +91,6 @@ impl Plane {
     }
 }
 
-/// The text of an error and of its causes.
 fn said(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

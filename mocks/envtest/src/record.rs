@@ -32,7 +32,6 @@ pub struct RequestLine {
     pub query: String,
     pub user: String,
     pub user_agent: String,
-    /// The HTTP status of the answer.
     pub status: u16,
     /// The revision of the returned object or list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -49,7 +48,6 @@ pub struct ShownLine {
     pub user_agent: String,
     /// The number of the watch.
     pub watch: u64,
-    /// The full name of the resource.
     pub resource: String,
     /// The watched namespace; `None` means all namespaces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -96,7 +94,6 @@ pub struct Summary {
     pub began_us: u64,
     /// The time of this summary, in microseconds since 1970.
     pub written_us: u64,
-    /// Number of existing objects.
     pub objects: u64,
     /// The newest revision of the store.
     pub revision: u64,

@@ -41,7 +41,6 @@ impl ActiveFault {
         self.serial
     }
 
-    /// Whether the fault has ended.
     pub fn is_over(&self) -> bool {
         self.over.is_cancelled()
     }

@@ -15,9 +15,7 @@ pub struct Asked<'a> {
     pub user: &'a Arc<str>,
     /// The full name of the resource, such as `packages.longhaul.dev`.
     pub resource: &'a Arc<str>,
-    /// The client's `User-Agent`.
     pub user_agent: &'a Arc<str>,
-    /// The kind of request.
     pub on: On,
     /// The query as it was sent.
     pub query: &'a str,
@@ -83,7 +81,6 @@ pub enum Instead {
     Empty,
 }
 
-/// An HTTP error.
 #[derive(Debug)]
 pub struct Refusal {
     pub status: u16,

@@ -13,7 +13,6 @@ use super::Name;
 /// Declares the type of fault names: first the faults that the mock API server injects, then all other faults.
 macro_rules! catalogue {
     (played { $($name:ident = $row:path,)* } elsewhere { $($other:ident = $other_row:path,)* }) => {
-        /// The name of a fault in the catalogue.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Name {
             $(#[doc = concat!("See `", stringify!($row), "`.")] $name,)*

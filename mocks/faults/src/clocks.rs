@@ -29,7 +29,6 @@ pub enum JumpOf {
 }
 
 keys! {
-    /// The settings of `clock-jump`.
     pub struct JumpKeys {
         process "process": String = ("all of the subject", "one of `processes`"),
         ahead "ahead": Span = ("10m", "by how much, by its own clock"),
@@ -39,7 +38,6 @@ keys! {
 }
 
 keys! {
-    /// The settings of `clock-drift`.
     pub struct DriftKeys {
         process "process": String = ("all of the subject", "one of `processes`"),
         ppm "ppm": i32 = ("1000", "parts per million too fast; below 0 too slow"),

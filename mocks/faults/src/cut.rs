@@ -15,14 +15,12 @@ use super::{
 };
 
 keys! {
-    /// The settings of `watch-reset`.
     pub struct ResetKeys {
         code "code": Code = ("`internal-error`", "HTTP/2"),
     }
 }
 
 keys! {
-    /// The settings of `watch-eof`.
     pub struct EofKeys {
         mid_line "midLine": bool = ("false", "half a line is sent first; needs an event while the fault is armed"),
     }

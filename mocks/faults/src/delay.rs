@@ -10,14 +10,12 @@ use super::settings::keys;
 use super::{Asked, Behaviour, Error, Injection, Name, On, PlayedRow, Row, Scene};
 
 keys! {
-    /// The settings of `delay-answer`.
     pub struct AnswerKeys {
         delay "delay": Span = ("400ms", ""),
     }
 }
 
 keys! {
-    /// The settings of `hold-headers`.
     pub struct HeadersKeys {
         delay "delay": Span = ("1s", ""),
     }

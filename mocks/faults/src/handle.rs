@@ -129,7 +129,6 @@ impl Handle {
         self.look(|inner| inner.ignores_pings)
     }
 
-    /// Whether a GOAWAY must be sent.
     pub fn has_goaway(&self) -> bool {
         self.look(|inner| inner.goaway).is_some()
     }

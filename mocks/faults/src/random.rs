@@ -38,7 +38,6 @@ pub struct Random {
     pub from: Vec<Candidate>,
 }
 
-/// A fault that may be drawn.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Candidate(pub Fault);
 
@@ -200,7 +199,6 @@ fn late(rng: &mut ChaCha8Rng, slack: Duration) -> Duration {
     grain * rng.random_range(0..=grains)
 }
 
-/// How long a fault is active.
 fn active(fault: &Fault) -> Option<Duration> {
     match fault.lasting() {
         Lasting::Moment if fault.name.row().family.takes_its_time() => {

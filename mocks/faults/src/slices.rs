@@ -19,7 +19,6 @@ keys! {
 }
 
 keys! {
-    /// The settings of `slow-drip`.
     pub struct DripKeys {
         rate "rate": Throughput = ("100B/s", ""),
     }

@@ -21,9 +21,7 @@ use super::{FaultId, Http2Code};
 pub struct Stream {
     pub id: u64,
     pub user: Arc<str>,
-    /// The full name of the resource.
     pub resource: Arc<str>,
-    /// The client's `User-Agent`.
     pub user_agent: Arc<str>,
     /// The request's query string, as it was sent.
     pub query: Arc<str>,
@@ -33,14 +31,11 @@ pub struct Stream {
     inner: Mutex<Inner>,
 }
 
-/// The identity of a new stream.
 #[derive(Debug)]
 pub struct Streaming {
     pub id: u64,
     pub user: Arc<str>,
-    /// The full name of the resource.
     pub resource: Arc<str>,
-    /// The client's `User-Agent`.
     pub user_agent: Arc<str>,
     /// The request's query string, as it was sent.
     pub query: Arc<str>,
@@ -57,7 +52,6 @@ pub enum WatchState {
     Silent(FaultId),
 }
 
-/// How a watch ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ending {
     /// The watch ends cleanly, as if its time were over.

@@ -91,13 +91,11 @@ impl<P> Table<P> {
         Self { entries: Vec::new(), ring: Ring::default(), random: ChaCha8Rng::seed_from_u64(seed) }
     }
 
-    /// Refuses an id that an active fault has.
     pub fn check_free(&self, id: FaultId) -> Result<(), Error> {
         let runs = self.entries.iter().any(|entry| entry.id == id && entry.active);
         if runs { Err(Error::AlreadyRunning { id: id.0 }) } else { Ok(()) }
     }
 
-    /// Adds a fault that begins, and returns its index.
     pub fn begin(&mut self, id: FaultId, fault: &Fault, played: P) -> Result<usize, Error> {
         self.check_free(id)?;
         // An ended fault is kept for its hits; beyond the limit the oldest is dropped.
@@ -145,7 +143,6 @@ impl<P> Table<P> {
         self.entries.iter().rposition(|entry| entry.id == id)
     }
 
-    /// Number of effects of the faults with this id.
     pub fn hits_of(&self, id: FaultId) -> u64 {
         self.entries.iter().filter(|entry| entry.id == id).map(|entry| entry.hits).sum()
     }

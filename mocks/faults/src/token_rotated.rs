@@ -12,7 +12,6 @@ use super::settings::keys;
 use super::{Asked, Behaviour, Fault, Host, PlayedRow, Row, Scene, Stream};
 
 keys! {
-    /// The settings of `token-rotated`.
     pub struct RotatedKeys {
         stays "stays": Span = ("0s", "how long the old token is still accepted; in a cluster some minutes"),
     }

@@ -74,10 +74,7 @@ pub struct Verdict {
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
     #[error("HTTP {status}: {body}")]
-    Status {
-        status: u16,
-        body: String,
-    },
+    Status { status: u16, body: String },
     #[error("0-length response with status code: {status} and content type: {content_type}")]
     Empty { status: u16, content_type: String },
     /// Go cannot parse the `Content-Type`. Any media type that Go can parse is accepted.
@@ -89,10 +86,7 @@ pub enum Refusal {
     },
     /// The body is neither JSON nor YAML of an `AdmissionReview`.
     #[error("the body is no AdmissionReview ({why}): {body}")]
-    Undecodable {
-        why: String,
-        body: String,
-    },
+    Undecodable { why: String, body: String },
     #[error("webhook response was absent")]
     Absent,
     /// The uid in the answer is not that of the request.

@@ -59,7 +59,6 @@ impl Operation {
 /// The result of calling the mutating webhooks and policies.
 #[derive(Debug, Default)]
 pub(crate) struct Admitted {
-    /// Warnings that the client gets.
     pub warnings: Vec<String>,
     /// Whether a webhook changed the object, so that the object must be checked again.
     pub changed: bool,

@@ -35,7 +35,6 @@ pub(crate) fn refresh(cluster: &Cluster, resource: &Resource) {
     }
 }
 
-/// Whether a `LabelSelector` selects an object.
 fn selects(selector: &Value, version: &Version) -> bool {
     let labels = selector["matchLabels"].as_object().into_iter().flatten();
     let fits = |expression: &Value| {

@@ -64,7 +64,6 @@ pub struct Traffic {
 /// to send them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gap {
-    /// The full name of the resource.
     pub resource: Arc<str>,
     /// The last revision that the user got before the gap; 0 before the first watch.
     pub after: u64,
@@ -81,7 +80,9 @@ pub enum Delivery {
         /// The time of sending, in microseconds since the epoch.
         at_us: u64,
     },
-    Withheld { fault: FaultId },
+    Withheld {
+        fault: FaultId,
+    },
     /// The server never sent the version on a watch, or the audit has dropped the delivery (after 131,072 newer
     /// versions of the user).
     NotSent,

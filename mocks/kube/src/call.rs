@@ -43,7 +43,6 @@ pub(crate) struct Call {
     pub accept: String,
     pub content_type: String,
     pub user_agent: Arc<str>,
-    /// Whether the answer is sent in protobuf.
     pub in_protobuf: bool,
     pub resource: Arc<Resource>,
     pub raw_query: Arc<str>,

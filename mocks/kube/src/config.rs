@@ -31,7 +31,6 @@ pub struct Config {
     pub token_files: BTreeMap<String, PathBuf>,
     /// The issuer and the key of the tokens of service accounts.
     pub service_accounts: ServiceAccounts,
-    /// The interval of bookmarks on a watch.
     pub bookmarks_every: Duration,
     /// Maximum number of events that are kept for watches that resume.
     pub history_max_events: usize,

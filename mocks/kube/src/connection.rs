@@ -26,7 +26,6 @@ pub(crate) struct Connection {
     pub owner: OnceLock<OwnConnection>,
     /// Number of completed flushes to the socket.
     pub flushes: Arc<AtomicU64>,
-    /// Whether the socket is closed with a reset.
     pub reset: Arc<AtomicBool>,
     /// The handle through which faults act on the connection.
     pub handle: Arc<Handle>,

@@ -25,7 +25,6 @@ use super::users::Who;
 use super::websocket::Wish;
 use super::{admin, authentication, discovery, health, impersonation, pretty, protobuf, rbac, verbs};
 
-/// Answers one request.
 pub(crate) async fn handle(
     app: Arc<App>,
     connection: Arc<Connection>,

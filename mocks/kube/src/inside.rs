@@ -41,7 +41,6 @@ pub(crate) struct Inside {
     tasks: JoinSet<()>,
 }
 
-/// The connection of one program.
 #[derive(Debug, Clone)]
 pub(crate) struct Door(SendRequest<Full<Bytes>>);
 

@@ -35,7 +35,6 @@ fn all(cluster: &Cluster, full_name: &str, namespace: Option<&str>) -> Vec<Value
     page.map(|page| page.items).unwrap_or_default().iter().map(|version| version.value()).collect()
 }
 
-/// The amounts that one object uses.
 pub(crate) fn usage(resource: &Resource, value: &Value) -> Amounts {
     let one = Quantity::whole(1);
     let mut used = Amounts::from([(format!("count/{}", resource.full_name), one)]);

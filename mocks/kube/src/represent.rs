@@ -119,7 +119,6 @@ impl Renderer {
         }
     }
 
-    /// Returns the renderer for the events of one stream.
     pub fn streaming(self) -> Self {
         Self { headed: Some(Arc::default()), ..self }
     }

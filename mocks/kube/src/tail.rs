@@ -17,7 +17,6 @@ pub struct Entry {
     /// The time of the commit in microseconds since the epoch.
     pub at_us: u64,
     pub commit: Commit,
-    /// The revision of the commit in the store.
     pub revision: u64,
     /// Number of restores of the store before this commit. Only revision and timeline together identify a version: see
     /// [`super::Server::rewinds`].

@@ -43,7 +43,6 @@ use shape::Twice;
 /// Longest name of a field manager ("Server-Side Apply").
 const FIELD_MANAGER_MAX_BYTES: usize = 128;
 
-/// Answers a request for a resource.
 pub(crate) async fn dispatch(call: Box<Call>, body: Incoming) -> Result<Answer, Failure> {
     let subresource = call.target.subresource.clone();
     let named = call.target.name.is_some();

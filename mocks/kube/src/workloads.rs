@@ -38,7 +38,6 @@ const IDLE: Duration = Duration::from_secs(5);
 /// The git revision in the user agents of the simulated programs, as in Kubernetes 1.34.1.
 const COMMIT: &str = "93248f9";
 
-/// The simulation of workloads with the settings in `wanted`.
 pub(crate) fn machine(wanted: Workloads, seed: u64) -> Machine {
     let ready_after = SignedDuration::try_from(wanted.ready_after).unwrap_or(SignedDuration::MAX);
     let ends_after = wanted.ends_after.map(|after| SignedDuration::try_from(after).unwrap_or(SignedDuration::MAX));

@@ -64,7 +64,6 @@ pub struct Resource {
     pub rules: &'static Kind,
 }
 
-/// One version of a resource.
 #[derive(Debug, Clone)]
 pub struct Served {
     /// The name of the version: `v1` or `v1beta1`.
@@ -73,7 +72,6 @@ pub struct Served {
     pub api_version: Arc<str>,
     /// Whether clients can use the version.
     pub active: bool,
-    /// Whether the version has the subresource `status`.
     pub status: bool,
     /// The subresource `scale`, if the version has it.
     pub scale: Option<Scale>,
@@ -83,7 +81,6 @@ pub struct Served {
     pub columns: Vec<Column>,
     /// `openAPIV3Schema` as the definition has it.
     pub schema: Option<Arc<serde_json::Value>>,
-    /// `openAPIV3Schema`, compiled.
     pub structure: Option<Arc<super::schema::Schema>>,
 }
 
@@ -146,13 +143,11 @@ impl Resource {
         self.versions.iter().find(|version| &*version.name == name)
     }
 
-    /// The version in which objects are stored.
     #[inline]
     pub fn storage_version(&self) -> &Served {
         self.version(&self.storage).unwrap_or(&self.versions[0])
     }
 
-    /// The `apiVersion` of stored objects.
     pub fn stored_api_version(&self) -> &str {
         // A mirror is stored as the resource that it shows.
         if self.mirrors { "v1" } else { &self.storage_version().api_version }
@@ -175,7 +170,6 @@ impl Resource {
         Arc::new(Self { storage, late_defaults: false, ..Self::clone(self) })
     }
 
-    /// Whether a built-in resource has this subresource.
     pub fn has(&self, subresource: &str) -> bool {
         self.published.is_some_and(|published| published.has(subresource))
     }

@@ -32,19 +32,13 @@ pub enum Error {
     #[error("the body ends in the middle of a field")]
     Short,
     #[error("field {number} of {message} has another wire type than expected")]
-    WireType {
-        message: String,
-        number: u64,
-    },
+    WireType { message: String, number: u64 },
     /// The tables do not contain the message.
     #[error("{message} is not understood in protobuf: send JSON")]
     UnknownMessage { message: String },
     /// The tables do not contain a field of the body.
     #[error("field {number} of {message} is not understood in protobuf: send JSON")]
-    UnknownField {
-        message: String,
-        number: u64,
-    },
+    UnknownField { message: String, number: u64 },
     /// The tables do not contain a field of the object to encode.
     #[error("{field} of {message} has no number in protobuf")]
     NoNumber { message: String, field: String },
@@ -55,7 +49,6 @@ pub enum Error {
     TooDeep,
 }
 
-/// The value of one field on the wire.
 enum Wire<'a> {
     Number(u64),
     Bytes(&'a [u8]),

@@ -55,7 +55,6 @@ pub struct Schema {
     rules: Option<Box<rules::Rules>>,
 }
 
-/// The keyword `type`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Kind {
     #[default]
@@ -69,7 +68,6 @@ enum Kind {
     IntOrString,
 }
 
-/// The keyword `additionalProperties`.
 #[derive(Debug, Default)]
 enum Additional {
     /// The keyword is absent: unknown fields are pruned.

@@ -39,7 +39,6 @@ pub struct About<'a> {
     pub name: &'a str,
 }
 
-/// One cause of an `Invalid` answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cause {
     /// The type of the cause: `FieldValueInvalid`.
@@ -70,17 +69,14 @@ impl Failure {
         Self { code, reason, message, details: None, continue_token: None, retry_after_s: None }
     }
 
-    /// HTTP status 400.
     pub fn bad_request(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "BadRequest", message)
     }
 
-    /// HTTP status 401.
     pub fn unauthorized() -> Self {
         Self::new(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized")
     }
 
-    /// HTTP status 403.
     pub fn forbidden(about: About<'_>, why: &str) -> Self {
         let message = if about.name.is_empty() {
             format!("{} is forbidden: {why}", qualified(about))
@@ -175,26 +171,22 @@ impl Failure {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message).with(details)
     }
 
-    /// HTTP status 405.
     pub fn method_not_allowed() -> Self {
         let message = "the server does not allow this method on the requested resource";
         Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message).with(json!({}))
     }
 
-    /// HTTP status 406.
     pub fn not_acceptable(accepted: &str) -> Self {
         let message = format!("only the following media types are accepted: {accepted}");
         Self::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message).with(json!({}))
     }
 
-    /// HTTP status 415.
     pub fn unsupported_media_type(accepted: &str) -> Self {
         let message =
             format!("the body of the request was in an unknown format - accepted media types include: {accepted}");
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message).with(json!({}))
     }
 
-    /// HTTP status 413.
     pub fn too_large(message: impl Into<String>) -> Self {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message)
     }
@@ -237,18 +229,15 @@ impl Failure {
         failure
     }
 
-    /// HTTP status 504.
     pub fn timeout(message: impl Into<String>) -> Self {
         Self::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message)
     }
 
-    /// HTTP status 500.
     pub fn internal(message: impl Into<String>) -> Self {
         let message = format!("Internal error occurred: {}", message.into());
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message)
     }
 
-    /// Replaces the `details` of the error.
     #[must_use]
     pub fn with(mut self, details: Value) -> Self {
         self.details = Some(details);

@@ -32,7 +32,6 @@ pub struct Counts {
     pub accepted: u64,
     /// Number of the subject's connections that were refused.
     pub refused: u64,
-    /// Number of open connections.
     pub open: u64,
     /// Bytes from the server that were written to the subject's socket.
     pub bytes_to_subject: u64,
@@ -115,7 +114,6 @@ impl Faults {
         Ok(())
     }
 
-    /// Ends a fault. Its hits stay readable; an unknown id is ignored.
     pub fn end(&self, id: FaultId) {
         let mut inner = self.inner.lock();
         let Some(index) = inner.table.end(id) else { return };
@@ -144,19 +142,15 @@ impl Faults {
         self.inner.lock().table.hits_of(id)
     }
 
-    /// The hits since the last call, oldest first; at most the newest 8192.
     pub fn take_hits(&self) -> Vec<Hit> {
         self.inner.lock().table.take_hits()
     }
 
-    /// Waits until a fault has a hit since the last return of this function. [`Faults::take_hits`] then returns the
-    /// hit, unless a call has taken it already. Only one task may wait; dropping the future loses no hit.
     pub async fn struck(&self) {
         let struck = self.inner.lock().table.struck();
         struck.notified().await;
     }
 
-    /// Every fault that was begun: id, settings, whether it is active, and its number of hits.
     pub fn all(&self) -> Vec<(FaultId, Fault, bool, u64)> {
         self.inner.lock().table.all()
     }

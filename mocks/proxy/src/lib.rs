@@ -57,7 +57,6 @@ pub enum Error {
     Namespace(#[from] netns::Error),
 }
 
-/// The configuration of a proxy.
 #[derive(Debug)]
 pub struct Config {
     /// The listening address; port 0 takes a free port. With a namespace only the port counts.

@@ -30,7 +30,6 @@ struct Piece {
     bytes: Bytes,
 }
 
-/// How a direction ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ended {
     /// The sender closed this direction, and the proxy passed on the half-close.

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use mock_faults::FaultId;
 
-/// A direction of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
     ToSubject,
@@ -32,7 +31,6 @@ pub(super) struct Shape {
 /// The effects on one direction of a connection. The effects of several faults add up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Lane {
-    /// The fault that stops all bytes.
     pub frozen: Option<FaultId>,
     pub late: Option<Late>,
     pub slow: Option<Slow>,

@@ -69,7 +69,6 @@ impl Body {
         self.bytes
     }
 
-    /// Number of bytes that are really sent.
     pub(super) fn sent_bytes(&self) -> u64 {
         self.bytes.len() as u64
     }

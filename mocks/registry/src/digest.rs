@@ -43,7 +43,6 @@ impl Digest {
         running.finish()
     }
 
-    /// Whether these bytes have this digest.
     pub fn matches(&self, bytes: &[u8]) -> bool {
         if self.is_sha256() {
             Self::sha256(bytes) == *self

@@ -164,7 +164,6 @@ impl Faults {
         Ok(())
     }
 
-    /// Ends a fault. Its hits stay readable; an unknown id is ignored.
     pub fn end(&self, id: FaultId) {
         let mut inner = self.inner.lock();
         if let Some(index) = inner.table.end(id) {
@@ -172,7 +171,6 @@ impl Faults {
         }
     }
 
-    /// Ends every fault.
     pub(super) fn end_all(&self) {
         let ids: Vec<FaultId> = self.inner.lock().table.entries.iter().map(|entry| entry.id).collect();
         for id in ids {
@@ -185,19 +183,15 @@ impl Faults {
         self.inner.lock().table.hits_of(id)
     }
 
-    /// The hits since the last call, oldest first; at most the newest 8192.
     pub fn take_hits(&self) -> Vec<Hit> {
         self.inner.lock().table.take_hits()
     }
 
-    /// Waits until a fault has a hit since the last return of this function. [`Faults::take_hits`] then returns the
-    /// hit, unless a call has taken it already. Only one task may wait; dropping the future loses no hit.
     pub async fn struck(&self) {
         let struck = self.inner.lock().table.struck();
         struck.notified().await;
     }
 
-    /// Every fault that was begun: id, settings, whether it is active, and its number of hits.
     pub fn all(&self) -> Vec<(FaultId, Fault, bool, u64)> {
         self.inner.lock().table.all()
     }

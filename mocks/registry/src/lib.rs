@@ -59,7 +59,6 @@ const CONNECTIONS_MAX: usize = 2_048;
 /// Default number of requests that [`Server::recent`] returns.
 const RECENT_MAX: usize = 4_096;
 
-/// The configuration of a registry.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// The listening address; port 0 takes a free port.
@@ -78,7 +77,6 @@ pub struct Config {
     pub deletes: bool,
     /// Limit of stored bytes, unfinished uploads included.
     pub max_bytes: u64,
-    /// Limit of unfinished uploads.
     pub max_uploads: usize,
     pub max_upload_bytes: u64,
     /// How long an upload may stay idle before it is removed.

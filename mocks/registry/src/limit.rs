@@ -4,7 +4,6 @@
 
 use std::time::Duration;
 
-/// The limit of accepted requests.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RateLimit {
     /// Tokens per second that are added to the bucket. A request takes one token.
@@ -22,7 +21,6 @@ pub(super) struct Bucket {
 }
 
 impl Bucket {
-    /// A new, full bucket.
     pub(super) fn new(limit: Option<RateLimit>, now: Duration) -> Self {
         Self { limit, tokens: limit.map_or(0.0, |limit| f64::from(limit.burst)), filled_at: now }
     }

@@ -35,7 +35,6 @@ const TAR_BLOCK: usize = 512;
 pub struct Population {
     /// Number of references, including those without an image.
     pub count: usize,
-    /// Seed of the images' contents.
     pub seed: u64,
     /// Whether images are signed, some of them wrongly and some not at all.
     pub signed: bool,
@@ -66,7 +65,6 @@ pub struct Image {
     pub signing: Option<Signing>,
 }
 
-/// The kind of image behind a reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImageKind {
     SingleArch,

@@ -54,7 +54,6 @@ pub(super) async fn start(
     }
 }
 
-/// `PATCH` of an upload: one chunk.
 pub(super) async fn chunk(
     shared: &Shared,
     asked: &Asked,

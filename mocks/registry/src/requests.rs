@@ -41,7 +41,6 @@ pub struct Request {
     pub path: String,
     /// Status of the answer; 0 if the request got no answer.
     pub status: u16,
-    /// The name of the authenticated user.
     pub user: Option<String>,
     /// The `User-Agent` header, cut to a printable length.
     pub user_agent: String,

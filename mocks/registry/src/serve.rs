@@ -38,7 +38,6 @@ pub(super) enum Caller {
 #[error("the request was left without an answer by a fault")]
 pub(super) struct Unanswered;
 
-/// Answers one request and records it.
 pub(super) async fn answer(
     shared: Arc<Shared>,
     caller: Caller,

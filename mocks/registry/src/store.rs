@@ -17,7 +17,6 @@ use super::route::Reference;
 /// entry of a repository stays after the repository is emptied.
 pub(super) const ENTRY_BYTES: u64 = 256;
 
-/// All contents of the registry.
 #[derive(Debug)]
 pub(super) struct Store {
     bytes_max: u64,
@@ -133,7 +132,6 @@ impl Store {
         manifest.blobs.iter().find(blob_missing).or_else(|| manifest.manifests.iter().find(manifest_missing))
     }
 
-    /// Stores a manifest, and points `tag` at it.
     pub(super) fn put_manifest(&mut self, repository: &str, manifest: Manifest, tag: Option<&str>) -> Result<(), Full> {
         let holder = self.repositories.get(repository);
         let is_new = !holder.is_some_and(|held| held.manifests.contains_key(&manifest.digest));

@@ -239,7 +239,6 @@ mod tests {
         Uploads::new(Limits { count: 2, bytes_each: 1000, idle: Duration::from_mins(1) })
     }
 
-    /// Sends one whole chunk.
     fn send(uploads: &mut Uploads, id: &str, range: Option<Range>, bytes: &[u8]) -> Result<u64, Trouble> {
         uploads.open(id, "r", range, NOW)?;
         uploads.append(id, "r", bytes, NOW)?;

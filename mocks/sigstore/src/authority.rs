@@ -55,7 +55,6 @@ pub enum ScTs {
 #[expect(clippy::struct_excessive_bools, reason = "each is a lie of its own, and they go together in any way")]
 #[derive(Debug, Clone)]
 pub struct CertificateRecipe {
-    /// The holder's names.
     pub names: Vec<SanType>,
     /// The identity's issuer as plain text, as in Fulcio's first extension for issuers.
     pub issuer_v1: Option<String>,
@@ -65,7 +64,6 @@ pub struct CertificateRecipe {
     pub not_before: i64,
     /// The last second of the validity, since 1970.
     pub not_after: i64,
-    /// The extended key usages of the certificate.
     pub purposes: Vec<ExtendedKeyUsagePurpose>,
     /// Whether the certificate may certify others.
     pub is_authority: bool,
@@ -75,7 +73,6 @@ pub struct CertificateRecipe {
     pub by_leaf: bool,
     /// Whether an intermediate whose purpose is server certificates signs the certificate.
     pub by_other_purpose: bool,
-    /// The timestamps by the certificate log.
     pub timestamps: ScTs,
     /// Whether the certificate contains another key than the signer's.
     pub of_other_key: bool,

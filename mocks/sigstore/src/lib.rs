@@ -71,7 +71,6 @@ pub struct Signed {
     pub signature: Vec<u8>,
     /// The certificates as DER, the signer's first.
     pub chain: Vec<Vec<u8>>,
-    /// The entry in the signature log.
     pub entry: Option<Entry>,
 }
 

@@ -66,9 +66,7 @@ pub struct LogRecipe {
 /// A signature and the data from which it was made.
 #[derive(Debug, Clone, Copy)]
 pub struct Made<'a> {
-    /// Whether an envelope was signed.
     pub is_envelope: bool,
-    /// The signed bytes.
     pub message: &'a [u8],
     /// The payload or statement before its encoding in an envelope.
     pub claim: &'a [u8],

@@ -38,7 +38,6 @@ pub struct StampRecipe {
     pub by_stranger: bool,
     /// Whether the timestamp is for bytes other than the signature.
     pub of_other: bool,
-    /// Whether the signed attributes are for other content.
     pub other_content: bool,
     /// Whether an untrusted key signs the token.
     pub impostor: bool,

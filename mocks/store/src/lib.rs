@@ -56,7 +56,6 @@ pub struct Place {
     pub name: Arc<str>,
 }
 
-/// The precondition of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expect {
     /// The object must not exist.

@@ -18,7 +18,6 @@ pub struct Rewound {
     pub from: u64,
     /// The newest revision after the restore; the next write gets the following revision.
     pub to: u64,
-    /// The number of undone commits.
     pub undone: usize,
     /// The new timeline number, which later commits carry.
     pub timeline: u32,

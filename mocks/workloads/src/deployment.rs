@@ -23,7 +23,6 @@ const REVISION: &str = "deployment.kubernetes.io/revision";
 /// The annotation of a `ReplicaSet` with the Deployment's wanted replicas when the controller last processed it.
 const DESIRED: &str = "deployment.kubernetes.io/desired-replicas";
 const MAX: &str = "deployment.kubernetes.io/max-replicas";
-/// The label that identifies the Pods of one template.
 const HASH: &str = "pod-template-hash";
 
 /// The `ReplicaSet`s of a Deployment.

@@ -169,7 +169,6 @@ fn expire(scene: &mut Scene<'_>, job: &Value) {
     scene.write(Author::Controller("ttl-after-finished-controller"), key, Verb::Delete, body);
 }
 
-/// The completion index of a Pod of an indexed Job.
 fn index(pod: &Value) -> Option<i64> {
     annotation(pod, indexes::INDEX).parse().ok()
 }

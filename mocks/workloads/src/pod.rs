@@ -151,7 +151,6 @@ fn workload(scene: &Scene<'_>, pod: &Value) -> (Key, String) {
     at
 }
 
-/// Whether the Pod has succeeded or failed.
 pub(crate) fn is_over(pod: &Value) -> bool {
     matches!(text(pod, "/status/phase"), "Succeeded" | "Failed")
 }

@@ -15,7 +15,6 @@ use super::write::{Author, Verb, Write};
 /// `ReplicaSet` controller makes up to 500 Pods at a time.
 pub(crate) const WRITES_MAX: usize = 64;
 
-/// The processing of one object.
 pub(crate) struct Scene<'m> {
     pub(crate) now: Timestamp,
     pub(crate) config: &'m Config,

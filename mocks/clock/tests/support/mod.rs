@@ -8,7 +8,6 @@ pub const PROGRAMS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs"
 /// The clock rate of most tests.
 pub const RATE: u32 = 30;
 
-/// A command that runs a program under a clock with this rate.
 pub fn under(rate: u32, program: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_longhaul-clock"));
     command.args(["--rate", &rate.to_string(), "--"]).arg(program);

@@ -212,7 +212,6 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Split<'_, A> {
     }
 }
 
-/// Refuses a size of zero.
 pub(crate) fn not_zero(key: &'static str, is_zero: bool) -> Result<(), Error> {
     let given = "0".to_owned();
     if is_zero { Err(Error::Value { key, given, instead: "write 1 or more" }) } else { Ok(()) }

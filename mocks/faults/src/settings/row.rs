@@ -23,7 +23,6 @@ pub struct Row {
     pub takes: &'static [Takes],
     /// Parses the keys of `takes`.
     pub(crate) read: Read,
-    /// The schema of the keys in `takes`.
     pub(crate) schema: fn(&mut SchemaGenerator) -> Schema,
     /// The effect as a client sees it, for docs/faults.md.
     pub sees: &'static str,

@@ -49,7 +49,6 @@ pub struct EventLine {
     pub through: Option<u64>,
 }
 
-/// Bytes to send.
 #[derive(Debug, Default)]
 pub struct Block {
     pub bytes: Bytes,
@@ -64,7 +63,6 @@ pub struct Block {
 pub struct Flow<'a> {
     pub now: Instant,
     pub stream: &'a Arc<Stream>,
-    /// Whether the client asked for bookmarks.
     pub bookmarks: bool,
     /// Makes the line of a bookmark at a revision; `true` makes the bookmark that closes the initial events.
     pub bookmark: &'a dyn Fn(u64, bool) -> Bytes,
@@ -80,7 +78,6 @@ pub enum Rank {
     Slices,
 }
 
-/// The effect of one fault on one stream.
 pub trait Effect: Send + std::fmt::Debug {
     /// The position of this effect among the effects of a watch.
     fn rank(&self) -> Rank {
@@ -131,7 +128,6 @@ impl Item {
 }
 
 impl Block {
-    /// Joins several blocks into one.
     pub fn together(blocks: impl IntoIterator<Item = Self>) -> Self {
         let mut whole = Self::default();
         let mut bytes = BytesMut::new();

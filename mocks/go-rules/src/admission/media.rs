@@ -1,7 +1,6 @@
 //! Checks whether Go can parse a `Content-Type` (`mime.ParseMediaType`). Any media type that Go can parse is accepted,
 //! because kube-apiserver decodes a webhook's answer regardless of its type.
 
-/// The error in a `Content-Type`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
     /// The text before the parameters is empty or no token.

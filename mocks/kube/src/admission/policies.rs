@@ -226,7 +226,6 @@ fn parameters(attempt: &Attempt<'_>, (api_version, kind): &(String, String), of:
     }
 }
 
-/// Returns the `Namespace` object of a request.
 pub(super) fn namespace(attempt: &Attempt<'_>) -> Option<Value> {
     let name = attempt.call.target.namespace.as_deref()?;
     let cluster = attempt.call.cluster();

@@ -72,7 +72,6 @@ pub struct About {
     pub revision: Option<u64>,
     /// The newest revision that a bookmark on the watch contained.
     pub bookmark: Option<u64>,
-    /// The `code` of an `ERROR` event on the watch.
     pub error_code: Option<u16>,
     /// The number of an accepted watch, as in [`super::Sending`].
     pub watch: Option<u64>,
@@ -88,22 +87,15 @@ pub struct Asked {
     pub resource: String,
     pub namespace: Option<String>,
     pub name: Option<String>,
-    /// The parameter `resourceVersion`.
     pub revision: Option<String>,
-    /// The parameter `resourceVersionMatch`.
     pub revision_match: Option<String>,
     pub limit: Option<u64>,
     /// The parameter `continue`, at most 80 bytes.
     pub continues: Option<String>,
-    /// The parameter `labelSelector`.
     pub labels: Option<String>,
-    /// The parameter `fieldSelector`.
     pub fields: Option<String>,
-    /// The parameter `allowWatchBookmarks`.
     pub bookmarks: bool,
-    /// The parameter `sendInitialEvents`.
     pub send_initial_events: Option<bool>,
-    /// The parameter `timeoutSeconds`.
     pub timeout_s: Option<u64>,
 }
 
@@ -163,7 +155,6 @@ impl RequestFact {
 }
 
 impl Said {
-    /// The texts of a refused request.
     pub(crate) fn refused(name: &str, message: &str) -> Arc<Self> {
         Arc::new(Self { name: cut(name, NAME_MAX).to_owned(), message: cut(message.trim(), MESSAGE_MAX).to_owned() })
     }

@@ -27,7 +27,6 @@ pub struct Shown {
     pub user: Arc<str>,
     pub user_agent: Arc<str>,
     pub watch: u64,
-    /// The full name of the resource.
     pub resource: Arc<str>,
     /// The watched namespace; `None` means all namespaces.
     pub namespace: Option<String>,

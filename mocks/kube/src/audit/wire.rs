@@ -63,7 +63,6 @@ enum Of {
     Batch(Arc<Batch>),
 }
 
-/// A borrowed stream line.
 #[derive(Debug, Clone, Copy)]
 struct Line<'a> {
     watch: u64,

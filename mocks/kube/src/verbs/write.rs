@@ -483,7 +483,6 @@ async fn commit(call: &Call, current: &Version, value: Value) -> Result<Result<A
     Ok(committed)
 }
 
-/// Refuses an invalid definition.
 fn check_definition(call: &Call, value: &Value) -> Result<(), Failure> {
     if !call.resource.is_definition() {
         return Ok(());

@@ -96,7 +96,6 @@ impl World {
         self.client_at(address, Protocol::Http1, user).await
     }
 
-    /// A client of the endpoint at `address`, with the given protocol.
     pub async fn client_at(&self, address: SocketAddr, protocol: Protocol, user: &str) -> Client {
         self.connect(address, protocol, None).await.with_token(&format!("{user}-token"))
     }

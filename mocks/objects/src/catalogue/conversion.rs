@@ -18,7 +18,6 @@ pub struct Conversion {
     /// The webhook that converts. Without a webhook, a conversion only changes `apiVersion` and removes fields that the
     /// new version lacks.
     pub webhook: Option<Webhook>,
-    /// The `apiVersion` in which objects are stored.
     pub stored: Arc<str>,
 }
 

@@ -17,12 +17,10 @@ pub(crate) const REPEATED_MAX: usize = 10;
 pub(crate) trait Refuse {
     fn refuse(&mut self, reason: &'static str, at: At<'_>, message: String);
 
-    /// Adds a cause for an invalid value.
     fn invalid(&mut self, at: At<'_>, value: &(impl Display + ?Sized), why: &(impl Display + ?Sized)) {
         self.refuse("FieldValueInvalid", at, format!("Invalid value: {value}: {why}"));
     }
 
-    /// Adds a cause for an invalid text.
     fn invalid_text(&mut self, at: At<'_>, text: &str, why: &(impl Display + ?Sized)) {
         self.refuse("FieldValueInvalid", at, format!("Invalid value: {text:?}: {why}"));
     }

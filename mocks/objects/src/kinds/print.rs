@@ -195,7 +195,6 @@ pub(crate) fn duration(seconds: i64) -> String {
     }
 }
 
-/// The number of entries of a map.
 pub(crate) fn entries(row: &Row<'_>, pointer: &str) -> usize {
     row.at(pointer).and_then(Value::as_object).map_or(0, serde_json::Map::len)
 }

@@ -86,7 +86,6 @@ pub(crate) fn selects(selector: &Value, labels: &Value) -> Selected {
     if all { Selected::These } else { Selected::Others }
 }
 
-/// Whether a selector has no condition.
 pub(crate) fn is_empty(selector: &Map<String, Value>) -> bool {
     ["matchLabels", "matchExpressions"].iter().all(|key| match selector.get(*key) {
         Some(Value::Object(map)) => map.is_empty(),

@@ -55,7 +55,6 @@ pub struct Steps {
 }
 
 impl Steps {
-    /// Begins a patch of this value.
     pub fn of(value: &Value) -> Self {
         Self { growth: Growth::new(value), next: 0 }
     }

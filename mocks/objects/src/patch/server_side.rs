@@ -196,7 +196,6 @@ impl Leaves<'_> {
         }
     }
 
-    /// Visits the items of a list with keys.
     fn items(&mut self, items: &[Value], keys: &[(&str, Option<&Value>)], path: &mut Vec<Step>) {
         let mut seen = HashSet::new();
         for item in items {

@@ -52,7 +52,6 @@ impl Schema {
     }
 }
 
-/// A value and its old state.
 type Pair<'a> = (&'a Value, &'a Value);
 
 /// How an update changed a value: the value, its old value if there is one, and the nearest parent with an old value.

@@ -245,7 +245,6 @@ impl Compiler {
         field
     }
 
-    /// Compiles the expressions of a rule.
     fn rule(&mut self, decl: &Arc<Decl>, rule: &Value, at: &str, loose: Option<&str>) -> Option<Rule> {
         let (source, message) = (text(rule, "rule"), text(rule, "message"));
         let optional_old = rule["optionalOldSelf"] == Value::Bool(true);

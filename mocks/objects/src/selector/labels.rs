@@ -70,7 +70,6 @@ impl Requirement {
     }
 }
 
-/// Whether the labels fulfil every requirement.
 pub fn matches<'a>(requirements: &[Requirement], label: impl Fn(&str) -> Option<&'a str>) -> bool {
     requirements.iter().all(|requirement| requirement.holds(label(&requirement.key)))
 }
@@ -105,7 +104,6 @@ pub fn text(selector: &Value) -> String {
     terms.into_iter().map(|(_, term)| term).collect::<Vec<_>>().join(",")
 }
 
-/// Parses the text of a selector.
 pub fn parse(text: &str) -> Result<Vec<Requirement>, Error> {
     let mut requirements = Vec::new();
     for term in split_outside_parentheses(text)? {

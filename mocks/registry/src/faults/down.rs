@@ -28,7 +28,6 @@ pub(crate) enum Door {
     Silent(CancellationToken),
 }
 
-/// One open connection.
 #[derive(Debug)]
 pub(crate) struct Line {
     pub(crate) id: u64,
@@ -93,7 +92,6 @@ impl Line {
         }
     }
 
-    /// The socket of this connection.
     pub(crate) fn wire(self: &Arc<Self>, tcp: TcpStream) -> Wire {
         Wire { tcp, line: self.clone() }
     }

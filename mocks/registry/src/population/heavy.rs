@@ -13,7 +13,6 @@ use crate::store::Store;
 
 /// The first segment of the repository names of images that attack signature verifiers.
 pub(super) const FOLDER: &str = "hostile";
-/// Number of bundles of one image.
 const BUNDLES: usize = 20;
 /// The size of one bundle in bytes.
 const BYTES: usize = 8 << 20;

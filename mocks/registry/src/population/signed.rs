@@ -28,7 +28,6 @@ pub const HOLDER: Identity<'static> = Identity { issuer: "https://issuer.example
 /// Another identity of the same issuer.
 const MALLORY: Identity<'static> = Identity { issuer: HOLDER.issuer, subject: "mallory@example.com" };
 
-/// How an image is signed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Signing {
     /// Signed by [`Keys::release`]; the signature is attached as `Form` says.
@@ -168,7 +167,6 @@ impl Signing {
     }
 }
 
-/// An image that is to be signed.
 pub(super) struct Target<'a> {
     pub(super) name: &'a str,
     /// `host:port/name`

@@ -28,7 +28,6 @@ pub(super) fn begin(review: &mut Value, resource: &Resource, namespace: &str) {
     }
 }
 
-/// Refuses an invalid review.
 pub(super) fn check(review: &Value, resource: &Resource) -> Result<(), Failure> {
     let absent = |pointer: &str| review.pointer(pointer).and_then(Value::as_str).unwrap_or_default().is_empty();
     match resource.rules.review {
@@ -46,7 +45,6 @@ pub(super) fn check(review: &Value, resource: &Resource) -> Result<(), Failure> 
     }
 }
 
-/// The errors in an access review.
 fn wrong(review: &Value, asked: Review) -> Vec<Cause> {
     let mut causes = Vec::new();
     let spec = &review["spec"];

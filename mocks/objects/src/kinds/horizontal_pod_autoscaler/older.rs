@@ -16,7 +16,6 @@ const HIDDEN: [(&str, &str, &str); 4] = [
 const TARGET: &str = "targetCPUUtilizationPercentage";
 const CURRENT: &str = "currentCPUUtilizationPercentage";
 
-/// Whether a metric is the CPU utilization.
 fn is_share(metric: &Value) -> bool {
     metric["type"] == "Resource" && metric["resource"]["name"] == "cpu"
 }

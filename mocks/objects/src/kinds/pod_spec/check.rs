@@ -125,7 +125,6 @@ pub(in crate::kinds) fn app_armor_faults(profile: &Value) -> usize {
     causes.len()
 }
 
-/// Checks the pod template at the path `at`.
 pub(in crate::kinds) fn check_template(template: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     let spec = &template["spec"];
     let metadata = &template["metadata"];

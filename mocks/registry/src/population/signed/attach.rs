@@ -23,7 +23,6 @@ const EMPTY_TYPE: &str = "application/vnd.oci.empty.v1+json";
 const BUNDLE_TYPE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
 const PREDICATE_TYPE: &str = "https://sigstore.dev/cosign/sign/v1";
 
-/// The signer of a signature.
 pub(super) enum By<'a> {
     Key(&'a Signer),
     /// A signer with a certificate.
@@ -131,7 +130,6 @@ pub(super) fn in_bundle(store: &mut Store, target: &Target<'_>, about: &Digest, 
     put_manifest(store, target.name, None, OCI_MANIFEST, &manifest).map(drop)
 }
 
-/// Stores a blob; returns its descriptor.
 fn put_blob(store: &mut Store, name: &str, media_type: &str, bytes: Bytes) -> Result<Value, Error> {
     let (digest, size) = (Digest::sha256(&bytes), bytes.len());
     store.put_blob(name, &digest, bytes)?;

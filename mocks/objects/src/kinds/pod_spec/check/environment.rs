@@ -41,7 +41,6 @@ const AMOUNTS: [&str; 6] = [
 const HUGE_PAGES: [&str; 2] = ["limits.hugepages-", "requests.hugepages-"];
 const DIVISORS: [&str; 13] = ["1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"];
 
-/// Checks `env` and `envFrom` of a container.
 pub(super) fn check(container: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     let list = at.field("env");
     for (index, variable) in items(container, "env").iter().enumerate() {
