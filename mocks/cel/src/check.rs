@@ -20,7 +20,7 @@ use super::{time, written};
 mod macros;
 
 /// Maximum number of compiled patterns that an expression keeps. Further patterns are compiled when the expression
-/// runs, and the cost is subtracted from its budget.
+/// runs, and their cost is subtracted from the budget.
 const PATTERNS_MAX: usize = 8;
 /// Maximum number of errors that are collected for one expression.
 const ISSUES_MAX: usize = 10;

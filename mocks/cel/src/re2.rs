@@ -3,7 +3,7 @@
 //! Owns the differences between the crate `regex` and RE2 (<https://github.com/google/re2/wiki/Syntax>). In RE2,
 //! character classes and word boundaries are ASCII, and `\Q…\E` is literal. A brace without a count and a bracket in a
 //! class are literal too, and `\<` is no boundary. RE2 allows no double repetition operators and no counts above a
-//! thousand. Patterns with other differences are rejected.
+//! thousand. Patterns that differ in other features are rejected.
 
 use std::iter::Peekable;
 use std::str::Chars;

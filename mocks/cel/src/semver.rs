@@ -24,7 +24,7 @@ enum Identifier {
 pub enum Error {
     #[error("Version string empty")]
     Empty,
-    /// The text has fewer than three numbers.
+    /// The version has fewer than three numbers.
     #[error("No Major.Minor.Patch elements found")]
     Short,
     /// The text has fewer than three numbers before a pre-release or build metadata.

@@ -415,7 +415,7 @@ fn source() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// Any source is rejected, or it runs and ends without a panic.
+    /// Any source text is rejected, or runs and ends without a panic.
     #[test]
     fn never_panics(source in source(), text in "\\PC{0,40}") {
         for source in [source, text] {

@@ -88,7 +88,7 @@ pub fn read_duration(text: &str) -> Option<i64> {
     read_span(text).or_else(|| read_words(text))
 }
 
-/// Parses numbers with units anywhere in a text. Like the real server's library, it skips all other text.
+/// Parses numbers with units anywhere in a text. All other text is skipped, as by the real server's library.
 fn read_words(text: &str) -> Option<i64> {
     let (mut total, mut rest) = (None, text);
     if text.len() > TEXT_MAX_BYTES {

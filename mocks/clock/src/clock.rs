@@ -22,8 +22,8 @@ pub struct Clock {
     rate: u32,
     /// Nanoseconds of the program's time in one real nanosecond, with [`SPEED_BITS`] fractional bits.
     pub(crate) speed: u64,
-    /// The speed before the origins. It is needed because a thread may read the kernel's time before the clock is
-    /// changed and convert it afterwards.
+    /// The speed before the origins, needed because a thread may read the kernel's time before the clock is changed and
+    /// convert it afterwards.
     pub(crate) before: u64,
     /// The kernel's time at the origin, in nanoseconds, by clock number; 0 for a clock that is not converted (CPU-time
     /// clocks and unknown clocks).

@@ -1,9 +1,9 @@
 //! Waits without a stop by the tracer. After a wait stopped once, the code around its system-call instruction is
 //! rewritten. From then on the program itself shortens the limit and makes the call.
 //!
-//! This module is pure. It owns the addresses of the added code and of the threads' memory slots in each program, and
-//! the bytes that are written. The code is `detour/x86_64.s`. For other CPUs such code does not exist, so the tracer
-//! stops every wait.
+//! This pure module owns the addresses of the added code and of the threads' memory slots in each program, and the
+//! bytes that are written. The code is `detour/x86_64.s`. For other CPUs such code does not exist, so the tracer stops
+//! every wait.
 
 use crate::room::{CODE, CODE_BYTES};
 use crate::sys;
@@ -63,8 +63,8 @@ pub struct Rewrite {
     pub table: (u64, u64),
     /// Address and bytes of a jump between two functions, where no code runs.
     pub padding: Option<(u64, [u8; JUMP_BYTES])>,
-    /// Address and new bytes of the program's instructions. The tracer writes these bytes last, and keeps a breakpoint
-    /// in their first byte until the others are written.
+    /// Address and new bytes of the program's instructions. The tracer writes this rewritten instruction last, with a
+    /// breakpoint as its first byte until all other bytes are written.
     pub site: (u64, Vec<u8>),
     /// For a thread that stopped in the rewritten bytes: the address where it stopped, and the address where it
     /// continues.
@@ -81,9 +81,10 @@ impl Detour {
         Some(Self { bytes, call: CODE + code.call as u64, done: CODE + code.done as u64, end })
     }
 
-    /// Where a thread continues after an access to memory that is not mapped. Before its system call, the thread
-    /// continues at the address in its third register and makes the original call. After its system call, it continues
-    /// behind the failed write. `None` if the thread was not in the added code.
+    /// Where a thread continues after an access to memory that is not mapped. A thread that accessed the memory before
+    /// its system call continues at the address in its third register and makes the original call. A thread that
+    /// accessed the memory after its call continues behind the failed write. `None` if the thread was not in the added
+    /// code.
     pub fn after_fault(&self, instruction: u64) -> Option<Fault> {
         let is_before = (CODE..self.call).contains(&instruction);
         let is_after = (self.call..self.end).contains(&instruction);

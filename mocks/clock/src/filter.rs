@@ -35,8 +35,8 @@ pub fn filter(clock: &Clock, nonce: u64, passes: Option<u64>) -> Result<BpfProgr
     Ok(short_words().into_iter().chain(passes).chain(filter).collect())
 }
 
-/// Stops x32 calls, whose times have another layout in memory. Their numbers have one bit set, for which seccompiler
-/// has no condition.
+/// Stops x32 calls, whose times have another layout in memory. The numbers of x32 calls have one bit set, for which
+/// seccompiler has no condition.
 fn short_words() -> BpfProgram {
     if !cfg!(target_arch = "x86_64") {
         return Vec::new();

@@ -1,6 +1,6 @@
 //! Addresses of the memory that is added to each program: the code for waits, and the data of the clocks.
 //!
-//! This module is pure. The build script passes these addresses to the assembly code.
+//! This module is pure. The build script passes the same addresses to the assembly code.
 
 /// The address of the code for waits. The upper half of this address is the invalid instruction `ud2`: a thread in the
 /// middle of a rewritten instruction, which contains an address with this upper half, stops for the tracer.

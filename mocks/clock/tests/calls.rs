@@ -11,8 +11,7 @@ mod support;
 
 use support::{compiled, under};
 
-/// The clock rate. It is lower than in other tests because times in whole seconds may be late by tenths of a real
-/// second.
+/// The clock rate, lower than in other tests because times in whole seconds may be late by tenths of a real second.
 const RATE: u32 = 10;
 /// Number of calls that run at the same time, most of them waiting.
 const AT_ONCE: usize = 12;

@@ -1,5 +1,5 @@
-//! Tests of random programs of sleeps, timers, selects and threads. By its own clock, such a program takes the same
-//! time under a faster clock as under the normal clock.
+//! Tests of random programs of sleeps, timers, selects and threads. By its own clock, a program takes the same time
+//! under a faster clock as under the normal clock.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
 
@@ -16,7 +16,7 @@ mod support;
 
 use support::{compiled, under};
 
-/// Number of random programs; with their lengths they take at most 15 s.
+/// Number of random programs; all together take at most 15 s.
 const PROGRAMS: u32 = 25;
 /// The allowed delay of each wait in real time: the time to wake a thread on a busy machine.
 const WAKING: Duration = Duration::from_millis(40);

@@ -3,8 +3,9 @@
 //!
 //! Owns the definition of gentle faults. If requests of the manager under test cannot be distinguished, only the
 //! watches of caches and their initial lists get faults. A suite's own requests are then never refused, and a watch
-//! that a test opens by hand gets no fault. If they can be distinguished, the manager's writes also conflict, and its
-//! requests are also refused. A fault begins after a number of events of its watch, never at a fixed time.
+//! that a test opens by hand gets no fault. If the manager's requests can be distinguished, the manager's writes also
+//! conflict, and its requests are also refused. A fault begins after a number of events of its watch, never at a fixed
+//! time.
 
 use std::time::Duration;
 

@@ -24,7 +24,8 @@ const WRITE_EVERY: Duration = Duration::from_millis(250);
 pub(crate) struct Play {
     server: Arc<Server>,
     faults: Vec<Fault>,
-    /// `None` if the session's faults are no valid schedule. `longhaul envtest` checks them before it starts a suite.
+    /// `None` if the session's faults are no valid schedule. `longhaul envtest` checks the session's faults before it
+    /// starts a suite.
     schedule: Option<Schedule>,
     drawing: Option<Drawing>,
     recorder: Arc<Mutex<Option<Recorder>>>,

@@ -101,7 +101,7 @@ pub struct Summary {
     pub watches_open: Vec<(String, u64)>,
     /// The minimal RBAC roles for the requests of all users, as YAML.
     pub roles: String,
-    /// Requests that RBAC refused, with their number, by user, verb, resource and namespace.
+    /// Number of requests that RBAC refused, by user, verb, resource and namespace.
     pub denied: Vec<(String, String, u64)>,
     /// Number of lines that were dropped because a file had reached its limit.
     pub lines_lost: u64,

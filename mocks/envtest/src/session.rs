@@ -1,7 +1,7 @@
 //! The settings that `longhaul envtest` passes to the programs that a suite starts.
 //!
-//! Owns the format of the file that the environment variable [`SESSION`] names. Without this variable, a control plane
-//! has no faults and keeps no record.
+//! Owns the format of the file that the environment variable [`SESSION`] names. If the variable is not set, a control
+//! plane has no faults and keeps no record.
 
 use std::path::PathBuf;
 

@@ -1,8 +1,8 @@
 //! The types that all crates of the harness share: a committed version of an object, and the proof that a client saw
 //! it.
 //!
-//! Owns these types and how records store them, so that no crate defines its own. This crate does no I/O and reads no
-//! clock: callers pass times.
+//! Owns the shared types and how records store them, so that no crate defines its own. This crate does no I/O and reads
+//! no clock: callers pass times.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -204,7 +204,7 @@ impl Order {
         Self(number)
     }
 
-    /// The position after this one.
+    /// The position of the next commit.
     #[must_use]
     pub const fn next(self) -> Self {
         Self(self.0 + 1)

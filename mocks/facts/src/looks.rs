@@ -14,7 +14,7 @@ pub struct Looks {
     pub observed: String,
     /// The controller's finalizer.
     pub finalizer: Option<String>,
-    /// Finalizers that the harness sets; they prove nothing about the controller.
+    /// Finalizers that the harness sets, which prove nothing about the controller.
     pub own: Vec<String>,
 }
 

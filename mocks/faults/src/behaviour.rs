@@ -75,13 +75,13 @@ pub(crate) trait Behaviour: Send + Sync + std::fmt::Debug {
     fn asked(&mut self, _asked: &Asked<'_>, _treatment: &mut Injection, _scene: &mut Scene<'_>) {}
     /// Handles an event that is withheld because this fault silences the stream; also called after the fault's end.
     fn withheld(&mut self, _stream: &Stream, _revision: u64, _scene: &mut Scene<'_>) {}
-    /// Handles a watch from a compacted revision and returns how the 410 is sent. Also called after the fault's end,
-    /// because clients resume later.
+    /// Handles a watch from a compacted revision and returns how the 410 is sent. Clients resume later, so this hook is
+    /// also called after the fault's end.
     fn gone(&mut self, _stream: &Stream, _requested: u64, _scene: &mut Scene<'_>) -> Option<Form> {
         None
     }
     /// Handles a watch from a revision that the store had before a restore. Returns whether this fault did the restore.
-    /// Also called after the fault's end.
+    /// This hook is also called after the fault's end.
     fn ahead(&mut self, _stream: &Stream, _requested: u64, _scene: &mut Scene<'_>) -> bool {
         false
     }
@@ -91,8 +91,8 @@ pub(crate) trait Behaviour: Send + Sync + std::fmt::Debug {
     fn met(&mut self, _asked: &Asked<'_>, _scene: &mut Scene<'_>) -> bool {
         false
     }
-    /// Handles the refusal of a token that this fault replaced; returns whether this fault counts the refusal. Also
-    /// called after the fault's end.
+    /// Handles the refusal of a token that this fault replaced; returns whether this fault counts the refusal. This
+    /// hook is also called after the fault's end.
     fn old_token_refused(&mut self, _user: &str, _scene: &mut Scene<'_>) -> bool {
         false
     }

@@ -254,7 +254,7 @@ impl Faults {
         self.core.begin(id, fault, behaviour)
     }
 
-    /// Ends a fault. Its hits stay readable; an unknown id is ignored.
+    /// Ends a fault, whose hits stay readable. An unknown id is ignored.
     pub fn end(&self, id: FaultId) {
         self.core.end(id);
     }

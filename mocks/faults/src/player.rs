@@ -9,7 +9,7 @@ use super::{Error, Fault, FaultId, Hit};
 pub trait Player: Sync {
     /// Begins a fault. Contradictory settings are refused, as are faults that another program injects.
     fn begin(&self, id: FaultId, fault: &Fault) -> Result<(), Error>;
-    /// Ends a fault. Its hits stay readable; an unknown id is ignored.
+    /// Ends a fault, whose hits stay readable. An unknown id is ignored.
     fn end(&self, id: FaultId);
     /// Number of real effects of a fault.
     fn hits(&self, id: FaultId) -> u64;

@@ -11,8 +11,8 @@ use super::{Error, Fault};
 
 /// The default time between the starts of two successive effects of one fault.
 pub const PAUSE: Span = Span::from_secs(20);
-/// The default remaining validity of a certificate that `certificate-expiry` sets. Within that time the kubelet mounts
-/// a new certificate into a Pod.
+/// The default remaining validity of a certificate that `certificate-expiry` sets. The kubelet mounts a new certificate
+/// into a Pod within seconds.
 pub const VALID: Span = Span::from_secs(30);
 /// Shortest allowed validity: long enough to mount a certificate into a Pod, and then its successor.
 const VALID_LEAST: Span = Span::from_secs(15);

@@ -19,8 +19,8 @@ pub enum Step {
 #[derive(Debug)]
 pub struct Schedule {
     entries: Vec<Entry>,
-    /// Begins and ends with known times, in order of time. Those of the same time are in the order in which they became
-    /// known.
+    /// Begins and ends with known times, in order of time. Begins and ends of the same time are in the order in which
+    /// they became known.
     pending: Vec<(Duration, Step)>,
 }
 
@@ -106,7 +106,7 @@ impl Schedule {
     }
 
     /// Ends the schedule at the end of the load. Returns the faults that have begun and not ended, in the order of the
-    /// list. The schedule is then empty.
+    /// list. Afterwards the schedule is empty.
     pub fn finish(&mut self) -> Vec<usize> {
         self.pending.clear();
         let open: Vec<usize> =

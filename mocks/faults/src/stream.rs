@@ -60,7 +60,7 @@ pub enum Ending {
     Reset(Http2Code),
     /// The connection is closed in the middle of the watch.
     Eof,
-    /// The watch sends a last line. Then it ends cleanly, or stays open without a byte because of a fault.
+    /// The watch sends a last line, and then ends cleanly, or stays open without a byte because of a fault.
     Error {
         line: Bytes,
         /// The fault that keeps the stream open after the line.
@@ -111,7 +111,7 @@ impl Stream {
         true
     }
 
-    /// Keeps the stream open without a byte after the last line of an ending.
+    /// Keeps the stream open without a byte after the last line of an [`Ending::Error`].
     pub fn fall_silent(&self, fault: FaultId) {
         self.inner.lock().watch_state = WatchState::Silent(fault);
     }

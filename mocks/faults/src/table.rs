@@ -13,8 +13,8 @@ use tokio::sync::Notify;
 
 use super::{Error, Fault, FaultId, Hit, Lasting};
 
-/// Maximum number of hits that are kept until a caller takes them. Beyond the limit the oldest hits are dropped;
-/// counters stay exact.
+/// Maximum number of hits that are kept until a caller takes them. If more hits wait, the oldest are dropped; counters
+/// stay exact.
 const HITS_MAX: usize = 8192;
 /// Maximum number of faults that are remembered. Every request and every event searches all remembered faults, so
 /// thousands would cost more than all other work. A run of a hundred hours begins six thousand faults, but faults that
@@ -188,7 +188,8 @@ mod tests {
         assert_eq!([0; 3].map(|_| never.picks(0)), [false; 3]);
     }
 
-    /// Beyond the limit the oldest ended fault is dropped, never an active one. Remembered faults keep their hits.
+    /// If too many faults are remembered, the oldest ended fault is dropped, never an active fault. Remembered faults
+    /// keep their hits.
     #[test]
     fn thousands_of_faults_are_begun_and_few_are_remembered() {
         let fault = Fault::new(Name::NetReset, Span::from_secs(1));

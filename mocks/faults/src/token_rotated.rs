@@ -1,6 +1,6 @@
 //! `token-rotated`: the subject's token file gets a new token, and the old token is refused with 401 at once or after a
 //! set time. Open streams continue. Each refused request is a hit, and so is the first request that certainly carries
-//! the new token. Without a request there is no hit.
+//! the new token. If the client sends no request, there is no hit.
 
 use std::sync::Arc;
 
@@ -37,8 +37,8 @@ struct Rotated {
     user: Arc<str>,
     /// The description of the rotation in hits.
     what: String,
-    /// The time until which the old token is accepted too. Until then, a request does not prove that the client has the
-    /// new token.
+    /// The time until which the old token is accepted too. Before that time, a request does not prove that the client
+    /// has the new token.
     ends_us: u64,
     /// True once a client has used the new token.
     is_known: bool,

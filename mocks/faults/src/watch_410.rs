@@ -102,8 +102,8 @@ mod tests {
         }
     }
 
-    /// The revisions of events that are sent until the watch ends are compacted too. Otherwise a client that resumes
-    /// from such a revision would get no 410.
+    /// The revisions of events that are sent until the watch ends are compacted too. A client that resumes from one of
+    /// these revisions must get a 410.
     #[test]
     fn history_ends_behind_the_last_event_of_the_watch() {
         let faults = Faults::new(1);

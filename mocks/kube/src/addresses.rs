@@ -42,7 +42,8 @@ struct Next {
     port: u16,
 }
 
-/// The addresses and ports that one write has reserved. Other writes cannot get them until the reservation is dropped.
+/// The addresses and ports that one write has reserved. Other writes cannot get reserved addresses and ports until the
+/// reservation is dropped.
 #[derive(Debug)]
 pub(crate) struct Reservation<'a> {
     of: &'a Addresses,

@@ -1,7 +1,7 @@
 //! The audit: the requests of every user, and the bytes that the server sent to each user.
 //!
 //! Owns one audit per user: counters, the newest requests, the delivery progress of each watch, the gaps that a relist
-//! closed, and the newest lines of watches. All of these are bounded. The audit must not influence answers.
+//! closed, and the newest lines of watches. All records are bounded. The audit must not influence answers.
 
 mod asked;
 mod delivered;
@@ -169,7 +169,7 @@ impl AuditLog {
         }
     }
 
-    /// The audit of a user. Users beyond the first 1024 get an audit that is not kept.
+    /// The audit of a user. Only the audits of the first 1024 users are kept.
     pub fn of(&self, user: &Arc<str>) -> Arc<UserAudit> {
         let mut users = self.users.lock();
         if let Some(audit) = users.get(user) {

@@ -2,7 +2,7 @@
 //! `kube-root-ca.crt` with the certificate of the cluster's certificate authority. The namespace `default` also has the
 //! service `kubernetes`.
 //!
-//! These objects are created in each namespace, and again after a deletion, as two controllers of
+//! The server creates the objects in each new namespace, and again after a deletion, as two controllers of
 //! kube-controller-manager do. The task of `janitor` runs this code, only with `Config::furnished_namespaces`.
 
 use facts::Change;

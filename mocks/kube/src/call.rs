@@ -86,8 +86,8 @@ impl OpenRequest {
         }
     }
 
-    /// Records that the server ends the stream of a watch, cleanly or not. Without this call, the audit records that
-    /// the client left.
+    /// Records that the server ends the stream of a watch, cleanly or not. If this method is not called, the audit
+    /// records that the client left.
     pub fn ends(&mut self, by: EndedBy) {
         if let Some(following) = &mut self.following {
             following.ends(by);

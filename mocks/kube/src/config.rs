@@ -41,7 +41,7 @@ pub struct Config {
     /// Whether every namespace gets the service account `default` and the config map `kube-root-ca.crt`, as in a real
     /// cluster. The default is false, so that a test finds only its own objects.
     pub furnished_namespaces: bool,
-    /// Whether no controller manager runs, as in a test suite that starts only a kube-apiserver. Then the server
+    /// Whether no controller manager runs, as in a test suite that starts only a kube-apiserver. If true, the server
     /// collects no garbage and empties no namespaces. Requests without a token have the user `system:anonymous`, and
     /// the roles that a real server makes itself exist.
     pub alone: bool,

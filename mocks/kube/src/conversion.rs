@@ -26,8 +26,8 @@ use super::cluster::Cluster;
 
 /// Maximum number of objects in one review. A real server sends one; the protocol allows any number.
 const REVIEWED_MAX: usize = 100;
-/// Maximum number of bytes in one review, unless a single object has more. This limit keeps the webhook's answer below
-/// the limit for answers.
+/// Maximum number of bytes in one review, unless a single object has more. With this limit, the webhook's answer stays
+/// below the limit for answers.
 const REVIEWED_MAX_BYTES: usize = 1 << 20;
 /// How long a watch waits before it calls a failed webhook again.
 const AGAIN: Duration = Duration::from_millis(500);

@@ -1,7 +1,8 @@
 //! Connections without a socket, for the control plane programs that this server simulates.
 //!
 //! Owns one HTTP/2 connection in memory for each program. The programs' requests are handled like all others:
-//! admission, webhooks, field managers and the audit see them with the programs' names. Only RBAC does not check them.
+//! admission, webhooks, field managers and the audit see them with the programs' names. Only RBAC does not check these
+//! requests.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;

@@ -1,7 +1,7 @@
 //! The background work of a control plane: garbage collection, emptying namespaces, and removing definitions.
 //!
-//! Owns one task. The task reads commits like other readers and writes through the store, so watches show its work. It
-//! follows the Kubernetes documentation, "Garbage Collection" and "Finalizers".
+//! Owns one task. The task reads commits like other readers and writes through the store, so watches show its work. The
+//! rules are those of the Kubernetes documentation, "Garbage Collection" and "Finalizers".
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! The default roles and bindings that a kube-apiserver with RBAC makes itself ("Using RBAC Authorization", default
 //! roles and bindings).
 //!
-//! Owns reading the roles and bindings from the file `policy/default.txt`. The server creates these objects once,
-//! before the first request.
+//! Owns reading the roles and bindings from the file `policy/default.txt`. The server creates the roles and bindings
+//! once, before the first request.
 
 use serde_json::{Map, Value, json};
 

@@ -9,8 +9,8 @@ use super::cluster::Cluster;
 use super::listen::Listening;
 use super::users::Users;
 
-/// Another API server in front of the same store, as in a control plane with several API servers. Dropping it stops it
-/// at once.
+/// Another API server in front of the same store, as in a control plane with several API servers. Dropping a `Replica`
+/// stops the endpoint at once.
 #[derive(Debug)]
 pub struct Replica {
     pub(super) cluster: Arc<Cluster>,

@@ -202,7 +202,7 @@ impl Renderer {
 }
 
 /// Cuts `apiVersion` and `kind` out of the items of a list without parsing them. In a real server, items of built-in
-/// types lack these fields, and clients that rely on them fail. Items of custom resources have them.
+/// types lack these fields, and clients that rely on them fail. Items of custom resources have both fields.
 struct TypeOfItem(Option<String>);
 
 impl TypeOfItem {

@@ -1,11 +1,10 @@
 //! The built-in kinds, as a real API server publishes them.
 //!
 //! Owns the table that `cargo xtask kinds` writes from a running kube-apiserver: names, versions, verbs, columns and
-//! selectable fields of resources, and the fields of all types. The table is unpacked at its first use. The module
+//! selectable fields of resources, and the fields of all types. The table is decompressed at its first use. The module
 //! `kinds` owns the server's behaviour for the objects of a kind.
 //!
-//! Each line of the table begins with a letter. Its values are separated by tabs if they may be missing or contain
-//! spaces:
+//! Each line of the table begins with a letter. Tabs separate values that may be missing or contain spaces:
 //!
 //! - `V`: the release.
 //! - `K`: `apiVersion`, kind and type of objects that belong to no resource, such as `Scale` and `Status`.

@@ -79,7 +79,7 @@ pub struct Served {
     pub deprecation: Option<Arc<str>>,
     /// The columns of `kubectl get`; a definition sets them in `additionalPrinterColumns`.
     pub columns: Vec<Column>,
-    /// `openAPIV3Schema` as the definition has it.
+    /// `openAPIV3Schema` as the definition contains it.
     pub schema: Option<Arc<serde_json::Value>>,
     pub structure: Option<Arc<super::schema::Schema>>,
 }

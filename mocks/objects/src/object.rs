@@ -1,6 +1,6 @@
 //! The rules of objects: names, metadata that only the server sets, generations, immutable fields.
 //!
-//! These rules apply to a request's object between decoding and storing. This module must not do I/O; callers pass the
+//! The rules apply to a request's object between decoding and storing. This module must not do I/O; callers pass the
 //! time and random values.
 
 mod conform;

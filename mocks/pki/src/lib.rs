@@ -68,7 +68,7 @@ pub enum Error {
     Subject { reason: &'static str },
 }
 
-/// A certificate authority for one run. Its key is only in memory.
+/// A certificate authority for one run, whose key is only in memory.
 pub struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
     ca_pem: String,

@@ -1,10 +1,10 @@
 //! A network namespace in which the proxy listens, so that packets can be lost.
 //!
-//! Owns one namespace, one pair of virtual network interfaces and the packet filter in the namespace. They are removed
-//! when the [`Namespace`] is dropped. The kernel always acknowledges received data and TCP keep-alive, so only a packet
-//! filter can withhold acknowledgements. The subject stays in its own namespace, with its loopback and its files. Only
-//! packets between the subject and the API server pass through the interfaces. Outside the namespace, only one
-//! interface of the pair is added.
+//! Owns one namespace, one pair of virtual network interfaces and the packet filter in the namespace. Namespace,
+//! interfaces and filter are removed when the [`Namespace`] is dropped. The kernel always acknowledges received data
+//! and TCP keep-alive, so only a packet filter can withhold acknowledgements. The subject stays in its own namespace,
+//! with its loopback and its files. Only packets between the subject and the API server pass through the interfaces.
+//! Outside the namespace, only one interface of the pair is added.
 //!
 //! Needs root (`CAP_NET_ADMIN` and `CAP_SYS_ADMIN`), iproute2 and nftables. The functions run programs that take a few
 //! milliseconds each, so they are called only when a fault begins or ends.

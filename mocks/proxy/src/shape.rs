@@ -1,6 +1,7 @@
 //! The effects of faults on the bytes of one connection.
 //!
-//! Owns the combined effect of all faults on a connection, as plain values. Other modules carry the effects out.
+//! Owns the combined effect of all faults on a connection, as plain values. The modules `pump` and `connection` carry
+//! out the effects.
 
 use std::time::Duration;
 

@@ -26,15 +26,15 @@ use stall::Impatient;
 
 /// Deadline of a TLS handshake, which normally takes one or two round trips.
 const HANDSHAKE_DEADLINE: Duration = Duration::from_secs(10);
-/// The deadline for the headers of a request; hyper applies the same deadline to an idle keep-alive connection. It is
-/// longer than the 90 s for which Go's clients keep an idle connection.
+/// The deadline for the headers of a request; hyper applies the same deadline to an idle keep-alive connection. The
+/// deadline is longer than the 90 s for which Go's clients keep an idle connection.
 const HEAD_DEADLINE: Duration = Duration::from_mins(2);
 /// How long a client may leave sent bytes unread before its connection is closed.
 const WRITE_STALL: Duration = Duration::from_mins(1);
 /// Time for open requests to finish when the registry stops.
 const DRAIN_DEADLINE: Duration = Duration::from_secs(2);
-/// The pause after an accept that failed because no file descriptor was free. With this pause the retries do not use a
-/// whole CPU, and clients notice no delay.
+/// The pause after an accept that failed because no file descriptor was free. A pause of this length keeps retries from
+/// using a whole CPU, and clients notice no delay.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 const STREAMS_PER_CONNECTION: u32 = 250;
 /// The HTTP/2 window of a stream in bytes: one blob of a seeded image fits without a window update.

@@ -51,7 +51,7 @@ pub(super) struct State {
     pub(super) bodies: u64,
 }
 
-/// A body that has been read. Its bytes count against the limit of stored bytes until it is dropped.
+/// A body that has been read. Until the body is dropped, its bytes count against the limit of stored bytes.
 pub(super) struct Collected<'s> {
     pub(super) bytes: Bytes,
     _held: Held<'s>,

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use lz4_flex::block;
 
-/// Smallest dictionary in bytes: room for the common content of a few sorts of objects. It is small because packing a
-/// version searches the whole dictionary.
+/// Smallest dictionary in bytes: room for the common content of a few sorts of objects. A dictionary is small because
+/// packing a version searches all of it.
 const DICTIONARY_MIN_BYTES: usize = 6 * 1024;
 /// Largest dictionary in bytes, even if its first objects are larger.
 const DICTIONARY_MAX_BYTES: usize = 32 * 1024;

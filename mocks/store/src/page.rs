@@ -1,4 +1,4 @@
-//! Lists: one page of a consistent snapshot, at the present or at an older revision of the history.
+//! Lists of objects: one page of a consistent snapshot, at the present or at an older revision of the history.
 //!
 //! Owns the reconstruction of an old state: the changes after the wanted revision are undone in the present state. The
 //! cost is proportional to the undone changes and the objects on the page; the store is never copied.

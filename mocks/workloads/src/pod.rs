@@ -1,4 +1,4 @@
-//! Pods: a scheduler assigns nodes, and kubelets write the status.
+//! Pods: the simulated scheduler assigns nodes, and simulated kubelets write the status.
 
 mod status;
 

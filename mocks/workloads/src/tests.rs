@@ -24,7 +24,7 @@ fn deployment(replicas: i64) -> Value {
     })
 }
 
-/// A Deployment becomes complete after the configured time, not earlier. Its status is compared without times.
+/// A Deployment becomes complete after the configured time, not earlier; its status is compared without times.
 #[test]
 fn a_deployment_becomes_ready_after_its_time_and_not_before() {
     let mut world = World::new(SignedDuration::from_millis(200));

@@ -118,8 +118,8 @@ fn code_of_arm64() -> Option<Code> {
     Some(Code { bytes, gettimeofday, time, getres, data })
 }
 
-/// The added code for arm64 has only allowed instructions. It leaves unchanged the register x28, where Go keeps its
-/// goroutine, and x18, which belongs to the platform.
+/// The added code for arm64 has only allowed instructions. The added code does not change the register x28, where Go
+/// keeps its goroutine, and x18, which belongs to the platform.
 #[test]
 fn the_code_of_arm64_is_what_it_should_be() {
     let Some(code) = code_of_arm64() else { return };

@@ -48,7 +48,8 @@ pub struct Drawn {
     pub count: Option<u64>,
 }
 
-/// The kind of target of a fault. It determines the program that injects the fault, and the keys that choose targets.
+/// The kind of target of a fault, which determines the program that injects the fault, and the keys that choose
+/// targets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Family {
     /// Requests, before they are answered.

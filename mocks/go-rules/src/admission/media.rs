@@ -12,7 +12,7 @@ pub enum Problem {
     /// The subtype is missing, for example `text/`.
     #[error("mime: expected token after slash")]
     NoSubtype,
-    /// Other text follows the type, for example `text/html x`.
+    /// Text that is no parameter follows the type, for example `text/html x`.
     #[error("mime: unexpected content after media subtype")]
     Trailing,
     /// A parameter is incomplete, for example `text/html; charset`.

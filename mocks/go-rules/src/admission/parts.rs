@@ -115,7 +115,7 @@ impl Meant {
         Ok(meant)
     }
 
-    /// Whether `apiVersion` and `kind` are those of an `AdmissionReview`; missing values count as right.
+    /// Whether `apiVersion` and `kind` are right for an `AdmissionReview`; missing values count as right.
     fn is(&self, version: Version) -> bool {
         let (group, name) = match self.api_version.split_once('/') {
             _ if self.api_version == "/" => ("", ""),

@@ -16,7 +16,7 @@ use super::leaf;
 /// For Go (`Certificate.Verify` of crypto/x509) every trusted certificate is a chain by itself. Examples are a server
 /// certificate in a `caBundle`, as envtest and many charts write it, and a certificate that is its own CA, as `openssl
 /// req -x509` makes it. rustls's own verifier requires an issuer, and refuses every server certificate that is marked
-/// as a CA. This verifier still checks dates, purpose and names of the certificate.
+/// as a CA. The returned verifier still checks dates, purpose and names of the certificate.
 ///
 /// # Errors
 ///

@@ -1,9 +1,8 @@
 //! The versions and APIs in which a webhook sees a request's objects.
 //!
-//! Owns `matchPolicy: Equivalent` of webhooks. With this policy, a webhook may see a request for one version of a
-//! resource in another version, or in another API of the same objects; the webhook's changes are converted back
-//! (Kubernetes documentation, "Matching requests: matchPolicy"). This module must not know which requests a webhook's
-//! rules match.
+//! With `matchPolicy: Equivalent`, a webhook may see a request for one version of a resource in another version, or in
+//! another API of the same objects; the webhook's changes are converted back (Kubernetes documentation, "Matching
+//! requests: matchPolicy"). This module must not know which requests a webhook's rules match.
 
 use std::borrow::Cow;
 use std::sync::Arc;

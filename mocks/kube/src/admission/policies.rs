@@ -190,7 +190,7 @@ pub(super) fn bound_parameters(
     }
 }
 
-/// The objects that a binding names as parameters. The error says why there are no parameters.
+/// The objects that a binding names as parameters. The error says why the binding has no parameters.
 fn parameters(attempt: &Attempt<'_>, (api_version, kind): &(String, String), of: &Value) -> Result<Vec<Value>, String> {
     let cluster = attempt.call.cluster();
     let catalogue = cluster.catalogue();

@@ -153,7 +153,7 @@ impl Wire {
     }
 
     /// The lines of the watch that sent the wanted version, or the version nearest to it: `around` lines before and
-    /// after. Of several such watches, the watch whose line is nearest to the wanted time counts.
+    /// after. If several watches qualify, the watch whose line is nearest to the wanted time counts.
     pub fn lines_round(&self, wanted: &Wanted<'_>, around: usize) -> Vec<WireLine> {
         let distance = |line: &Line<'_>| (line.revision.abs_diff(wanted.revision), line.at_us.abs_diff(wanted.at_us));
         let Some(nearest) = self.each_line().min_by_key(distance) else { return Vec::new() };

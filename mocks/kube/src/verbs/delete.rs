@@ -117,8 +117,8 @@ async fn delete_named(call: &Call, renderer: &Renderer, name: &str, options: &Op
 }
 
 /// Calls the admission webhooks for a deletion and deletes the object. Returns the outcome, which is `None` for a dry
-/// run, and the warnings. The webhooks are called again before a marked object is removed. They are not called if an
-/// earlier deletion makes this deletion unnecessary.
+/// run, and the warnings. The webhooks are called again before a marked object is removed. The webhooks are not called
+/// if an earlier deletion makes this deletion unnecessary.
 async fn ask_and_delete(
     call: &Call,
     asked_for: &str,

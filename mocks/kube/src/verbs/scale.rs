@@ -121,7 +121,7 @@ fn asks(call: &Call, bytes: &Bytes) -> Result<Asks, Failure> {
     Ok(Asks { what: What::Applied(applied), told: shape::applied_twice(call, noted)? })
 }
 
-/// The requested `Scale`. Its `managedFields` name the managers that own the number of replicas in the object.
+/// The requested `Scale`, whose `managedFields` name the managers that own the number of replicas in the object.
 fn asked(call: &Call, asks: &Asks, old: &Value) -> Result<Value, Failure> {
     let mut by = write::manager(call, false);
     (by.api_version, by.subresource) = (API_VERSION, "scale");

@@ -101,7 +101,7 @@ fn is_at_or_below(path: &str, above: &str) -> bool {
     path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
-/// The errors of an applied object against its type; `fieldValidation` makes no difference for them.
+/// The errors of an applied object against its type, which are the same for every `fieldValidation`.
 pub(super) fn untyped(call: &Call, intent: &mut Value) -> Vec<String> {
     let undeclared = unknown(call, intent).into_iter().map(|path| format!(".{path}: field not declared in schema"));
     let mut wrong: Vec<String> = undeclared.collect();

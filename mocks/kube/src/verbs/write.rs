@@ -45,9 +45,9 @@ pub(super) async fn create(call: &Call, body: Incoming) -> Result<Answer, Failur
     Ok(shape::tell(create_object(call, &renderer, value).await?, told))
 }
 
-/// Creates `value`, which has no unknown fields; the answer is 201. The order is as in a real server. First, mutating
-/// webhooks see the sent object with its defaults. Then the server checks name, uid and validity. Then validating
-/// webhooks see the valid object. Last, the store checks whether the name is free.
+/// Creates `value`, which has no unknown fields; the answer is 201. The order is as in a real server: mutating webhooks
+/// see the sent object with its defaults; the server checks name, uid and validity; validating webhooks see the valid
+/// object; the store checks whether the name is free.
 pub(super) async fn create_object(call: &Call, renderer: &Renderer, mut value: Value) -> Result<Answer, Failure> {
     let (resource, now) = (&call.resource, Timestamp::now());
     object::check_type(&mut value, resource, call.served())?;

@@ -1,7 +1,7 @@
 //! The connections to webhooks: HTTP/1.1 over TLS, kept open as by kube-apiserver.
 //!
 //! Owns the pool of connections: at most 25 idle connections to one webhook, each for 90 seconds. As in a real server,
-//! the number of open connections is not limited. It is bounded all the same: each call of a webhook has a deadline,
+//! the number of open connections is not limited. Their number is still bounded: each call of a webhook has a deadline,
 //! and the number of requests to this server is limited.
 
 use std::collections::HashMap;
@@ -46,7 +46,7 @@ pub(crate) struct Client {
     configs: Mutex<HashMap<String, Arc<rustls::ClientConfig>>>,
     /// The clock for checking webhooks' certificates, if it is not the machine's.
     pace: OnceLock<mock_pki::Pace>,
-    /// The tasks that drive connections; they end when the server is dropped.
+    /// The tasks that drive connections, which end when the server is dropped.
     drivers: Mutex<JoinSet<()>>,
 }
 

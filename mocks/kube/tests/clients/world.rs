@@ -97,7 +97,7 @@ impl World {
         id
     }
 
-    /// The subject's requests without the first `skip` ones, one line for each. A watch is listed when it ends.
+    /// The subject's requests without the first `skip` ones, one line for each. A watch is listed after its end.
     pub fn story(&self, skip: usize) -> Vec<String> {
         let requests = self.server.requests();
         let subject = requests.iter().filter(|request| &*request.user == "subject");

@@ -62,7 +62,7 @@ impl Converted {
         made
     }
 
-    /// Opens a watch; returns it with its client, which must exist as long as the test reads the watch.
+    /// Opens a watch; returns the watch and its client, which must exist as long as the test reads the watch.
     async fn watch(&self, path: &str) -> (Client, Lines) {
         let mut client = self.world.client(Protocol::Http1, "harness").await;
         let lines = client.watch(path).await;

@@ -23,7 +23,7 @@ pub struct Conversion {
 
 #[derive(Debug, Clone)]
 pub struct Webhook {
-    /// `clientConfig` as the definition has it.
+    /// `clientConfig` as the definition contains it.
     pub client: Arc<Value>,
     /// The first version in `conversionReviewVersions` that this server supports: `v1` or `v1beta1`.
     pub review: &'static str,

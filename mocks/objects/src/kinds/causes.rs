@@ -9,8 +9,8 @@ use crate::status::Cause;
 
 /// Maximum number of causes for one object. A body of 3 MiB could have a million errors, each with its text.
 const CAUSES_MAX: usize = 1000;
-/// Maximum number of causes that quote the same invalid text. Without this limit, the answer could grow with the square
-/// of the text's length.
+/// Maximum number of causes that quote the same invalid text. Without a limit, the answer could grow with the square of
+/// the text's length.
 pub(crate) const REPEATED_MAX: usize = 10;
 
 /// Functions that add causes to a list.

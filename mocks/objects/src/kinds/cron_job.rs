@@ -87,7 +87,7 @@ fn time_zone(zone: &str, causes: &mut Causes) {
     }
 }
 
-/// Why a text is neither a schedule of five fields nor a keyword for a schedule. Of the five fields, only the
+/// Why a text is neither a schedule of five fields nor a keyword for a schedule. In a schedule of five fields, only the
 /// characters are checked.
 fn not_a_schedule(text: &str) -> Option<String> {
     if let Some(word) = text.strip_prefix('@') {

@@ -35,8 +35,8 @@ pub struct Kind {
     pub(crate) mirror: Option<Mirror>,
     /// A version whose objects have other fields than stored objects.
     pub(crate) older: Option<Older>,
-    /// How to remove and restore fields that are shown although no client set them. Such fields have no owner in
-    /// `managedFields`.
+    /// How to remove and restore fields that are shown although no client set them. Fields that no client set have no
+    /// owner in `managedFields`.
     pub bare: Option<Bare>,
 
     /// Fills in defaults in new and in updated objects.
@@ -62,7 +62,7 @@ pub struct Kind {
     pub(crate) disabled: &'static [(&'static str, &'static str)],
     /// Additional checks of an update; the arguments are the new object and the old object.
     pub(crate) check_update: fn(&Value, &Value, &mut Causes),
-    /// `(field, whether it is base64)` of maps that together may contain at most 1 MiB.
+    /// `(field, whether its values are base64)` of maps that together may contain at most 1 MiB.
     pub(crate) data: &'static [(&'static str, bool)],
 
     /// Which changes increment `metadata.generation`.

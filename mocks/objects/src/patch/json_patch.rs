@@ -86,7 +86,7 @@ impl Steps {
 #[derive(Debug)]
 struct Growth {
     copied_bytes: usize,
-    /// An upper bound of the value's nesting depth.
+    /// An upper bound of the nesting depth of the patched value.
     depth: usize,
 }
 

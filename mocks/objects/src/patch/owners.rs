@@ -201,8 +201,8 @@ impl fmt::Display for Path {
     }
 }
 
-/// Returns a version in which a manager owns fields, but which the custom resource's definition no longer has. In this
-/// case the real server cannot convert the object into each owner's version: it refuses an apply, and other writes
+/// Returns a version in which a manager owns fields, but which the custom resource's definition no longer has. If there
+/// is one, the real server cannot convert the object into each owner's version: it refuses an apply, and other writes
 /// remove all owners. (A built-in object loses only this owner.)
 pub(super) fn gone_version<'a>(entries: &'a [Value], resource: &Resource) -> Option<&'a str> {
     if !resource.custom {

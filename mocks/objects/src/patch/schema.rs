@@ -86,7 +86,7 @@ pub(super) fn key_of<'v>(item: &'v Value, (key, default): (&str, Option<&'v Valu
     item.as_object()?.get(key).or(default).filter(|value| is_key(value))
 }
 
-/// Whether a value can identify an item: plain values only, because an object would have owners inside it.
+/// Whether a value can identify a list item: only plain values can, because fields inside an object would have owners.
 fn is_key(value: &Value) -> bool {
     !value.is_object() && !value.is_array()
 }

@@ -9,7 +9,7 @@ use super::{After, Ask, Before, Behaviour, Fault};
 use crate::body::Body;
 use crate::route::Kind;
 
-/// The delay if the fault sets neither a delay nor a rate. This delay is noticeable for users and shorter than a
+/// The delay if the fault sets neither a delay nor a rate. The delay is noticeable for users and shorter than a
 /// webhook's timeout.
 const DELAY: Duration = Duration::from_secs(1);
 

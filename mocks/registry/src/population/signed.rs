@@ -108,7 +108,7 @@ const BAD: [Signing; 14] = [
 pub struct Keys {
     /// The key that signs most images.
     pub release: Signer,
-    /// The key that signs some images.
+    /// The key of the second signer, which signs some images.
     pub second: Signer,
     /// The key that replaces `second` during a run.
     pub successor: Signer,

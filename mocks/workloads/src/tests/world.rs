@@ -211,7 +211,7 @@ impl World {
     }
 }
 
-/// Applies a merge patch. Of strategic merge patches, only the features that the machine uses are supported.
+/// Applies a merge patch; of strategic merge patches, only the features that the machine uses.
 fn merge(value: &mut Value, patch: &Value) {
     let (Some(fields), Some(patch)) = (value.as_object_mut(), patch.as_object()) else {
         *value = patch.clone();

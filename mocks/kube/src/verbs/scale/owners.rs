@@ -1,6 +1,7 @@
 //! The owners of the number of replicas, in an object and in its `Scale` (KEP-555, "Scale subresource").
 //!
-//! Converts these field owners from an object to its `Scale`, and back. This module must not decide conflicts.
+//! Converts field owners of the number of replicas from an object to its `Scale`, and back. This module must not decide
+//! conflicts.
 
 use mock_objects::catalogue::{Resource, Scale};
 use mock_objects::object;

@@ -21,8 +21,8 @@ pub(super) fn unconditional(call: &Call, name: &str, value: &Value) -> Option<Fa
     Some(Failure::invalid(call.resource.about(name), &[cause]))
 }
 
-/// Whether a body names another uid than the stored object of this name has. The server reports this conflict before
-/// all other errors.
+/// Whether a body names another uid than the stored object of this name has. The server reports the conflict of uids
+/// before all other errors.
 fn names_another(call: &Call, name: &str, uid: &str) -> bool {
     let current = call.cluster().get(&call.resource, call.namespace(), name);
     !uid.is_empty() && current.is_some_and(|current| *current.identity.uid != *uid)

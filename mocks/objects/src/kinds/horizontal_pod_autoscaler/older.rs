@@ -1,5 +1,5 @@
-//! Conversion of `autoscaling/v1`. In this version, CPU utilization has fields of its own, and annotations contain all
-//! other metrics and settings.
+//! Conversion of `autoscaling/v1`. In `autoscaling/v1`, CPU utilization has fields of its own, and annotations contain
+//! all other metrics and settings.
 
 use serde_json::{Map, Value, json};
 
