@@ -145,8 +145,8 @@ impl<'a> Run<'a, '_> {
         }
     }
 
-    /// Evaluates items until one has the value `deciding`. An error in an item counts only if no item has the value
-    /// `deciding`.
+    /// Evaluates operands or items until one of them has the value `deciding`. An error in an item counts only if no
+    /// item has the value `deciding`.
     fn decide<T>(
         &mut self,
         deciding: bool,

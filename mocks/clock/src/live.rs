@@ -72,7 +72,7 @@ impl Live {
         Ok(())
     }
 
-    /// Reads lines from `line` until it ends. Each line changes the clock and is answered by `ok` or an error.
+    /// Reads lines from the file `line` until its end. Each line changes the clock and is answered by `ok` or an error.
     pub fn serve(&self, line: &std::fs::File) {
         let mut reader = BufReader::new(line);
         loop {

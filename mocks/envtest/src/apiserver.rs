@@ -159,7 +159,7 @@ async fn open(flags: &Flags, order: &Order) -> Result<Endpoint, String> {
     Ok(Endpoint::Here(Box::new((plane, replica))))
 }
 
-/// Requests an endpoint from the process `etcd`; returns `None` if that server does not know such requests.
+/// Requests an endpoint from the process `etcd`; returns `None` if that server does not support requests for endpoints.
 async fn there(place: &str, order: &Order) -> io::Result<Option<(Answer, BufReader<TcpStream>)>> {
     let mut stream = BufReader::new(TcpStream::connect(place).await?);
     let body = serde_json::to_vec(order).map_err(io::Error::other)?;

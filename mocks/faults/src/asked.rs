@@ -41,7 +41,7 @@ pub struct Injection {
     pub page_items: Option<(u64, ActiveFault)>,
     /// The fault that sends the items of a list newest first.
     pub newest_first: Option<ActiveFault>,
-    /// The media type in the answer's `Content-Type`, instead of the right one.
+    /// The media type in the answer's `Content-Type`, instead of the right type.
     pub content_type: Option<String>,
     /// Number of events that a watch sends a second time, and the fault that repeats them.
     pub repeat: Option<(u64, ActiveFault)>,

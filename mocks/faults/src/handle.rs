@@ -59,7 +59,7 @@ pub struct Welcome {
     pub refused: Option<How>,
     /// Maximum number of simultaneous HTTP/2 streams, and the fault that sets the limit.
     pub streams_max: Option<(FaultId, u32)>,
-    /// The kind of certificate that the connection gets instead of the right one.
+    /// The kind of certificate that the connection gets instead of the right certificate.
     pub certificate: Option<(FaultId, Kind)>,
 }
 

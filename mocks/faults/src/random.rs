@@ -50,8 +50,8 @@ pub struct Window<'a> {
     pub to: Duration,
     /// The default resource of faults that can choose a resource.
     pub resource: Option<&'a str>,
-    /// The faults that have times in the scenario. While such a fault of known length is active, no drawn fault is
-    /// active.
+    /// The faults that have times in the scenario. While one of these faults is active and its length is known, no
+    /// drawn fault is active.
     pub planned: &'a [Fault],
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Owns the logic that the mock API server, the network proxy and the registry share: ids, `nth`, `count`,
 //! `probability`, hits, and tasks that wait for a hit. The table knows neither the effects nor the targets of faults:
-//! the engine stores those with each entry.
+//! the engine stores both with each entry.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

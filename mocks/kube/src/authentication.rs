@@ -107,7 +107,7 @@ fn check_alive(cluster: &Cluster, claims: &Claims) -> Result<(), Error> {
 }
 
 /// The documents with which other programs check tokens (`OpenID` Connect Discovery 1.0); `None` for other paths. The
-/// role system:service-account-issuer-discovery lets every service account read these documents.
+/// role system:service-account-issuer-discovery lets every service account read the documents.
 pub(crate) fn issuer(
     users: &Users,
     cluster: &Cluster,

@@ -24,7 +24,7 @@ use tokio::time::Instant;
 use super::call::Call;
 use super::cluster::Cluster;
 
-/// Maximum number of objects in one review. A real server sends one; the protocol allows any number.
+/// Maximum number of objects in one review. A real server sends one object; the protocol allows any number.
 const REVIEWED_MAX: usize = 100;
 /// Maximum number of bytes in one review, unless a single object has more. With this limit, the webhook's answer stays
 /// below the limit for answers.

@@ -115,7 +115,7 @@ pub(crate) async fn handle(
 }
 
 /// Removes the body from answers that must not have one (RFC 9110, "Content Semantics"). An answer to HEAD still has
-/// the length of the body; an answer whose status allows no body does not. The HTTP library drops such a body on
+/// the length of the body; an answer whose status allows no body does not. The HTTP library drops a forbidden body on
 /// HTTP/1.1, but sends it on HTTP/2, and clients treat that connection as broken.
 fn without_body(is_head: bool, mut response: Response<Body>) -> Response<Body> {
     let status = response.status();

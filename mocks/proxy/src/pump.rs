@@ -34,7 +34,7 @@ struct Piece {
 pub(super) enum Ended {
     /// The sender closed this direction, and the proxy passed on the half-close.
     Finished,
-    /// A fault ends the whole connection like this.
+    /// A fault ends the whole connection: by RST or FIN.
     Whole(End),
 }
 

@@ -20,7 +20,7 @@ pub(super) struct Body {
     bytes: Bytes,
     /// The length in `Content-Length`; more than `bytes` if the body is cut.
     promised: u64,
-    /// True after the last bytes of a cut body, so that the connection flushes them before it is closed.
+    /// True after the last bytes of a cut body, so that these bytes are flushed before the connection is closed.
     flushed: bool,
     /// Set if the body is sent slowly, in small pieces.
     drip: Option<Drip>,

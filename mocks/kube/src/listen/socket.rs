@@ -1,4 +1,4 @@
-//! The two ends of a connection's byte stream: the TCP socket below TLS, and the counter of flushes above it.
+//! The two ends of a connection's byte stream: the TCP socket below TLS, and the counter of flushes above TLS.
 //!
 //! Owns closing a connection with a reset, freezing it by a fault, the deadline of writes, and counting completed
 //! flushes. While a fault freezes a connection, the socket reads incoming bytes and keeps them up to a limit, but does

@@ -66,7 +66,7 @@ pub(super) async fn answer(
 }
 
 impl<'a> Intent<'a> {
-    /// Checks an applied object and refuses an invalid one.
+    /// Checks an applied object, and refuses the object if it is invalid.
     fn read(call: &'a Call, mut applied: Value, twice: Vec<String>, status_only: bool) -> Result<Self, Failure> {
         check_manager(call)?;
         patch::check_intent(&applied)?;

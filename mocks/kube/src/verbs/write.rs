@@ -410,7 +410,7 @@ fn refilled<'v>(call: &Call, stored: &'v Value) -> Cow<'v, Value> {
     Cow::Owned(value)
 }
 
-/// How the request's subresource changes some fields of the object; `None` if the request writes the whole object.
+/// The fields of the object that the request's subresource writes; `None` if the request writes the whole object.
 fn part(call: &Call) -> Option<&'static Part> {
     let subresource = call.target.subresource.as_deref()?;
     call.resource.rules.part(Some(subresource))
