@@ -47,7 +47,7 @@ pub enum Error {
     #[error("`{fault}` cannot be played here: {why}")]
     NotPlayed {
         fault: &'static str,
-        /// The program that can inject the fault, as text.
+        /// The reason for the refusal, as text for the user.
         why: &'static str,
     },
     #[error("fault {id} is already running: end it first")]
