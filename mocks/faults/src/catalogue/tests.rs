@@ -114,7 +114,7 @@ fn names_are_read_as_they_are_written() {
     assert!(error.starts_with("unknown variant `watch-resett`, expected one of `watch-reset`, "), "{error}");
 }
 
-/// A fault that the mock API server does not inject belongs to the network, the registry, a clock or a cluster.
+/// Every fault that the mock API server does not inject belongs to the network, the registry, a clock or a cluster.
 #[test]
 fn what_nobody_plays_here_is_played_anywhere() {
     for name in Name::ALL {
