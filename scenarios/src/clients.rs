@@ -17,7 +17,7 @@ use crate::scenario::Need;
 use clap::ValueEnum as _;
 use descriptor::{Client, Entry, Run};
 
-/// One version of a client, used in one way: a column of the matrix.
+/// A column of the matrix: one version of a client with one of its functions that watch.
 #[derive(Debug, Clone)]
 pub struct Column {
     client: Client,

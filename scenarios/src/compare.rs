@@ -1,7 +1,7 @@
 //! `longhaul compare SCENARIO --subject …`: runs one scenario with several subjects, each run in its own process.
 //!
 //! Owns the order of runs and the folders of the run records. [`reports::compare`] computes the results from the
-//! records alone. A subject that crashes or cannot start becomes a row of the result and does not end the comparison.
+//! records alone. A subject that crashes or cannot start is listed in the result and does not end the comparison.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -32,7 +32,7 @@ pub(crate) const FILES: [&str; 3] = ["compare.html", "compare.md", "compare.json
 pub(crate) struct Subject {
     pub(crate) name: String,
     pub(crate) chosen: Chosen,
-    /// The argument as the user wrote it.
+    /// The subject as the user named it on the command line.
     pub(crate) word: String,
 }
 

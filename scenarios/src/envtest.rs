@@ -35,7 +35,7 @@ use crate::signals::Signals;
 /// The default timeout for Gomega, instead of Gomega's own one second. A Go client waits nearly a second before it
 /// reopens a watch, so a correct suite would fail.
 const GOMEGA: (&str, &str) = ("GOMEGA_DEFAULT_EVENTUALLY_TIMEOUT", "15s");
-/// The environment variable for the folder of fabric8's test kit, which otherwise is in the home folder.
+/// The environment variable for the folder of fabric8's test kit, whose default is in the home folder.
 const FABRIC8: &str = "KUBE_API_TEST_DIR";
 /// The environment variable for the Kubernetes version that a suite with fabric8's test kit requests.
 const FABRIC8_VERSION: &str = "KUBE_API_TEST_API_SERVER_VERSION";
@@ -81,7 +81,7 @@ pub(crate) struct Suite {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Run {
     pub code: u8,
-    /// Whether a signal came during the run.
+    /// Whether a signal ended the run.
     pub was_ended: bool,
     pub counts: Counts,
 }

@@ -1,7 +1,7 @@
 //! `longhaul init`: reads a project's folder and proposes a scenario for its program.
 //!
 //! Owns the facts about a project. The module `folder` walks the files. The modules `manifests`, `language`, `go`,
-//! `rust`, `java`, `kustomize` and `suite` find facts in them. `witness` chooses the witness and `text` writes the
+//! `rust`, `java`, `kustomize` and `suite` find facts in the files. `witness` chooses the witness and `text` writes the
 //! scenario. The amount of data read from a folder is bounded. A file that cannot be read or understood is reported and
 //! skipped.
 

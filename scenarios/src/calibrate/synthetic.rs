@@ -16,8 +16,8 @@ pub(super) fn canary() -> bool {
     (0..CANARY.1).all(fails)
 }
 
-/// The table of results with `runs` series per row, in the order of the kinds of series. The result depends on the
-/// seeds, and not on the number of threads.
+/// The results for `runs` generated series of each kind and speed, ordered by kind. The result depends on the seeds,
+/// and not on the number of threads.
 pub(super) fn table(runs: u64) -> Vec<Row> {
     let work: Vec<(Kind, f64)> =
         KINDS.into_iter().flat_map(|kind| kind.speeds().into_iter().map(move |times| (kind, times))).collect();

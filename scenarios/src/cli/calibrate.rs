@@ -32,8 +32,8 @@ pub(super) struct Arguments {
     /// Number of runs of each program without planted bugs, to measure false alarms of the judges.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(REPEATS_MAX)))]
     clean: Option<u32>,
-    /// Only run gates: compare builds with a planted change with the same build without the change, and identical builds. `--clean 20`
-    /// takes less than two hours on an idle machine.
+    /// Only run gates: compare each build with a planted bug with the same build without the bug, and identical builds
+    /// with each other. `--clean 20` takes less than two hours on an idle machine.
     #[arg(long)]
     gates: bool,
     /// Only run these planted bugs, such as `leak-1k-per-object,step`, the same programs without the bugs, and the

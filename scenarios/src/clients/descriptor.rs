@@ -61,11 +61,11 @@ pub(super) enum Run {
     Java(String),
     /// A program that a build puts beside `longhaul`.
     Program(String),
-    /// Program and arguments. Names of files in the folder become paths.
+    /// Program and arguments. File names in the client's folder are replaced by paths.
     Command(Vec<String>),
 }
 
-/// One version of a client, used in one way.
+/// A column of the matrix: one version of a client with one of its functions that watch.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct Entry {
@@ -82,7 +82,7 @@ pub(super) struct Entry {
     /// Features that the client lacks in this version or mode.
     #[serde(default)]
     pub(super) cannot: Vec<Need>,
-    /// The only HTTP version that the client is offered; empty for both.
+    /// The only HTTP version that the client is offered; empty for HTTP/1.1 and HTTP/2.
     #[serde(default)]
     pub(super) http: Vec<u8>,
 }

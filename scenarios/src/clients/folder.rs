@@ -83,7 +83,7 @@ fn read(file: &Path) -> Result<Vec<Column>, Error> {
     Ok(entries.into_iter().map(column).collect())
 }
 
-/// Installs missing packages. Returns the command, with paths of its files.
+/// Installs missing packages. Returns the start command with paths of the client's files.
 pub(super) async fn command(column: &Column, words: &[String]) -> Result<Vec<String>, Error> {
     let Some(folder) = &column.folder else { return Ok(words.to_vec()) };
     install(column, folder).await?;

@@ -22,7 +22,7 @@ use super::results::{self, Test};
 
 /// Maximum number of entries of a list in the merged record, because some suites have thousands of tests.
 const ROWS_MAX: usize = 1000;
-/// Number of equal intervals of a suite's time line.
+/// Number of equal intervals into which a suite's time line is divided.
 const STRETCHES: u64 = 120;
 
 #[derive(Debug, Default, Serialize)]

@@ -2,7 +2,7 @@
 //! with the same faults.
 //!
 //! Owns the order of runs and the decision. The suite runs in both checkouts with the same seeds, in the order ABBA. An
-//! exact sign test uses only seeds that fail in one of both checkouts, because all other seeds say nothing about the
+//! exact sign test uses only seeds that fail in exactly one checkout, because all other seeds say nothing about the
 //! change.
 
 use std::fmt::Write as _;

@@ -1,7 +1,7 @@
 //! The output of `kubectl kustomize` for the project's `config/`, if kubectl is installed.
 //!
 //! Chooses the folder, checks whether it may be built, and compares the output with the plain files. A kustomization
-//! can refer to resources on other machines, which kustomize would download. Such a kustomization is not built.
+//! that refers to resources on other machines is not built, because kustomize would download them.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};

@@ -14,9 +14,9 @@ const MAKEFILE: &str = "Makefile";
 const WORKFLOW_FILE: &str = ".github/workflows/longhaul-soak.yml";
 /// The first line of Longhaul's section in a Makefile. kubebuilder's `make help` shows such lines as headings.
 const HEADING: &str = "##@ Longhaul";
-/// The last line of Longhaul's section in a Makefile. Later lines are the project's own.
+/// The last line of Longhaul's section in a Makefile. Lines after this line belong to the project.
 const END: &str = "# End of Longhaul.";
-/// Begins any section of a Makefile.
+/// Start of the first line of any section of a Makefile.
 const ANY_HEADING: &str = "##@ ";
 
 #[derive(Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! Compares results of gates with their promises: how often a gate called identical builds, or builds with planted
 //! changes, worse.
 //!
-//! The record of a gate states the smallest change that the gate would call worse four times in five. Gates must find a
-//! planted change of at least this size as often; otherwise the promise is broken. Does no I/O.
+//! The record of a gate states the smallest change that the gate would call worse four times in five. If gates find a
+//! planted change of at least this size less often, the promise is broken. Does no I/O.
 
 use reports::gate::certificate::POWER;
 use schemars::JsonSchema;
@@ -13,8 +13,8 @@ use crate::calibrate::plants::is_gate;
 
 /// Of this many gates of identical builds, one may call build B worse.
 const ALARMS_ONE_IN: u64 = 20;
-/// With fewer gates than this, one alarm more or less is chance. With so few gates, a promise is broken only if
-/// Wilson's interval excludes it.
+/// With fewer gates than this, a single false alarm may be chance. Below this number of gates, a promise is broken only
+/// if Wilson's interval excludes the promised rate.
 const STRICT: u64 = 20;
 
 /// The result of a gate for the metric of its row.

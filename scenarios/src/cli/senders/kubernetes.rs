@@ -1,6 +1,6 @@
 //! `--on kubernetes`: runs the workers of a measurement as a Job in a cluster.
 //!
-//! Owns the flags of these workers, and the defaults of their cluster and their image.
+//! Owns the flags of workers in Pods, and the default cluster and image of such workers.
 
 use std::path::PathBuf;
 use std::time::Duration;

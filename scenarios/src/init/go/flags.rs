@@ -66,8 +66,8 @@ pub(crate) struct Flags {
     defined: BTreeMap<String, String>,
     has_zap: bool,
     port: Option<u16>,
-    /// Whether the flags come from the program's help text. If so, the meaning of an unknown name is guessed from its
-    /// words.
+    /// Whether the flags come from the program's help text. If the flags come from a help text, the meaning of an
+    /// unknown name is guessed from its words.
     is_told: bool,
 }
 
