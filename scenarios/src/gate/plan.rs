@@ -94,7 +94,7 @@ impl Plan {
     }
 }
 
-/// Time of a session's work besides its slices.
+/// Time that a session spends on the start, warm-up and counting.
 fn once(work: &Work, besides: Besides) -> Duration {
     let [filled, watches] = besides.warm;
     let reviews = work.reviews.as_ref().map_or(Duration::ZERO, |_| filled * 2 + besides.pass * PASSES);

@@ -262,7 +262,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Runs the search for a webhook that meets its limits up to `capacity`. Returns (outcome, measurements,
+    /// Runs the search for a webhook that meets its limits up to the rate `capacity`. Returns (outcome, measurements,
     /// confirmations).
     fn search(start: f64, highest: f64, capacity: f64) -> (Outcome, u32, u32) {
         let mut search = Search::new(start, highest);

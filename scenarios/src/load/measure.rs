@@ -41,7 +41,8 @@ pub(crate) enum Ended {
     Whole,
     Interrupted(&'static str),
     Broken(String),
-    /// A Pod of a worker was removed. The figures of the other workers are right, but a part of the plan was not sent.
+    /// A Pod of a worker was removed. The figures of the other workers are right, but some planned requests were not
+    /// sent.
     Lost(String),
 }
 
@@ -97,7 +98,7 @@ pub(crate) fn abort() -> ! {
     std::process::exit(reports::exit::ABORTED.into())
 }
 
-/// State of a measurement between two readings.
+/// State of a measurement between two readings of the counts.
 pub(crate) struct Run {
     begin: Instant,
     length: Duration,

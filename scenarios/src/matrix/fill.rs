@@ -77,7 +77,7 @@ struct Answer {
     record: PathBuf,
 }
 
-/// An empty table for the selection, or the table of an earlier call.
+/// An empty table for the selected clients and bugs, or the table of an earlier call.
 pub fn table_for(choice: &Choice, bugs: Vec<RowHead>) -> Result<(Table, Vec<Column>), Error> {
     let columns = chosen_columns(&choice.clients)?;
     let rows = chosen_rows(&choice.rows, bugs)?;

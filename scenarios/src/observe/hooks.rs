@@ -1,6 +1,6 @@
 //! The project's webhooks in an observation: finds the URL paths that the program serves, and registers these webhooks.
 //!
-//! The webhooks review every template, as in a run, because the churn cannot use an object that they deny.
+//! The webhooks review every template, as in a run, because the churn cannot use an object that a webhook denies.
 
 use std::time::Duration;
 

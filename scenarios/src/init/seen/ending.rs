@@ -34,7 +34,7 @@ const IN_CLUSTER: [&str; 3] = ["in-cluster config", "KUBERNETES_SERVICE_HOST", "
 /// Maximum number of lines of the program's output that are shown.
 const TOLD: usize = 6;
 
-/// A change before the next start of the program.
+/// A change of arguments or objects before the next start of the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Mend {
     /// Remove this flag from the arguments.
@@ -44,7 +44,8 @@ pub(crate) enum Mend {
     Variable(&'static str, &'static str),
     /// Mount the service account of a Pod.
     Account,
-    /// Create an empty object with this kind and name. Programs that rotate their own certificates fill such a Secret.
+    /// Create an empty object with this kind and name. Programs that rotate their own certificates fill an empty
+    /// Secret.
     Object(&'static str, String),
 }
 

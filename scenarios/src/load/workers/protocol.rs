@@ -1,5 +1,5 @@
 //! The worker protocol: messages as JSON lines, and the encoding of intervals. Does no I/O. `docs/worker-protocol.md`
-//! describes the protocol for other implementations. An incompatible change needs a new version.
+//! describes the protocol for other implementations. An incompatible change of the protocol needs a new version.
 
 use std::time::Duration;
 
