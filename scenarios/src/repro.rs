@@ -54,14 +54,15 @@ pub(crate) struct Play {
     /// Features that the client lacks. Bugs that need such a feature are skipped as not applicable.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "ABILITY")]
     pub(crate) cannot: Vec<Need>,
-    /// The client: a command that reads `$KUBECONFIG`, watches `$LONGHAUL_WATCH` and posts its observations to `$LONGHAUL_WITNESS_URL`. If
-    /// the client does not watch or post like this, use `--resource` and `--witness`. Default: the scenario's own subject.
+    /// The client: a command that reads `$KUBECONFIG`, watches `$LONGHAUL_WATCH` and posts its observations to
+    /// `$LONGHAUL_WITNESS_URL`. For a client that does not use these variables, give `--resource` and `--witness`.
+    /// Default: the scenario's own subject.
     #[arg(last = true)]
     pub(crate) command: Vec<String>,
 }
 
 impl Play {
-    /// Whether any of these flags changes the subject of a scenario.
+    /// Whether any flag changes the subject of a scenario.
     pub(crate) fn is_some(&self) -> bool {
         !self.command.is_empty() || self.http.is_some() || self.drain.is_some() || self.own_clocks
     }

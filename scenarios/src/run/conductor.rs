@@ -1,9 +1,9 @@
 //! The main task of a run: owns the record and the ledger, and performs all actions at their times.
 //!
-//! All events arrive in one `select!`: commits, observations, samples, signals, a tick. So the record has one writer,
-//! the ledger sees all events in one order, and no lock is needed. Long work (filling the population, stopping load,
-//! stopping the subject) runs beside this loop, because commits and observations continue. The module `faults` handles
-//! faults, and the module `ending` handles the end of a run.
+//! All events arrive in one `select!`: commits, observations, samples, signals, a tick. A single loop means that the
+//! record has one writer, the ledger sees all events in one order, and no lock is needed. Long work (filling the
+//! population, stopping load, stopping the subject) runs beside this loop, because commits and observations continue.
+//! The module `faults` handles faults, and the module `ending` handles the end of a run.
 
 mod crashes;
 mod ending;
@@ -80,7 +80,7 @@ pub(super) struct Conductor<'a> {
     /// Checks whether the subject requests a churned resource; `None` after its first such request.
     unasked: Option<Unasked>,
     requests: Requests,
-    /// The right answers for the oracle of the load.
+    /// The right answers to reviews, with which the load compares the webhook's answers.
     truth: Option<Arc<Truth>>,
     growth: Growth,
     /// Whether the disk was full when the last row of the record was written.
@@ -112,7 +112,7 @@ struct Stage<'a> {
     receiver: Option<Arc<Receiver>>,
     /// The shared cache in which the subject keeps verdicts.
     redis: Option<Redis>,
-    /// The subject's validators, and the planned disturbances of them.
+    /// The subject's validators, and their planned disturbances.
     validators: Validators,
     moves: Moves,
     /// Searches the rate of the churn, if the scenario does not set the rate.

@@ -1,7 +1,7 @@
 //! A subject in Pods: loads its images, applies its manifests, applies its Deployments last, and then follows its Pods.
 //!
-//! Owns the order of these steps. The scenario defines the objects ([`Planned`]). The end of the node at the end of the
-//! run also ends the whole subject.
+//! Owns the order of these four actions. The scenario defines the objects ([`Planned`]). When the run removes its node,
+//! all Pods of the subject end too.
 
 mod follow;
 mod logs;

@@ -17,7 +17,7 @@ const AFTER: Duration = Duration::from_secs(20);
 const AFTER_READY: Duration = Duration::from_secs(10);
 /// Interval of the checks for a first request.
 const EVERY: Duration = Duration::from_millis(500);
-/// Maximum number of resources that the message names.
+/// Maximum number of resources that the error message names.
 const NAMED_MAX: usize = 8;
 
 /// Waits for the subject's first request for a churned resource.
@@ -41,7 +41,8 @@ impl Unasked {
         (is_asked && !content).then(|| Self { told, started, due: (started + AFTER).max(now + after), next: now })
     }
 
-    /// Returns the message if the time is over without such a request, and whether the subject has made one.
+    /// Returns the message if the time is over without a request for a churned resource, and whether the subject has
+    /// made such a request.
     fn look(&mut self, plane: &Plane, now: Instant) -> (Option<String>, bool) {
         if now < self.next {
             return (None, false);

@@ -22,7 +22,7 @@ const EVERY: Duration = Duration::from_secs(3);
 #[derive(Debug, Default)]
 pub(super) struct Stats {
     due: Option<Instant>,
-    /// Times of the measurements in the last answer, to notice repeated ones.
+    /// Times of the measurements in the last answer, to notice repeated measurements.
     told: BTreeSet<String>,
     /// Whether a message about kubelets that do not answer was already printed.
     refused: bool,
