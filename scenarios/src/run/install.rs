@@ -122,7 +122,7 @@ impl Api<'_> {
         self.mark.is_some_and(|(key, value)| there["metadata"]["labels"][key] != value)
     }
 
-    /// Sends one request on a separate connection. A run sends only a handful of such requests.
+    /// Sends one request on a separate connection. A run sends only a handful of requests with this function.
     pub(super) async fn ask(&self, method: Method, path: &str, body: String) -> Result<(StatusCode, Bytes)> {
         self.ask_as(method, path, body, JSON, JSON).await
     }

@@ -46,7 +46,7 @@ pub(super) struct Load {
     registration: Option<Registration>,
     /// Number of the API server's calls to each webhook.
     asked: Vec<WebhookRow>,
-    /// The counts of the stopped load since the last reading.
+    /// The counts of the stopped load since counts were last read.
     rest: Option<admission::Interval>,
     /// The reason why less than the planned load is sent, if the load is incomplete.
     gone: Option<Gone>,
@@ -72,7 +72,7 @@ struct Through {
     stopped: bool,
 }
 
-/// Counts of load and churn since the last reading.
+/// Counts of load and churn since they were last read.
 #[derive(Default)]
 pub(super) struct Reading {
     pub(super) admission: Option<AdmissionRow>,
@@ -363,8 +363,8 @@ async fn churn(plans: Vec<churn::Plan>, api: &Api) -> Result<Vec<(Churn, bool)>>
     Ok(all)
 }
 
-/// Adds the answers that webhooks gave to writes of the churn. The times of these answers are those of whole writes, as
-/// the client sees them.
+/// Adds the answers that webhooks gave to writes of the churn. The time of such an answer is the time of the whole
+/// write, as the client sees it.
 fn with_answers(load: Option<admission::Interval>, churn: Option<&churn::Interval>) -> Option<admission::Interval> {
     let Some(answers) = churn.map(|churn| &churn.answers).filter(|answers| !answers.is_empty()) else { return load };
     let asked = answers.allowed + answers.denied + answers.failed;

@@ -1,8 +1,8 @@
 //! The registration of the subject's webhooks in the control plane, made before the load and removed after it.
 //!
-//! Owns the configuration objects. The objects come from the built-in manifest with the scenario's changes, or from the
-//! project. Waits until the objects are in force. At the end of the run, reads the API server's number of calls to each
-//! webhook.
+//! Owns the configuration objects, which come from the built-in manifest with the scenario's changes, or from the
+//! project. Waits until the configurations are in force. At the end of the run, reads the API server's number of calls
+//! to each webhook.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -110,7 +110,8 @@ impl Registration {
         Ok(Some(Self { configurations, is_own, settle, makes_accounts }))
     }
 
-    /// Whether the configurations are the project's own. Such configurations must exist before the first write.
+    /// Whether the configurations are the project's own. The project's own configurations must exist before the first
+    /// write.
     pub(super) fn is_own(&self) -> bool {
         self.is_own
     }
@@ -324,7 +325,7 @@ mod tests {
         Registration::of(&scenario, &url, "pem").unwrap().unwrap()
     }
 
-    /// The scenario's values replace those of the manifest; all other values stay.
+    /// The scenario's values replace values of the manifest; all other values stay.
     #[test]
     fn the_manifest_is_used_but_for_what_the_scenario_says() {
         let usual = registration("webhook");

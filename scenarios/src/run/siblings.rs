@@ -2,7 +2,7 @@
 //! children that outlive their parents.
 //!
 //! The harness uses its own watches, one for the parents and one for each kind of children, on any control plane. The
-//! module [`census`] counts children without I/O and decides when a parent has too many.
+//! module [`census`] counts children without I/O and decides when a parent has too many children.
 
 mod census;
 mod orphans;

@@ -14,7 +14,8 @@ use crate::clock::millis;
 /// Time from a canary to its fault, so that a healthy subject has seen the canary when the fault begins.
 const CANARY_LEAD_MS: u64 = 1000;
 /// How long a momentary fault waits for a hit: `watch-eof` with `midLine` hits the next event of a watch that was open
-/// at the fault's begin, and no later watch. The canary after the fault waits as long, until the effect was sent.
+/// at the fault's begin, and no later watch. The canary after such a fault waits for the same time, until the effect
+/// was sent.
 const MOMENT_MS: u64 = 1000;
 
 /// An action of the run on fault number `index`.
@@ -197,8 +198,8 @@ mod tests {
         assert_eq!(timeline.finish(), [Action::CanaryAfter(0), Action::CanaryAfter(1)]);
     }
 
-    /// The scenario `soak-100h` draws more faults than an engine remembers. Each fault begins, hits, ends and has its
-    /// canaries, and its hits can be read at that time.
+    /// The scenario `soak-100h` draws more faults than the engine of faults remembers. Each fault begins, hits, ends
+    /// and has its canaries, and its hits can be read at that time.
     #[test]
     fn a_hundred_hours_of_faults_are_played_to_the_end() {
         let source = crate::scenario::Source::read("soak-100h").unwrap();

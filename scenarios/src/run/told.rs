@@ -144,7 +144,7 @@ impl Told {
         }
     }
 
-    /// Takes the facts since the last call.
+    /// Takes the counts and refusals since the last call.
     pub(super) fn take(&mut self, plane: &Plane) -> Row {
         if let Some(mock) = plane.mock() {
             let mut now: BTreeMap<String, u64> = BTreeMap::new();
@@ -306,7 +306,7 @@ fn opened(path: &Path) -> Option<(File, u64)> {
     Some((file, inode))
 }
 
-/// The rotated logs, oldest first. The time in their file names sorts them.
+/// The rotated logs, oldest first by the time in their file names.
 fn rotated(audit_log: &Path) -> Vec<PathBuf> {
     let stem = audit_log.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     let entries = audit_log.parent().and_then(|folder| std::fs::read_dir(folder).ok()).into_iter().flatten().flatten();
@@ -398,8 +398,8 @@ mod tests {
         assert!(told.take_holes(&Clock::default()).is_empty());
     }
 
-    /// If a log is rotated twice between two readings, all files are read to their ends. If a file was removed before
-    /// it was read, or is missing, a gap is reported.
+    /// If a log is rotated twice between two reads, all files are read to their ends. If a file was removed before it
+    /// was read, or is missing, a gap is reported.
     #[test]
     fn what_cannot_be_read_of_an_audit_log_is_a_hole() {
         let folder = tempfile::tempdir().unwrap();

@@ -31,7 +31,8 @@ const POLL: Duration = Duration::from_millis(20);
 const FIRST: usize = 1;
 /// The identity of the only fault in each proxy.
 const PROXIED: FaultId = FaultId(0);
-/// The fault number under which the oracle excuses unverifiable images; no fault of a scenario has it.
+/// The fault number under which the load accepts that images cannot be verified; no fault of a scenario has this
+/// number.
 const TOLD_BY: u32 = u32::MAX - 1;
 
 pub(super) struct Validators {
@@ -176,7 +177,7 @@ impl Validators {
         Some(row(now_ms, DELAY, FaultEvent::Ended, hits, String::new()))
     }
 
-    /// Performs the next step of a validator's restart.
+    /// Performs the next action of a validator's restart.
     async fn replace(&mut self, now_ms: u64, subject: &mut Processes, log: &Log) -> Result<Option<FaultRow>> {
         let Some(restarts) = self.restarts else { return Ok(None) };
         match &mut self.step {

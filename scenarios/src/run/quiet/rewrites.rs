@@ -1,7 +1,7 @@
 //! The writes in the quiet time by object: number, changed fields, and clients. Does no I/O.
 //!
 //! The changed fields are the differences between two received versions of an object, so the first write after the load
-//! names no field. Memory: the last version of at most [`OBJECTS_MAX`] objects.
+//! names no field. Keeps the last version of at most [`OBJECTS_MAX`] objects in memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -91,7 +91,7 @@ impl Account {
         (self.ledger.pending(), self.ledger.counts().observations)
     }
 
-    /// Ends the period. Returns the outcomes of all its commits.
+    /// Ends the period of churn, and returns the outcomes of all its commits.
     pub(super) fn finish(&mut self, holes: Vec<Hole>) -> Seen {
         let now_ms = self.clock.now_ms();
         for observation in self.claims.look_again(true, now_ms, self.at_hand) {
