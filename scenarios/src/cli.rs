@@ -79,7 +79,7 @@ enum Command {
         scenarios: Vec<String>,
         #[command(flatten)]
         outside: Outside,
-        /// Print the plan of each scenario: its steps, its length, and the budgets that this length can decide.
+        /// Print the plan of each scenario: its events, its length, and the budgets that this length can decide.
         #[arg(long)]
         plan: bool,
     },
@@ -275,7 +275,6 @@ fn init_log() {
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| crate::shown::Lines(std::io::stderr())).init();
 }
 
-/// Runs an asynchronous command until it ends.
 fn block_on<T>(command: impl Future<Output = Result<T>>) -> Result<T> {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     let runtime = runtime.worker_threads(2).enable_all().build().context(Broken("failed to start threads"))?;

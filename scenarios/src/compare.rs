@@ -36,7 +36,6 @@ pub(crate) struct Subject {
     pub(crate) word: String,
 }
 
-/// Settings from the command line.
 pub(crate) struct Choice {
     /// The name of the scenario as the user wrote it.
     pub(crate) scenario: String,

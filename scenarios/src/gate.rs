@@ -47,7 +47,6 @@ const CONNECTIONS: usize = 8;
 const PASS: Duration = Duration::from_millis(1500);
 const QUICK_PASS: Duration = Duration::from_millis(300);
 
-/// Settings from the command line.
 pub(crate) struct Choice {
     /// The scenario, whose phases describe one short measurement of a build.
     pub(crate) source: Source,

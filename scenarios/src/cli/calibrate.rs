@@ -53,10 +53,10 @@ pub(super) struct Arguments {
     /// Print the result as Markdown.
     #[arg(long)]
     markdown: bool,
-    /// The service without planted bugs, instead of the one beside `longhaul`.
+    /// A service without planted bugs, instead of `longhaul-service` beside `longhaul`.
     #[arg(long, value_name = "PROGRAM")]
     service: Option<PathBuf>,
-    /// The service with planted bugs, instead of the one beside `longhaul`.
+    /// A service with planted bugs, instead of `longhaul-service-planted` beside `longhaul`.
     #[arg(long, value_name = "PROGRAM")]
     planted: Option<PathBuf>,
 }

@@ -45,7 +45,6 @@ pub(super) struct Arguments {
     record: Option<PathBuf>,
 }
 
-/// Runs `longhaul load` and returns the verdict.
 pub(super) async fn load(arguments: &Arguments) -> Result<Verdict> {
     let Arguments { to, traffic, curve, .. } = arguments;
     if curve.capacity {

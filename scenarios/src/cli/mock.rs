@@ -320,7 +320,6 @@ async fn serve_registry(arguments: Registry) -> Result<()> {
     Ok(())
 }
 
-/// A new random password.
 fn password() -> Result<String> {
     let mut bytes = [0; 12];
     aws_lc_rs::rand::fill(&mut bytes).map_err(|_| anyhow::anyhow!("the system gave no random numbers"))?;

@@ -56,8 +56,8 @@ pub(super) struct Arguments {
     /// also static programs and Go programs. Needs ptrace.
     #[arg(long, value_name = "N")]
     clock_rate: Option<u32>,
-    /// The control plane, instead of the one in the scenario file. Faults that only the mock can inject are skipped, and the report lists
-    /// them.
+    /// The control plane, instead of the control plane in the scenario file. Faults that only the mock can inject are
+    /// skipped, and the report lists them.
     #[arg(long, value_enum)]
     control_plane: Option<ControlPlaneKind>,
     #[command(flatten, next_help_heading = "An existing cluster, or a kind cluster")]
@@ -77,7 +77,7 @@ pub(super) struct Arguments {
     /// Switch on this planted bug in the subject, to check that a judge catches it.
     #[arg(long)]
     plant: Option<String>,
-    /// The service to test, instead of the one beside `longhaul`.
+    /// The service to test, instead of `longhaul-service` beside `longhaul`.
     #[arg(long)]
     service: Option<PathBuf>,
     /// Record and draw this series of the subject's own metrics, such as `workqueue_depth{name="pods"}`. May be given several times.
@@ -284,7 +284,6 @@ fn prepared(arguments: &Arguments, mut source: Source) -> Result<Options> {
     })
 }
 
-/// Whether the built-in service is the subject.
 fn is_service(arguments: &Arguments, source: &Source) -> bool {
     source.scenario.subject.kind().is_service() && arguments.play.command.is_empty()
 }

@@ -14,7 +14,6 @@ pub(super) struct Client {
     /// The client's name in its package registry.
     #[serde(rename = "client")]
     pub(super) name: String,
-    /// How the adapter is started.
     pub(super) run: Run,
     /// Settings that are shorter than the client's defaults, as text for a table.
     #[serde(default)]

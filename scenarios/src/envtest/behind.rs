@@ -57,7 +57,6 @@ pub(crate) struct Suspect {
     pub age_us: u64,
     /// Whether the client itself had written the missing version.
     pub was_own: bool,
-    /// How probably this write did harm.
     pub weight: Weight,
 }
 

@@ -19,11 +19,10 @@ use crate::signals::Signals;
 
 /// Maximum probability of a false alarm.
 const CHANCE: f64 = 0.05;
-/// Minimum number of seeds. With five, the probability of a false alarm is one half to the power of five, the first
-/// value below [`CHANCE`].
+/// Minimum number of seeds. With five seeds, the probability of a false alarm is one half to the power of five, the
+/// first value below [`CHANCE`].
 pub(crate) const SEEDS_MIN: u64 = 5;
 
-/// Settings of `--suite` from the command line.
 #[derive(Debug)]
 pub(crate) struct Choice {
     pub(crate) command: Vec<String>,

@@ -193,7 +193,6 @@ impl Seen {
         self.rename(&[(METRICS_PORT_NAME, FREE_PORTS[8])]);
     }
 
-    /// Renames variables in arguments and environment.
     fn rename(&mut self, names: &[(&str, &str)]) {
         for &(from, to) in names {
             let put = |text: &mut String| *text = text.replace(&format!("${{{from}}}"), &format!("${{{to}}}"));

@@ -123,7 +123,6 @@ fn variables(found: &Found, deployed: &Deployed) -> Vec<(String, String)> {
     all
 }
 
-/// Arguments and environment variables of a command.
 type Words = (Vec<String>, Vec<(String, String)>);
 
 /// The arguments and variables, with the program's ports replaced by ports of the run, if a flag or a variable sets the

@@ -35,7 +35,6 @@ pub(crate) enum Next {
     Try(f64),
     /// A longer measurement at this rate, to confirm the result.
     Confirm(f64),
-    /// The search ends, with this result.
     End(Outcome),
 }
 

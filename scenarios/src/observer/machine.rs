@@ -74,7 +74,6 @@ pub(crate) struct Strain {
 }
 
 impl Strain {
-    /// Reads the figures that this kernel reports.
     pub(crate) fn read() -> Self {
         Self {
             at: Instant::now(),

@@ -143,7 +143,7 @@ struct WarmUpLag {
 enum Halt {
     Signal(&'static str),
     SubjectExited(Exit),
-    /// The subject makes no request for a churned resource. The text is the message.
+    /// The subject makes no request for a churned resource. The text is the message for the user.
     NeverAsked(String),
     /// A Pod that sends load was removed.
     LoadLost(String),
@@ -283,7 +283,7 @@ impl<'a> Conductor<'a> {
         Ok(plan.ready)
     }
 
-    /// Runs the phases: ready, fill, warm-up, steady, drain.
+    /// Runs the phases: readiness of the subject, creation of objects, warm-up, steady phase, drain.
     async fn phases(&mut self, ready: &Ready, load: LoadPlan) -> Result<Drained, Halt> {
         for (index, fault) in self.scenario.faults.iter().enumerate() {
             let row = self.fault_row(index, FaultEvent::Planned, 0, Some(describe(fault)));

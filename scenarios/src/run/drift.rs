@@ -53,7 +53,7 @@ pub(super) struct Drifts {
     loaded_ms: Option<u64>,
 }
 
-/// Inputs that all changes share.
+/// Inputs for all planned changes of children.
 #[derive(Clone)]
 struct Plan {
     /// All planned changes in the order of their times, each with the index of its kind of children.

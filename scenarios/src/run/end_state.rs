@@ -26,15 +26,15 @@ use compare::Believed;
 use list::{Item, list};
 use page::{Page, Read};
 
-/// Maximum time of repeated readings while both states differ, because the last writes may still be in progress. More
-/// time is not needed, because the subject could catch up during the drain.
+/// Maximum time in which both states are read repeatedly while they differ, because the last writes may still be in
+/// progress. More time is not needed, because the subject could catch up during the drain.
 pub(super) const SETTLE_MAX: Duration = Duration::from_secs(5);
-/// Pause between two readings of both states.
+/// Pause before the states of subject and control plane are read again.
 pub(super) const PAUSE: Duration = Duration::from_millis(250);
 const CHURN_LABEL: &str = "longhaul.dev/churn";
 
 pub(super) struct Reader {
-    /// The churned resources: name and API path of each. Children belong to the first resource.
+    /// The churned resources: name and API path of each. Children have parents of the first resource.
     resources: Vec<(String, String)>,
     source: IdeaSource,
     page: Option<Page>,
@@ -61,7 +61,7 @@ pub(super) struct Reading {
     read_ms: u64,
     /// The state that the subject reports; `None` if the subject was not asked.
     idea: Option<Result<Read, String>>,
-    /// Children of each kind, with the time of the reading.
+    /// Children of each kind, with the time at which they were read.
     children: Vec<Result<(Vec<Item>, u64), String>>,
 }
 
@@ -181,7 +181,7 @@ impl Reader {
         Ok(Read::Objects(all.into_values().collect()))
     }
 
-    /// Compares the listed objects of a reading with the last observation of each object by the witness (`told`).
+    /// Compares the listed objects with the last observation of each object by the witness (`told`).
     pub(super) fn compare(&self, reading: &Reading, told: Vec<Known>, readings: u32) -> EndState {
         let Reading { items, listed_ms, read_ms, .. } = reading;
         let mut children = self.children(reading).into_iter();

@@ -38,7 +38,6 @@ struct OnWatches<'a> {
 }
 
 impl Requests {
-    /// An empty state for a scenario's subject.
     pub(super) fn new(scenario: &Scenario, plane: &Plane) -> Self {
         let foreign = plane.mock().and_then(|mock| Some((Foreign::of(scenario)?, mock.server.tail())));
         Self { foreign, ..Self::over(&scenario.judged()) }

@@ -24,7 +24,6 @@ use crate::scenario::Scenario;
 /// Maximum number of changes per batch of a watch, and of batches in the channel.
 const BATCH_MAX: usize = 1024;
 const BATCHES_MAX: usize = 64;
-/// JSON pointer to an object's finalizers.
 const FINALIZERS: &str = "/metadata/finalizers";
 const GOING: &str = "/metadata/deletionTimestamp";
 const OWNERS: &str = "/metadata/ownerReferences";

@@ -69,7 +69,6 @@ pub(super) struct Told {
 }
 
 impl Told {
-    /// An empty state for a scenario's subject.
     pub(super) fn new(scenario: &Scenario) -> Self {
         let judged = scenario.judged().into_iter().map(|(name, _)| name).collect();
         let is_killed = scenario.faults.iter().any(|fault| fault.name == mock_faults::Name::ApiserverRestart);
@@ -116,7 +115,6 @@ impl Told {
         self.holes.is_empty() && self.away.is_none()
     }
 
-    /// Full names of judged resources.
     pub(super) fn judged(&self) -> &[String] {
         &self.judged
     }
@@ -340,8 +338,8 @@ mod tests {
         .replace('\n', "")
     }
 
-    /// Only refusals of the subject's own requests count. Each refusal counts once, even if its line is read in two
-    /// parts.
+    /// Only refusals of the subject's own requests count. Each refusal counts once, even if its line is read with two
+    /// reads.
     #[test]
     fn an_audit_log_is_read_as_it_grows() {
         let mut log = tempfile::NamedTempFile::new().unwrap();

@@ -130,7 +130,6 @@ impl Calibration {
     }
 }
 
-/// The median; `None` without values.
 fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
     let mut values: Vec<f64> = values.collect();
     values.sort_unstable_by(f64::total_cmp);

@@ -239,7 +239,7 @@ fn per_second(rate: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    /// The checked-in schema of `longhaul load --capacity --json` equals the generated one.
+    /// The checked-in schema of `longhaul load --capacity --json` equals the generated schema.
     #[test]
     fn the_checked_in_schema_is_current() {
         crate::load::schema::is_checked_in::<super::Report<'_>>("capacity");

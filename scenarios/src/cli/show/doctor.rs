@@ -21,7 +21,7 @@ struct Need {
     remedy: &'static str,
 }
 
-/// A way to find a program.
+/// How to find a program.
 enum Look {
     Program(&'static str),
     Beside(&'static str),
