@@ -2,7 +2,7 @@
 //! each seed, and reads the record after the run.
 //!
 //! This module runs a suite once; the module `repeat` repeats it. The suite starts `mock-envtest` through links to this
-//! program with the names of the real programs. The module `ledger` reads the records of these processes.
+//! program with the names of the real programs. The module `ledger` reads the records of the `mock-envtest` processes.
 
 mod behind;
 mod hot;
@@ -264,7 +264,7 @@ impl Suite {
         err!("longhaul:   {}", played.record.join(page::FILE).display());
     }
 
-    /// A text on how requests of the manager are distinguished from those of the suite.
+    /// A text on how requests of the manager are distinguished from requests of the suite.
     fn touched(&self) -> String {
         match (&self.manager.agent, &self.manager.user) {
             (Some(agent), _) => format!("requests with `{agent}` in their user agent"),

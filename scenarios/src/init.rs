@@ -47,8 +47,8 @@ pub(crate) use ways::Way;
 
 /// The folder in which kubebuilder puts `CustomResourceDefinition`s that it generates from the sources.
 const BASES: &str = "config/crd/bases";
-/// The file beside the scenario with the objects of a kustomization. Written if the kustomization changes definitions
-/// or rules.
+/// The file beside the scenario with the objects of a kustomization. Longhaul writes this file if the kustomization
+/// changes definitions or rules.
 const BUILT_CRDS: &str = "longhaul-crds.yaml";
 const CHART_CRDS: &str = "longhaul-chart-crds.yaml";
 const BUILT_HOOKS: &str = "longhaul-webhooks.yaml";
@@ -81,7 +81,7 @@ pub(crate) struct Found {
     samples: Vec<sample::Sample>,
     /// Custom resources of the project outside sample folders.
     shown: Vec<sample::Sample>,
-    /// Other objects in sample folders.
+    /// Objects in sample folders that samples may need.
     companions: Vec<(PathBuf, Value)>,
     /// Folders of Helm charts, the highest first.
     pub(crate) charts: Vec<PathBuf>,

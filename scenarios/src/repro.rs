@@ -51,7 +51,7 @@ pub(crate) struct Play {
     /// Keep the client's own timeouts for silent watches and its own interval between lists, instead of the scenario's shorter settings.
     #[arg(long)]
     pub(crate) own_clocks: bool,
-    /// Features that the client lacks. Bugs that need such a feature are skipped as not applicable.
+    /// Features that the client lacks. Bugs that need a missing feature are skipped as not applicable.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "ABILITY")]
     pub(crate) cannot: Vec<Need>,
     /// The client: a command that reads `$KUBECONFIG`, watches `$LONGHAUL_WATCH` and posts its observations to
@@ -93,7 +93,7 @@ pub(crate) struct Outcome {
     pub(crate) exit_code: u8,
     /// The kinds of mistakes that the client made, each once.
     pub(crate) words: Vec<Word>,
-    /// Faults without hits. The run does not show how the client handles these faults.
+    /// Faults without hits. The run does not show how the client handles faults without hits.
     pub(crate) not_hit: Vec<String>,
     /// Features that the client lacks and without which the bug cannot occur. If the list is not empty, nothing was
     /// run.

@@ -13,8 +13,8 @@ pub enum Expected {
         /// Other budgets that the same mistake may break.
         also: &'static [&'static str],
     },
-    /// A change that only looks like a bug: no judge may report it. A judge of growth may leave such a change
-    /// undecided.
+    /// A change that only looks like a bug: no judge may report it. For a change that only looks like a bug, a judge of
+    /// growth may stay undecided.
     LooksAlike,
     /// A bug that no judge can find yet. The service runs with this bug to check that no judge reports a different bug.
     Waits {
@@ -70,11 +70,13 @@ const LATENCY: &str = "calibrate-latency";
 pub(super) const GATE: &str = "calibrate-gate";
 /// Scenario for memory kept per object in a controller without a webhook, found by a comparison of two builds.
 pub(super) const GATE_OBJECTS: &str = "calibrate-gate-objects";
-/// Scenario for memory growth with each review. The reviews of a few minutes are enough to decide the budget.
+/// Scenario for memory growth with each review. A few minutes of reviews are enough to decide the budget of memory
+/// growth.
 const REVIEWS: &str = "calibrate-reviews";
-/// Scenario for memory growth with each object. The objects of a few minutes are enough to decide the budget.
+/// Scenario for memory growth with each object. A few minutes of new objects are enough to decide the budget of memory
+/// growth.
 const OBJECTS: &str = "calibrate-objects";
-/// Scenario for memory growth with each large object; few such objects fill the memory of the machine.
+/// Scenario for memory growth with each large object; a few large objects fill the memory of the machine.
 const LARGE: &str = "calibrate-large-objects";
 /// Scenario for memory growth with time, found within hours.
 const HOURS: &str = "calibrate-hours";
@@ -104,7 +106,8 @@ pub(super) fn is_gate(stage: &str) -> bool {
     [GATE, GATE_OBJECTS].contains(&stage)
 }
 
-/// A bug that lifts a limit against attacks. The attack then also uses processor time, so reviews may be late.
+/// A bug that lifts a limit against attacks. An attack beyond a lifted limit also uses processor time, so reviews may
+/// be late.
 const fn uncounted(name: &'static str, about: &'static str) -> Plant {
     let expected = Expected::Caught { judge: "memory.ceiling", also: &["admission.errors"] };
     Plant { name, about, stage: ATTACKS, expected, long: false }

@@ -28,14 +28,14 @@ const REPORT: &str = "report: ";
 #[derive(Debug, Clone)]
 pub struct Choice {
     pub only: Vec<String>,
-    /// Whether rows that take long are run too.
+    /// Whether to run also rows of the calibration that take long.
     pub long: bool,
     /// Number of runs for each planted bug.
     pub repeats: u32,
     /// Number of runs for each program without planted bugs.
     pub clean: u32,
-    /// Whether to run only rows that compare two builds. Such rows have their own control run and their own builds
-    /// without bugs.
+    /// Whether to run only rows that compare two builds. Rows that compare two builds have their own control run and
+    /// their own builds without bugs.
     pub gates: bool,
     /// The service without planted bugs.
     pub service: PathBuf,

@@ -21,7 +21,8 @@ pub const SCHEMA: &str = "longhaul.calibration/v1";
 const CONFIDENCE: f64 = 0.95;
 /// Prefix of the names of budgets that judge the run itself, not the subject.
 const VALIDITY: &str = "validity.";
-/// Prefix of the names of budgets of growth. A change that only looks like a bug may stay undecided for such budgets.
+/// Prefix of the names of budgets of growth. For budgets of growth, a change that only looks like a bug may stay
+/// undecided.
 const MEMORY: &str = "memory.";
 
 /// All results of a calibration.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use reports::growth::Outcome;
 use reports::growth::calibration::{KINDS, Kind, Row};
 
-/// Growth that no judge may miss, as a multiple of the budget, and the number of such series.
+/// Growth that no judge may miss, as a multiple of the budget, and the number of series with this growth.
 const CANARY: (f64, u64) = (40.0, 10);
 
 /// Whether the judge finds a growth that cannot be missed, and accepts series without growth.

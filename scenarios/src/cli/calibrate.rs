@@ -20,7 +20,8 @@ const REPEATS_MAX: u32 = 1000;
 #[derive(clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own on the command line")]
 pub(super) struct Arguments {
-    /// Only judge generated series of measurements. Such a calibration takes seconds and starts no service.
+    /// Only judge generated series of measurements. A calibration of generated series takes seconds and starts no
+    /// service.
     #[arg(long, conflicts_with_all = ["only", "repeats", "clean", "gates", "long", "service", "planted"])]
     synthetic: bool,
     /// Number of generated series for each kind and speed of growth.

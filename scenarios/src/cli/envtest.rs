@@ -12,7 +12,7 @@ use crate::envtest::{Chaos, Place, Repetition, Suite, install, links};
 use crate::out::out;
 use crate::scenario::Outside;
 
-/// Maximum of `--repeat`. A suite of one second then runs for more than a day.
+/// Maximum of `--repeat`. With this maximum, a suite of one second runs for more than a day.
 const REPEAT_MAX: u64 = 100_000;
 
 /// Default number of repetitions of the suite with a seed that failed: enough to separate "always" from "sometimes".
@@ -65,8 +65,8 @@ pub(super) struct Arguments {
     /// controllers.
     #[arg(long, value_name = "DURATION")]
     workloads: Option<Span>,
-    /// Treat the client with this text in its user agent as the manager under test. Faults then hit no other client, and --chaos also
-    /// refuses writes of the manager.
+    /// Treat the client with this text in its user agent as the manager under test. With this flag, faults hit only the
+    /// manager, and --chaos also refuses the manager's writes.
     #[arg(long, value_name = "TEXT")]
     manager_agent: Option<String>,
     /// Treat this user, the common name of a client certificate, as the manager under test.

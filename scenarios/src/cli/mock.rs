@@ -62,7 +62,8 @@ pub(super) struct Kube {
     /// The users that may call: a CSV file `token,user,uid,"group1,group2"`, as for kube-apiserver's --token-auth-file.
     #[arg(long)]
     tokens: Option<PathBuf>,
-    /// Allow every request, or let RBAC rules decide. In both modes, requests are recorded, to derive the minimal Role.
+    /// Allow every request, or let RBAC rules decide. With either value, requests are recorded, to derive the minimal
+    /// Role.
     #[arg(long, value_enum, default_value_t = Authorization::Allow)]
     authorization: Authorization,
     /// Make each workload ready after this time, as a scheduler, kubelets and controllers do. Default: workloads never become ready.
@@ -107,7 +108,7 @@ pub(super) struct Registry {
     /// How clients authenticate to pull and push. The mock prints the name and the password.
     #[arg(long, value_enum, default_value_t = Auth::None)]
     auth: Auth,
-    /// The rate of requests that the registry accepts, such as 50/s. Further requests get status 429.
+    /// The rate of requests that the registry accepts, such as 50/s. Requests above this rate get status 429.
     #[arg(long)]
     rate_limit: Option<units::Rate>,
     /// The number of requests that --rate-limit accepts at once (burst).

@@ -48,8 +48,8 @@ pub(super) struct Arguments {
     /// steady phase gets the rest.
     #[arg(long = "for", value_name = "LENGTH")]
     length: Option<Span>,
-    /// Divide the lifetimes of watches, tokens, history and idle connections of the mock control plane by N. A run of minutes then has as
-    /// many reconnects as a day. Faults and phases keep their times.
+    /// Divide the lifetimes of watches, tokens, history and idle connections of the mock control plane by N. A
+    /// compressed run of minutes has as many reconnects as a day. Faults and phases keep their times.
     #[arg(long, value_name = "N")]
     compress: Option<u32>,
     /// Run the subject's own clock N times faster, and shorten lifetimes on the server by the same factor. Works for any 64-bit program,

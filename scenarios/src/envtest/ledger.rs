@@ -2,7 +2,7 @@
 //!
 //! Collects refusals, conflicts, watches that stayed open, and faults without hits, with the test during which each
 //! happened. The module `hot` finds hot loops, and `behind` finds writes that were based on stale reads. Only `--judge`
-//! turns these facts into an exit code.
+//! turns the collected facts into an exit code.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

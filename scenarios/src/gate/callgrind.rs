@@ -60,8 +60,8 @@ pub(super) struct Counting<'a> {
 }
 
 impl Counting<'_> {
-    /// Counts the build that these options start. Returns the figures per request and per event, and the reason if some
-    /// figures are missing.
+    /// Counts instructions and allocations of the build that these options start. Returns the figures per request and
+    /// per event, and the reason if some figures are missing.
     pub(super) async fn count(&self, options: &Options) -> Result<(Vec<(Metric, f64)>, Option<String>)> {
         let thorough = usize::from(self.left() > IS_THOROUGH);
         let slowed = Slowed::write(options, self.folder, self.left())?;
@@ -109,7 +109,7 @@ impl Counting<'_> {
         self.until.saturating_duration_since(Instant::now())
     }
 
-    /// Sends this many reviews one after the other. Returns the number of answers.
+    /// Sends the given number of reviews one after the other. Returns the number of answers.
     async fn fill(&self, stand: &Testbed<'_>, config: &Config, seed: u64, reviews: u64) -> Result<u64> {
         let mut config = config.clone();
         // Only the number of the plan's requests counts, not their times.

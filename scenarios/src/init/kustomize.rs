@@ -36,7 +36,8 @@ pub(crate) enum Kustomized {
         /// The path of the folder, relative to the project.
         folder: &'static str,
         objects: Vec<Value>,
-        /// All other objects: workloads and the objects that workloads need.
+        /// Objects that are neither definitions nor webhook configurations: workloads and the objects that workloads
+        /// need.
         others: Vec<Value>,
     },
 }

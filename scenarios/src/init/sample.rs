@@ -15,7 +15,7 @@ const DEPTH: usize = 4;
 const BYTES_MAX: usize = 16 << 10;
 /// Maximum difference between a changed number and the number in the sample.
 const REACH: i64 = 3;
-/// Words in names of fields whose values refer to an image, another object or an address. Such values do not change.
+/// Words in names of fields whose values do not change, because they refer to an image, another object or an address.
 const MEANT: &[&str] = &[
     "image", "name", "ref", "class", "url", "uri", "host", "version", "secret", "path", "type", "mode", "policy", "id",
     "key", "schedule", "address",

@@ -10,10 +10,10 @@ use reports::record::{quantile_us, samples_needed};
 use reports::words;
 use units::Span;
 
-/// Minimum share of planned requests that must be sent. With less, the load was not the planned load.
+/// Minimum share of planned requests that must be sent. If fewer requests were sent, the load was not the planned load.
 pub(crate) const SENT_LEAST: f64 = 0.99;
 
-/// Minimum number of calls to judge the share of errors. With fewer calls, the share depends on chance.
+/// Minimum number of calls to judge the share of errors. With fewer calls, the share of errors depends on chance.
 const ERROR_CALLS_LEAST: u64 = 100;
 
 /// Limits of response time and errors. A limit that is not given is not judged.

@@ -83,7 +83,7 @@ mod tests {
         Reading { at, waited_us: Some(waited_us), steal_ms: Some(steal_ms) }
     }
 
-    /// A busy machine gives a note. A quiet machine, or a kernel without these figures, gives no note.
+    /// A busy machine gives a note. A quiet machine, or a kernel that reports no pressure, gives no note.
     #[test]
     fn a_busy_machine_is_told() {
         let begin = Instant::now();

@@ -272,8 +272,8 @@ fn findings(record: &Path) -> Vec<serde_json::Value> {
     }
 }
 
-/// Whether a run ended early for another reason than a client that reported nothing. In such a run, a fault without
-/// hits shows nothing about the client.
+/// Whether a run ended early for another reason than a client that reported nothing. If a run broke off, a fault
+/// without hits shows nothing about the client.
 fn broke_off(record: &Path) -> bool {
     findings(record).iter().any(|finding| {
         finding["budget"] == "validity.completed"

@@ -10,7 +10,8 @@ use super::table::{Cell, ColumnHead, Outcome, RowHead, Table};
 
 /// The text in a table cell without a result.
 const NOTHING: &str = "–";
-/// Text on clients that kept their own clocks. Other tables list the shortened settings of each client.
+/// Text on clients that kept their own clocks. If clients used shortened settings, the table lists these settings for
+/// each client.
 const OWN_CLOCKS: &str = " Every client kept its own limits for silence and between lists: where the list of clocks \
     says “as the row asks”, it used its default.";
 

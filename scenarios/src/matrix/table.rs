@@ -33,7 +33,7 @@ fn one() -> u32 {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct ColumnHead {
-    /// The name on the command line.
+    /// The client's name on the command line.
     pub id: String,
     /// The client's name in its package registry.
     pub client: String,
@@ -51,7 +51,7 @@ pub struct ColumnHead {
 pub struct RowHead {
     /// The bug's name on the command line, which is the name of its scenario.
     pub id: String,
-    /// The row in the catalogue of bugs.
+    /// The bug's row in the catalogue of bugs.
     pub row: String,
     pub question: String,
     /// Links to documentation of the bug.

@@ -1,9 +1,9 @@
 //! The main task of a run: owns the record and the ledger, and performs all actions at their times.
 //!
 //! All events arrive in one `select!`: commits, observations, samples, signals, a tick. A single loop means that the
-//! record has one writer, the ledger sees all events in one order, and no lock is needed. Long work (filling the
-//! population, stopping load, stopping the subject) runs beside this loop, because commits and observations continue.
-//! The module `faults` handles faults, and the module `ending` handles the end of a run.
+//! record has one writer, the ledger sees all events in one order, and no lock is needed. Long work (creating the
+//! objects, stopping load, stopping the subject) runs beside this loop, because commits and observations continue. The
+//! module `faults` handles faults, and the module `ending` handles the end of a run.
 
 mod crashes;
 mod ending;

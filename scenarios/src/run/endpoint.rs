@@ -1,5 +1,5 @@
 //! The address at which the subject, and every client of `longhaul mock kube`, reaches the control plane. If a network
-//! fault is planned, this address belongs to a proxy, otherwise to the control plane.
+//! fault is planned, the address belongs to a proxy, otherwise to the control plane.
 //!
 //! Owns the proxy and its network namespace. Works with every kind of control plane.
 

@@ -25,8 +25,8 @@ use crate::clock::Clock;
 
 /// Number of events of a watch stream that are shown before and after the event of the anomaly.
 const WIRE_LINES: usize = 3;
-/// Maximum number of overdue versions with stored facts, about 5 KiB each. Facts about further versions are read when the ledger decides
-/// about these versions.
+/// Maximum number of overdue versions with stored facts, about 5 KiB each. Facts about versions above this number are
+/// read when the ledger decides about these versions.
 const KEPT_MAX: usize = 512;
 /// Maximum share of the run's time for reading facts. For one version all stored traffic is read, which takes up to a
 /// tenth of a second.

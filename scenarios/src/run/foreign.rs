@@ -102,7 +102,7 @@ impl Foreign {
         }
     }
 
-    /// Records a finished request of the subject. Called after the commits of the same time were recorded.
+    /// Records a finished request of the subject. Must be called after the commits of the same time were recorded.
     pub(super) fn request(&mut self, request: Request<'_>, wire: &impl Wire) {
         let row = request.row;
         if !self.resources.contains(&row.resource) {

@@ -81,7 +81,8 @@ pub(super) struct Reading {
 }
 
 impl Load {
-    /// Fills the population, then starts churn and admission load. Returns the time at which the load started.
+    /// Creates the objects of the population, then starts churn and admission load. Returns the time at which the load
+    /// started.
     pub(super) async fn start(plan: LoadPlan, api: Api) -> Result<(Self, Instant)> {
         // The subject's own webhooks see every write; webhooks for images only see objects with a label.
         let (own, usual) = match plan.registration.as_ref() {
@@ -186,7 +187,7 @@ impl Load {
         Self { script, ..Self::default() }
     }
 
-    /// Continues the script that ran before the load. The times of the script then count from `begin`.
+    /// Continues the script that ran before the load. From now on, the times of the script count from `begin`.
     pub(super) fn go_on(&mut self, before: Self, begin: Instant) {
         self.script = before.script;
         self.script_told = before.script_told;
@@ -348,7 +349,7 @@ impl Load {
     }
 }
 
-/// Fills the population of each section, then starts all sections together.
+/// Creates the population of each churn section, then starts all sections together.
 async fn churn(plans: Vec<churn::Plan>, api: &Api) -> Result<Vec<(Churn, bool)>> {
     let mut all = Vec::with_capacity(plans.len());
     for plan in plans {
@@ -363,8 +364,8 @@ async fn churn(plans: Vec<churn::Plan>, api: &Api) -> Result<Vec<(Churn, bool)>>
     Ok(all)
 }
 
-/// Adds the answers that webhooks gave to writes of the churn. The time of such an answer is the time of the whole
-/// write, as the client sees it.
+/// Adds the answers that webhooks gave to writes of the churn. The time of a webhook's answer to a write is the time of
+/// the whole write, as the client sees it.
 fn with_answers(load: Option<admission::Interval>, churn: Option<&churn::Interval>) -> Option<admission::Interval> {
     let Some(answers) = churn.map(|churn| &churn.answers).filter(|answers| !answers.is_empty()) else { return load };
     let asked = answers.allowed + answers.denied + answers.failed;

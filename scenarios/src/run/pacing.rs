@@ -1,9 +1,10 @@
 //! `churn: {rate: auto}`: the warm-up measures the rate that the subject sustains, and the run continues at half of
 //! this rate.
 //!
-//! Owns the control loop. While few versions wait for the subject, the loop permits one more write at a time, so that
-//! the subject is busy but not behind. The sustained rate is the subject's progress while versions were waiting. Does
-//! no I/O except for the permits: the time and the number of waiting versions are arguments.
+//! Owns the control loop that sets the rate of writes. While few versions wait for the subject, the loop permits one
+//! more write at a time, so that the subject is busy but not behind. The sustained rate is the subject's progress while
+//! versions were waiting. Does no I/O except for the permits: the time and the number of waiting versions are
+//! arguments.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

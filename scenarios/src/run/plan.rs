@@ -266,7 +266,7 @@ fn fingerprint(scenario: &Scenario) -> Option<String> {
     })
 }
 
-/// Lists the budgets that a run of this length can decide, and those that it cannot.
+/// Lists the budgets that a run of this length can decide, and the budgets that it cannot decide.
 fn decides(scenario: &Scenario, line: &mut dyn FnMut(String)) {
     let budgets = &scenario.budgets;
     let (warm_up, steady) = (scenario.phases.warm_up.0, scenario.phases.steady.0.as_secs_f64());

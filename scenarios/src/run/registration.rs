@@ -32,7 +32,8 @@ const SERVICE_PATH: &str = "/mutate";
 const CONDITIONS: &str = "/webhooks/0/matchConditions";
 /// The metric of kube-apiserver that counts calls to a webhook by result: admitted, refused, failed.
 const CALLS: &str = "apiserver_admission_webhook_request_total";
-/// The metric that counts calls before Kubernetes 1.23 (tried with 1.20). Older versions have no other count.
+/// The metric that counts calls before Kubernetes 1.23 (tried with 1.20). Kubernetes before 1.23 has no other count of
+/// calls to a webhook.
 const DURATIONS: &str = "apiserver_admission_webhook_admission_duration_seconds_count";
 const REJECTED: &str = "apiserver_admission_webhook_rejection_count";
 

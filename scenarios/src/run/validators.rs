@@ -106,7 +106,7 @@ impl Validators {
         restarts.into_iter().chain(delay).collect()
     }
 
-    /// Performs the actions whose planned time is at or before `now_ms`. Returns the rows of these actions.
+    /// Performs the actions whose planned time is at or before `now_ms`. Returns the record rows of these actions.
     pub(super) async fn tick(
         &mut self,
         now_ms: u64,

@@ -1,8 +1,8 @@
 //! Compares results of gates with their promises: how often a gate called identical builds, or builds with planted
 //! changes, worse.
 //!
-//! The record of a gate states the smallest change that the gate would call worse four times in five. If gates find a
-//! planted change of at least this size less often, the promise is broken. Does no I/O.
+//! The record of a gate states the smallest change that the gate would call worse four times in five. If gates call a
+//! planted change of at least the stated size worse less often, the promise of the gates is broken. Does no I/O.
 
 use reports::gate::certificate::POWER;
 use schemars::JsonSchema;

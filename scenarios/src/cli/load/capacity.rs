@@ -102,9 +102,9 @@ struct Found {
 
 enum End {
     Found(Outcome),
-    /// The measurements have too few answers to decide. The text gives the reason.
+    /// The measurements have too few answers to decide; the text gives the reason.
     Undecided(String),
-    /// The last measurement cannot be trusted. The text gives the reason.
+    /// The last measurement cannot be trusted; the text gives the reason.
     Broken(String),
 }
 

@@ -257,7 +257,7 @@ fn is_drawn(child: &str, parent: &str) -> bool {
     long.any(|part| part.contains(|c: char| c.is_ascii_digit()) || part.chars().all(|c| DRAWN.contains(c)))
 }
 
-/// Objects that were written while this object was observed, without this object itself. The caller fetches these
+/// Objects that were written while this object was observed, without this object itself. The caller fetches the written
 /// objects.
 pub(crate) fn made<'w>(step: &Step, wrote: &'w [Wrote]) -> Vec<&'w Wrote> {
     let is_it = |one: &&Wrote| one.resource == step.resource && one.name == step.name;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use loadgen::admission::Interval;
 
-/// Maximum number of intervals by which a worker may be behind the fastest worker. A worker further behind counts as hanging, which bounds
-/// the number of waiting intervals.
+/// Maximum number of intervals by which a worker may be behind the fastest worker. A worker that is further behind
+/// counts as hanging, which bounds the number of waiting intervals.
 const BEHIND_MAX: u64 = 30;
 
 /// A mistake of a worker, as a text after the worker's name.

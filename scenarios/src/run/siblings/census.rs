@@ -9,8 +9,9 @@
 //! - More children, of any version, exist than the parent ever wanted, for longer than [`REPLACED_MS`] after a child
 //!   was created.
 //!
-//! Both cases are checked a moment after the child was created, when the parent's version has arrived as well. Memory
-//! holds an entry for each existing child and each existing parent. Children without an owner are in [`Orphans`].
+//! The check for surplus children comes a moment after the child was created, when the parent's version has arrived as
+//! well. Memory holds an entry for each existing child and each existing parent. Children without an owner are in
+//! [`Orphans`].
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 

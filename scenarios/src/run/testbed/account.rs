@@ -1,8 +1,8 @@
 //! The versions that a subject saw in a comparison: the lag of each, to the microsecond, and the missing versions by
 //! the ledger's rules.
 //!
-//! Used for a comparison, not for a verdict: no run record contains these figures. Each period of churn has its own
-//! ledger, because no object outlives the period.
+//! Used for a comparison, not for a verdict: no run record contains the figures of this module. Each period of churn
+//! has its own ledger, because no object outlives the period.
 
 use std::collections::HashMap;
 use std::sync::Arc;

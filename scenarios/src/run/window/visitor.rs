@@ -1,7 +1,7 @@
 //! Access control for the HTTP pages of a run that is in progress.
 //!
-//! Any web page in a browser can send requests to listeners on this machine. If the page's host name resolves to this
-//! machine, the page can also read the answer. This module defines the accepted host names, which no attacker can
+//! Any web page in a browser can send requests to listeners on this machine. If the host name of a web page resolves to
+//! this machine, the page can also read the answer. This module defines the accepted host names, which no attacker can
 //! choose, and the token in the page's URL.
 
 use std::net::{IpAddr, SocketAddr};
