@@ -3,7 +3,7 @@
 //!
 //! The module `plants` has the table of planted bugs, `play` the order of runs, `gate` the bugs that only a comparison
 //! of two builds finds, `synthetic` the judge of growth on generated series, `result` the result, and `render` the
-//! reports. No module here judges a run; they read the verdicts.
+//! reports. No module of the calibration judges a run; the modules only read verdicts.
 
 use std::path::Path;
 

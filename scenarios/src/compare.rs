@@ -66,7 +66,7 @@ struct Run {
     failure: Option<String>,
 }
 
-/// Runs all subjects and writes the result in all formats. An error means that nothing was compared.
+/// Runs all subjects and writes the result in all formats. On error, nothing was compared.
 pub(crate) async fn play(choice: &Choice, stop: &CancellationToken) -> Result<Comparison> {
     std::fs::create_dir_all(&choice.out).with_context(|| format!("failed to make {}", choice.out.display()))?;
     let empty = std::fs::read_dir(&choice.out).is_ok_and(|mut entries| entries.next().is_none());

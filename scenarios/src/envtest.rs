@@ -175,8 +175,8 @@ impl Suite {
         Ok(played)
     }
 
-    /// A folder for the record of one run. The name is unique, because a short suite may run several times within a
-    /// second.
+    /// A folder for the record of one run. The folder's name is unique, because a short suite may run several times
+    /// within a second.
     fn record(&self, seed: u64, began: jiff::Timestamp) -> Result<PathBuf> {
         std::fs::create_dir_all(&self.runs).with_context(|| format!("failed to make {}", self.runs.display()))?;
         let name = format!("envtest-{}-{seed}", began.strftime("%Y%m%d-%H%M%S"));
@@ -194,8 +194,8 @@ impl Suite {
         anyhow::bail!("{} has too many records of one second", self.runs.display())
     }
 
-    /// Starts the suite and waits for it. Returns its status, and whether a signal came. The suite uses the input and
-    /// output of this process, or writes to files of the record.
+    /// Starts the suite and waits for it. Returns the suite's status, and whether a signal came. The suite uses the
+    /// input and output of this process, or writes to files of the record.
     async fn run(&self, programs: &Path, record: &Path, how: How, signals: &mut Signals) -> Result<(ExitStatus, bool)> {
         let (program, words) = self.command.split_first().context("the suite's command is empty")?;
         let mut suite = Command::new(program);

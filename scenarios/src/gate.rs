@@ -81,7 +81,7 @@ struct Gate<'a> {
     signals: &'a mut Signals,
 }
 
-/// Runs the gate and returns its judgement. An error means that nothing was compared.
+/// Runs the gate and returns its judgement. On error, nothing was compared.
 pub(crate) async fn play(choice: &Choice) -> Result<Judgement> {
     let mut signals = Signals::listen().context("failed to listen for Ctrl-C")?;
     let work = Work::of(&choice.source)?;
@@ -193,7 +193,7 @@ async fn begin<'a>(
     Ok((Gate { choice, work, plan, signals }, book))
 }
 
-/// Warms up both builds. Returns the saturation of each, or `None` without reviews.
+/// Warms up both builds. Returns the saturation of each build, or `None` without reviews.
 async fn warm(stands: &[Testbed<'_>; 2], work: &Work) -> Result<Option<[f64; 2]>> {
     for stand in stands {
         stand.events(Work::events_for(FILLING_SEED, WATCHING)).await.context("failed to warm up")?;

@@ -1,9 +1,9 @@
 //! `longhaul init`: reads a project's folder and proposes a scenario for its program.
 //!
-//! Owns the facts about a project. The module `folder` walks the files. The modules `manifests`, `language`, `go`,
-//! `rust`, `java`, `kustomize` and `suite` find facts in the files. `witness` chooses the witness and `text` writes the
-//! scenario. The amount of data read from a folder is bounded. A file that cannot be read or understood is reported and
-//! skipped.
+//! Owns the facts about a project. The module `folder` finds the files of the project. The modules `manifests`,
+//! `language`, `go`, `rust`, `java`, `kustomize` and `suite` find facts in the files. `witness` chooses the witness and
+//! `text` writes the scenario. The amount of data read from a folder is bounded. A file that cannot be read or
+//! understood is reported and skipped.
 
 use std::path::{Path, PathBuf};
 
@@ -59,7 +59,7 @@ const OBJECTS: &str = "longhaul-objects.yaml";
 /// The file with further objects that the churned objects need.
 const WITH: &str = "longhaul-with.yaml";
 
-/// The facts about the project in a folder. Paths are relative to the folder.
+/// The facts about the project in a folder. Paths are relative to the project's folder.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     /// The name of the folder, as scenarios allow it.

@@ -30,7 +30,7 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// milliseconds for a large process.
 const ROLLUP_EVERY: Duration = Duration::from_mins(1);
 /// Interval of counting sockets, in a short and in a long run. The kernel lists the sockets of all processes. After
-/// many short connections, thousands of sockets take milliseconds.
+/// many short connections, listing thousands of sockets takes milliseconds.
 const SOCKETS_EVERY: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(30)];
 /// Runs that take longer count as long runs.
 const LONG_MS: u64 = 2 * 3600 * 1000;

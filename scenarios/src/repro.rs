@@ -27,7 +27,7 @@ const RELIST_VARIABLE: &str = "LONGHAUL_RELIST_S";
 /// The resource that the built-in service watches.
 const SERVICE_FOLLOWS: &str = "packages.longhaul.dev";
 /// A budget only for the built-in service: the service must send a new request within this time after any fault. The
-/// service's pauses grow to 30 s, but no documented bug refuses requests for so long.
+/// service's pauses grow to 30 s, but no documented bug refuses requests long enough for such pauses.
 const SERVICE_BLIND_MAX: Span = Span::from_secs(15);
 /// Maximum number of file descriptors of the built-in service. The highest number in any documented bug was 24, with eight
 /// connections of its workers.
@@ -55,8 +55,8 @@ pub(crate) struct Play {
     #[arg(long, value_enum, value_delimiter = ',', value_name = "ABILITY")]
     pub(crate) cannot: Vec<Need>,
     /// The client: a command that reads `$KUBECONFIG`, watches `$LONGHAUL_WATCH` and posts its observations to
-    /// `$LONGHAUL_WITNESS_URL`. For a client that does not use these variables, give `--resource` and `--witness`.
-    /// Default: the scenario's own subject.
+    /// `$LONGHAUL_WITNESS_URL`. For a client that does not use `$LONGHAUL_WATCH` and `$LONGHAUL_WITNESS_URL`, give
+    /// `--resource` and `--witness`. Default: the scenario's own subject.
     #[arg(last = true)]
     pub(crate) command: Vec<String>,
 }
@@ -115,7 +115,7 @@ pub(crate) struct Outcome {
     pub(crate) interrupted: bool,
 }
 
-/// Runs one scenario with the client. An error means that nothing was started.
+/// Runs one scenario with the client. On error, nothing was started.
 pub(crate) async fn play(mut options: Options, play: &Play) -> Result<Outcome> {
     let began = Instant::now();
     if let Some(outcome) = not_applicable(&options.source.scenario, play) {

@@ -57,8 +57,8 @@ pub(super) struct Arguments {
     /// stays.
     #[arg(long)]
     order: bool,
-    /// In some intervals, delay watches by up to K versions, so that caches are stale. The result says that the suite is safe, or names a
-    /// stale read and the write that followed from the read.
+    /// In some intervals, delay watches by up to K versions, so that caches are stale. The result says that the suite
+    /// tolerates stale caches, or names a stale read and the write that followed from the read.
     #[arg(long, value_name = "K")]
     stale: Option<u64>,
     /// Make each workload ready after this time. Default: workloads never become ready, as in a real envtest, which has no kubelet and no

@@ -98,8 +98,8 @@ pub(super) struct Arguments {
     /// With `bugs`: the number of documented bugs that are run at the same time. Each run takes its own ports.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=i64::from(JOBS_MAX)))]
     jobs: u16,
-    /// The client: a name from `cargo xtask matrix --list`, or a folder with a `subject.yaml` (`FOLDER#COLUMN` if that file has several
-    /// columns). The file gives the client's command and the features that the client lacks.
+    /// The client: a name from `cargo xtask matrix --list`, or a folder with a `subject.yaml` (`FOLDER#COLUMN` if that
+    /// file has several columns). The `subject.yaml` gives the client's command and the features that the client lacks.
     #[arg(long, value_name = "WHAT", conflicts_with = "command", help_heading = "A client")]
     subject: Option<String>,
     #[command(flatten, next_help_heading = "A client")]

@@ -73,7 +73,8 @@ impl Chosen {
         }
     }
 
-    /// Installs missing packages. The client gets the timeouts of the scenario (`clocks`) unless it keeps its own.
+    /// Installs missing packages. The client gets the timeouts of the scenario (`clocks`) unless it keeps its own
+    /// timeouts.
     pub(crate) async fn start(&self, clocks: &[String]) -> Result<Start, Missing> {
         let (mut start, words) = match self {
             Self::Client(column) => {

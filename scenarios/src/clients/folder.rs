@@ -34,7 +34,7 @@ pub enum Error {
     Install { id: String, command: String, folder: PathBuf, why: String },
 }
 
-/// The columns of a client by name, or all columns of a folder. `None` if neither exists.
+/// The columns of a client by name, or all columns of a folder. `None` if the name is neither a client nor a folder.
 pub fn named(name: &str) -> Result<Option<Vec<Column>>, Error> {
     let ours: Vec<Column> = columns().into_iter().filter(|column| column.id() == name).collect();
     if !ours.is_empty() {

@@ -19,7 +19,7 @@ const PRECISION: f64 = 1.05;
 const STEP_DOWN: f64 = 0.9;
 /// Maximum number of measurements, without confirmations: doubling from 1/s to 50,000/s takes 16, the bisection five more.
 pub(crate) const STAGES_MAX: u32 = 22;
-/// Maximum number of confirmations. If three in a row fail, each at a lower rate, no rate is reported.
+/// Maximum number of confirmations. If three confirmations in a row fail, each at a lower rate, no rate is reported.
 pub(crate) const CONFIRMATIONS_MAX: u32 = 3;
 /// Length of a confirmation, as a multiple of a usual measurement.
 pub(crate) const CONFIRMATION_LONGER: u32 = 3;

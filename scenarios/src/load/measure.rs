@@ -54,7 +54,7 @@ pub(crate) struct Measured {
     pub(crate) ended: Ended,
 }
 
-/// Sends the plan. An error means that nothing was sent.
+/// Sends the plan. On error, nothing was sent.
 pub(crate) async fn measure(job: &Job, plan: Plan, watch: &mut Watch) -> Result<Measured> {
     let (whole, length) = (plan.planned(), plan.length());
     let begin = Instant::now() + LEAD;

@@ -9,7 +9,7 @@ use super::feed::Entry;
 use crate::witness::{Claim, Commits, Counts, Reading, Resolved};
 
 /// How long a claim may come before the commit of its object. The delays of two watches of a real control plane differ
-/// by less.
+/// by less than this time.
 const WAITS_MS: u64 = 2000;
 /// Maximum number of waiting claims. Most claims that wait concern objects of other programs, which never become known.
 const WAITING_MAX: usize = 16_384;

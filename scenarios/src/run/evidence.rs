@@ -33,8 +33,8 @@ const KEPT_MAX: usize = 512;
 const SHARE_MAX: f64 = 0.02;
 /// Time for reading facts that is available from the start.
 const FIRST_MAX: Duration = Duration::from_millis(500);
-/// Further time for reading facts at the end of the run. If no time is left, an anomaly only has its own row, with the
-/// times of write and observation.
+/// Additional time for reading facts at the end of the run. If no time is left, an anomaly only has its own row, with
+/// the times of write and observation.
 const END_MAX: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Default)]

@@ -230,8 +230,8 @@ impl Load {
         its.or(self.churn.first()).map(|(churn, _)| churn.canaries())
     }
 
-    /// Successful writes of the churn since the last call. On a real control plane, these writes are compared with the
-    /// watched commits.
+    /// Successful writes of the churn since the last call. On a real control plane, the writes of the churn are
+    /// compared with the watched commits.
     pub(super) fn writes(&self) -> Option<Writes> {
         let churn = self.churn.iter().filter_map(|(churn, _)| churn.take_writes());
         let script = self.script.as_ref().and_then(Script::take_writes);

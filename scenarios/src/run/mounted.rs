@@ -1,6 +1,6 @@
 //! Folders that a program finds where a kubelet would mount a service account, a `Secret` or a `ConfigMap`.
 //!
-//! Owns the content of the folders, which follows the objects. `subject::Mounts` makes a program find the folders.
+//! Keeps the files in the folders equal to the objects. `subject::Mounts` makes a program find the folders.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;

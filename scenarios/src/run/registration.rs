@@ -280,8 +280,8 @@ fn own(scenario: &Scenario, url: &str, ca_pem: &str) -> Result<Vec<Configured>> 
     Ok(all)
 }
 
-/// Returns the name, or a similar name that is not used. The name of a webhook begins with a DNS label, and so does the
-/// new name.
+/// Returns the name, or a similar name that is not used. A webhook's name begins with a DNS label, and so does the new
+/// name.
 fn unique(known: &mut BTreeSet<String>, name: &str) -> String {
     let mut found = name.to_owned();
     for number in 2.. {

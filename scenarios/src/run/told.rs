@@ -2,8 +2,8 @@
 //!
 //! The mock counts all requests and refusals. A real API server writes each request into its audit log, which is read
 //! while it grows, also across rotations. A log that is missing, or that was removed before it was read, is a gap. A
-//! 403 for another reason does not count, such as a 403 because a namespace is being deleted. The audit log shows no
-//! connections. A killed API server writes no end of its watches, so open watches are not reported if a kill is
+//! 403 that RBAC did not cause does not count, such as a 403 because a namespace is being deleted. The audit log shows
+//! no connections. A killed API server writes no end of its watches, so open watches are not reported if a kill is
 //! planned.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,8 +22,8 @@ use super::ready::Asked;
 use crate::clock::Clock;
 use crate::scenario::Scenario;
 
-/// Maximum number of lines of the audit log that are read in one batch. Lines are short, because this audit log has no
-/// bodies.
+/// Maximum number of lines of the audit log that are read in one batch. Lines are short, because the audit log of a run
+/// has no bodies.
 const LINES_MAX: usize = 100_000;
 
 /// Maximum number of kinds of requested resources that are kept; a program requests some dozens.
@@ -338,8 +338,8 @@ mod tests {
         .replace('\n', "")
     }
 
-    /// Only refusals of the subject's own requests count. Each refusal counts once, even if its line is read with two
-    /// reads.
+    /// Only refusals of the subject's own requests count. Each refusal counts once, even if the end of its line is read
+    /// later.
     #[test]
     fn an_audit_log_is_read_as_it_grows() {
         let mut log = tempfile::NamedTempFile::new().unwrap();

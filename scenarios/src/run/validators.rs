@@ -46,7 +46,7 @@ pub(super) struct Validators {
     is_late: bool,
     /// The time after which no delayed answer is in flight.
     well_ms: Option<u64>,
-    /// Longest time of a review. A validator's answer that comes later excuses a refusal.
+    /// Longest time of a review. If a validator answers later than this, a refusal does not count as wrong.
     patience: Duration,
     start_timeout: Duration,
 }

@@ -112,7 +112,7 @@ impl Row {
         })
     }
 
-    /// Whether metrics that must not change were called worse more often than false alarms are allowed.
+    /// Whether gates called an unchanged metric worse more often than allowed.
     pub(super) fn cries(&self) -> bool {
         let gates = self.gated().count() as u64;
         let hits = self.gated().filter(|(play, _)| play.fired.iter().any(|name| !self.may_fire(name))).count() as u64;

@@ -86,8 +86,8 @@ pub(super) struct Sending {
 }
 
 impl Sending {
-    /// Starts workers that have their shares of the plan. Workers may send for the time `longest`. An error means that
-    /// nothing was sent.
+    /// Starts workers that have their shares of the plan. Workers may send for the time `longest`. On error, nothing
+    /// was sent.
     pub(super) async fn begin(workers: &mut Workers, longest: Duration) -> Result<Self> {
         let begin = workers.start(Instant::now()).await?;
         // One more at the end of the plan, and one with what calls under way had to say.
@@ -149,8 +149,8 @@ impl Sending {
     }
 }
 
-/// Sends the plan with these workers. An error means that nothing was sent. After the measurement, the workers wait for
-/// the next plan. If a worker failed, all workers are stopped.
+/// Sends the plan with these workers. On error, nothing was sent. After the measurement, the workers wait for the next
+/// plan. If a worker failed, all workers are stopped.
 pub(crate) async fn measure(job: &Job, plan: &Plan, workers: &mut Workers, watch: &mut Watch) -> Result<Measured> {
     workers.assign(job, plan).await?;
     let longest = longest(job);

@@ -161,8 +161,8 @@ fn is_lease(object: &Value) -> bool {
     object["metadata"]["annotations"].get(LEADER).is_some()
 }
 
-/// Adds the differences of two versions to `found`, as JSON pointers. A value that only one version has is one
-/// difference.
+/// Adds the differences of two versions to `found`, as JSON pointers. A value that exists in only one version counts as
+/// one difference.
 fn differences(before: &Value, after: &Value, at: &str, found: &mut Vec<String>) {
     if before == after || found.len() >= CHANGES_MAX || OF_EVERY_WRITE.contains(&at) {
         return;

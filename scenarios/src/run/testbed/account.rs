@@ -18,7 +18,8 @@ use crate::run::claims::Claims;
 use crate::run::feed::{Entry, Feed};
 use crate::witness::{Counts, Reported, Statement};
 
-/// Maximum number of commits without an observation. If a subject lags behind by more commits, the measurement stops.
+/// Maximum number of commits without an observation. If a subject lags behind by more than this number of commits, the
+/// measurement stops.
 const WAITING_MAX: usize = 65_536;
 /// Maximum number of lags kept for one period of churn.
 const KEPT_MAX: usize = 65_536;
