@@ -1,8 +1,8 @@
 //! Runs all rows of the calibration. Each run is one `longhaul soak` or `longhaul gate` in its own process. Runs follow
 //! one another, because simultaneous runs would slow each other down.
 //!
-//! Owns the order (first the control run with an obvious bug, then each row once, again and again), the repetition of
-//! invalid runs, and the result files, which are written after each run.
+//! Owns the order of runs (the control run with an obvious bug comes first), the repetition of invalid runs, and the
+//! result files, which are written after each run.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

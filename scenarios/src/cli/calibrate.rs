@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use crate::calibrate::{self, Calibration, Choice, Expected, PLANTS};
 use crate::out::out;
 
-/// File name of the built-in service without planted bugs. A build puts the program beside `longhaul`.
+/// File name of the built-in service without planted bugs.
 const SERVICE: &str = "longhaul-service";
 const PLANTED_SERVICE: &str = "longhaul-service-planted";
 /// Default number of generated series for each kind and speed of growth. With 200 series, Wilson's interval of a share

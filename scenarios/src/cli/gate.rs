@@ -11,7 +11,6 @@ use crate::gate::{self, Choice, Contestant, suite};
 use crate::out::out;
 use crate::scenario::{Outside, Source};
 
-/// Default scenario.
 const DEFAULT: &str = "gate";
 /// Default number of blocks per session. A block has four slices (short measurements of one build); with slices of 20
 /// s, nine blocks take 18 minutes.

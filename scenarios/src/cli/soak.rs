@@ -25,7 +25,6 @@ const PLANTED_SERVICE: &str = "longhaul-service-planted";
 const SERVICE: &str = "longhaul-service";
 /// Features that the built-in service lacks, because the service watches one kind and writes no objects.
 const SERVICE_CANNOT: [Need; 4] = [Need::ManyKinds, Need::HandlerWrites, Need::StreamingLists, Need::SlowHandler];
-/// Default scenario.
 const DEFAULT: &str = "smoke";
 /// The argument that selects all documented bugs; `bugs/NAME` selects one bug.
 const BUGS: &str = "bugs";

@@ -7,7 +7,6 @@ use serde::Deserialize;
 
 use crate::scenario::Need;
 
-/// One client with its versions and modes.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct Client {
@@ -33,7 +32,6 @@ pub(super) struct Client {
     pub(super) columns: Vec<Entry>,
 }
 
-/// How a client is installed.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct Install {

@@ -1,8 +1,8 @@
 //! Counts instructions and allocations with callgrind. Each build runs once more, alone and some fifty times slower,
 //! with its own control plane.
 //!
-//! A count is the difference of two dumps, one dump before and one dump after the counted reviews (or changes), so the
-//! count excludes start and end of the program. [`profile`] parses the dumps.
+//! A count is the difference of two dumps, before and after the counted reviews (or changes), so it excludes start and
+//! end of the program.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};

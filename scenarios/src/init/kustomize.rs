@@ -25,7 +25,6 @@ const COMPLAINT_MAX: u64 = 16 << 10;
 /// Timeout of a build, which only reads files.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The result of building a kustomization.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Kustomized {
     None,

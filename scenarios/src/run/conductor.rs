@@ -2,8 +2,7 @@
 //!
 //! All events arrive in one `select!`: commits, observations, samples, signals, a tick. A single loop means that the
 //! record has one writer, the ledger sees all events in one order, and no lock is needed. Long work (creating the
-//! objects, stopping load, stopping the subject) runs beside this loop, because commits and observations continue. The
-//! module `faults` handles faults, and the module `ending` handles the end of a run.
+//! objects, stopping load, stopping the subject) runs beside this loop, because commits and observations continue.
 
 mod crashes;
 mod ending;

@@ -1,7 +1,7 @@
 //! One address in front of the subject's processes, like a Service in front of Pods: each new connection goes to the
 //! next process and stays with this process.
 //!
-//! Owns the forwarded connections. TLS passes through unchanged. Does not know why processes start and end.
+//! Owns the forwarded connections. TLS passes through unchanged.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 //!
 //! The harness uses its own watches, on any control plane. The watches cover the churned resources and the subject's
 //! children. If the control plane records requests, the watches also cover all other resources that the subject has
-//! written. The module [`rewrites`] counts repeated writes and does no I/O.
+//! written.
 
 mod rewrites;
 mod writers;

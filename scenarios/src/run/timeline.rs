@@ -2,7 +2,7 @@
 //! are outputs.
 //!
 //! Owns the times of canaries, and how long a momentary fault lasts. [`Schedule`] handles the keys `at`, `when` and
-//! `for` of faults. The caller performs the actions.
+//! `for` of faults.
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -224,7 +224,6 @@ pub(super) fn delayed(delay: &ValidatorDelay) -> String {
     format!("for {} validators answer {} later", delay.lasts, delay.by)
 }
 
-/// Waits until the address accepts connections.
 async fn listens(address: SocketAddr, deadline: Instant) -> Result<()> {
     while TcpStream::connect(address).await.is_err() {
         if Instant::now() >= deadline {

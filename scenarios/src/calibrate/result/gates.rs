@@ -78,7 +78,6 @@ fn too_many(alarms: Share) -> bool {
 }
 
 impl Row {
-    /// Whether this row is run by gates.
     pub fn is_gated(&self) -> bool {
         is_gate(&self.stage)
     }

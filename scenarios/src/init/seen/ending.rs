@@ -90,8 +90,8 @@ pub(crate) fn mend(words: &str, run: &[String], help: &Help, has_account: bool) 
     None
 }
 
-/// The relevant lines of the last output: an error with the lines after the error, without usage lines; or the last
-/// lines if there is no error.
+/// The relevant lines of the last output: the error and the lines after it, without usage lines; without an error, the
+/// last lines.
 pub(crate) fn telling(words: &str) -> Vec<&str> {
     let names_error = |line: &&str| {
         let bare = line.trim_start();

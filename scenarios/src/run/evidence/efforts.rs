@@ -1,8 +1,7 @@
 //! The subject's latest writes, including writes that the API server refused.
 //!
 //! Owns a bounded history of the subject's writes. [`Efforts::add_to`] selects writes for the history of an anomaly:
-//! writes of the object of the anomaly, and of objects whose name begins with this object's name, as controllers name
-//! children.
+//! writes of its object, and of objects whose name begins with the object's name, as controllers name children.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
