@@ -62,7 +62,7 @@ pub(super) enum Run {
     Command(Vec<String>),
 }
 
-/// A column of the matrix: one version of a client with one of its functions that watch.
+/// A column of the matrix: one version and one mode of a client.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct Entry {

@@ -53,7 +53,7 @@ pub(crate) struct Suspect {
     /// The change that the cache lacked: `added`, `modified` or `deleted`.
     pub change: String,
     pub revision: u64,
-    /// Age of this change at the time of the write.
+    /// Age of the missing version at the time of the write.
     pub age_us: u64,
     /// Whether the client itself had written the missing version.
     pub was_own: bool,

@@ -37,7 +37,7 @@ struct Busiest {
 }
 
 impl Hot {
-    /// Adds the repeated requests to one control plane.
+    /// Adds the requests that were repeated at one control plane.
     pub fn add(&mut self, plane: &Plane, manager: &Manager) {
         let own: BTreeSet<u64> = plane
             .requests

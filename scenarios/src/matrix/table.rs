@@ -29,7 +29,7 @@ fn one() -> u32 {
     1
 }
 
-/// A column of the matrix: one version of a client with one of its functions that watch.
+/// A column of the matrix: one version and one mode of a client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct ColumnHead {

@@ -1,8 +1,8 @@
 //! The main task of a run: owns the record and the ledger, and performs all actions at their times.
 //!
-//! All events arrive in one `select!`: commits, observations, samples, signals, a tick. A single loop means that the
-//! record has one writer, the ledger sees all events in one order, and no lock is needed. Long work (creating the
-//! objects, stopping load, stopping the subject) runs beside this loop, because commits and observations continue.
+//! All events arrive in one `select!`: commits, observations, samples, signals, ticks of a timer. A single loop means
+//! that the record has one writer, the ledger sees all events in one order, and no lock is needed. Long work (creating
+//! the objects, stopping load, stopping the subject) runs beside this loop, because commits and observations continue.
 
 mod crashes;
 mod ending;
@@ -59,8 +59,8 @@ use crate::subject::{Exit, Log, Processes};
 use crate::witness::{Open, Reported, Reporter};
 
 /// Precision of phases and faults. Lags are more precise, because lags are measured from the times of commit and
-/// observation. If a phase or fault waits for a hit, the hit itself wakes the conductor: a client without pauses
-/// reconnects within a few milliseconds.
+/// observation. If a phase or fault waits for a hit, the hit itself wakes this loop: a client without pauses reconnects
+/// within a few milliseconds.
 const TICK: Duration = Duration::from_millis(20);
 const OBSERVATIONS_MAX: usize = 1024;
 

@@ -1,7 +1,7 @@
 //! Crashes of the subject's processes, and the times at which they are restarted.
 //!
 //! Owns the back-off of each process and the record rows of crashes. The delays are in `scenario/restart_policy.rs`.
-//! The conductor owns the processes.
+//! The main task of the run owns the processes.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

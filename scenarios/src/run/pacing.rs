@@ -17,7 +17,7 @@ use crate::scenario::Scenario;
 /// Maximum number of waiting versions at which another version is written, so that each worker of a small subject has
 /// one version.
 const WAITING_MAX: u64 = 4;
-/// Maximum number of writes per second: one for each tick of the run.
+/// Maximum number of writes per second: one for each tick of the run (20 ms).
 const MOST: f64 = 50.0;
 /// The rate of the run as a share of the sustained rate.
 const SHARE: f64 = 0.5;

@@ -1,8 +1,8 @@
 //! Restarts of the subject, rotation of its certificates and changes of its trusted keys, under load.
 //!
 //! Owns the times of restarts, rotations and changes of keys, the starting and ending processes, and the record rows
-//! that prove each action. The conductor owns the running process. To replace the running process, this module takes
-//! the old process and returns the new process.
+//! that prove each action. The main task of the run owns the running process. To replace the running process, this
+//! module takes the old process and returns the new process.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

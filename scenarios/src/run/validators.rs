@@ -1,7 +1,7 @@
 //! The validators of the subject: their addresses, and their planned restarts and delays during the load.
 //!
 //! Owns the addresses, the proxies that delay answers, the state of restarts, and the record rows that prove each
-//! restart and delay. The conductor owns the processes.
+//! restart and delay. The main task of the run owns the processes.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
