@@ -21,7 +21,8 @@ pub(super) enum Command {
         /// The kind of control plane.
         #[arg(long, value_enum, default_value_t = Provider::Local)]
         kind: Provider,
-        /// The name of the control plane, so that several can run side by side. Default: the kind of control plane.
+        /// The name of the control plane, so that several control planes can run side by side. Default: the kind of
+        /// control plane.
         #[arg(long)]
         name: Option<String>,
         /// The folder with etcd and kube-apiserver. For a node, the folder must have all programs of a Kubernetes release. Default:

@@ -59,8 +59,8 @@ use crate::subject::{Exit, Log, Processes};
 use crate::witness::{Open, Reported, Reporter};
 
 /// Precision of phases and faults. Lags are more precise, because lags are measured from the times of commit and
-/// observation. If a phase or fault waits for a hit, the hit itself wakes this loop: a client without pauses reconnects
-/// within a few milliseconds.
+/// observation. If a phase or fault waits for a hit, the hit itself wakes the main task: a client without pauses
+/// reconnects within a few milliseconds.
 const TICK: Duration = Duration::from_millis(20);
 const OBSERVATIONS_MAX: usize = 1024;
 
@@ -507,7 +507,7 @@ impl<'a> Conductor<'a> {
         self.interval_until(self.clock.now_ms(), last)
     }
 
-    /// Closes an interval row that ended at `end_ms`. Later work of the harness does not count in this row.
+    /// Closes an interval row that ended at `end_ms`. Later work of the harness does not count in the closed row.
     fn interval_until(&mut self, end_ms: u64, last: bool) -> Result<(), Halt> {
         let scenario = self.scenario;
         let told = self.told.take(&self.world.plane);

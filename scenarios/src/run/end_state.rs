@@ -151,8 +151,8 @@ impl Reader {
         self.resources.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(" and ")
     }
 
-    /// Reads the subject's state page: first the checksum, which is cheap to read and usually enough. A checksum covers
-    /// one resource.
+    /// Reads the subject's state page: first the checksum, which is cheap to read and usually enough. The checksum of a
+    /// state page covers one resource.
     async fn ask(&self, page: &Page, listed: &[Item]) -> Result<Read, String> {
         let [(resource, _)] = &self.resources[..] else { return self.ask_for_all(page).await };
         let sum = page.checksum(resource).await?;

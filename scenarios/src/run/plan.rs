@@ -151,8 +151,8 @@ fn limits(scenario: &Scenario, line: &mut dyn FnMut(String)) {
     }
 }
 
-/// Faults that other control planes cannot inject, with the reason. With another `--control-plane`, a run skips these
-/// faults.
+/// Faults that other control planes cannot inject, with the reason. With another `--control-plane`, a run skips the
+/// faults that it cannot inject.
 fn unplayed(scenario: &Scenario) -> Vec<String> {
     // Equal lists of faults with the same reason are shown once.
     let mut lines: Vec<(Vec<&str>, String)> = Vec::new();

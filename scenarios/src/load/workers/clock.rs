@@ -19,7 +19,7 @@ pub(crate) struct Offset {
 
 impl Offset {
     /// Adds a ping sent at `sent` with a pong received at `came`, both on the coordinator's clock. The worker's clock
-    /// showed `clock` between both moments.
+    /// showed `clock` between sending and receiving.
     pub(crate) fn round(&mut self, sent: u64, came: u64, clock: u64) {
         self.rounds += 1;
         let way = came.saturating_sub(sent);
