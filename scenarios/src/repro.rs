@@ -27,7 +27,7 @@ const RELIST_VARIABLE: &str = "LONGHAUL_RELIST_S";
 /// The resource that the built-in service watches.
 const SERVICE_FOLLOWS: &str = "packages.longhaul.dev";
 /// A budget only for the built-in service: the service must send a new request within this time after any fault. The
-/// service's pauses grow to 30 s, but no documented bug refuses requests for so long.
+/// service's pauses grow to 30 s, but no documented bug refuses requests long enough for such pauses.
 const SERVICE_BLIND_MAX: Span = Span::from_secs(15);
 /// Maximum number of file descriptors of the built-in service. The highest number in any documented bug was 24, with eight
 /// connections of its workers.
@@ -51,17 +51,18 @@ pub(crate) struct Play {
     /// Keep the client's own timeouts for silent watches and its own interval between lists, instead of the scenario's shorter settings.
     #[arg(long)]
     pub(crate) own_clocks: bool,
-    /// Features that the client lacks. Bugs that need such a feature are skipped as not applicable.
+    /// Features that the client lacks. Bugs that need a missing feature are skipped as not applicable.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "ABILITY")]
     pub(crate) cannot: Vec<Need>,
-    /// The client: a command that reads `$KUBECONFIG`, watches `$LONGHAUL_WATCH` and posts its observations to `$LONGHAUL_WITNESS_URL`. If
-    /// the client does not watch or post like this, use `--resource` and `--witness`. Default: the scenario's own subject.
+    /// The client: a command that reads `$KUBECONFIG`, watches `$LONGHAUL_WATCH` and posts its observations to
+    /// `$LONGHAUL_WITNESS_URL`. For a client that does not use `$LONGHAUL_WATCH` and `$LONGHAUL_WITNESS_URL`, give
+    /// `--resource` and `--witness`. Default: the scenario's own subject.
     #[arg(last = true)]
     pub(crate) command: Vec<String>,
 }
 
 impl Play {
-    /// Whether any of these flags changes the subject of a scenario.
+    /// Whether any flag changes the subject of a scenario.
     pub(crate) fn is_some(&self) -> bool {
         !self.command.is_empty() || self.http.is_some() || self.drain.is_some() || self.own_clocks
     }
@@ -92,7 +93,7 @@ pub(crate) struct Outcome {
     pub(crate) exit_code: u8,
     /// The kinds of mistakes that the client made, each once.
     pub(crate) words: Vec<Word>,
-    /// Faults without hits. The run does not show how the client handles these faults.
+    /// Faults without hits. The run does not show how the client handles faults without hits.
     pub(crate) not_hit: Vec<String>,
     /// Features that the client lacks and without which the bug cannot occur. If the list is not empty, nothing was
     /// run.
@@ -114,7 +115,7 @@ pub(crate) struct Outcome {
     pub(crate) interrupted: bool,
 }
 
-/// Runs one scenario with the client. An error means that nothing was started.
+/// Runs one scenario with the client. On error, nothing was started.
 pub(crate) async fn play(mut options: Options, play: &Play) -> Result<Outcome> {
     let began = Instant::now();
     if let Some(outcome) = not_applicable(&options.source.scenario, play) {

@@ -112,7 +112,7 @@ pub(crate) enum Format {
     Json,
 }
 
-/// Runs a scenario and judges it. An error means that nothing was started; later problems end in a judged record.
+/// Runs a scenario and judges it. On error, nothing was started; later problems end in a judged record.
 pub(crate) async fn run(options: Options, format: Format) -> Result<Judgement> {
     conclude(&Box::pin(record(options)).await?, format)
 }
@@ -124,7 +124,7 @@ pub(crate) struct Interrupted {
     signal: &'static str,
 }
 
-/// Runs a scenario and returns the folder of its record. An error means that nothing was started.
+/// Runs a scenario and returns the folder of its record. On error, nothing was started.
 pub(crate) async fn record(options: Options) -> Result<PathBuf> {
     let mut signals = crate::signals::Signals::listen().context("failed to listen for Ctrl-C")?;
     let window = window::Bound::to(options.window).await?;

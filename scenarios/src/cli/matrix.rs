@@ -27,8 +27,8 @@ pub(super) struct Arguments {
     /// than the scenario's drain. Default with `--own-clocks`: 11m.
     #[arg(long)]
     drain: Option<units::Span>,
-    /// Keep each client's own timeouts for silent watches and its own interval between lists, instead of the short ones of the bug's
-    /// scenario. The clocks of clients then run faster: see `--clock-rate`.
+    /// Keep each client's own timeouts for silent watches and its own interval between lists, instead of the short
+    /// times of the bug's scenario. With this flag, the clocks of clients run faster: see `--clock-rate`.
     #[arg(long)]
     own_clocks: bool,
     /// Run the clocks of the clients N times faster. Default: 1 (unchanged), with `--own-clocks` 30. All times in the table are times on

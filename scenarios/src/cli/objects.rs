@@ -11,7 +11,7 @@ use crate::scenario::{Ground, Manifest, read_manifests};
 
 /// Maximum size of a file with a template or a `CustomResourceDefinition`. A template has a few KiB.
 const FILE_BYTES_MAX: u64 = 1 << 20;
-/// Suffix after a file name. With this suffix, the webhook must refuse the object in the file.
+/// Suffix after the name of a file whose object the webhook must refuse.
 const DENIED: &str = "=denied";
 
 /// The objects to send, from files with templates and from `CustomResourceDefinition`s.

@@ -126,7 +126,7 @@ pub(super) struct Curve {
 /// Flags for the output.
 #[derive(clap::Args)]
 pub(super) struct Output {
-    /// Write the result as JSON to a file. `-` prints it to stdout instead of the summary.
+    /// Write the result as JSON to a file. `-` prints the result to stdout instead of the summary.
     #[arg(long, value_name = "FILE")]
     pub(super) json: Option<PathBuf>,
     /// Write the histogram of every second in the standard interval log format of HdrHistogram.
@@ -278,7 +278,7 @@ fn as_flag(error: Error) -> anyhow::Error {
     }
 }
 
-/// The job of the flags, and the plan from a recorded file.
+/// The job that the flags describe, and the plan from a recorded file.
 pub(super) fn replay(to: &To, traffic: &Traffic, file: PathBuf) -> Result<(Job, Plan)> {
     let mut config = traffic.config()?;
     config.replay = Some(file);

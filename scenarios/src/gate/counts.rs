@@ -1,5 +1,5 @@
-//! Counts system calls, instructions and allocations before the slices of a session. Counts are exact even on a noisy
-//! machine.
+//! Counts system calls, instructions and allocations before a session measures the builds under load. Counts are exact
+//! even on a noisy machine.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -1,7 +1,6 @@
 //! One request before the load: checks that a webhook answers, and names the remedy if no webhook does.
 //!
-//! Uses one plain connection, step by step, because a pooled client only reports that the call failed. Measures
-//! nothing.
+//! Opens one plain connection itself, because a pooled client only reports that the call failed. Measures nothing.
 
 use std::io;
 use std::sync::Arc;
@@ -24,7 +23,7 @@ use tokio_rustls::rustls::{self, AlertDescription, CertificateError, ClientConfi
 use super::Webhook;
 use super::measure::chain;
 
-/// Timeout of each step until the connection is open.
+/// Timeout of each step that opens the connection, such as the TLS handshake.
 const STEP_LIMIT: Duration = Duration::from_secs(5);
 /// The longest timeout that a webhook configuration may have.
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);

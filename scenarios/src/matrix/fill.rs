@@ -77,7 +77,7 @@ struct Answer {
     record: PathBuf,
 }
 
-/// An empty table for the selection, or the table of an earlier call.
+/// An empty table for the selected clients and bugs, or the table of an earlier call.
 pub fn table_for(choice: &Choice, bugs: Vec<RowHead>) -> Result<(Table, Vec<Column>), Error> {
     let columns = chosen_columns(&choice.clients)?;
     let rows = chosen_rows(&choice.rows, bugs)?;
@@ -272,8 +272,8 @@ fn findings(record: &Path) -> Vec<serde_json::Value> {
     }
 }
 
-/// Whether a run ended early for another reason than a client that reported nothing. In such a run, a fault without
-/// hits shows nothing about the client.
+/// Whether a run ended early for another reason than a client that reported nothing. If a run broke off, a fault
+/// without hits shows nothing about the client.
 fn broke_off(record: &Path) -> bool {
     findings(record).iter().any(|finding| {
         finding["budget"] == "validity.completed"

@@ -1,5 +1,5 @@
-//! The table of the matrix as Markdown, and as an HTML page that works offline. Both formats show the same cells in the
-//! same wording.
+//! The table of the matrix as Markdown, and as an HTML page that works offline. Markdown and HTML show the same cells
+//! in the same wording.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -10,7 +10,8 @@ use super::table::{Cell, ColumnHead, Outcome, RowHead, Table};
 
 /// The text in a table cell without a result.
 const NOTHING: &str = "–";
-/// Text on clients that kept their own clocks. For other tables, the page lists the shortened settings of each client.
+/// Text on clients that kept their own clocks. If clients used shortened settings, the table lists these settings for
+/// each client.
 const OWN_CLOCKS: &str = " Every client kept its own limits for silence and between lists: where the list of clocks \
     says “as the row asks”, it used its default.";
 
@@ -51,7 +52,7 @@ pub fn markdown(table: &Table) -> String {
     lines.join("\n") + "\n"
 }
 
-/// A text on the length of the row's runs, because later actions of a client are not in the table.
+/// A text on the length of the runs of one bug, because the table does not show later actions of a client.
 fn length(row: &RowHead) -> String {
     reports::words::millis(row.length_ms)
 }
@@ -82,7 +83,7 @@ fn line(cell: Option<&Cell>) -> String {
     format!("{}{time}", text.lines().next().unwrap_or_default())
 }
 
-/// Escapes text from outside for a Markdown table.
+/// Escapes text from other programs for a Markdown table.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {

@@ -1,6 +1,6 @@
 //! The project's webhooks in an observation: finds the URL paths that the program serves, and registers these webhooks.
 //!
-//! The webhooks review every template, as in a run, because the churn cannot use an object that they deny.
+//! The webhooks review every template, as in a run, because the churn cannot use an object that a webhook denies.
 
 use std::time::Duration;
 
@@ -50,8 +50,8 @@ pub(super) async fn register(found: &Found, world: &World, seen: &Seen) -> Resul
     Ok(unserved)
 }
 
-/// A review of an empty `ConfigMap`. A handler answers or refuses such a review; a path without a handler answers with
-/// status 404.
+/// A review of an empty `ConfigMap`. A handler answers or refuses a review of an empty `ConfigMap`; a path without a
+/// handler answers with status 404.
 fn question() -> Value {
     json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
         "uid": "00000000-0000-4000-8000-000000000000", "operation": "CREATE", "name": "longhaul-init", "dryRun": true,

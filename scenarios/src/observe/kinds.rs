@@ -160,7 +160,7 @@ fn began_us(step: &Step, world: &World) -> u64 {
     it.map_or_else(|| world.now_us().saturating_sub(100_000), |one| one.at_us)
 }
 
-/// Records the object's state, and the objects that the program created for it.
+/// Records the object's state, and the objects that the program created for this object.
 async fn look(world: &mut World, step: &mut Step) -> Result<()> {
     step.ended_us = world.now_us();
     if let Some(path) = world.api.path(&step.after).await?
@@ -283,8 +283,8 @@ async fn count_again(world: &World, step: &mut Step, changed_us: u64) -> Result<
     Ok(())
 }
 
-/// Deletes one child of each kind and records whether the program creates it again. Records nothing if the child stays,
-/// or a child with another name replaces the child.
+/// Deletes one child of each kind and records whether the program creates the child again. Records nothing if the child
+/// stays, or a child with another name replaces the child.
 async fn restore(world: &mut World, program: &mut Program, step: &mut Step) -> Result<()> {
     let mut tried: Vec<String> = Vec::new();
     for (resource, object) in step.made.clone() {

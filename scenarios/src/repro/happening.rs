@@ -11,7 +11,7 @@ use reports::words::millis;
 const PROMPT_MS: u64 = 1000;
 /// On a real control plane, the clock of commits may be ahead of the clock of observations by at most this time.
 const SKEW_MS: u64 = 250;
-/// Writes with at least this time between them are separate steps of a scenario.
+/// Writes of a scenario with at least this time between them become separate lines.
 const APART_MS: u64 = 700;
 const COMMITTED: &str = "committed";
 
@@ -76,7 +76,7 @@ pub(super) fn happenings(record: &Record, events: &Events) -> Vec<Happening> {
     all.into_iter().map(|(_, _, happening)| happening).collect()
 }
 
-/// The end of the drain, or of the run if it ended earlier. Afterwards the subject is stopped.
+/// The end of the drain, or of the run if it ended earlier. After this time, the subject is stopped.
 pub(super) fn end_ms(record: &Record) -> u64 {
     let phases = &record.manifest.phases;
     let planned_ms = phases.warm_up_ms + phases.steady_ms + phases.drain_ms;

@@ -136,7 +136,7 @@ impl<'a> Events<'a> {
         Ok(())
     }
 
-    /// Passes on the writes that the churn reports, for the audit of a real control plane.
+    /// Passes the writes that the churn reports to the audit of a real control plane.
     pub(super) fn wrote(&mut self, writes: Option<Writes>) {
         self.feed.wrote(writes);
     }

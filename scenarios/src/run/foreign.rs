@@ -2,9 +2,9 @@
 //! deleted, or deleted an object whose deletion nobody had requested.
 //!
 //! Owns the record of which client created an object, if the control plane records requests. The subject created an
-//! object if an answer to the subject says so. Commits come from a separate cursor, and are handled before the requests
-//! of the same moment. The memory is bounded: beyond the limit, further objects are not tracked, and only the newest
-//! deleted objects are kept. A judge decides whether there are too many such changes.
+//! object if an answer to the subject says so. Reads commits with its own cursor, and handles commits before requests
+//! of the same time. The memory is bounded: beyond the limit, further objects are not tracked, and only the newest
+//! deleted objects are kept. A judge decides whether the subject made too many wrong changes.
 
 mod memory;
 
@@ -102,7 +102,7 @@ impl Foreign {
         }
     }
 
-    /// Records a finished request of the subject. Called after the commits of the same time were recorded.
+    /// Records a finished request of the subject. Must be called after the commits of the same time were recorded.
     pub(super) fn request(&mut self, request: Request<'_>, wire: &impl Wire) {
         let row = request.row;
         if !self.resources.contains(&row.resource) {

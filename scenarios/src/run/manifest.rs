@@ -173,7 +173,8 @@ fn needs(fault: &mock_faults::Fault) -> Vec<Need> {
     on.into_iter().chain(bookmarks).chain(initial).collect()
 }
 
-/// The planned restarts, rotations, changes of keys, and drifts. Hits must prove each of them, as for faults.
+/// The planned restarts, rotations, changes of keys, and drifts. Hits must prove each restart, rotation, change of keys
+/// and drift.
 fn upkeep(scenario: &Scenario) -> impl Iterator<Item = PlannedFault> {
     let (subject, loaded) = (&scenario.subject, scenario.phases.loaded());
     let entry = |name: &str, at_ms, for_ms, detail| PlannedFault {

@@ -1,6 +1,6 @@
 //! Folders that a program finds where a kubelet would mount a service account, a `Secret` or a `ConfigMap`.
 //!
-//! Owns the content of the folders, which follows the objects. `subject::Mounts` makes a program find the folders.
+//! Keeps the files in the folders equal to the objects. `subject::Mounts` makes a program find the folders.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
@@ -144,7 +144,7 @@ impl Followed {
         }
     }
 
-    /// Replaces all files of an object at once: writes a new folder, then points the link to it.
+    /// Replaces all files of an object at once: writes a new folder, then points the link to the new folder.
     fn show(&mut self, object: &Value) -> std::io::Result<()> {
         let version = object["metadata"]["resourceVersion"].as_str().unwrap_or_default();
         if version == self.version {
@@ -171,7 +171,7 @@ impl Followed {
         Ok(())
     }
 
-    /// Writes the files into a new folder, and points the link to it. Returns the keys.
+    /// Writes the files into a new folder, and points the link to the new folder. Returns the keys.
     fn turn(&self, name: &str, object: &Value) -> std::io::Result<Vec<String>> {
         let fresh = self.folder.join(name);
         std::fs::create_dir(&fresh)?;

@@ -1,9 +1,10 @@
 //! `churn: {rate: auto}`: the warm-up measures the rate that the subject sustains, and the run continues at half of
 //! this rate.
 //!
-//! Owns the control loop. While few versions wait for the subject, the loop permits one more write at a time, so that
-//! the subject is busy but not behind. The sustained rate is the subject's progress while versions were waiting. Does
-//! no I/O except for the permits: the time and the number of waiting versions are arguments.
+//! Owns the control loop that sets the rate of writes. While few versions wait for the subject, the loop permits one
+//! more write at a time, so that the subject is busy but not behind. The sustained rate is the subject's progress while
+//! versions were waiting. Does no I/O except for the permits: the time and the number of waiting versions are
+//! arguments.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,7 +17,7 @@ use crate::scenario::Scenario;
 /// Maximum number of waiting versions at which another version is written, so that each worker of a small subject has
 /// one version.
 const WAITING_MAX: u64 = 4;
-/// Maximum number of writes per second: one for each tick of the run.
+/// Maximum number of writes per second: one for each tick of the run (20 ms).
 const MOST: f64 = 50.0;
 /// The rate of the run as a share of the sustained rate.
 const SHARE: f64 = 0.5;

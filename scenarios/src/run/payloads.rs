@@ -16,8 +16,7 @@ const HEAVY_IMAGES: usize = 8;
 pub(super) const HOST: &str = "registry.test:5000";
 
 /// The host of the registry in image references, if it is the same in every run: the service can map a host to the real
-/// address. `None` for other subjects, which need the real address. The real address is known only when the registry
-/// listens.
+/// address. `None` for subjects that need the real address. The real address is known only when the registry listens.
 pub(super) fn host(scenario: &Scenario) -> Option<String> {
     scenario.subject.kind().is_service().then(|| HOST.to_owned())
 }
@@ -80,7 +79,7 @@ impl Planned {
     }
 }
 
-/// The plan of admission load with these images; `None` if the scenario has no such load.
+/// The plan of admission load with the given images; `None` if the scenario has no admission load.
 pub(super) fn plan(scenario: &Scenario, images: &[mock_registry::Image]) -> Result<Option<Planned>> {
     let Some(config) = &scenario.admission else { return Ok(None) };
     let images: Vec<Image> = images.iter().map(super::keys::image).collect();

@@ -1,8 +1,9 @@
 //! The control plane of a run: the mock in this process, or a real control plane (separate programs, with or without a
 //! node).
 //!
-//! Only the mock knows its traffic and the sender of each request. For a real control plane these facts are absent,
-//! which judges and reports must handle. No other module of the run distinguishes mock and real control planes.
+//! Only the mock knows its traffic and the sender of each request. For a real control plane, traffic and senders are
+//! unknown, which judges and reports must handle. No other module of the run distinguishes mock and real control
+//! planes.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -284,8 +285,8 @@ async fn mock(
     Ok(Mock { server, endpoint, epoch, ca_pem: authority.ca_pem().to_owned(), harness_token, account })
 }
 
-/// A token for this run. The token only protects ports on loopback from mistakes. Its process ID separates two runs on
-/// one machine.
+/// A token for this run. The token only protects ports on loopback from mistakes. The process ID in the token separates
+/// two runs on one machine.
 pub(crate) fn token(seed: u64, user: &str) -> String {
     use sha2::Digest;
     let digest = sha2::Sha256::digest(format!("{seed}/{user}/{}", std::process::id()));

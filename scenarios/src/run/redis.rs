@@ -26,7 +26,7 @@ use crate::scenario::SharedCache;
 use wire::{Asked, Reply};
 
 const CONNECTIONS_MAX: usize = 64;
-/// Maximum number of stored values; the oldest are dropped.
+/// Maximum number of stored values; the oldest values are dropped.
 const VALUES_MAX: usize = 10_000;
 /// The key with which the subject authenticates its values, valid for one run.
 pub(super) const KEY: &str = "a key that only this run has, and no other";
@@ -136,7 +136,7 @@ async fn answer(listener: TcpListener, shared: Arc<Shared>, there: watch::Receiv
     accept(listener, CONNECTIONS_MAX, serves).await;
 }
 
-/// Answers commands on one connection until it closes or sends an invalid command.
+/// Answers commands on one connection until the connection closes or brings an invalid command.
 async fn serve(stream: TcpStream, shared: &Shared) {
     let mut stream = BufStream::new(stream);
     while let Ok(Some(asked)) = wire::read(&mut stream).await {

@@ -38,7 +38,6 @@ struct OnWatches<'a> {
 }
 
 impl Requests {
-    /// An empty state for a scenario's subject.
     pub(super) fn new(scenario: &Scenario, plane: &Plane) -> Self {
         let foreign = plane.mock().and_then(|mock| Some((Foreign::of(scenario)?, mock.server.tail())));
         Self { foreign, ..Self::over(&scenario.judged()) }
@@ -70,7 +69,7 @@ impl Requests {
         }
     }
 
-    /// The subject's changes to objects of other clients. Returned only once.
+    /// The subject's changes to objects of other clients. A second call returns `None`.
     pub(super) fn take_foreign(&mut self) -> Option<record::Foreign> {
         self.read_commits();
         self.foreign.take().map(|(mut foreign, _)| foreign.take())
@@ -107,17 +106,17 @@ impl Requests {
         rows.into_iter().try_for_each(|row| writer.request(row))
     }
 
-    /// The record of which client wrote an object, for a caller that takes the record away for a while.
+    /// The record of which client wrote an object, for a caller that uses this record elsewhere for a while.
     pub(super) fn writers(&mut self) -> &mut Writers {
         &mut self.writers
     }
 
-    /// The subject's refused writes, for a caller that takes this state away at the end of the run.
+    /// The subject's refused writes, for a caller that uses this state elsewhere at the end of the run.
     pub(super) fn failing(&mut self) -> &mut Failing {
         &mut self.failing
     }
 
-    /// Takes back `writers`, and adds the writes since then.
+    /// Takes back `writers`, and adds the writes that were recorded in the meantime.
     pub(super) fn go_on(&mut self, writers: Writers) {
         let meanwhile = std::mem::replace(&mut self.writers, writers);
         self.writers.extend(meanwhile);

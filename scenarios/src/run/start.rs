@@ -164,8 +164,8 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared<'_>> {
     Ok(Prepared { directory, manifest, world, subject, load })
 }
 
-/// The subject's own metrics that the run reads. The service has a metrics page. If several processes take turns, each
-/// process has a different page, and no page is read unless the scenario names a page.
+/// The subject's own metrics that the run reads. The service has a metrics page. If restarts replace the subject's
+/// process, each process has a different page, and no page is read unless the scenario names a page.
 fn metrics(scenario: &Scenario, health: Option<SocketAddr>, port: Option<u16>) -> Option<MetricsPlan> {
     let subject = &scenario.subject;
     let own = health.filter(|_| subject.upkeep().restarts.is_none()).map(|address| format!("http://{address}/metrics"));
@@ -189,7 +189,7 @@ fn metrics_port(scenario: &Scenario) -> Result<Option<u16>> {
     url.filter(|url| url.contains(METRICS_PORT)).map(|_| free_port(Ipv4Addr::LOCALHOST)).transpose()
 }
 
-/// Opens the address in front of the subject's processes, if several processes take turns.
+/// Opens the address in front of the subject's processes, if restarts replace the process.
 async fn front(scenario: &Scenario, webhook: Option<SocketAddr>, machine: Ipv4Addr) -> Result<Option<Arc<Front>>> {
     if scenario.subject.upkeep().restarts.is_none() {
         return Ok(None);

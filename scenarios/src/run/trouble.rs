@@ -1,7 +1,7 @@
 //! Faults of Pods and of the control plane's programs, as they occur in real clusters.
 //!
-//! Owns the times and hits of these faults, and restores the earlier state when a fault ends. Each fault has a file in
-//! the folder `trouble`. The Pods and programs exist when the subject is prepared.
+//! Owns the times and hits of the faults of Pods and programs, and restores the earlier state when a fault ends. The
+//! Pods and programs are known only when the subject is prepared.
 
 mod apiserver_restart;
 mod certificate_expiry;

@@ -1,7 +1,7 @@
 //! Workers that send load during a run. The run reads the workers' counts like counts of load from its own process.
 //!
 //! Owns the measured intervals that the run has not read yet, and the end of the workers. An interval is complete when
-//! each worker has sent its part, which takes a second or two.
+//! each worker has sent its counts, which takes a second or two.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -75,7 +75,7 @@ impl Assigned {
 }
 
 impl Beside {
-    /// The counts since the last call.
+    /// The counts since the last call of this function.
     pub(crate) fn take(&self) -> Interval {
         std::mem::take(&mut self.told.lock().interval)
     }

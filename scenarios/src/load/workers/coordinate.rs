@@ -21,10 +21,11 @@ use crate::load::measure::{self, Ended, Measured, Run, Watch};
 const READY_LIMIT: Duration = Duration::from_mins(1);
 /// Time from the start order to the first request, so that every worker receives the order in time.
 const LEAD: Duration = Duration::from_millis(1500);
-/// Longest time without a message from a worker, which sends a message every second. Afterwards the worker counts as
-/// hanging.
+/// Longest time without a message from a worker, which sends a message every second. After this time, a silent worker
+/// counts as hanging.
 pub(super) const SILENCE_LIMIT: Duration = Duration::from_secs(30);
-/// Maximum number of queued messages from workers. Each worker sends one per second, and waits while the queue is full.
+/// Maximum number of queued messages from workers. Each worker sends one message per second, and waits while the queue
+/// is full.
 const WORDS_MAX: usize = 8;
 
 /// Longest time that workers may need for the plan of a job, including the last calls.
@@ -85,8 +86,8 @@ pub(super) struct Sending {
 }
 
 impl Sending {
-    /// Starts workers that have their shares of the plan. Workers may send for the time `longest`. An error means that
-    /// nothing was sent.
+    /// Starts workers that have their shares of the plan. Workers may send for the time `longest`. On error, nothing
+    /// was sent.
     pub(super) async fn begin(workers: &mut Workers, longest: Duration) -> Result<Self> {
         let begin = workers.start(Instant::now()).await?;
         // One more at the end of the plan, and one with what calls under way had to say.
@@ -148,7 +149,7 @@ impl Sending {
     }
 }
 
-/// Sends the plan with these workers. An error means that nothing was sent. Afterwards the workers wait for the next
+/// Sends the plan with these workers. On error, nothing was sent. After the measurement, the workers wait for the next
 /// plan. If a worker failed, all workers are stopped.
 pub(crate) async fn measure(job: &Job, plan: &Plan, workers: &mut Workers, watch: &mut Watch) -> Result<Measured> {
     workers.assign(job, plan).await?;
@@ -272,8 +273,8 @@ mod tests {
 
     const A_MINUTE: Duration = Duration::from_mins(1);
 
-    /// If the shares do not add up to the plan, the measurement is invalid. An aborted measurement keeps the reason why
-    /// it was aborted.
+    /// If the numbers of the workers' requests do not add up to the plan, the measurement is invalid. An aborted
+    /// measurement keeps the reason why it was aborted.
     #[test]
     fn shares_must_add_up_to_the_plan() {
         let ended = |planned, ended| {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use loadgen::admission::Interval;
 
-/// Maximum number of intervals by which a worker may be behind the fastest worker. A worker further behind counts as hanging, which bounds
-/// the number of waiting intervals.
+/// Maximum number of intervals by which a worker may be behind the fastest worker. A worker that is further behind
+/// counts as hanging, which bounds the number of waiting intervals.
 const BEHIND_MAX: u64 = 30;
 
 /// A mistake of a worker, as a text after the worker's name.
@@ -135,8 +135,8 @@ mod tests {
         assert!(merge.is_over() && merge.pop().is_none());
     }
 
-    /// A merged interval lasts from the begin of its first part to the end of its last part. Incomplete intervals are
-    /// returned at the end.
+    /// A merged interval lasts from the earliest begin to the latest end of the workers' intervals. Incomplete
+    /// intervals are returned at the end.
     #[test]
     fn an_interval_lasts_from_the_first_to_the_last() {
         let part = |start_ms, end_ms| Sum { start_ms, end_ms, interval: Interval::default() };

@@ -1,5 +1,5 @@
 //! The worker protocol: messages as JSON lines, and the encoding of intervals. Does no I/O. `docs/worker-protocol.md`
-//! describes the protocol for other implementations. An incompatible change needs a new version.
+//! describes the protocol for other implementations. An incompatible change of the protocol needs a new version.
 
 use std::time::Duration;
 
@@ -34,7 +34,8 @@ const TEXT_CHARS_MAX: usize = 600;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) enum Order {
-    /// The job, and the worker's share of the job. A further job may follow when the worker has ended this job.
+    /// The job, and the worker's share of the job. The coordinator may assign another job when the worker has ended
+    /// this job.
     Assign(Box<Assignment>),
     /// Asks for the time of the worker's clock.
     Ping { id: u64 },

@@ -11,7 +11,7 @@ use reports::record::AlertsRow;
 
 /// Longest allowed time from an answer to its alert, which includes retries on a busy machine.
 const WITHIN: Duration = Duration::from_secs(10);
-/// Longest allowed time from an alert to its answer: the longest timeout of a webhook.
+/// Longest allowed time from an alert to the webhook's answer to the same review: the longest timeout of a webhook.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(30);
 /// Maximum number of reviews that are not compared yet: ten seconds at 20,000 reviews per second.
 const OPEN_MAX: usize = 200_000;

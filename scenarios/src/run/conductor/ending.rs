@@ -65,7 +65,8 @@ impl Conductor<'_> {
         }
     }
 
-    /// Stops load and subject, however the run ended. From here on, a second signal ends the process at once.
+    /// Stops load and subject, however the run ended. While load and subject stop, a second signal ends the process at
+    /// once.
     pub(super) async fn leave(&mut self, stop_timeout: Duration) {
         let impatient = self.signals.take().map(Signals::abort_on_next);
         if let Some(stage) = self.stage.as_mut() {

@@ -106,7 +106,7 @@ impl<'a> Now<'a> {
         }
     }
 
-    /// Returns whether the result of a child is still unknown. Counts a known result.
+    /// Returns whether the result of a child is still unknown. Adds a known result to `drifted`.
     fn still_open(&self, taken: &Taken, now_ms: u64, drifted: &mut Drifted) -> bool {
         if !self.parents.contains(taken.parent.as_str()) {
             drifted.gone += 1;

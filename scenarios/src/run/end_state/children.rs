@@ -294,8 +294,8 @@ mod tests {
         assert_eq!(wrong(&edited), ([0, 0, 0, 1, 0], at("n/p", "as the harness edited it")));
     }
 
-    /// Without a garbage collector, children of deleted owners stay. An operator that relies on garbage collection is
-    /// right.
+    /// Without a garbage collector, children of deleted owners stay. An operator that relies on garbage collection
+    /// still has a correct end state.
     #[test]
     fn without_a_garbage_collector_nobody_takes_what_has_an_owner() {
         for (by, orphans) in [("owner", 1), ("{label: parent}", 1)] {

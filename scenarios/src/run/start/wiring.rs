@@ -1,7 +1,7 @@
 //! How a run's subject is started: commands, environment variables, addresses, readiness condition, and review
 //! endpoint.
 //!
-//! Owns these settings of the subject, but starts no process.
+//! Owns the settings of the subject, but starts no process.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -185,7 +185,7 @@ impl Again<'_> {
         Ok(Some(receiver.section(&template)))
     }
 
-    /// Values of the subject's environment variables. The values also replace placeholders in the subject's arguments.
+    /// Values of the subject's environment variables, which also replace placeholders in the subject's arguments.
     fn given(&self, world: &World, webhook: Option<SocketAddr>) -> Result<Given> {
         let mut given = metrics_given(self.metrics);
         self.environment(world)?.into_iter().for_each(|(name, value)| given.give(name, value));

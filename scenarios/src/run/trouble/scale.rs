@@ -32,8 +32,8 @@ pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Sets the number of Pods of the given number of Deployments until the fault ends. Returns whether the Deployments
-/// reached this number.
+/// Sets the number of Pods of each of `deployments` Deployments to `to`, until the fault ends. Returns whether the
+/// Deployments reached this number.
 async fn hold(deed: &Deed<'_>, subject: &Subject, to: u64, deployments: usize) -> Result<bool> {
     let began = Instant::now();
     subject.rollout.scale(&vec![to; deployments]).await?;
