@@ -45,7 +45,7 @@ impl Image {
 }
 
 impl Refusal {
-    /// The name of the class in a denial.
+    /// The name of this reason in a denial.
     pub fn name(self) -> &'static str {
         match self {
             Self::Missing => "not-found",
@@ -55,7 +55,7 @@ impl Refusal {
         }
     }
 
-    /// The class as text for people.
+    /// Why the image must not run, as text for people.
     pub(super) fn describe(self) -> &'static str {
         match self {
             Self::Missing => "does not exist",

@@ -1,16 +1,17 @@
 //! [`Mix`]: the relative weights of users' actions. Pure: no I/O.
 //!
-//! A user or a controller does an action. The module `corpus` makes the reviews that Kubernetes sends for the action.
+//! The user actions that make admission load, each with its weight in the mix. The module `corpus` makes the reviews
+//! that Kubernetes sends for the action.
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
 use super::objects::Kind;
 
-/// Makes the type of weights, the actions and their names in scenarios from one list.
+/// Makes from one list: the actions, the type of their weights, and their names in scenarios.
 macro_rules! actions {
     ($($(#[$doc:meta])* $action:ident $weight:ident $key:literal,)+) => {
-        /// The relative weights of user actions. An action without a weight does not happen.
+        /// The relative weights of user actions. An action without a weight is never done.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
         #[serde(deny_unknown_fields, default)]
         pub struct Mix {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::seed;
 
-/// Words that may be part of any name in an object: environment variables, labels, volumes.
+/// Words that are combined into names in objects: environment variables, labels, volumes.
 const WORDS: [&str; 16] = [
     "cart", "ledger", "search", "mail", "gateway", "session", "export", "index", "billing", "catalog", "notify",
     "ingest", "render", "audit", "quota", "relay",

@@ -1,8 +1,8 @@
 //! [`Recording`]: recorded requests that can be sent again. The file is read once, before the load starts.
 //!
-//! The format is JSON lines, as described in `docs/load.md`. Memory is bounded: only distinct reviews are stored, up to
-//! a limit. Times are stored in a temporary file with twelve bytes for each request, from which the pacing thread
-//! reads.
+//! A recording has the format JSON lines, as described in `docs/load.md`. Memory is bounded: only distinct reviews are
+//! stored, up to a limit. The times of requests are stored in a temporary file with twelve bytes for each request, from
+//! which the pacing thread reads.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -18,32 +18,32 @@ use sha2::{Digest as _, Sha256};
 
 use crate::seed::UID_LEN;
 
-/// The longest line in bytes: an object of 1.5 MiB, its old version, and the remaining fields.
+/// Maximum length of a line of the file in bytes: an object of 1.5 MiB, its old version, and the remaining fields.
 const LINE_BYTES_MAX: usize = 4 << 20;
 /// Maximum number of bytes of all distinct reviews. Reviews are stored in memory, because reading a disk can delay a
 /// thread.
 const REVIEWS_BYTES_MAX: usize = 256 << 20;
 /// Maximum number of requests of a file; more than any soak sends.
 const REQUESTS_MAX: u64 = 1_000_000_000;
-/// The greatest `atUs`: a year, which is the limit of every duration.
+/// The largest `atUs`: a year in microseconds, which is the limit of every duration.
 const AT_US_MAX: u64 = 366 * 24 * 3600 * 1_000_000;
-/// The bytes of an entry: offset in microseconds and number of the review, little endian.
+/// The bytes of an entry in the temporary file: offset in microseconds and number of the review, little endian.
 const ENTRY_BYTES: usize = 12;
-/// The number that stands for a request without a review.
+/// The number in an entry that means a request without a review.
 const OPEN: u32 = u32::MAX;
-/// Entries that are read at once: 12 KiB, which take a few microseconds from the page cache.
+/// Number of entries that are read at once: 12 KiB, which take a few microseconds from the page cache.
 const BLOCK_ENTRIES: u64 = 1024;
 
-/// The text at the position of the uid, which each call replaces by its own uid.
+/// The text in a review instead of its uid, which each call replaces by its own uid.
 pub(crate) const UID_PLACE: &[u8; UID_LEN] = b"00000000-0000-0000-0000-000000000000";
 
-/// Why a recording cannot be sent. The message names the file, and the line if the error is in one.
+/// Why a recording cannot be sent. The message names the file, and the line if the error is in a line.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
     /// The operating system refused an operation.
     #[error("read {}: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },
-    /// A line does not have the format of a recording.
+    /// A line of the file does not have the format of a recording.
     #[error("{}:{line}: {problem}", path.display())]
     Line {
         path: PathBuf,
@@ -118,7 +118,7 @@ pub(crate) struct Recorded {
     pub label: String,
 }
 
-/// A recording that was read. A clone is cheap through an `Arc`.
+/// A recording that was read from a file.
 #[derive(Debug)]
 pub(crate) struct Recording {
     spool: Arc<File>,
@@ -177,7 +177,7 @@ struct Reviews {
 }
 
 impl Recording {
-    /// Reads and checks the whole file. Returns the recording and its distinct reviews.
+    /// Reads and checks the whole file, and returns the recording and its distinct reviews.
     pub(crate) fn read(path: &Path) -> Result<(Self, Vec<Recorded>), RecordingError> {
         let io = |source| RecordingError::Io { path: path.to_owned(), source };
         let mut input = BufReader::new(File::open(path).map_err(io)?);
@@ -235,7 +235,7 @@ impl Recording {
         self.has_open
     }
 
-    /// The number of requests before a time.
+    /// The number of requests in the recording before a time.
     pub(crate) fn before(&self, until: Duration) -> u64 {
         let until_us = u64::try_from(until.as_micros()).unwrap_or(u64::MAX);
         let (mut low, mut high) = (0, self.count);
@@ -249,7 +249,8 @@ impl Recording {
         low
     }
 
-    /// The requests in order: the time, and the review; `None` if the file contains no review for the request.
+    /// The requests of the recording in order: the time, and the review; `None` if the file contains no review for the
+    /// request.
     pub(crate) fn entries(&self) -> Entries {
         Entries { spool: Arc::clone(&self.spool), count: self.count, next: 0, block: Vec::new(), in_block: 0 }
     }

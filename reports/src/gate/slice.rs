@@ -1,4 +1,4 @@
-//! The measurements of one slice, and the machine's pressure in it.
+//! The measurements of one slice (a short time of load on one build), and the machine's pressure in it.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ pub struct Slice {
     pub session: u32,
     /// The number of the slice's block, from 0.
     pub block: u32,
-    /// The slice's place in its block, 0 to 3.
+    /// The index of the slice in its block, 0 to 3.
     pub place: u32,
     /// The build under load.
     pub side: Side,
@@ -38,29 +38,29 @@ pub struct Slice {
 }
 
 impl Slice {
-    /// The number of the session, of the block and of the place in the block.
+    /// The number of the session, of the block and of the slice in the block.
     pub fn place(&self) -> (u32, u32, u32) {
         (self.session, self.block, self.place)
     }
 }
 
-/// The machine's pressure in a slice.
+/// The machine's pressure in a slice of load.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Pressure {
-    /// The share of the time in which some task waited for a processor (pressure stall information). Absent if the
-    /// kernel does not report it.
+    /// The fraction of the time in which some task waited for a processor (pressure stall information). Absent if the
+    /// kernel does not report pressure.
     pub cpu: Option<f64>,
-    /// The share of the time in which some task waited for a disk.
+    /// The fraction of the time in which some task waited for a disk.
     pub io: Option<f64>,
-    /// The share of the processors' time that the hypervisor gave to other virtual machines.
+    /// The fraction of the processors' time that the hypervisor gave to other virtual machines.
     pub steal: Option<f64>,
-    /// The lateness of the generator at the 99th percentile, in microseconds.
+    /// The 99th percentile of the load generator's lateness, in microseconds.
     pub lateness_us: u64,
 }
 
-/// An exact count of one build, made outside of the slices. The build ran alone, under an instrument that makes it
-/// slow.
+/// An exact count of one build, such as instructions, made outside of the slices. While counting, the build ran alone,
+/// under an instrument that makes it slow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Counted {

@@ -3,30 +3,31 @@
 use crate::statistics::blocks::{Blocks, Series};
 use crate::statistics::{change_point, quantile, theil_sen};
 
-/// The penalty for a change of level, in scatters of a block times the logarithm of the number of blocks. The factor is
-/// three, as in Schwarz's criterion for place, size and direction.
+/// The penalty for assuming a change of level, in scatters of a block times the logarithm of the number of blocks. The
+/// factor is three, as in Schwarz's criterion for position, size and direction of a change.
 const PENALTY: f64 = 3.0;
-/// The fewest blocks on each side of a step; two blocks may be an outlier and its neighbour.
+/// Minimum number of blocks before and after a step; two blocks may be an outlier and its neighbour.
 const BLOCKS_LEAST: usize = 3;
-/// The numbers of samples over which an edge is searched. A step happens at once, but may fall between two samples, or
-/// take a second or two.
+/// The numbers of samples between which an edge (a sudden change) is searched. A step happens at once, but may fall
+/// between two samples, or take a second or two.
 const EDGE_LAGS: [usize; 3] = [1, 2, 4];
-/// The least change at an edge, in multiples of the usual change between samples.
+/// Minimum change at an edge, in multiples of the usual change between samples.
 const EDGE_LEAST: f64 = 5.0;
-/// The share of an edge that must remain after it, and the share of the whole step that must be in the edge. A smaller
-/// share belongs to a spike or to a slope.
+/// The fraction of an edge that must remain after it, and the fraction of the whole step that must be in the edge. A
+/// smaller fraction belongs to a spike or to a slope.
 const EDGE_SHARE: f64 = 0.4;
 /// The number of blocks before and after an edge whose samples give the two levels.
 const LEVEL_BLOCKS: f64 = 2.0;
-/// Maximum number of edges that are examined, the largest first. Each edge costs the medians of two blocks of samples,
-/// and a series that hardly ever changes has as many edges as changes.
+/// Maximum number of edges (sudden changes) that are examined, the largest first. Each examined edge costs the medians
+/// of two blocks of samples, and a series that hardly ever changes has as many edges as changes.
 const EDGES_MAX: usize = 64;
-/// Two levels fit a series clearly better if they leave at most this share of the misfit of a straight line.
+/// Two levels fit a series clearly better than a straight line if they leave at most this fraction of the line's
+/// misfit.
 const FIT: f64 = 0.7;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Step {
-    /// The time of the step, in seconds of the series.
+    /// The time of the step (sudden change of level), in seconds of the series.
     pub t_s: f64,
     /// The size of the step, in the unit of the values.
     pub by: f64,
@@ -84,8 +85,8 @@ fn edges(series: &Series<'_>, blocks: &Blocks) -> Vec<Step> {
     steps
 }
 
-/// Finds a step in a series with a saw-tooth, where every fall is an edge. A step is then a change point of the blocks
-/// whose two levels fit clearly better than a line.
+/// Finds a step (sudden change of level) in a series with a saw-tooth shape, where every fall is an edge. The step is a
+/// change point of the blocks whose two levels fit clearly better than a straight line.
 fn between_teeth(blocks: &Blocks) -> Vec<Step> {
     let (axis, values): (Vec<f64>, Vec<f64>) = blocks.blocks.iter().map(|block| (block.axis, block.value)).unzip();
     let changes: Vec<f64> = values.windows(2).map(|pair| pair[1] - pair[0]).collect();

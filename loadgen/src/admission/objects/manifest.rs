@@ -23,7 +23,7 @@ pub(in crate::admission) struct Draft<'a> {
 }
 
 impl Draft<'_> {
-    /// The object as a webhook gets it at its creation. `rng` decides names and random contents; equal `rng`s give
+    /// The object as a webhook gets it when it is created. `rng` decides names and random contents; equal `rng`s give
     /// equal objects.
     pub(in crate::admission) fn requested(&self, growth: &Growth, mut rng: ChaCha8Rng) -> Value {
         let mut object = self.manifest(growth, &mut rng);
