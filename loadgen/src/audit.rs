@@ -51,7 +51,6 @@ const START_PAUSE: Duration = Duration::from_millis(200);
 const CATCH_UP_LIMIT: Duration = Duration::from_secs(15);
 const CATCH_UP_LOOK: Duration = Duration::from_millis(50);
 
-/// The audited resource, and the limits of the audit.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// The control plane, configured as for churn. The user must be allowed to list and watch the resource in all

@@ -47,7 +47,6 @@ pub struct Explained {
     pub sentence: String,
 }
 
-/// The anomalies that have one cause.
 #[derive(Debug)]
 pub struct Group<'a> {
     pub cause: Cause,

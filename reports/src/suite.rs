@@ -15,7 +15,6 @@ pub struct Suite {
     /// The faults of the run, drawn from a seed or read from a file: `chaos, order`.
     pub faults: String,
     pub seed: u64,
-    /// When the run started, as text.
     pub started: String,
     /// The length of the run, in milliseconds.
     pub length_ms: u64,

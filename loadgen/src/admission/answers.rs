@@ -6,7 +6,6 @@ use super::expected::Expected;
 use super::review::Template;
 use crate::seed::UID_LEN;
 
-/// The answer to one review.
 #[derive(Debug, Clone, Copy)]
 pub struct Answer<'a> {
     pub uid: &'a [u8; UID_LEN],

@@ -27,12 +27,9 @@ use session::Script;
 /// different addresses. On Linux all addresses of 127.0.0.0/8 are loopback.
 const FROM: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
 
-/// The counts of one attack so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Number of connections that were made.
     pub connections: u64,
-    /// Number of streams that were opened.
     pub streams: u64,
     /// Number of streams that the webhook refused at once; they are also in `streams`.
     pub refused: u64,
@@ -52,7 +49,6 @@ pub struct Attackers {
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
-/// The counts that all connections of one attack share.
 #[derive(Debug, Default)]
 struct Shared {
     connections: AtomicU64,
@@ -72,7 +68,6 @@ impl Counts {
         }
     }
 
-    /// The counts of the attack as text.
     pub fn describe(&self) -> String {
         let Self { connections, streams, refused, reset, unread, trouble } = self;
         let text = format!(

@@ -152,7 +152,6 @@ pub enum Client {
 }
 
 impl Client {
-    /// The kind of client as text.
     pub fn describe(self) -> &'static str {
         match self {
             Self::Apiserver => "as kube-apiserver (HTTP/1.1, at most 25 idle connections)",

@@ -189,7 +189,6 @@ impl Corpus {
         &variants[rng.random_range(0..variants.len())]
     }
 
-    /// All actions, each with its variants.
     pub(super) fn actions(&self) -> &[(Action, Vec<Vec<u32>>)] {
         &self.actions
     }

@@ -50,7 +50,6 @@ const WAKER: Token = Token(1);
 /// The first poll token of connections.
 const FIRST_CONNECTION: usize = 2;
 
-/// The settings of a generator thread.
 pub(super) struct Setup {
     corpus: Arc<Corpus>,
     peer: Peer,

@@ -15,11 +15,9 @@ pub struct Image {
     pub hostile: bool,
 }
 
-/// Why an image must not run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Refusal {
-    /// The image does not exist.
     Missing,
     /// No acceptable signature is attached.
     Unsigned,

@@ -108,7 +108,6 @@ pub struct Interval {
     pub closed_loop: bool,
 }
 
-/// A slow call and the phases of its time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Slow {
     /// The request: `Deployment CREATE shop/cart`.
@@ -138,7 +137,6 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// The outcome as text for people.
     pub fn text(self) -> &'static str {
         match self {
             Self::Allowed => "allowed",
@@ -361,7 +359,6 @@ impl Recorder {
 #[derive(Debug, Default)]
 struct Slowest {
     kept: Vec<(Duration, Phases, u32, Outcome)>,
-    /// The duration from which a call is kept.
     threshold: Duration,
 }
 

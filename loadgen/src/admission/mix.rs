@@ -18,7 +18,6 @@ macro_rules! actions {
             $($(#[$doc])* #[serde(rename = $key)] pub $weight: u32,)+
         }
 
-        /// A user action of the [`Mix`].
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
         pub(super) enum Action {
             $($action,)+

@@ -159,7 +159,6 @@ impl Plan {
         hex::encode(hash.finalize())
     }
 
-    /// A description of the plan as lines of text.
     pub fn describe(&self) -> String {
         let config = &self.config;
         let client = config.client.describe();

@@ -153,7 +153,6 @@ fn init_container(rng: &mut ChaCha8Rng, image: &str) -> Value {
     container
 }
 
-/// A random volume and its mount.
 pub(super) fn volume(rng: &mut ChaCha8Rng, number: usize) -> (Value, Value) {
     let name = format!("{}-{number}", word(rng));
     let source = match rng.random_range(0..3) {

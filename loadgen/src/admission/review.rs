@@ -22,7 +22,6 @@ use crate::seed::UID_LEN;
 /// The text that stands where each call writes its uid.
 pub(super) const PLACEHOLDER: &str = "00000000-0000-0000-0000-000000000000";
 
-/// The contents of a review.
 #[derive(Debug, Clone)]
 pub(super) struct Review {
     /// The kind of the fields `object` and `oldObject`.
@@ -108,7 +107,6 @@ impl Review {
         Self { options: Options::Write(Some(manager)), ..self }
     }
 
-    /// Marks the review as an attack.
     pub(super) fn hostile(self) -> Self {
         Self { hostile: true, ..self }
     }
@@ -154,7 +152,6 @@ pub(super) struct Template {
     pub label: String,
     /// Whether the object of the review existed before and stays.
     pub updates: bool,
-    /// Whether the review is a dry run, which has no effect.
     pub dry_run: bool,
     /// Whether the review contains a whole new object, not only a part of one.
     pub examined: bool,

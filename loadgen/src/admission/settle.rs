@@ -25,14 +25,12 @@ const LIMIT: Duration = Duration::from_secs(30);
 /// Number of connections before the load, over which requests are sent one after another.
 const CONNECTIONS: usize = 1;
 
-/// A webhook's answer to one review.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FirstAnswer {
     /// The request: `Cache CREATE lh-7-0/cache-0000001`.
     pub about: String,
     /// Whether the request was allowed, or why the API server would not accept the answer.
     pub allowed: Result<bool, String>,
-    /// The message in the answer.
     pub message: String,
 }
 

@@ -46,7 +46,6 @@ struct Turn {
     is: Option<Refusal>,
 }
 
-/// One fault of a registry.
 #[derive(Debug)]
 struct Sick {
     by: u32,

@@ -35,7 +35,6 @@ struct Piece {
     length_s: f64,
     from: f64,
     to: f64,
-    /// The number of arrivals before the period.
     before: f64,
 }
 

@@ -59,16 +59,13 @@ pub enum RecordingError {
 /// The error in a line, and what to write instead.
 #[derive(Debug, thiserror::Error)]
 pub enum LineError {
-    /// The line is too long.
     #[error("it is longer than {LINE_BYTES_MAX} bytes")]
     TooLong,
     /// The line is no JSON, or has unknown keys.
     #[error("{0}: write for example {{\"atUs\": 1500, \"body\": {{…}}}}")]
     Json(serde_json::Error),
-    /// The line has no time.
     #[error("atUs is missing: write when the request is due, in microseconds from the start")]
     NoTime,
-    /// The time of the line is before that of the previous line.
     #[error("atUs is {at_us}, before {last_us} of an earlier line: sort the lines by atUs")]
     Unsorted {
         /// The time of the line.
@@ -79,7 +76,6 @@ pub enum LineError {
     /// The time of the line is too late, or the file has too many requests.
     #[error("atUs is at most {AT_US_MAX} (a year), and a file has {REQUESTS_MAX} requests at most")]
     TooMuch,
-    /// The line refers to an unknown review.
     #[error("no earlier line has the review `{0}`: write it as {{\"review\": \"{0}\", \"body\": {{…}}}}")]
     Unknown(String),
     /// The line uses the name of an earlier review.
@@ -97,10 +93,8 @@ pub enum LineError {
     /// The body has another `kind` or `apiVersion`.
     #[error("the body is a `{version}` `{kind}`, not an admission.k8s.io/v1 AdmissionReview")]
     Kind { version: String, kind: String },
-    /// The body has no request.
     #[error("the body has no `request`: record what kube-apiserver sends")]
     NoRequest,
-    /// The body has no uid.
     #[error("the body has no `request.uid`: write any, each call gets its own")]
     NoUid,
     /// The uid of the body is not a string that can be replaced.
@@ -114,7 +108,6 @@ pub(crate) struct Recorded {
     pub bytes: Vec<u8>,
     /// The position of [`UID_PLACE`] in the bytes.
     pub uid_at: usize,
-    /// The label for messages.
     pub label: String,
 }
 
@@ -235,7 +228,6 @@ impl Recording {
         self.has_open
     }
 
-    /// The number of requests in the recording before a time.
     pub(crate) fn before(&self, until: Duration) -> u64 {
         let until_us = u64::try_from(until.as_micros()).unwrap_or(u64::MAX);
         let (mut low, mut high) = (0, self.count);

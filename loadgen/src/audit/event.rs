@@ -10,7 +10,6 @@ use serde_json::value::RawValue;
 
 use facts::{Change, Looks, Progress};
 
-/// The properties of an object that the audit keeps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Object {
     pub namespace: String,

@@ -21,7 +21,6 @@ pub struct Counts {
     pub overflow: u64,
     /// Successful answers to reads of counts and lists.
     pub read: u64,
-    /// Successful answers to calls that set a count.
     pub set: u64,
     /// Permitted calls that got no successful answer.
     pub errors: u64,

@@ -25,7 +25,6 @@ pub(super) struct Operation {
     pub(super) number: i32,
 }
 
-/// The kind of operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verb {
     Get,

@@ -26,10 +26,10 @@ pub struct Sample {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Expect {
-    /// The object is allowed, and is used like all others.
+    /// The object must be allowed, and is used like objects of all other templates.
     #[default]
     Allowed,
-    /// The object is refused.
+    /// The object must be refused.
     Denied,
 }
 

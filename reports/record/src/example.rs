@@ -32,7 +32,6 @@ const CHANGES: u64 = 250;
 pub const FAULT_AT_MS: u64 = 60_000;
 const FAULT_FOR_MS: u64 = 15_000;
 
-/// The contents of a record.
 pub struct Example {
     pub manifest: Manifest,
     /// One interval for each five seconds.

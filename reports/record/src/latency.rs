@@ -281,7 +281,6 @@ impl HistogramLog {
         self.out.append(&row)
     }
 
-    /// The line of a histogram in the log's format.
     pub(super) fn line(
         &mut self,
         tag: &str,

@@ -69,7 +69,6 @@ pub use signals::{Cgroup, METRIC_SERIES_MAX, MetricsPlan, MetricsRow, Sockets};
 pub use times::TIME_MS_MAX;
 pub use writer::{ANOMALY_ROWS_PER_OUTCOME, Writer, tell_story};
 
-/// The files of a record.
 pub mod file {
     /// The file with the [`super::Manifest`].
     pub const MANIFEST: &str = "manifest.json";

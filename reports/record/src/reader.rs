@@ -34,7 +34,6 @@ const ROW_BYTES_MAX: u64 = 1 << 20;
 /// Maximum number of lines of `story.txt`: far more than the run of a documented bug writes.
 const STORY_LINES_MAX: usize = 1000;
 
-/// A run record in memory.
 #[derive(Debug)]
 pub struct Record {
     /// The plan of the run.
@@ -77,7 +76,6 @@ pub struct RecordFile {
 }
 
 impl Record {
-    /// Reads the record in a directory.
     pub fn open(dir: &Path) -> Result<Self, Error> {
         let mut folder = Folder::at(dir);
         let folder = &mut folder;

@@ -179,7 +179,6 @@ pub struct Requests {
 }
 
 impl Verb {
-    /// The Kubernetes name of the verb.
     pub fn word(self) -> &'static str {
         match self {
             Self::List => "list",

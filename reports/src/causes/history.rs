@@ -11,7 +11,6 @@ use crate::record::{AnomalyRow, EndedBy, Evidence, ReadOn, Step};
 /// clock.
 pub(super) const SLACK_MS: u64 = 5;
 
-/// One anomaly and its evidence.
 #[derive(Debug)]
 pub(super) struct History<'a> {
     evidence: Option<&'a Evidence>,
@@ -108,7 +107,6 @@ impl<'a> History<'a> {
         self.steps.iter().any(|step| matches!(step, Step::Sent { watch, .. } if *watch == number))
     }
 
-    /// Whether the anomaly's version is a deletion.
     pub fn is_deletion(&self) -> bool {
         self.revision.is_some() && self.deletion() == self.revision
     }

@@ -20,7 +20,6 @@ use crate::statistics::quantile::median;
 use crate::statistics::{poisson, theil_sen};
 use crate::words::{bytes, count, micros, millis, three_digits, whole};
 
-/// The confidence of the interval of a figure.
 const CONFIDENCE: f64 = 0.95;
 /// Maximum number of equal times into which the steady phase is divided for the averages of processor time. Each of
 /// these times contains at least two sampling intervals, because processor time is counted in whole milliseconds.
@@ -95,7 +94,6 @@ impl Group {
     /// All groups, in the order of the report.
     pub const ALL: [Self; 3] = [Self::Events, Self::Requests, Self::Resources];
 
-    /// The group's title for people.
     pub fn words(self) -> &'static str {
         match self {
             Self::Events => "What it saw",
@@ -128,7 +126,6 @@ enum Read {
 }
 
 impl Figure {
-    /// The figure's value in one run.
     pub(super) fn of(&self, record: &Record) -> Option<Reading> {
         match self.read {
             Read::Alone(read) => read(record).map(|value| Reading { value, interval: None, burst: 1.0 }),

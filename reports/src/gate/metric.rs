@@ -64,7 +64,6 @@ pub enum Load {
     Either,
 }
 
-/// The unit of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     Micros,

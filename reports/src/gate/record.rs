@@ -176,7 +176,6 @@ impl Record {
 }
 
 impl Line {
-    /// The line of the record as text, with its line end.
     pub fn text(&self) -> String {
         serde_json::to_string(self).expect("a line has only texts and finite numbers as keys and values") + "\n"
     }

@@ -108,7 +108,6 @@ fn is_pressed(judgement: &Judgement) -> bool {
     judgement.reason.starts_with("the machine was under pressure")
 }
 
-/// The record of a whole gate.
 pub(crate) fn record(seed: u64, blocks: u32, noise: Noise, times: f64) -> Record {
     let mut record = Record::of(header(seed, blocks));
     session(&mut record, 1, noise, times);

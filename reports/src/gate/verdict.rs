@@ -310,7 +310,6 @@ fn told(row: &Row) -> String {
 }
 
 impl Row {
-    /// A change of this metric as text.
     pub fn shown(&self, change: f64) -> String {
         self.metric.rule().told(change)
     }

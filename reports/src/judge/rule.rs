@@ -13,7 +13,6 @@ pub(super) use super::{Findings, Verdict, Word};
 use crate::record::{Sees, Sight};
 pub(super) use record::Record;
 
-/// A section of `budgets`, with its rules.
 pub(super) trait Section {
     /// The key of the section below `budgets`.
     const KEY: &'static str;
@@ -134,7 +133,6 @@ pub(super) fn lacks(sees: Sees, needs: &[Sight]) -> Vec<Sight> {
     needs.iter().copied().filter(|sight| !sees.can(*sight)).collect()
 }
 
-/// The text of a limit, as a scenario writes it.
 pub(super) fn shown(limit: &impl Serialize) -> String {
     match serde_json::to_value(limit) {
         Ok(serde_json::Value::String(text)) => text,

@@ -54,7 +54,6 @@ impl Stride {
     }
 }
 
-/// The interim result of one budget.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Interim {
     /// The budget, such as `memory.growth`.

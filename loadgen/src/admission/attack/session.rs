@@ -35,7 +35,6 @@ const CONTENT_TYPE: usize = 31;
 #[derive(Debug)]
 pub(super) struct Script {
     name: Name,
-    /// The head of an ordinary request.
     head: Vec<u8>,
     /// The head of a request with an additional field of [`FILLER_BYTES`].
     large_head: Vec<u8>,
@@ -43,7 +42,6 @@ pub(super) struct Script {
     body: Vec<u8>,
 }
 
-/// A connection of an attack.
 pub(super) struct Session<'s> {
     script: &'s Script,
     cutter: Cutter,

@@ -93,7 +93,6 @@ impl<'a> Expand<'a> {
         self.workload_of(kind, &images)
     }
 
-    /// A user's workload with these images.
     pub(super) fn workload_with(&mut self, kind: Kind, images: &[String]) -> Workload {
         self.target = self.size.map(|size| size.draw(&mut self.rng));
         self.workload_of(kind, images)

@@ -170,7 +170,6 @@ impl Deadlines {
         self.0.push_back((at, key, serial));
     }
 
-    /// The next deadline of a call that has not ended.
     pub(super) fn next(&mut self, calls: &Slab<Call>) -> Option<Instant> {
         while let Some((at, key, serial)) = self.0.front() {
             if is(calls, *key, *serial) {

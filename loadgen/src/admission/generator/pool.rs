@@ -30,7 +30,6 @@ pub(super) struct Pool {
     pub(super) opening: usize,
 }
 
-/// A connection of the pool, with its state.
 pub(super) enum Seat {
     Opening(Box<Opening>),
     /// An HTTP/1.1 connection with its call, if it has one.
@@ -49,7 +48,6 @@ pub(super) struct Opening {
 }
 
 impl Pool {
-    /// Whether no call is on the connection.
     pub(super) fn is_idle(&self, slot: usize) -> bool {
         self.seats.get(slot).is_some_and(|seat| match seat {
             Seat::Opening(_) | Seat::Changing => false,

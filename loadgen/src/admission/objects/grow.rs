@@ -21,7 +21,6 @@ const MOST_CONTAINERS: usize = 24;
 /// Minimum number of bytes of an added entry, because its name takes some bytes.
 const SMALLEST: usize = 64;
 
-/// How much an object grows.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::admission) struct Growth {
     /// Bytes of JSON that are added to the manifest.
@@ -87,7 +86,6 @@ impl Growth {
         });
     }
 
-    /// Adds keys to a Secret.
     pub(super) fn secrets(&self, data: &mut Value, rng: &mut ChaCha8Rng) {
         self.members(data, rng, 3 << 10, |rng, number, length| {
             // Four characters at a time, as in base64.

@@ -46,12 +46,10 @@ pub struct Plan {
 pub(super) struct Operation {
     /// The number of the object, which is never used again.
     pub object: u64,
-    /// The number of the object's manifest.
     pub made: u32,
     pub step: Step,
 }
 
-/// The kind of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Step {
     Create,
@@ -131,7 +129,6 @@ impl Plan {
         hex::encode(hash.finalize())
     }
 
-    /// A description of the plan as lines of text.
     pub fn describe(&self) -> String {
         let made = self.stock.all();
         let denied = made.iter().filter(|made| made.expected.is_deny()).count();

@@ -104,7 +104,6 @@ impl Made {
         format!("{}-{object}", self.app)
     }
 
-    /// The manifest of one object.
     pub(super) fn body(&self, object: u64, namespace: &str) -> Value {
         let mut body = self.body.clone();
         body["metadata"]["name"] = json!(self.name(object));

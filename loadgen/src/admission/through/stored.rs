@@ -161,7 +161,6 @@ impl Tally {
     }
 }
 
-/// Whether an image has a digest.
 fn is_pinned(image: &str) -> bool {
     image.rsplit_once("@sha256:").is_some_and(|(name, hex)| {
         !name.is_empty()

@@ -29,7 +29,6 @@ const CLEAN_LIMIT: Duration = Duration::from_secs(20);
 #[derive(Debug, Default)]
 struct Slot {
     busy: bool,
-    /// The number of the object's manifest.
     made: u32,
     waiting: VecDeque<(Instant, Operation)>,
     state: Option<State>,

@@ -5,7 +5,8 @@ use super::frame::Fault;
 /// The largest window (RFC 9113, section 6.9.1).
 const WINDOW_MAX: i64 = (1 << 31) - 1;
 
-/// Number of bytes of DATA that the client may send. The number is negative after the server made its windows smaller.
+/// Number of bytes of DATA that the client may send on a stream or connection. The number is negative after the server
+/// made its flow-control windows smaller.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Allowance(i64);
 
@@ -33,8 +34,8 @@ impl Allowance {
     }
 }
 
-/// Number of bytes of DATA that the server may send. Received data is processed at once, so only bytes that the client
-/// has not given back yet are missing.
+/// Number of bytes of DATA that the server may send on a stream or connection. Received data is processed at once, so
+/// the number lacks only bytes that the client has not given back yet.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Grant {
     size: u32,
@@ -46,8 +47,7 @@ impl Grant {
         Self { size, used: 0 }
     }
 
-    /// Uses up received bytes. Returns the bytes to give back now; none are given back before half of the window is
-    /// used.
+    /// Uses up received bytes, and returns the number to give back now: none before half of the window is used.
     pub(super) fn use_up(&mut self, bytes: u32) -> Result<Option<u32>, Fault> {
         self.used = self
             .used

@@ -204,7 +204,6 @@ pub enum EndReason {
 pub struct CommitEvent {
     /// When the version was committed.
     pub t_ms: u64,
-    /// The version that was committed.
     #[serde(flatten)]
     pub commit: Commit,
 }

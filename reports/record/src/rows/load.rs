@@ -231,7 +231,6 @@ impl Quantiles {
         }
     }
 
-    /// The quantiles of a histogram; none if the histogram is empty.
     pub fn of_any(histogram: &Histogram) -> Option<Self> {
         (!histogram.is_empty()).then(|| Self::of(histogram))
     }

@@ -106,7 +106,6 @@ fn values<'a>(record: &'a Record, series: &'a str) -> impl Iterator<Item = (u64,
     record.metrics.iter().filter_map(move |row| Some((row.t_ms, *row.series.get(series)?)))
 }
 
-/// Why a series of metrics has no value, as a sentence.
 fn never(record: &Record, series: &str) -> String {
     let Some(plan) = &record.manifest.subject.metrics else {
         return format!(

@@ -25,7 +25,6 @@ const LOT_HIT_LEAST: f64 = 0.75;
 /// by name.
 const FAULTS_EACH: usize = 100;
 
-/// Why a fault was never hit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Why {
     /// The fault began and found no request, stream or connection to act on.

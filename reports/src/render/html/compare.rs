@@ -26,7 +26,6 @@ struct Page<'a> {
     data: String,
 }
 
-/// A compared subject, with the colour of its curves.
 struct Subject<'a> {
     class: &'static str,
     verdict_class: &'static str,

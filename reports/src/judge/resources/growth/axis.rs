@@ -4,7 +4,6 @@ use crate::record::{Interval, Record};
 
 const SECONDS_PER_HOUR: f64 = 3600.0;
 
-/// The axis over which growth is judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::judge::resources) enum Axis {
     Hours,

@@ -19,7 +19,6 @@ use crate::words::{count, millis, three_digits};
 pub(in crate::judge::resources) struct Limit {
     /// Maximum growth of the amount for each unit of the axis.
     pub most: f64,
-    /// The limit as text in the report.
     pub text: String,
     pub axis: Axis,
 }
@@ -35,7 +34,6 @@ impl Limit {
     }
 }
 
-/// A decision on growth, with its texts.
 #[derive(Debug)]
 pub(in crate::judge::resources) struct Decided {
     pub verdict: Verdict,
@@ -54,7 +52,6 @@ pub(in crate::judge::resources) struct Decided {
     pub is_unusable: bool,
 }
 
-/// How a series is judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Look {
     /// The number of series that are judged against one budget.

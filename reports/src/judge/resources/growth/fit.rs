@@ -17,7 +17,6 @@ pub(crate) struct Fit {
     pub budget: &'static str,
     /// The name of the judged amount, as the subject of a sentence.
     pub what: String,
-    /// The limit as text in the report.
     pub limit: String,
     /// The judged values: milliseconds of the run, and bytes.
     pub points: Vec<(u64, f64)>,
