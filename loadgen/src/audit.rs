@@ -2,8 +2,8 @@
 //!
 //! Owns the feed of commits in the order of the control plane, and the check that the feed is complete.
 //! [`Audit::finish`] compares the feed with a list at the end, and [`Agreement`] compares it with the answers to
-//! churn's writes. If they disagree with the feed, the run is invalid, because the harness does not blame the subject
-//! for its own gaps. The audit knows no ledger and judges nothing.
+//! churn's writes. If a list or an answer disagrees with the feed, the run is invalid, because the harness does not
+//! blame the subject for its own gaps. The audit knows no ledger and judges nothing.
 //!
 //! A stream that ends is resumed at the last version. If the server has forgotten that version (410), the audit lists
 //! again, and the report contains a [`Hole`]: a time whose versions are not all known.
@@ -65,8 +65,8 @@ pub struct Config {
     pub pod_spec: Option<String>,
     /// Paths of further reported fields, in the form of [`facts::seek`]; the empty path is the whole object.
     pub fields: Vec<String>,
-    /// Whether the feed starts with the next change and leaves existing objects out. In this case the audit has no
-    /// first list, [`Audit::finish`] cannot compare, and it must not be called.
+    /// Whether the feed starts with the next change and leaves existing objects out. Without a first list,
+    /// [`Audit::finish`] cannot compare and must not be called.
     pub from_now: bool,
     /// Whether the reader gets each [`Hole`] as an [`Error::Hole`], and can read on. The report contains all gaps in
     /// any case.
@@ -106,7 +106,7 @@ pub struct Entry {
 pub enum Source {
     /// The object existed when the audit began.
     Listed,
-    /// A list after a gap showed the commit. Such a commit has the time of the list, and earlier versions may be
+    /// A list after a gap showed the commit. A commit after a gap has the time of the list, and earlier versions may be
     /// unknown.
     Relisted,
     /// The watch showed the commit.

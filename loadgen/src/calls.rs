@@ -141,8 +141,8 @@ impl Load {
         let _ = self.engine.stop(drain).await;
     }
 
-    /// Judges all remaining answers after the calls have stopped. This takes seconds if answers contain unknown counts.
-    /// Call `take` after `settle` for the last interval.
+    /// Judges all remaining answers after the calls have stopped. Judging takes seconds if answers contain unknown
+    /// counts. Call `take` after `settle` for the last interval.
     pub async fn settle(&self) {
         let _ = self.engine.ask(Settle).await;
     }

@@ -13,7 +13,8 @@ const MOST_CHARS: usize = 400;
 pub(crate) struct Examples(Vec<(&'static str, String)>);
 
 impl Examples {
-    /// Keeps the text if it is new and the limits allow it. The text is made only if it may be kept.
+    /// Keeps the text if it is new and the limits allow it. The closure that makes the text runs only if the text may
+    /// be kept.
     pub(crate) fn note(&mut self, sort: &'static str, text: impl FnOnce() -> String) {
         let of_sort = self.0.iter().filter(|(s, _)| *s == sort).count();
         if self.0.len() >= MOST || of_sort >= MOST_OF_A_SORT {

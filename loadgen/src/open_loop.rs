@@ -263,8 +263,8 @@ pub(crate) trait Workload: Send + 'static {
     type Order: Send + 'static;
     /// How often [`Workload::tick`] is called.
     const EVERY: Duration = Duration::from_secs(1);
-    /// Whether each operation is begun, however late it is. If not, an operation that finds the queue full is dropped
-    /// and counted as overflow.
+    /// Whether each operation is begun, however late it is. If it is false, an operation that finds the queue full is
+    /// dropped and counted as overflow.
     const KEEPS_ALL: bool = false;
 
     /// Begins the operation, lets it wait for earlier ones, or counts that it cannot begin; never blocks.

@@ -129,7 +129,7 @@ pub enum Why {
 pub struct Shape {
     /// The series grew at first and then stopped growing.
     pub levelled_off: bool,
-    /// The series grew only in its late part.
+    /// The series grew only late in the run.
     pub late: bool,
     /// The level of the series changed at once.
     pub step: Option<Step>,
@@ -140,9 +140,9 @@ pub struct Shape {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Answer {
     pub outcome: Outcome,
-    /// The slope that decided, in units of the value for each unit of the axis. Depending on the shape, the slope is
-    /// that of the whole series, of the series without its step, or of the time since it levelled off. None if no slope
-    /// was computed.
+    /// The slope that decided, in units of the value for each unit of the axis. Depending on the shape, this is the
+    /// slope of the whole series, of the series without its sudden step, or of the time since it levelled off. None if
+    /// no slope was computed.
     pub slope: Option<Slope>,
     pub warm_up: WarmUp,
     pub shape: Shape,
@@ -158,8 +158,8 @@ pub fn judge(question: &Question<'_>) -> Answer {
     judge_since(question, f64::NEG_INFINITY)
 }
 
-/// The end of a series' warm-up: the time before which its level differs from the later level. The result is none if
-/// the series is too short. Changes of the level below `matters`, in the unit of the value, are ignored.
+/// The end of a series' warm-up: the time before which its level differs from the later level. None if the series is
+/// too short. Changes of the level below `matters`, in the unit of the value, are ignored.
 pub fn warm_up(series: &Series<'_>, matters: f64) -> Option<WarmUp> {
     let nature = blocks::nature(series).ok()?;
     Some(warm_up::find(&blocks::reduce(series, &nature).ok()?, matters))

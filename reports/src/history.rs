@@ -2,7 +2,7 @@
 //!
 //! The functions of this module are pure: they make a line from a judged record, read lines, and compare figures of one
 //! scenario over time. Like [`crate::diff`], a history gives no verdict, because the machine may have caused a change.
-//! Only builds that run at the same time show which one is slower.
+//! Only builds that run at the same time show which build is slower.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,8 +1,8 @@
 //! Attacks that are not reviews: HTTP/2 clients with hand-written frames, which run beside the load.
 //!
 //! Owns the times of each attack, its connections and its counts of effects. The module `session` owns the frames of
-//! one connection. No answer to an attack is right or wrong. Instead, the load shows whether other clients get answers,
-//! and the observer measures the webhook's memory.
+//! one connection. No answer to an attack is right or wrong. The load shows whether other clients get answers, and the
+//! observer measures the webhook's memory.
 
 mod connection;
 mod session;

@@ -49,7 +49,7 @@ pub struct Config {
     /// How requests are spread over time.
     #[serde(default)]
     pub arrivals: Arrivals,
-    /// How the rate changes over the run. Without it the rate stays.
+    /// How the rate changes over the run. Without a shape the rate is constant.
     pub shape: Option<Shape>,
     /// A file with the time and the contents of each request, instead of `rate`, `arrivals` and `shape`: JSON lines as
     /// `longhaul load --record` writes them. The path is relative to the scenario file. A request without contents is
@@ -78,14 +78,14 @@ pub struct Config {
     pub timeout: Span,
     /// The size of the reviews, within 2 %. Objects grow as real objects do: more containers, environment, volumes,
     /// annotations, files. Some kinds cannot be so small or so large: a scale, an eviction, a workload in less than 4
-    /// KiB, a Namespace in more than 200 KiB. Reviews of such kinds come as near to the size as they can. Without
-    /// `size`, reviews have their natural size.
+    /// KiB, a Namespace in more than 200 KiB. Reviews of kinds that cannot reach the size come as near to it as they
+    /// can. Without `size`, reviews have their natural size.
     pub size: Option<Size>,
     /// Maximum number of calls in flight at once. A request beyond this limit counts as overflow.
     #[serde(default = "default_max_in_flight")]
     pub max_in_flight: u32,
-    /// The number of threads that send, 1 to 64. As with several kube-apiservers, each has its own connections, and its
-    /// share of the plan and of `maxInFlight`.
+    /// The number of threads that send, 1 to 64. As with several kube-apiservers, each thread has its own connections,
+    /// and an equal fraction of the planned requests and of `maxInFlight`.
     #[serde(default = "default_threads")]
     pub threads: u32,
     /// Whether TLS sessions are resumed; kube-apiserver does not resume them.
@@ -100,10 +100,10 @@ pub struct Config {
     /// Clients that attack the webhook beside the reviews, by HTTP/2 frames that no library writes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attacks: Vec<Attack>,
-    /// Workers that send instead of the harness itself. All workers begin together, and each worker has its share of
-    /// the plan and of `maxInFlight`; their measurements are added. If the control plane has nodes, workers are Pods of
-    /// one Job, otherwise processes of this machine. Workers know the images as they are before the run, so nothing in
-    /// the run may change the right answers.
+    /// Workers that send instead of the harness itself. All workers begin together, and each has an equal fraction of
+    /// the planned requests and of `maxInFlight`; their measurements are added. If the control plane has nodes, workers
+    /// are Pods of one Job, otherwise processes of this machine. Workers know the images as they are before the run, so
+    /// nothing in the run may change the right answers.
     pub workers: Option<Workers>,
 }
 

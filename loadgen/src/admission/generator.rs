@@ -1,4 +1,5 @@
-//! A generator thread: sends its share of the plan over its own connections, and records the answers.
+//! A generator thread: sends the requests of the plan that belong to it over its own connections, and records the
+//! answers.
 //!
 //! A generator is one thread with one poll, no async tasks, and no lock that another thread holds for long. When the
 //! thread wakes, it sends the requests whose planned time has come, before it reads any answer. Between two answers it

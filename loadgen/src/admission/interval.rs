@@ -103,7 +103,7 @@ pub struct Interval {
     pub slowest: Vec<Slow>,
     /// Bytes in the bodies of all complete answers, as they were received.
     pub answer_bytes: u64,
-    /// Whether each call waited for the end of another call ([`super::Load::saturate`]). If so, no call is late or
+    /// Whether each call waited for the end of another call ([`super::Load::saturate`]). If it did, no call is late or
     /// overflows, and latencies show nothing about users.
     pub closed_loop: bool,
 }

@@ -89,8 +89,8 @@ impl Load {
     /// Sends as fast as possible, which is only for benchmarks and for finding a capacity. Each thread has
     /// `connections` connections (with HTTP/2 as many streams as the server allows). On each connection or stream the
     /// next request is sent as soon as the last is answered, until the plan ends or the load is stopped. The planned
-    /// times of the requests do not count. Such load is a *closed* loop, which hides the waiting that users would
-    /// notice.
+    /// times of the requests do not count. Load without planned times is a *closed* loop, which hides the waiting that
+    /// users would notice.
     pub fn saturate(plan: Plan, target: &Target, connections: usize) -> Result<Self, Error> {
         Self::closed_loop(plan, target, connections, false)
     }

@@ -72,14 +72,14 @@ actions! {
     /// A `CustomResourceDefinition` is created whose schema contains fields for containers and images. The definition
     /// must be admitted unchanged.
     CreateCustomResourceDefinition create_custom_resource_definition "createCustomResourceDefinition",
-    /// A Namespace is created, then the `ServiceAccount` and the `ConfigMap` that controllers put into it. All must be
-    /// admitted unchanged.
+    /// A Namespace is created, then the `ServiceAccount` and the `ConfigMap` that controllers put into it. All these
+    /// objects must be admitted unchanged.
     CreateNamespace create_namespace "createNamespace",
     /// A Deployment is sent with `kubectl apply --dry-run=server`: one CREATE without further reviews.
     DryRunDeployment dry_run_deployment "dryRunDeployment",
     /// A `ConfigMap` is changed: one UPDATE, which must be admitted unchanged.
     UpdateConfigMap update_config_map "updateConfigMap",
-    /// One image of a Deployment is changed (`kubectl set image`): an UPDATE, a new `ReplicaSet`, new Pods. Afterwards
+    /// One image of a Deployment is changed (`kubectl set image`): an UPDATE, a new `ReplicaSet`, new Pods. After that
     /// the old `ReplicaSet` is scaled down, and an old Pod is deleted.
     RollImage roll_image "rollImage",
     /// The replicas of a Deployment are changed by `kubectl apply`: UPDATE of Deployment and `ReplicaSet` without
@@ -101,7 +101,7 @@ actions! {
     /// some webhooks are not registered for it.
     DebugPod debug_pod "debugPod",
     /// A Pod is bound to a node and runs: CREATE of the `binding`, UPDATE of the `status` of Pod, `ReplicaSet` and
-    /// Deployment. All must be admitted unchanged. Opt-in, because few webhooks are registered for them.
+    /// Deployment. All these objects must be admitted unchanged. Opt-in, because few webhooks are registered for them.
     UpdateStatus update_status "updateStatus",
     /// A Pod is created that mounts an image as a volume (Kubernetes 1.31 and later). Opt-in, because many webhooks
     /// overlook the image.

@@ -157,8 +157,8 @@ impl Kind {
 /// The name of an object, its namespace and its owner.
 #[derive(Debug, Clone)]
 pub(super) struct Identity {
-    /// For a Namespace this is the object's own name; for other cluster-wide objects it is unused. For a Namespace it
-    /// is the object's own name; for other cluster-wide objects it is unused.
+    /// The namespace of the object. For a Namespace object this is its own name; for other cluster-wide objects it is
+    /// unused.
     pub namespace: String,
     pub name: String,
     /// The prefix of the name, if the API server generates the remaining characters.

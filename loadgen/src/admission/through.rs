@@ -3,8 +3,8 @@
 //!
 //! The path of a request: [`Plan::build`] makes manifests and an exact stream of (time, operation) from the same mix as
 //! direct load. A pacing thread passes each operation at its planned time to the worker. The worker sends the request
-//! as a user would, compares the answer with the right answer, and records the result. Meanwhile [`Stored`] watches the
-//! objects that the API server stores, so that a webhook that was not called is noticed too.
+//! as a user would, compares the answer with the right answer, and records the result. During the load [`Stored`]
+//! watches the objects that the API server stores, so that a webhook that was not called is noticed too.
 //!
 //! No controllers run in this load, so an operation is one request of one user. Object names are never used again.
 //! Objects are deleted after some time, so that their number stays bounded.

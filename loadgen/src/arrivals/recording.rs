@@ -90,7 +90,7 @@ pub enum LineError {
     /// The body is no JSON of a review.
     #[error("the body is no AdmissionReview ({0})")]
     Body(serde_json::Error),
-    /// The body has another `kind` or `apiVersion`.
+    /// The body is not an `AdmissionReview` of the expected version.
     #[error("the body is a `{version}` `{kind}`, not an admission.k8s.io/v1 AdmissionReview")]
     Kind { version: String, kind: String },
     #[error("the body has no `request`: record what kube-apiserver sends")]

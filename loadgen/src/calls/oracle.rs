@@ -45,7 +45,7 @@ pub(super) enum What {
     Set(i64),
 }
 
-/// The judgement of an answer.
+/// How an answer was judged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Found {
     /// The answer was right, and its count had this age.

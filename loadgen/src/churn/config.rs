@@ -31,9 +31,9 @@ pub struct Config {
     /// 200}` this many letters, `${one of ["a", "b"]}` one of these values. A text that consists only of a number's
     /// placeholder becomes a number; `$${` is a plain `${`.
     pub template: Option<serde_json::Value>,
-    /// Instead of `template`: several templates. Each object is made from one of the templates. Some may be objects
-    /// that the webhooks of the kind must refuse (`expect: denied`). Entries are names of files, or mappings with
-    /// `file` or `object`, and `expect`. If all must be refused, the other objects are made from the definition.
+    /// Instead of `template`: several templates. Each object is made from one of the templates. Some templates may be
+    /// objects that the webhooks of the kind must refuse (`expect: denied`). Entries are names of files, or mappings
+    /// with `file` or `object`, and `expect`. If all must be refused, the other objects are made from the definition.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub templates: Vec<Sample>,
     /// Additional objects: names of YAML files beside the scenario file, or objects. Each namespace gets them before

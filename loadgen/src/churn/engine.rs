@@ -17,7 +17,7 @@ use super::worker::{Command, Worker};
 use super::writes::Writes;
 use crate::open_loop::{Engine, Orders, Steer};
 
-/// The time in which a failed fill removes its objects.
+/// The time in which a failed creation of the first objects removes them again.
 const FAILED_FILL_CLEANUP: Duration = Duration::from_secs(5);
 
 /// Churn that is under way. Dropping the value stops churn and leaves the objects in the control plane;

@@ -19,7 +19,7 @@ const FINALIZER: &str = "longhaul.dev/hold";
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Finalizers {
-    /// The share of the objects that have the finalizer, 0 to 1. Default: all.
+    /// The fraction of the objects that have the finalizer, 0 to 1. Default: all.
     #[serde(default = "whole")]
     pub share: f64,
     /// How long after the deletion the finalizer is removed, at most `30s`. Default: `1s`.

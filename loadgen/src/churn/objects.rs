@@ -16,7 +16,7 @@ const FILLER_BYTES: usize = 256;
 #[derive(Debug, Clone)]
 pub(crate) struct Content {
     pub size: Option<Size>,
-    /// Templates of resources without a built-in form; each object is made from one of them.
+    /// Templates of resources without built-in contents; each object is made from one of them.
     pub templates: Vec<Template>,
     /// Templates that must be refused, with their names.
     pub refused: Vec<(String, Template)>,

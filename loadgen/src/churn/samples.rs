@@ -50,8 +50,8 @@ struct Mapping {
     /// The object itself, as in `template`.
     #[serde(default)]
     object: Option<Value>,
-    /// `denied` means that the webhooks must refuse the object. If they allow it, that is a wrong answer, and the
-    /// object is deleted again. Default: `allowed`.
+    /// `denied` means that the webhooks must refuse the object. If webhooks allow the object, that is a wrong answer,
+    /// and the object is deleted again. Default: `allowed`.
     #[serde(default)]
     expect: Expect,
 }

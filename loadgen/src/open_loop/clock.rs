@@ -70,8 +70,8 @@ impl Clock {
 mod tests {
     use super::*;
 
-    /// An absolute time is never before its instant. If it were, a timer would fire early, would not be set again, and
-    /// its owner would wait for ever.
+    /// An absolute time is never before its instant. If an absolute time were earlier, a timer would fire early, would
+    /// not be set again, and its owner would wait for ever.
     #[cfg(target_os = "linux")]
     #[test]
     fn an_absolute_time_is_never_before_its_instant() {

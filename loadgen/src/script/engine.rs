@@ -52,7 +52,7 @@ pub struct Script {
     engine: Engine<Worker>,
     plan: Plan,
     shared: Arc<Shared>,
-    /// The ids of faults for whose first hit a step waits.
+    /// The ids of faults for whose first hit a step of the script waits.
     awaited: BTreeSet<String>,
 }
 
@@ -126,7 +126,7 @@ fn no_thread(error: &std::io::Error) -> Error {
     Error::Api { problem: format!("start the script's threads: {error}") }
 }
 
-/// The order to create the objects that exist before the steps.
+/// The order to create the objects that exist before the script's first step.
 struct Fill(oneshot::Sender<Result<(), Failure>>);
 
 /// The worker of a script, which begins each step when the previous step has ended.

@@ -73,8 +73,8 @@ async fn what_a_goaway_leaves_behind_is_sent_again_once() {
     }
 }
 
-/// A request that the server accepted before its GOAWAY and never answered may have been processed. Such a request is
-/// an error, and is not sent again.
+/// A request that the server accepted before its GOAWAY and never answered may have been processed. A request without
+/// an answer is an error, and is not sent again.
 #[tokio::test]
 async fn what_was_taken_is_never_sent_again() {
     let server = Raw::start(|mut wire| async move {

@@ -15,15 +15,15 @@
 //!   and the observation came within `D` of that commit; else *v* is **late**. A next version that was committed after
 //!   *v* was overdue excuses nothing: the subject was wrong, and only the later write corrected it.
 //! * An observation with change `Deleted` proves a deletion, whatever revision it carries: a client that relists knows
-//!   only the last revision that it saw. Such an observation does not prove a deletion that was committed after the
+//!   only the last revision that it saw. An observation of a deletion proves no deletion that was committed after the
 //!   observation. An observation of a deletion is a **phantom** if the object still exists.
 //! * A fault can withhold a version from a watch of the subject and deliver the version later on the same watch: then
 //!   the deadline starts with the delivery ([`Ledger::came`]). If the subject fetched a withheld version by a list or
 //!   another watch, the deadline starts with the commit: a client that receives nothing has to ask.
 //! * At the end, unsettled versions are **missed**, except deletions. A deletion is an **identity swap** if the subject
 //!   knew the object, and its first report of a new object of the same name was an update; else a deletion that was
-//!   never observed is a **ghost**. So an object that was created, deleted and never observed is one or more missed
-//!   versions and one ghost. Four exceptions follow:
+//!   never observed is a **ghost**. An object that was created, deleted and never observed is therefore one or more
+//!   missed versions and one ghost. Four exceptions follow:
 //! * Versions stay pending if only the subject still wrote when they were committed, and the witness was not read for
 //!   `D` after the commit. A subject works until it is stopped, and its last writes cannot be observed in time.
 //! * If an object was deleted and the witness cannot report deletions, its overdue versions are **missed**. Versions of
@@ -44,8 +44,8 @@
 //! # Memory
 //!
 //! The ledger holds live objects, versions younger than `D`, and bounded rings (see [`Config`]). The ledger's memory
-//! does not grow with the run. This file has the public functions of the ledger and the order in which a commit or an
-//! observation is processed. `objects` settles versions, `held` keeps early observations, `memory` remembers dropped
+//! does not grow with the run. This file has the public functions of the ledger, and the order in which it processes a
+//! commit or an observation. `objects` settles versions, `held` keeps early observations, `memory` remembers dropped
 //! versions and objects by a hash, and `gaps` keeps the gaps that relists closed.
 
 use std::collections::VecDeque;
@@ -86,8 +86,8 @@ pub struct Config {
     /// Whether resourceVersions are numbers that rise with the order of commits. Only the mock control plane has such
     /// resourceVersions.
     pub numeric_revisions: bool,
-    /// Whether the witness can report deletions. If it cannot, a deletion is unobservable, and so are versions that
-    /// still wait when the deletion is committed.
+    /// Whether the witness can report deletions. If the witness cannot report deletions, a deletion is unobservable,
+    /// and so are versions that still wait when the deletion is committed.
     pub deletions_observable: bool,
     /// How long an observation waits for its commit to become known, in milliseconds.
     pub grace_ms: u64,
@@ -354,8 +354,8 @@ impl Ledger {
         self.tally.unnamed
     }
 
-    /// Commits that contradict earlier ones (out of order, or after the object's deletion) and were ignored. If there
-    /// are contradictory commits, the source of commits is faulty, and the run is invalid.
+    /// Commits that contradict earlier ones (out of order, or after the object's deletion) and were ignored.
+    /// Contradictory commits show that their source is faulty, and the run is invalid.
     pub fn contradictions(&self) -> u64 {
         self.tally.contradictions
     }

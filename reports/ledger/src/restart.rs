@@ -1,9 +1,9 @@
 //! A restart of the subject's process: the new process does not know the objects that the old one knew.
 //!
 //! Owns the time of the last restart and the rules that excuse deletions. A new process lists, and a list does not show
-//! objects that were deleted before it. So the new process can never report the deletion of an object that was deleted
-//! before its list. A new process must still observe every existing object. A restart does not excuse versions that
-//! were overdue when the process ended.
+//! objects that were deleted before it. A new process can therefore never report the deletion of an object that was
+//! deleted before its list. A new process must still observe every existing object. A restart does not excuse versions
+//! that were overdue when the process ended.
 
 /// The last time range in which no process ran.
 #[derive(Debug, Clone, Copy)]

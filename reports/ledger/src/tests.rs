@@ -1,8 +1,8 @@
 //! Tests of the ledger with generated histories of which every outcome is known.
 //!
-//! Each script of the table is a short life of one object, together with the outcomes that the rules require. A history
-//! mixes many scripts; commits and observations arrive in any order that the grace time allows. This file is longer
-//! than 500 lines because the scripts are one table.
+//! Each script of the table is the short history of one object, together with the outcomes that the rules require. A
+//! history mixes many scripts; commits and observations arrive in any order that the grace time allows. This file is
+//! longer than 500 lines because the scripts are one table.
 
 use proptest::prelude::*;
 
@@ -29,7 +29,7 @@ enum What {
     Gap { after: u64, through: u64 },
 }
 
-/// Collects steps and their expected outcomes.
+/// Collects the events of a test and the expected outcomes.
 #[derive(Debug, Default)]
 struct History {
     steps: Vec<Step>,
@@ -42,11 +42,11 @@ use Outcome::{
     Unobservable,
 };
 
-/// A life as one line of text, and its expected outcomes. A capital letter is a commit and a small letter an
-/// observation: `M1@500` changes the object at 500 ms to its version 1, and `m1@510` reports that version. `m?` reports
-/// a revision that was never committed, `a!` an object that never existed. `-0..3@800` is a gap that hides the versions
-/// after version 0 up to version 3. `>2@710` goes on with the next object of the same name. The expected outcome `u@0`
-/// means that version 0 was never observed.
+/// The history of one object as a line of text, and its expected outcomes. A capital letter is a commit and a small
+/// letter an observation: `M1@500` changes the object at 500 ms to its version 1, and `m1@510` reports that version.
+/// `m?` reports a revision that was never committed, `a!` an object that never existed. `-0..3@800` is a gap that hides
+/// the versions after version 0 up to version 3. `>2@710` goes on with the next object of the same name. The expected
+/// outcome `u@0` means that version 0 was never observed.
 type Script = (&'static str, &'static str, &'static [(Outcome, u64)]);
 
 const SCRIPTS: [Script; 24] = [
@@ -100,7 +100,8 @@ const SCRIPTS: [Script; 24] = [
     ),
 ];
 
-/// Adds a life to a history. Revisions are `base + n`; the number of a commit in the order of commits is its revision.
+/// Adds the history of one object to a history of several. Revisions are `base + n`; the number of a commit in the
+/// order of commits is its revision.
 fn live(
     (_, script, outcomes): Script,
     mut uid: String,
@@ -179,7 +180,7 @@ struct Said {
     pending: u64,
 }
 
-/// Feeds the steps to a ledger in order of arrival, and advances its time every 100 ms.
+/// Feeds the events to a ledger in order of arrival, and advances its time every 100 ms.
 fn run(mut steps: Vec<Step>, config: Config) -> Said {
     steps.sort_by_key(|step| step.arrives_ms);
     let mut ledger = Ledger::new(config);
@@ -249,7 +250,7 @@ fn each_script_alone_has_its_planted_outcomes() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
 
-    /// In any mixture of lives the ledger finds exactly the expected outcomes.
+    /// In any mixture of histories the ledger finds exactly the expected outcomes.
     #[test]
     fn mixtures_have_their_planted_outcomes(lives in prop::collection::vec((0..SCRIPTS.len(), 0u64..20_000), 1..120)) {
         let history = history(&lives);

@@ -2,8 +2,8 @@
 //! format can read it.
 //!
 //! Owns the tags, the lines and the reader of `latency.hlog`. The reader keeps totals for each tag and phase of a run,
-//! and a few hundred time ranges (slices) for charts. A run of 100 hours has tens of thousands of lines, and the reader
-//! never has them all in memory at once.
+//! and values for a few hundred time ranges for charts. A run of 100 hours has tens of thousands of lines, and the
+//! reader never has them all in memory at once.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -59,7 +59,7 @@ const LINE_BYTES_MAX: u64 = 1 << 20;
 const LINES_MAX: usize = 200_000;
 /// Maximum number of tags in one file, a few more than runs write. More tags mean a damaged file.
 const TAGS_MAX: usize = 32;
-/// Maximum number of time slices of one tag. If the lines of the log are in order of time, a tag has fewer slices.
+/// Maximum number of time slices of one tag. If the lines of the log are in order of time, a tag has fewer time slices.
 const SLICES_MAX: usize = 4800;
 
 /// All latencies of a run: totals, and time slices for charts.

@@ -91,8 +91,8 @@ pub struct Quiet {
     /// Why some or all resources could not be examined; none if all were.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unread: Option<String>,
-    /// Whether the control plane reports the author of each write. If it does not, every writer that is not part of
-    /// Kubernetes counts as the subject.
+    /// Whether the control plane reports the author of each write. If it reports no authors, every writer that is not
+    /// part of Kubernetes counts as the subject.
     pub tells_writers: bool,
     /// Number of versions that the subject wrote in the quiet time.
     pub writes: u64,

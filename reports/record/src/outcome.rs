@@ -164,7 +164,7 @@ impl AddAssign for EventCounts {
     }
 }
 
-/// Subtraction gives the counts since an earlier reading.
+/// Subtraction gives the counts since an earlier time.
 impl Sub for EventCounts {
     type Output = Self;
     fn sub(self, earlier: Self) -> Self {

@@ -1,11 +1,12 @@
 //! The rows of `requests.jsonl`: each request of the subject to the control plane.
 //!
-//! Owns the rows' fields, and the rule that turns lines of the file into one row for each request. Only a control plane
-//! that reports the author of each request (the mock) has such rows. A record without `requests.jsonl` is valid.
+//! Owns the fields of these rows, and the rule that turns lines of the file into one row for each request. Only a
+//! control plane that reports the author of each request (the mock) has such rows. A record without `requests.jsonl` is
+//! valid.
 //!
-//! A watch has two lines with the same `id`: one when it is answered, and a second complete one when it has ended. So
-//! the record of a killed run still shows the watches that were open. A request that was never answered has a line only
-//! after its end.
+//! A watch has two lines with the same `id`: one when it is answered, and a second complete one when it has ended.
+//! Therefore the record of a killed run still shows the watches that were open. A request that was never answered has a
+//! line only after its end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -58,7 +59,7 @@ pub enum Verb {
     Other,
 }
 
-/// The side of a connection, client or control plane, that ended a request or watch.
+/// The program that ended a request or watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum EndedBy {
@@ -146,7 +147,7 @@ pub struct RequestRow {
     pub message: Option<String>,
 }
 
-/// Counts of requests in one interval that have no line in `requests.jsonl`. Such requests came after
+/// Counts of requests in one interval that have no line in `requests.jsonl`. Requests have no line after
 /// [`REQUEST_LINES_MAX`] lines, or after [`OTHER_LINES_MAX`] lines of requests that are neither list nor watch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
@@ -260,7 +261,7 @@ impl Requests {
         Self { rows: rows.into_values().collect(), summaries, told }
     }
 
-    /// The time until which every request of the subject has its row. Some requests after that time have no row.
+    /// The time until which every request of the subject has its row. Some later requests have no row.
     pub fn complete_until_ms(&self) -> Option<u64> {
         self.summaries.first().map(|summary| summary.start_ms)
     }

@@ -1,5 +1,5 @@
-//! Adds up histograms into slices of time before they are written to `latency.hlog`, so that the file of a long run
-//! stays small.
+//! Adds up histograms over ranges of time (slices) before they are written to `latency.hlog`, so that the file of a
+//! long run stays small.
 //!
 //! Owns the length of a time slice. If a run is killed, no latency is lost: a second file (`latency.open.hlog`) holds
 //! the incomplete time slices and is written again at each interval. The module does not know phases: the caller closes
@@ -21,8 +21,8 @@ const SINGLE_MS: u64 = 3600 * 1000;
 /// After [`SINGLE_MS`], a time slice is as long as the run so far divided by this number, so that a chart has a point
 /// for each two or three pixels.
 const PARTS: u64 = 240;
-/// Shortest and longest time slice, in milliseconds. With slices of 60 s in the whole run, the latencies of 100 hours
-/// would be 36 MB.
+/// Shortest and longest time slice, in milliseconds. With time slices of 60 s in the whole run, the latencies of 100
+/// hours would be 36 MB.
 const SLICE_MS_LEAST: u64 = 60_000;
 const SLICE_MS_MOST: u64 = 600_000;
 

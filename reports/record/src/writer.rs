@@ -227,7 +227,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Appends a reading of the subject's own metrics, if the manifest lists the series to read.
+    /// Appends the values of the subject's own metrics at one time, if the manifest lists the series to read.
     pub fn metrics(&mut self, row: &MetricsRow) -> Result<(), Error> {
         let result = self.metrics.as_mut().map_or(Ok(0), |rows| rows.append(row));
         self.kept(result)
@@ -279,8 +279,8 @@ impl Writer {
         self.kept(result)
     }
 
-    /// Whether a further anomaly of this outcome would have a row. If it would not, the caller need not gather
-    /// evidence.
+    /// Whether a further anomaly of this outcome would have a row. If a further anomaly would have no row, the caller
+    /// need not gather evidence.
     pub fn wants(&self, outcome: Outcome) -> bool {
         self.anomaly_rows.get(&outcome).is_none_or(|(rows, _)| *rows < ANOMALY_ROWS_PER_OUTCOME)
     }
@@ -335,7 +335,7 @@ impl Writer {
     }
 
     /// Handles a failed write of a compressed file of events. A compressed file cannot leave out a row, and this file
-    /// grows fast. So recording of commits or observations ends if the disk is full.
+    /// grows fast. Recording of commits or observations therefore ends if the disk is full.
     fn kept_event(&mut self, result: Result<(), Error>) -> Result<(), Error> {
         if result.as_ref().is_err_and(Error::is_full) {
             self.events = None;

@@ -73,7 +73,7 @@ impl<'a> History<'a> {
         self.evidence.is_some_and(|evidence| evidence.wire) && self.revision.is_some()
     }
 
-    /// The steps of the anomaly's evidence, in order of time.
+    /// The events and requests of the anomaly's evidence, in order of time.
     pub fn steps(&self) -> &'a [Step] {
         self.steps
     }

@@ -1,9 +1,9 @@
 //! The figures by which subjects are compared, in the order of the table.
 //!
 //! Owns how each figure and its interval are read from a record. Versions lost in one outage are lost at once, so a
-//! thousand of them prove little more than one: a count of losses is as certain as the number of its outages (*bursts*
-//! in the code). The interval of a sampled figure reaches from the least to the largest of its values in several equal
-//! times of the steady phase.
+//! thousand of them prove little more than one: a count of losses is as certain as the number of its outages. The
+//! interval of a sampled figure reaches from the least to the largest of its values in several equal times of the
+//! steady phase.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -271,8 +271,8 @@ fn told(record: &Record) -> bool {
 /// Time in milliseconds: versions committed within this time of each other count as lost at once.
 const BURST_MS: u64 = 5000;
 
-/// Number of versions lost with these outcomes, with an interval that follows from the number of bursts: losses within
-/// [`BURST_MS`] are one burst.
+/// Number of versions lost with these outcomes, with an interval that follows from the number of outages: losses within
+/// [`BURST_MS`] count as one outage.
 fn losses(record: &Record, outcomes: &[Outcome]) -> Option<Reading> {
     let totals: EventCounts = record.totals();
     if totals.commits == 0 {

@@ -57,8 +57,8 @@ pub fn decide(pairs: &[f64], limit: f64) -> Option<Decision> {
     Some(Decision { estimate, lower, upper, word })
 }
 
-/// The smallest shift of all pairs at which B is called worse; none if there are too few pairs. The result is exact,
-/// because both the estimate and the bound move with the pairs.
+/// The smallest shift of all pairs at which B is called worse; none if there are too few pairs. The returned shift is
+/// exact, because both the estimate and the bound move with the pairs.
 pub fn needed(pairs: &[f64], limit: f64) -> Option<f64> {
     let decision = decide(pairs, limit)?;
     Some((-decision.lower?).max(limit - decision.estimate))

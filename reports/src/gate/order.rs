@@ -3,8 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Number of slices (measured times of load) in a block: two of each build, so that a steady drift affects both builds
-/// alike.
+/// Number of measurements in a block: two of each build, so that a steady drift affects both builds alike.
 pub const BLOCK: u32 = 4;
 
 /// One of the two builds that a gate compares.
@@ -35,7 +34,7 @@ impl Side {
     }
 }
 
-/// The build that gets the load in each slice of a session: ABBA or BAAB in each block.
+/// The build that gets the load in each measurement of a session: ABBA or BAAB in each block.
 pub fn order(seed: u64, session: u32, blocks: u32) -> Vec<Side> {
     let mut draw = Draw::new(seed ^ (u64::from(session) << 32));
     let block = |_| {

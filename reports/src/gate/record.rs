@@ -1,5 +1,5 @@
-//! The record of a gate: one JSON line for the comparison, for every slice and for every count. A gate can be judged
-//! again from its record.
+//! The record of a gate: one JSON line for the comparison, for every measurement and for every count. A gate can be
+//! judged again from its record.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,7 @@ pub struct Header {
     pub a: Build,
     /// The candidate build, which may be worse.
     pub b: Build,
-    /// The seed of the slices' order and of the payloads.
+    /// The seed of the measurements' order and of the payloads.
     pub seed: u64,
     /// Requests per second; 0 if a controller only watches.
     pub rate: f64,
@@ -37,11 +37,11 @@ pub struct Header {
     /// The capacity of each build in requests per second, measured before the sessions; `rate` is at most half of the
     /// lower capacity.
     pub saturation: Option<[f64; 2]>,
-    /// Number of blocks of four slices in each session.
+    /// Number of blocks of four measurements in each session.
     pub blocks: u32,
-    /// The measured length of a slice (one time of load on one build), in milliseconds.
+    /// The length of a measurement, in milliseconds.
     pub slice_ms: u64,
-    /// The length of the load before the measured time of a slice, in milliseconds.
+    /// The length of the load before a measurement begins, in milliseconds.
     pub settle_ms: u64,
     /// The version of `longhaul`.
     pub longhaul: String,
@@ -74,7 +74,7 @@ pub struct Build {
 pub enum Line {
     /// The first line, with the settings of the comparison.
     Header(Box<Header>),
-    /// A slice, which replaces an earlier slice with the same session, block and index.
+    /// A measurement, which replaces an earlier measurement with the same session, block and index.
     Slice(Box<Slice>),
     /// An exact count of one build.
     Counted(Counted),
@@ -97,9 +97,9 @@ pub struct Shortened {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record {
     pub header: Header,
-    /// The slices in their order, without those that were measured again later.
+    /// The measurements in their order, without those that were replaced later.
     pub slices: Vec<Slice>,
-    /// The earlier measurements of slices that were measured again; they are not in `slices`.
+    /// The earlier measurements that were replaced; they are not in `slices`.
     pub replaced: Vec<Slice>,
     pub counted: Vec<Counted>,
     /// Reasons why values could not be measured.

@@ -12,12 +12,12 @@ use super::{Judgement, Metric, Outcome, Pressure, Slice, Word, wants_confirmatio
 /// The noise of one kind of machine.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Noise {
-    /// The standard deviation of the logarithm of the noise in each slice.
+    /// The standard deviation of the logarithm of the noise in each measurement.
     pub each: f64,
-    /// The standard deviation of the random change that the machine's speed makes from slice to slice.
+    /// The standard deviation of the random change that the machine's speed makes from measurement to measurement.
     pub walk: f64,
-    /// The fraction of slices with additional load, which makes a slice slower by up to half. The recorded pressure may
-    /// or may not show this load.
+    /// The fraction of measurements with additional load, which makes the build slower by up to half. The recorded
+    /// pressure may or may not show this load.
     pub bursts: f64,
 }
 
@@ -103,7 +103,8 @@ fn gate_by(seed: u64, blocks: u32, noise: Noise, times: f64, resamples: usize) -
     judge_by(&record(seed, blocks, noise, times), resamples)
 }
 
-/// Whether the gate ended because too few pairs were left to compare. The simulation measures no dropped slice again.
+/// Whether the gate ended because too few pairs were left to compare. The simulation does not replace dropped
+/// measurements.
 fn is_pressed(judgement: &Judgement) -> bool {
     judgement.reason.starts_with("the machine was under pressure")
 }

@@ -78,9 +78,9 @@ pub struct Judgement {
     pub header: Header,
     /// The results for the metrics, counts first.
     pub rows: Vec<Row>,
-    /// The number of slices that were measured.
+    /// The number of measurements.
     pub slices: usize,
-    /// The slices that were dropped.
+    /// The measurements that were dropped.
     pub dropped: Vec<Dropped>,
     /// The number of sessions: 2 if a result had to be confirmed.
     pub sessions: u32,
@@ -91,7 +91,7 @@ pub struct Judgement {
     pub notes: Vec<String>,
 }
 
-/// A slice of a gate that was dropped.
+/// A measurement of a gate that was dropped.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Dropped {
@@ -99,9 +99,9 @@ pub struct Dropped {
     pub session: u32,
     /// The number of the block, from 0.
     pub block: u32,
-    /// The index of the slice in its block, 0 to 3.
+    /// The index of the measurement in its block, 0 to 3.
     pub place: u32,
-    /// The reason why the slice was dropped.
+    /// The reason why the measurement was dropped.
     pub why: String,
 }
 
@@ -250,8 +250,8 @@ fn pressed(record: &Record, why: &[Option<String>]) -> Option<String> {
     ))
 }
 
-/// The pairs of slices of which one slice was dropped, in order. Each pair is given by its block and by the index of
-/// the first of its two slices.
+/// The pairs of measurements of which one measurement was dropped, in order. Each pair is given by its block and by the
+/// index of the first of its two measurements.
 pub fn halves_dropped(record: &Record, session: u32) -> Vec<(u32, u32)> {
     let why = pressure::dropped(&record.slices);
     let dropped = record.slices.iter().zip(&why).filter(|(slice, why)| slice.session == session && why.is_some());
@@ -294,8 +294,8 @@ fn whole(rows: &[Row], sessions: u32) -> (Outcome, String) {
     (Outcome::Same, format!("no change that matters, in {}{rest}", counted(of(Word::Same).count() as u64, "metric")))
 }
 
-/// The result of a metric as text within a sentence. The change is computed pair by pair, so the medians of all slices
-/// need not agree with it. The value beside the change is the median of A multiplied by this change.
+/// The result of a metric as text within a sentence. The change is computed pair by pair, so the medians of all
+/// measurements need not agree with it. The value beside the change is the median of A multiplied by this change.
 fn told(row: &Row) -> String {
     let rule = row.metric.rule();
     if row.pairs == 0 {

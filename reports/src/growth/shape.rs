@@ -1,4 +1,4 @@
-//! Finds a step in a series: a level that changes at once.
+//! Finds a sudden step in a series: a level that changes at once.
 
 use crate::statistics::blocks::{Blocks, Series};
 use crate::statistics::{change_point, quantile, theil_sen};
@@ -6,15 +6,15 @@ use crate::statistics::{change_point, quantile, theil_sen};
 /// The penalty for assuming a change of level, in scatters of a block times the logarithm of the number of blocks. The
 /// factor is three, as in Schwarz's criterion for position, size and direction of a change.
 const PENALTY: f64 = 3.0;
-/// Minimum number of blocks before and after a step; two blocks may be an outlier and its neighbour.
+/// Minimum number of blocks before and after a sudden step; two blocks may be an outlier and its neighbour.
 const BLOCKS_LEAST: usize = 3;
-/// The numbers of samples between which an edge (a sudden change) is searched. A step happens at once, but may fall
-/// between two samples, or take a second or two.
+/// The numbers of samples between which an edge (a sudden change) is searched. A sudden step may fall between two
+/// samples, or take a second or two.
 const EDGE_LAGS: [usize; 3] = [1, 2, 4];
 /// Minimum change at an edge, in multiples of the usual change between samples.
 const EDGE_LEAST: f64 = 5.0;
-/// The fraction of an edge that must remain after it, and the fraction of the whole step that must be in the edge. A
-/// smaller fraction belongs to a spike or to a slope.
+/// The fraction of an edge that must remain after it, and the fraction of the whole step that must be in the edge. If a
+/// smaller fraction remains, the edge belongs to a spike or to a slope.
 const EDGE_SHARE: f64 = 0.4;
 /// The number of blocks before and after an edge whose samples give the two levels.
 const LEVEL_BLOCKS: f64 = 2.0;
@@ -29,14 +29,14 @@ const FIT: f64 = 0.7;
 pub struct Step {
     /// The time of the step (sudden change of level), in seconds of the series.
     pub t_s: f64,
-    /// The size of the step, in the unit of the values.
+    /// The size of the sudden step, in the unit of the values.
     pub by: f64,
     /// The number of the first block with the new level.
     pub(super) block: usize,
 }
 
-/// The only step of a series that changes the level by at least `matters`; none if there is none, or more than one.
-/// Several steps are a staircase, which is growth.
+/// The only sudden step of a series that changes the level by at least `matters`; none if there are none or several.
+/// Several sudden steps are growth.
 pub(super) fn step(series: &Series<'_>, blocks: &Blocks, saw_tooth: bool, matters: f64) -> Option<Step> {
     let found = if saw_tooth { between_teeth(blocks) } else { edges(series, blocks) };
     match found.iter().filter(|step| step.by.abs() >= matters).collect::<Vec<_>>().as_slice() {

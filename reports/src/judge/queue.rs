@@ -23,8 +23,8 @@ const SERVED_FEW: u64 = 3;
 const SHARE_MIN: u64 = 4;
 /// Minimum number of objects written by the subject in the drain with which the writes show whether it worked steadily.
 const WRITTEN_MIN: usize = 8;
-/// The number of seconds that show a steady rate of requests, and the number of requests by which a second may differ
-/// from the others. A token bucket admits one request more or less.
+/// The number of seconds that show a steady rate of requests, and by how many requests these seconds may differ. A
+/// token bucket admits one request more or less.
 const STEADY_S: usize = 5;
 const STRAY: f64 = 0.15;
 /// Maximum number of seconds of a drain whose requests are counted one by one.
@@ -149,8 +149,8 @@ fn goes_on(backlogs: &[Backlog]) -> bool {
     })
 }
 
-/// Whether objects of one resource were served, but no object of another resource. Then work on the first resource does
-/// not prove that waiting objects of the second are a queue.
+/// Whether objects of one resource were served, but no object of another resource. In that case, work on the first
+/// resource does not prove that waiting objects of the second are a queue.
 fn is_deaf(backlogs: &[Backlog]) -> bool {
     let served = |backlog: &Backlog| backlog.served.iter().sum::<u64>();
     backlogs.iter().any(|backlog| served(backlog) == 0) && backlogs.iter().any(|backlog| served(backlog) >= SERVED_MIN)

@@ -6,7 +6,7 @@
 use super::{Findings, Verdict, resources};
 use crate::record::{AdmissionRow, Interval, Latency, Manifest, MetricsRow, Record, Requests, Sample};
 
-/// Maximum number of samples that are kept for interim verdicts. If there are more samples, every second one is
+/// Maximum number of samples that are kept for interim verdicts. If there are more samples, every second sample is
 /// dropped, and later samples are taken at half the rate. A sample has some hundred bytes, and this memory belongs to
 /// the harness, whose own growth is judged. With eight times as many samples, the harness grew by two MiB in a run of
 /// an hour, far below its limit.

@@ -35,8 +35,7 @@ pub(crate) struct Shown<'a> {
     pub(crate) dots: Option<Dots>,
 }
 
-/// The chart in a row of the gate's table: each pair of slices (neighbouring times of load) is a dot beside the zero
-/// line.
+/// The chart in a row of the gate's table: each pair of measurements is a dot beside the zero line.
 pub(crate) struct Dots {
     pub(crate) points: Vec<f64>,
     pub(crate) limit: (f64, f64),
@@ -118,7 +117,7 @@ fn share(alarm: f64) -> String {
     if alarm < 0.000_5 { "fewer than 0.1 %".to_owned() } else { percent(alarm) }
 }
 
-/// The number of measured slices and of sessions of the gate, in one sentence.
+/// The number of measurements and of sessions of the gate, in one sentence.
 pub fn played(judgement: &Judgement) -> String {
     let header = &judgement.header;
     let saturation = header
@@ -196,7 +195,7 @@ pub fn markdown(judgement: &Judgement) -> String {
     text
 }
 
-/// Maximum number of dropped slices that the report lists one by one.
+/// Maximum number of dropped measurements that the report lists one by one.
 const DROPPED_SHOWN: usize = 12;
 
 #[cfg(test)]

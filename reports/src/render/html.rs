@@ -66,7 +66,7 @@ struct Page<'a> {
     facts: Vec<(&'static str, String)>,
     files: Vec<(&'a str, &'static str)>,
     data: String,
-    /// Whether the run is still under way. If it is, the report in the browser loads newer facts.
+    /// Whether the run is still under way. While the run is under way, the report in the browser loads newer facts.
     running: bool,
 }
 

@@ -96,8 +96,8 @@ impl Series<'_> {
         Self { t_s: &self.t_s[first..], value: &self.value[first..], axis: &self.axis[first..] }
     }
 
-    /// The series as at most [`POINTS_MAX`] points: time and median of each part. The series as at most [`POINTS_MAX`]
-    /// points: time and median of equal time ranges.
+    /// The series as at most [`POINTS_MAX`] points: time and median of equal time ranges. Gaps in the series are filled
+    /// first, so that points are about equally far apart.
     pub fn thinned(&self) -> (Vec<f64>, Vec<f64>) {
         let (t_s, value) = self.filled();
         let each = t_s.len().div_ceil(POINTS_MAX).max(1);

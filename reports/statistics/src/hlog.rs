@@ -39,7 +39,7 @@ pub fn value_at(histogram: &Histogram, quantile: f64) -> u64 {
     histogram.value_at_quantile(quantile)
 }
 
-/// Calls `see` with each recorded value, rounded down to the histogram's resolutionand in rising order, and its count.
+/// Calls `see` with each recorded value, rounded down to the histogram's resolution, and its count, in rising order.
 pub fn each_recorded(histogram: &Histogram, see: &mut dyn FnMut(u64, u64)) {
     for step in histogram.iter_recorded() {
         see(histogram.lowest_equivalent(step.value_iterated_to()), step.count_at_value());

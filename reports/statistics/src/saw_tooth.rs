@@ -5,7 +5,7 @@ use super::{Error, check, correlation, quantile, sorted};
 
 pub const VALUES_MAX: usize = 1 << 16;
 /// A change of direction counts only if the values then move by at least this fraction of their spread. A smaller
-/// movement is noise.
+/// movement of the values is noise.
 const TURN: f64 = 0.5;
 /// Minimum number of falls of a saw-tooth shape.
 const FALLS_LEAST: usize = 5;

@@ -32,9 +32,9 @@ pub fn slope(x: &[f64], y: &[f64], confidence: f64, inflation: f64) -> Result<Sl
     stratified(&[Stratum { x, y }], confidence, inflation)
 }
 
-/// Like [`slope`], but only slopes between points of one stratum count. So differences between strata, such as the
-/// levels before and after a sudden step, have no effect (the seasonal test of Hirsch, Slack & Smith, Water Resources
-/// Research 18, 1982).
+/// Like [`slope`], but only slopes between points of one stratum count. Differences between strata, such as the levels
+/// before and after a sudden step, therefore have no effect (the seasonal test of Hirsch, Slack & Smith, Water
+/// Resources Research 18, 1982).
 pub fn stratified(strata: &[Stratum<'_>], confidence: f64, inflation: f64) -> Result<Slope, Error> {
     check_confidence(confidence)?;
     if !(inflation >= 1.0 && inflation.is_finite()) {

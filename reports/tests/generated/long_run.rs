@@ -258,7 +258,7 @@ fn anomalies(writer: &mut Writer) {
     }
 }
 
-/// Evidence with as many steps as a record keeps.
+/// Evidence with as many events and requests as a record keeps.
 fn evidence(t_ms: u64) -> Evidence {
     let step = |number| Step::Sent { t_ms: t_ms + number, revision: "95436".into(), watch: 7 };
     Evidence {

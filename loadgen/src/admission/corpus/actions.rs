@@ -1,7 +1,7 @@
 //! The reviews that Kubernetes sends for each user action; one function for each action. Pure: no I/O.
 //!
 //! Reviews of events, endpoints, leases and revisions are left out, because webhooks for workloads are not registered
-//! for them. Bindings and reports of status are separate actions.
+//! for them. Bindings and status reports belong to separate user actions.
 
 use rand::RngExt;
 use serde_json::{Value, json};

@@ -22,7 +22,7 @@ const LEAN_BELOW: u64 = 12 << 10;
 /// The size in bytes above which an object cannot come from a client-side `kubectl apply`: its copy of the manifest
 /// would be larger than annotations may be.
 const APPLIED_BELOW: u64 = 200 << 10;
-/// The allowed deviation of a review from its requested size: one part in this many.
+/// The allowed deviation of a review from its requested size: the size divided by this number.
 const TOLERANCE: u64 = 100;
 /// Maximum number of tries to reach a size. If the size of a kind grows in jumps, the try with the closest size is
 /// used.

@@ -2,9 +2,9 @@
 //!
 //! A thread has the configured number of connections, and a call uses the connection with the fewest calls. A
 //! connection accepts no further call if its server wants to end it, or if it has carried its maximum number of calls.
-//! Such a connection ends with its last call, and the next call opens a new connection. Calls that begin while
-//! connections are being opened wait for them. Calls beyond the streams of the opening connections count as overflow; a
-//! longer queue would hide them.
+//! A connection that accepts no further call ends with its last call, and the next call opens a new connection. Calls
+//! that begin while connections are being opened wait for them. Calls beyond the streams of the opening connections
+//! count as overflow; a longer queue would hide them.
 
 use std::time::Instant;
 

@@ -2,7 +2,7 @@
 //!
 //! Pod specs grow by containers, environment, volumes and mounts; `ConfigMaps` by files, Secrets by keys, definitions
 //! by properties, and all other kinds by annotations. The copy of `kubectl apply` and the managed fields grow with the
-//! object. So the requested growth of the manifest is smaller than the growth of the review.
+//! object. Therefore the requested growth of a manifest is smaller than the growth of its review.
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;

@@ -99,7 +99,7 @@ impl Stock {
 }
 
 impl Made {
-    /// The name of an object of this manifest. Each object has another number.
+    /// The name of an object of this manifest. The number of each object is used only once.
     pub(super) fn name(&self, object: u64) -> String {
         format!("{}-{object}", self.app)
     }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A store of objects like a control plane's. The step of a test is a name and an operation.
+/// A store of objects like a control plane's. Each test applies a name and an operation to the store.
 #[derive(Debug, Default, Clone)]
 struct Store {
     revision: u64,

@@ -15,7 +15,7 @@ use super::{Done, Operator};
 use crate::failure::Failure;
 use facts::Change;
 
-/// How often each part of an object's end is tried, and the pause between tries.
+/// How often each action at an object's end is tried, and the pause between tries.
 const TRIES: u32 = 5;
 const RETRY: Duration = Duration::from_millis(250);
 /// The time in which the garbage collector must release dependents of a deleted object before the harness deletes them.

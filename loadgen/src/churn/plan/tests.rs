@@ -173,7 +173,7 @@ fn sections_have_plans_of_their_own() {
 }
 
 /// Objects that webhooks must refuse are as frequent as creations, are in namespaces of existing objects, and have
-/// names of their own. They change no other operation of the plan.
+/// names of their own. Objects that webhooks must refuse change no other operation of the plan.
 #[test]
 fn what_has_to_be_refused_is_no_part_of_the_population() {
     let text = r#"{"resource": "caches.cache.example.com/v1", "population": 20, "rate": "100/s", "templates": [

@@ -50,7 +50,8 @@ impl Worker {
         }
     }
 
-    /// Handles the end of a group's deletion. If it failed, each object of the group is deleted separately later.
+    /// Handles the end of a group's deletion. If the deletion of a group failed, each of its objects is deleted
+    /// separately later.
     pub(super) fn collected(&mut self, operation: Operation, done: bool) {
         for object in self.members(operation) {
             let Some(slot) = self.slots.get_mut(&object) else { continue };

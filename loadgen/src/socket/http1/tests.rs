@@ -21,7 +21,7 @@ use crate::wire::{Endpoint, Tls};
 const PATIENCE: Duration = Duration::from_secs(20);
 const REQUEST: &[&[u8]] = &[b"POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\n", b"{}"];
 
-/// Both ends of a connection; the client's end is first a channel.
+/// Client and server of one connection; the client is first a channel.
 struct Line<C> {
     poll: Poll,
     peer: Peer,

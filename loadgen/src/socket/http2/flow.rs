@@ -2,7 +2,7 @@
 
 use super::frame::Fault;
 
-/// The largest window (RFC 9113, section 6.9.1).
+/// The largest flow-control window in bytes (RFC 9113, section 6.9.1).
 const WINDOW_MAX: i64 = (1 << 31) - 1;
 
 /// Number of bytes of DATA that the client may send on a stream or connection. The number is negative after the server
@@ -47,7 +47,8 @@ impl Grant {
         Self { size, used: 0 }
     }
 
-    /// Uses up received bytes, and returns the number to give back now: none before half of the window is used.
+    /// Uses up received bytes, and returns the number to give back now: none before half of the flow-control window is
+    /// used.
     pub(super) fn use_up(&mut self, bytes: u32) -> Result<Option<u32>, Fault> {
         self.used = self
             .used
@@ -77,7 +78,7 @@ mod tests {
         allowance.change(WINDOW_MAX - 1).unwrap();
     }
 
-    /// All bytes that are given back were used, and bytes beyond the window are refused.
+    /// All bytes that are given back were used, and bytes beyond the flow-control window are refused.
     #[test]
     fn a_grant_gives_back_what_was_used() {
         let mut grant = Grant::new(100);

@@ -308,7 +308,7 @@ impl Session {
     }
 }
 
-/// Appends `length` bytes of the three `parts` to `out`, from the position `from` on. The parts must contain as many
+/// Appends `length` bytes of the three `parts` to `out`, from the position `from` on. `parts` must contain as many
 /// bytes.
 fn append(parts: [&[u8]; 3], mut from: usize, mut length: usize, out: &mut Vec<u8>) {
     for part in parts {

@@ -30,7 +30,7 @@ pub struct Sample {
     /// walks all pages and locks the subject's memory map.
     pub rollup_cost_us: Option<u64>,
     /// Whether the sample is kept only for its large resident set, beside the one sample that is kept of each interval.
-    /// Such a sample counts for ceilings, but not for results that need samples at even distances.
+    /// A sample that is kept for its size counts for ceilings, but not for results that need samples at even distances.
     #[serde(default, skip_serializing_if = "super::is_false")]
     pub peak: bool,
 }

@@ -14,8 +14,8 @@ fn wrote(t_ms: u64, verb: Verb, resource: &str, name: &str, status: u16, times: 
     Step::Wrote { t_ms, verb, resource, object, status, times, message }
 }
 
-/// A missed version that was sent. The witness reports only the subject's writes, and the steps contain the subject's
-/// writes for the object.
+/// A missed version that was sent. The witness reports only the subject's writes, and the evidence contains the
+/// subject's writes for the object.
 fn missed(steps: &[Step]) -> AnomalyRow {
     let sent = [watched(100, 3, 9), sent(4010, 17, 3)];
     row(Outcome::Missed, &[&sent[..], steps].concat())

@@ -57,10 +57,10 @@ fn what_cannot_be_trusted_is_invalid() {
 }
 
 const CALM: Pressure = Pressure { cpu: Some(0.1), io: Some(0.02), steal: None, lateness_us: 0 };
-/// The pressure in a slice on a machine whose disk is busy.
+/// The pressure in a measurement on a machine whose disk is busy.
 const PRESSED: Pressure = Pressure { io: Some(0.9), ..CALM };
 
-/// Measures the slice at an index again, with the given pressure.
+/// Replaces the measurement at an index by one with the given pressure.
 fn again(record: &mut Record, at: usize, pressure: Pressure) {
     let slice = Slice { pressure, ..record.slices[at].clone() };
     record.add(&Line::Slice(Box::new(slice))).unwrap();
@@ -94,8 +94,7 @@ fn a_pressed_machine_leaves_it_open_and_is_named() {
     assert!(counted.reason.contains("instructions a request +10 %"), "{}", counted.reason);
 }
 
-/// In a gate of six pairs, no pair may be dropped. A slice that is measured again replaces the slice that was under
-/// pressure.
+/// In a gate of six pairs, no pair may be dropped. A later measurement replaces the one that was under pressure.
 #[test]
 fn what_was_played_again_counts() {
     let mut record = Record::of(header(3, 3));

@@ -1,9 +1,9 @@
 //! `memory.retained`: whether memory falls again after many objects were made and deleted.
 //!
-//! A *burst* is a time in which the number of objects rises and then falls to half of its highest value or less. Memory
-//! before the burst is compared with memory after it, while about as many objects exist. Memory is compared by blocks,
-//! each by its lowest sample, because a garbage collector runs only now and then. If all pairs of blocks, one before
-//! and one after the burst, agree, the result is decided; otherwise it is undecided.
+//! An *object peak* is a time in which the number of objects rises and then falls to half of its highest value or less.
+//! Memory before the object peak is compared with memory after it, while about as many objects exist. Memory is
+//! compared by blocks, each by its lowest sample, because a garbage collector runs only now and then. If all pairs of
+//! blocks, one before and one after the object peak, agree, the result is decided; otherwise it is undecided.
 
 use units::Bytes;
 
@@ -12,9 +12,9 @@ use super::growth::decide::size_of_bytes;
 use crate::judge::rule::{Findings, Name, Record, Rule, Verdict, Word};
 use crate::words::{bytes, count, millis};
 
-/// After a burst the number of objects is at most this fraction of its highest value.
+/// After an object peak the number of objects is at most this fraction of its highest value.
 const FALLS_TO: f64 = 0.5;
-/// Before and after a burst, the number of objects may be above its lowest value by this fraction of the burst's
+/// Before and after an object peak, the number of objects may be above its lowest value by this fraction of the peak's
 /// height.
 const CALM: f64 = 0.1;
 /// Number of samples in a block, one a second, and minimum number of blocks for a decision.
@@ -44,19 +44,19 @@ impl Rule for Retained {
 /// A time in which there were few objects, then many, then few again.
 #[derive(Debug, PartialEq, Eq)]
 struct Burst {
-    /// The largest number of objects in the burst.
+    /// The largest number of objects in the object peak.
     peak: u64,
-    /// The number of objects that are left after the burst.
+    /// The number of objects that are left after the object peak.
     left: u64,
-    /// The end of the time before the burst, in milliseconds.
+    /// The end of the time before the object peak, in milliseconds.
     rises_ms: u64,
-    /// The start of the time after the burst, in milliseconds; this time lasts until the end.
+    /// The start of the time after the object peak, in milliseconds; this time lasts until the end.
     falls_ms: u64,
 }
 
 impl Burst {
-    /// Finds the burst of a run: a time in which objects rise and fall again. The error text says how to change the
-    /// scenario so that the budget can be judged.
+    /// Finds the object peak of a run: a time in which the number of objects rises and falls again. The error text says
+    /// how to change the scenario so that the budget can be judged.
     fn of(record: &Record) -> Result<Self, String> {
         let rows = &record.intervals;
         let none = || {

@@ -244,7 +244,8 @@ fn lots(record: &Record) -> BTreeMap<&str, Lot> {
     lots
 }
 
-/// Whether the run ended before the fault's time. Then the subject is not to blame that the fault was never hit.
+/// Whether the run ended before the fault's time. In that case the subject is not to blame that the fault was never
+/// hit.
 fn never_came(record: &Record, fault: &PlannedFault, rows: &[&FaultRow]) -> bool {
     let begun = rows.iter().any(|row| row.event != FaultEvent::Planned);
     !begun && fault.at_ms > record.length_ms()

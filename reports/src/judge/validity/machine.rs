@@ -25,8 +25,8 @@ const WINDOW_MS: u64 = 5000;
 const SAMPLES_LEAST: usize = 6;
 /// The largest slowdown, as a factor, that is attributed to other programs.
 const SLOWER_MOST: f64 = 10.0;
-/// The largest delay above a limit that other programs may have caused, in medians of the latency. A longer delay is a
-/// sleep, or a watch that is not read.
+/// The largest delay above a limit that other programs may have caused, in medians of the latency. A longer delay means
+/// that the subject sleeps, or does not read a watch.
 const SLACK_MEDIANS: u64 = 50;
 const SLACK_LEAST_MS: u64 = 1000;
 /// The upper bound of the delay above a limit, in milliseconds, however high the median is: the shortest deadline of an
@@ -216,9 +216,9 @@ fn failed_else(record: &Record) -> u64 {
     record.intervals.iter().filter_map(|row| row.admission.as_ref()).map(failed).sum()
 }
 
-/// Whether other programs can be the reason that reviews timed out. They cannot if even the shortest wait for an answer
-/// was longer than other programs and a late generator can have caused. A review that hangs until its timeout fails on
-/// any machine.
+/// Whether other programs can be the reason that reviews failed. Other programs are no reason if even the shortest wait
+/// for an answer was longer than they and a late generator can have caused. A review that hangs until its timeout fails
+/// on any machine.
 fn waited_no_longer(record: &Record) -> bool {
     let failed = record.latency.whole(tag::RESPONSE_ERROR).filter(|failed| !failed.is_empty());
     let most_ms = slack_of_ms(record, tag::RESPONSE_ALLOWED) + SLACK_LEAST_MS;
@@ -271,8 +271,8 @@ mod tests {
     }
 
     /// If the lag on a busy machine exceeds its limit by no more than other programs can cause, the result is
-    /// undecided, and the text names the machine. A larger lag breaks the budget, and so does any lag above the limit
-    /// on a quiet machine.
+    /// undecided, and the text names the machine. On a busy machine a larger lag breaks the budget, and so does any lag
+    /// above the limit on a quiet machine.
     #[test]
     fn what_is_slow_on_a_busy_machine_is_undecided_and_names_it() {
         let slow = |lag_us: u64, share: f64| {

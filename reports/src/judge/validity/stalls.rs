@@ -1,7 +1,7 @@
 //! Judges whether the harness stalled, for how long, and which anomalies the stall explains.
 //!
-//! Owns the condition `validity.pace`. A stall of the harness can only make a subject look worse than it is. So a pass
-//! stays a pass, and an anomaly outside of a stall is the subject's fault.
+//! Owns the condition `validity.pace`. A stall of the harness can only make a subject look worse than it is. Therefore
+//! a pass stays a pass, and an anomaly outside of a stall is the subject's fault.
 
 use std::collections::BTreeSet;
 

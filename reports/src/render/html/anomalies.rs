@@ -1,6 +1,6 @@
 //! The anomalies of the HTML report by cause, each with the history of its object.
 //!
-//! Owns the number of anomalies that are shown, and the text of each step of an object's history. [`crate::causes`]
+//! Owns the number of anomalies that are shown, and the text of each line of an object's history. [`crate::causes`]
 //! explains each anomaly.
 
 use super::picture::Picture;
@@ -14,7 +14,7 @@ const SHOWN: usize = 12;
 /// Maximum number of bytes of histories and stream lines that are shown for each cause. As HTML these texts are about
 /// three times as large, and a report with ten causes stays below 2 MB.
 const BYTES_SHOWN: usize = 40 << 10;
-/// The estimated size of a step of a history, in bytes.
+/// The estimated size of one line of a history, in bytes.
 const STEP_BYTES: usize = 60;
 
 #[derive(Debug)]

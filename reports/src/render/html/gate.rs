@@ -1,5 +1,4 @@
-//! The HTML report of a gate: the verdict, each metric, and every slice (measured time of load) of both builds in the
-//! order of measurement.
+//! The HTML report of a gate: the verdict, each metric, and every measurement of both builds in order.
 //!
 //! Owns the contents of the gate's report and their order. The figures of the report are those of the text and the
 //! Markdown ([`crate::render::gate`]). This renderer judges nothing.
@@ -105,8 +104,8 @@ mod tests {
         (judgement, page)
     }
 
-    /// Each slice of a gate (measured time of load) is drawn once in the chart of each metric: as a dot of A, a dot of
-    /// B, or a dropped slice.
+    /// Each measurement of a gate is drawn once in the chart of each metric: as a dot of A, a dot of B, or a dropped
+    /// measurement.
     #[test]
     fn every_slice_is_drawn() {
         let record = record(3, 10, BUSY, 1.3);
@@ -140,7 +139,7 @@ mod tests {
         assert!(page.contains("session 2, to confirm") && page.contains("matters from +3 %"), "{page}");
     }
 
-    /// A gate that ended before its first slice still has a report.
+    /// A gate that ended before its first measurement still has a report.
     #[test]
     fn nothing_measured_is_said() {
         let mut record = record(5, 6, QUIET, 1.0);

@@ -66,7 +66,7 @@ pub(super) struct Band {
     pub hits: String,
     /// The line of the label, from 0, in which it covers no other label.
     pub lane: usize,
-    /// The space for the label of the band. If there is no space, the label appears when the reader points at the band.
+    /// The space for the label of the band. Without space, the label appears when the reader points at the band.
     pub room: Option<LabelSpace>,
 }
 

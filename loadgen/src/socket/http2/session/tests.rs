@@ -55,7 +55,7 @@ impl Client {
         Self { session: Session::new(now), head: Head::new(fields), body, now }
     }
 
-    /// A session after both sides have sent prefaces and settings.
+    /// A session after client and server have sent prefaces and settings.
     fn welcomed(bytes: usize) -> Self {
         let mut client = Self::with_body(bytes);
         client.said();
@@ -124,8 +124,8 @@ fn frames(said: &[u8]) -> Vec<(u8, u8, u32, &[u8])> {
     frames
 }
 
-/// The client first sends preface, settings and a larger window, then the request, and acknowledges the server's
-/// settings.
+/// The client first sends preface, settings and a larger flow-control window, then the request, and acknowledges the
+/// server's settings.
 #[test]
 fn the_first_words() {
     let mut client = Client::with_body(5);

@@ -3,8 +3,8 @@
 //!
 //! Owns the choice between heap and resident set. If the subject reports often enough how much memory its allocator or
 //! runtime has in use (the heap), the heap decides. A leak is visible in the heap before the resident set grows, and
-//! the heap does not contain memory that an allocator only retains. Memory can also leak outside of the heap. So a flat
-//! heap excuses a growing resident set only if an allocator can be the reason.
+//! the heap does not contain memory that an allocator only retains. Memory can also leak outside of the heap. A flat
+//! heap therefore excuses a growing resident set only if an allocator can be the reason.
 
 use super::amount::Amount;
 use super::decide::{Decided, Limit, decide, size_of_bytes};

@@ -1,7 +1,7 @@
 //! Counts of intervals drawn as horizontal steps, so that no effect of a fault is drawn before the fault.
 //!
-//! If a fault begins within an interval, the interval's count also contains events before the fault. So the step of
-//! such an interval begins with the fault, and the time from the interval's start to the fault is left blank.
+//! If a fault begins within an interval, the interval's count also contains events before the fault. The step of that
+//! interval therefore begins with the fault, and the time from the interval's start to the fault is left blank.
 
 use super::super::chart::Step;
 use super::faults::Played;
