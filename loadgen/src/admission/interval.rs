@@ -1,5 +1,5 @@
-//! [`Interval`]: counts and measurements of the load since the last call of `take`. Pure, without I/O; one worker owns
-//! Counts and latencies of an interval, which are collected until they are taken.
+//! [`Interval`]: counts and measurements of the load since the last call of `take`. Pure, without I/O; one worker writes
+//! into an interval until it is taken.
 
 use std::time::Duration;
 
