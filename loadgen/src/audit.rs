@@ -287,7 +287,7 @@ impl Audit {
 
     /// Lists once more, waits until the watch has shown all objects of the list (see [`Config::catch_up_limit`]), and
     /// ends the watch. The report contains the disagreements that remain after that. Commits can still be read after
-    /// this call.
+    /// that.
     ///
     /// Other clients may write during this call. An object agrees if the watch showed the version that the list
     /// contains.
@@ -390,8 +390,8 @@ impl fmt::Display for Hole {
     }
 }
 
-/// The first list of the audit. This list is retried for a moment, because a control plane that just started may refuse
-/// it.
+/// The first list of the audit. The first list is retried for a moment, because a control plane that just started may
+/// refuse it.
 async fn first_list(link: &Link, from_now: bool) -> Result<link::List, Failed> {
     let limit = Instant::now() + START_LIMIT;
     loop {

@@ -3,7 +3,6 @@
 //!
 //! A record may come from an untrusted source, and so may its names, messages and log lines. This module owns the
 //! escaping of text that could mention a person, become a link, a table or a formula, or change the writing direction.
-//! The functions of the module are pure.
 
 use std::fmt::Write as _;
 

@@ -1,7 +1,7 @@
 //! Renderers show a judged run on a terminal, in a pull request, to a CI system, to a program, and in a browser.
 //!
 //! Owns the list of files that are written after a run. Each renderer is a pure function of record and judgement: the
-//! same record gives the same bytes, on any machine and at any time. Renderers judge nothing.
+//! same record gives the same bytes, on any machine and at any time.
 
 use std::fs::OpenOptions;
 use std::io::Write;

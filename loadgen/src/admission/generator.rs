@@ -190,8 +190,8 @@ impl Generator {
         Ok(())
     }
 
-    /// Sends due requests and sleeps until an event comes or the next request is due. Returns false if the only event
-    /// was a signal.
+    /// Sends due requests and sleeps until an event comes or the next request is due. Returns false after a mere
+    /// signal.
     fn wake(&mut self, events: &mut Events) -> io::Result<bool> {
         self.send_due();
         let now = Instant::now();
@@ -209,7 +209,7 @@ impl Generator {
         }
     }
 
-    /// Handles the events of one poll. The clock is read after the poll has returned the events.
+    /// Handles the events of one poll. The clock is read after the poll.
     fn act(&mut self, events: &Events, clock: impl Fn() -> Instant) {
         // A request must not go over a connection that the server has already closed.
         for event in events {

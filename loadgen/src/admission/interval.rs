@@ -404,8 +404,7 @@ mod tests {
         assert_eq!(kept, (990..1000).rev().collect::<Vec<u128>>());
     }
 
-    /// Numbers from another process may be so large that a sum stops at the highest number; it never wraps around or
-    /// ends the program.
+    /// If the numbers of another process are too large, a sum stops at the highest number.
     #[test]
     fn sums_stop_at_the_highest_number() {
         let mut counts = Counts { planned: u64::MAX, timeout: u64::MAX, tls: 5, ..Counts::default() };

@@ -133,8 +133,7 @@ impl Load {
         Ok(())
     }
 
-    /// The counts and measurements since the last call of `take`. The call is cheap, because it only swaps the
-    /// recorders.
+    /// The counts and measurements since the last call of `take`.
     pub fn take(&self) -> Interval {
         let mut intervals =
             self.threads.iter().map(|thread| thread.shared.take().finish_with(&self.corpus, self.closed_loop));

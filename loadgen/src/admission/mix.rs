@@ -1,7 +1,6 @@
 //! [`Mix`]: the relative weights of users' actions. Pure: no I/O.
 //!
-//! The user actions that make admission load, each with its weight in the mix. The module `corpus` makes the reviews
-//! that Kubernetes sends for the action.
+//! The module `corpus` makes the reviews that Kubernetes sends for an action.
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;

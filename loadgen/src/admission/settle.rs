@@ -114,8 +114,8 @@ impl Template {
     }
 }
 
-/// The object with the fields that the API server adds, as in the planned object. A new object has no such fields
-/// before the mutating webhooks are called.
+/// The object with the fields that the API server adds, as in the planned object. Before the mutating webhooks are
+/// called, a new object lacks these system fields.
 fn with_system_fields(object: &Value, planned: &Value) -> Value {
     let mut object = object.clone();
     for key in ["uid", "creationTimestamp", "generation", "resourceVersion"] {

@@ -81,8 +81,7 @@ impl Load {
         Ok(Self { engine, shared })
     }
 
-    /// The counts and measurements since the last call of `take`. The call is cheap, because it only swaps the
-    /// recorders.
+    /// The counts and measurements since the last call of `take`.
     pub fn take(&self) -> Interval {
         let full = std::mem::take(&mut *self.shared.recorder.lock());
         full.finish(self.shared.counts.take())

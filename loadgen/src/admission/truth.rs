@@ -69,7 +69,7 @@ impl Truth {
         self.changed.store(true, Ordering::Release);
     }
 
-    /// Ends the fault of a registry that has the number `by`.
+    /// Ends the registry fault with the number `by`.
     pub fn well(&self, by: u32) {
         let now = Instant::now();
         let mut inner = self.inner.lock();

@@ -83,8 +83,7 @@ impl Churn {
         self.begin
     }
 
-    /// The counts and measurements since the last call of `take`. The call is cheap, because it only swaps the
-    /// recorders.
+    /// The counts and measurements since the last call of `take`.
     pub fn take(&self) -> Interval {
         let fresh = Recorder::default();
         let full = std::mem::replace(&mut *self.shared.recorder.lock(), fresh);

@@ -30,8 +30,8 @@ pub struct Interval {
     pub lateness: Histogram<u64>,
     /// Time from the real start of the operation to its end.
     pub service: Histogram<u64>,
-    /// Number of different objects that were created since the start, including the first objects and the canary. This
-    /// number is for the whole run; `take` does not reset it.
+    /// Number of different objects that were created since the start, including the first objects and the canary.
+    /// `take` does not reset this number.
     pub objects_total: u64,
     /// Texts of failures: at most five, all different.
     pub examples: Vec<String>,

@@ -1,8 +1,8 @@
 //! The worker of churn: owns the state of every existing object, and starts the operations on each object in order.
 //!
 //! An object has only one operation in flight, and a later operation waits for the end of the earlier operation.
-//! Failures are counted and repaired. If the creation of an object fails, its next update creates it. If the deletion
-//! of an object fails, the worker deletes it later.
+//! Failures are counted and repaired. An object whose creation failed is created by its next update. An object whose
+//! deletion failed is deleted later.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;

@@ -59,8 +59,8 @@ async fn what_never_ends_is_a_timeout_of_its_stream() {
     }
 }
 
-/// A flood of frames without content ends its call and its connection long before the deadline. The reason for this is
-/// in the last frame that the server gets.
+/// A flood of frames without content ends its call and its connection long before the deadline. The last frame that the
+/// server gets has the reason.
 #[tokio::test]
 async fn a_flood_is_told_to_calm_down() {
     let (heard, mut last) = tokio::sync::mpsc::channel(1);

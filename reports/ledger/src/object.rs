@@ -188,9 +188,8 @@ pub(super) fn row_of(name: Option<&FullName>, seen: &Observation, outcome: Outco
     AnomalyRow { observed_ms: Some(seen.t_ms), ..row }
 }
 
-/// The time until which an observation of a version is in time. The end of that time is the version's own deadline or,
-/// if the next version came before that deadline, the deadline of the next version. The module doc of [`super`] has the
-/// rules.
+/// The time until which an observation of a version is in time. That is the version's own deadline or, if the next
+/// version came before that deadline, the deadline of the next version. The module doc of [`super`] has the rules.
 pub(super) fn due_ms(came_ms: u64, next_came_ms: Option<u64>, deadline_ms: u64) -> u64 {
     let own = came_ms.saturating_add(deadline_ms);
     match next_came_ms {

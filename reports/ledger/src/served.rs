@@ -1,7 +1,7 @@
 //! The times at which the subject served objects, by resource. These times show whether the objects that wait at the
 //! end of a run are a queue or were overtaken.
 //!
-//! Keeps a bounded number of these times. The judge decides whether the objects that wait at the end are a queue.
+//! Keeps a bounded number of these times. The judge draws the conclusion.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

@@ -29,9 +29,9 @@ pub const ANOMALY_ROWS_PER_OUTCOME: u64 = 1000;
 /// Maximum number of lines of watch streams kept with an anomaly, and of characters kept of each line.
 const WIRE_LINES: usize = 20;
 const WIRE_LINE_CHARS: usize = 600;
-/// The time at the start of a run, in milliseconds, in which every sample is kept. After that time only the last sample
-/// of each interval is kept, and the sample with the largest resident set if it stands out. A sample has a row of about
-/// 430 bytes, so all samples of 100 hours would be 155 MB.
+/// The time at the start of a run, in milliseconds, in which every sample is kept. Later, only the last sample of each
+/// interval is kept, and the sample with the largest resident set if it stands out. A sample has a row of about 430
+/// bytes, so all samples of 100 hours would be 155 MB.
 pub(crate) const ALL_SAMPLES_MS: u64 = 2 * 3600 * 1000;
 /// Total length of the anomaly rows of one outcome, in bytes, up to which rows keep their lines of watch streams.
 /// Without these lines a row is about 400 bytes. With all such lines the rows of ten outcomes could be 120 MB. A usual

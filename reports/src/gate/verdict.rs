@@ -62,7 +62,7 @@ impl Outcome {
 /// Maximum number of metrics that the reason of a verdict names.
 const NAMED_MAX: usize = 2;
 
-/// The judgement of a gate: its verdict and all rows of its report.
+/// The judgement of a gate, with all rows of its report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Judgement {

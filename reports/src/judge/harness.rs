@@ -129,8 +129,8 @@ mod tests {
         judgement.findings.iter().find(|finding| finding.budget == budget).map(|finding| finding.verdict)
     }
 
-    /// The judge passes a harness that does not grow, although the last hour of the run has fewer samples. Samples that
-    /// were kept only for their large resident set do not count.
+    /// A harness that does not grow passes, although the last hour of the run has fewer samples. Samples that were kept
+    /// only for their large resident set do not count.
     #[test]
     fn a_flat_harness_passes_and_a_leak_in_it_is_told() {
         let flat = judged(0);

@@ -126,8 +126,8 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
     }
 }
 
-/// Whether a finding is about work that may be unfinished, such as a missing version. A finding about wrong work, such
-/// as an older version after a newer one, is not about unfinished work.
+/// Whether a finding is about work that may be unfinished, such as a missing version. A finding about wrong work is not
+/// about unfinished work.
 fn rests(name: Name) -> bool {
     match name.section {
         "events" => matches!(name.key, "missed" | "ghost" | "unseen" | "converged" | "restored"),

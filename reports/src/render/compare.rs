@@ -1,7 +1,7 @@
 //! A comparison of several subjects under one scenario, as text for a terminal and as a decision record in Markdown.
 //!
-//! Owns the texts of a comparison of subjects. The decision record has the form that Nygard proposed: context, options,
-//! measurements, decision. The reader of the decision record makes the decision.
+//! Owns the texts of a comparison. The decision record has the form that Nygard proposed: context, options,
+//! measurements, decision. Its reader makes the decision.
 
 use std::fmt::Write as _;
 

@@ -56,8 +56,8 @@ const TABLES: [(&str, Read); 8] = [
     ("requests", |record| Table::of(&record.requests.rows)),
 ];
 
-/// Writes a table (`samples`) or a single series (`samples.subject.rssBytes`). If the name is `list`, writes all names
-/// of tables and series.
+/// Writes a table (`samples`) or a single series (`samples.subject.rssBytes`). The name `list` writes all names of
+/// tables and series.
 pub fn csv(record: &Record, name: &str, out: impl Write) -> Result<(), CsvError> {
     let mut writer = csv::Writer::from_writer(out);
     if name == "list" {

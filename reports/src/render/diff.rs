@@ -1,7 +1,7 @@
 //! The comparison of two runs, as a text of three columns.
 //!
-//! Owns the layout of the text that compares two runs. A budget is listed if its verdicts differ, or if one of them is
-//! not a pass. All figures of the two runs are listed, with the ratio of the second run to the first.
+//! Owns the layout of the comparison. A budget is listed if its verdicts differ, or if one of them is not a pass. All
+//! figures are listed, with the ratio of the second run to the first.
 
 use std::fmt::Write;
 

@@ -21,7 +21,7 @@ pub const HOW: &str = "The certificate is computed from the slices of this very 
 pub const COLUMNS: &str =
     "A and B are medians over all slices; the change is taken pair by pair, so it need not be their quotient.";
 
-/// The texts of a row in the table of a gate's report, which is about one metric.
+/// The texts of a row of the gate's table, for one metric.
 pub(crate) struct Shown<'a> {
     pub(crate) name: &'a str,
     pub(crate) a: String,
@@ -204,7 +204,7 @@ mod tests {
     use crate::gate::simulation::{FEW, QUIET, record};
     use crate::gate::verdict::judge_by;
 
-    /// Terminal, Markdown and HTML report of a gate show the same figures. The table of a gate fits a terminal.
+    /// Terminal, Markdown and HTML show the same figures of a gate. The table of a gate fits a terminal.
     #[test]
     fn all_pages_show_the_same_figures() {
         let record = record(5, 10, QUIET, 1.1);

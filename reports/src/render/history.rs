@@ -1,7 +1,6 @@
 //! A history of runs as a table, and one figure of the history as an SVG chart.
 //!
-//! Owns the layout of the table and of the chart of a history. The chart is a complete SVG file, for a repository or a
-//! web page.
+//! Owns the layout of table and chart. The chart is a complete SVG file, for a repository or a web page.
 
 use std::fmt::Write;
 

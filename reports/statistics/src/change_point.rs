@@ -2,8 +2,7 @@
 
 use super::{Error, check, quantile};
 
-/// Maximum number of values in which change points are searched. The search computes the cost of every segment, for
-/// which it sorts each value into each segment.
+/// Maximum number of values to search. The search sorts each value into each segment to compute its cost.
 pub const VALUES_MAX: usize = 256;
 
 /// The change points that minimize the cost of all segments plus `penalty` for each change point. A change point is the

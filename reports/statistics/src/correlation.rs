@@ -2,8 +2,7 @@
 
 use super::{Error, check, quantile};
 
-/// Maximum number of values of which the correlation time is computed. For this number of values and half as many lags,
-/// eight million products are computed.
+/// Maximum number of values for a correlation time. With half as many lags, that is eight million products.
 pub const VALUES_MAX: usize = 4096;
 /// The sum of autocorrelations ends where the lag is this many times the sum (Sokal 1997): later autocorrelations are
 /// noise.

@@ -1,9 +1,8 @@
 //! The statistical methods that judges use, and the histograms of a run record.
 //!
-//! Owns statistical methods, never verdicts. Every function of this crate is pure: it uses no file, clock or random
-//! number. The returned bounds are one-sided at the confidence that the caller names, unless a function says otherwise.
-//! Input that a method cannot use is a typed [`Error`]. Each function states a cap on the number of values, which
-//! bounds its work.
+//! Every function of this crate is pure: it uses no file, clock or random number. The returned bounds are one-sided at
+//! the confidence that the caller names, unless a function says otherwise. Input that a method cannot use is a typed
+//! [`Error`]. Each function states a cap on the number of values, which bounds its work.
 
 pub mod binomial;
 pub mod blocks;

@@ -107,8 +107,8 @@ impl Stored {
     }
 
     /// Ends the watches after the load was stopped and its last writes were passed on. Waits until the watches have
-    /// shown every object of a list that is read at the end. An error means that the harness did not see all writes.
-    /// Call [`Self::take`] after this function.
+    /// shown every object of a list that is read at the end. An error means that the harness missed writes. Call
+    /// [`Self::take`] after this function.
     pub async fn finish(&mut self) -> Result<(), Error> {
         for (plural, watched) in &mut self.watched {
             let report = watched.audit.finish().await.map_err(|error| failed(&error))?;

@@ -55,8 +55,7 @@ struct Burst {
 }
 
 impl Burst {
-    /// Finds the object peak of a run: a time in which the number of objects rises and falls again. The error text says
-    /// how to change the scenario so that the budget can be judged.
+    /// Finds the object peak of a run. The error text says how to change the scenario.
     fn of(record: &Record) -> Result<Self, String> {
         let rows = &record.intervals;
         let none = || {

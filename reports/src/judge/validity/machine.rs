@@ -271,8 +271,8 @@ mod tests {
     }
 
     /// If the lag on a busy machine exceeds its limit by no more than other programs can cause, the result is
-    /// undecided, and the text names the machine. On a busy machine a larger lag breaks the budget, and so does any lag
-    /// above the limit on a quiet machine.
+    /// undecided, and the text names the machine. A larger lag breaks the budget, and on a quiet machine any lag above
+    /// the limit does.
     #[test]
     fn what_is_slow_on_a_busy_machine_is_undecided_and_names_it() {
         let slow = |lag_us: u64, share: f64| {

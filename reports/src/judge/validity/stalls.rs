@@ -13,8 +13,8 @@ use crate::record::{AnomalyRow, Record};
 use crate::words::millis;
 
 pub(super) const PACE: Name = condition("pace");
-/// The largest lateness of churn that is no stall, in milliseconds. If churn is later than this, it takes too much of
-/// the time of at least 5 s that the subject has for an observation.
+/// Largest lateness of churn that is no stall, in milliseconds. Later churn takes too much of the time of at least 5 s
+/// that the subject has for an observation.
 const CHURN_LATE_MS: u64 = 2500;
 /// The longest interval that is no stall, in milliseconds. The harness writes a row of an interval every 5 s. In an
 /// interval longer than this, the harness stood still for as long as the shortest deadline of an observation.

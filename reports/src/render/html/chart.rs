@@ -1,6 +1,6 @@
 //! One chart of the HTML report: its curves, ticks, limits, marks, and the values that the script shows.
 //!
-//! Owns the data of a chart that the template draws. Positions in a chart are percent of its plot, so labels keep the
+//! Owns the chart's data that the template draws. Positions in a chart are percent of its plot, so labels keep the
 //! report's text size on any screen, and only curves are stretched.
 
 use std::borrow::Cow;

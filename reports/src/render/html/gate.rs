@@ -1,7 +1,7 @@
 //! The HTML report of a gate: the verdict, each metric, and every measurement of both builds in order.
 //!
 //! Owns the contents of the gate's report and their order. The figures of the report are those of the text and the
-//! Markdown ([`crate::render::gate`]). This renderer judges nothing.
+//! Markdown ([`crate::render::gate`]).
 
 use askama::Template;
 

@@ -1,7 +1,6 @@
 //! Converts values to positions on an axis: linear and logarithmic scales with round ticks.
 //!
-//! Owns the position of a value, in percent of the plot, and the positions of ticks. The functions calculate positions
-//! and do nothing else.
+//! Owns the position of a value, in percent of the plot, and the positions of ticks.
 
 pub(super) use crate::words::whole;
 

@@ -44,7 +44,7 @@ impl Lines {
 /// range.
 ///
 /// # Errors
-/// An error is a text that says what is wrong with the line.
+/// The error says what is wrong with the line.
 pub fn read(line: &[u8], highest_us: u64) -> Result<Option<Row>, String> {
     let entry = match IntervalLogIterator::new(line).next() {
         Some(Ok(LogEntry::Interval(entry))) => entry,
