@@ -1,7 +1,7 @@
 //! Compares two runs: their verdicts, figures and settings.
 //!
-//! The functions are pure: they compare two judged records and give no verdict. Two runs at different times differ by
-//! more than their subjects. Only two subjects that run at the same time on one machine show which build is slower.
+//! These functions are pure: they compare two judged records and give no verdict. Two runs at different times differ by
+//! more than their subjects: only two subjects that run at the same time on one machine show which build is slower.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +14,8 @@ use crate::record::{Manifest, Phase, Process, Record, quantile_us, tag};
 use crate::statistics::quantile::median;
 
 pub const SCHEMA: &str = "longhaul.diff/v1";
-/// Maximum number of differing settings that the comparison lists. Two scenarios with more differences have little in
-/// common.
+/// Maximum number of differing settings that the comparison lists. Two scenarios with more differing settings have
+/// little in common.
 const DIFFERENCES_MAX: usize = 100;
 /// Number of characters that are kept of a setting's value.
 const VALUE_CHARS: usize = 120;

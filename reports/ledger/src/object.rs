@@ -1,7 +1,7 @@
 //! One object of the ledger, with its open and settled versions.
 //!
-//! Owns the fields of an object and the methods that need only this object. Settling a version needs other objects and
-//! the tally, so the module `objects` does that.
+//! Owns the fields of an object and the methods that read or change only this object. The module `objects` settles
+//! versions, because that needs other objects and the counts of the run.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -28,8 +28,8 @@ pub(super) struct Object {
     pub collapsed: Collapsed,
     /// The most recently settled versions, oldest first.
     pub settled: VecDeque<SettledVersion>,
-    /// Versions that a restore undid before they were observed, newest last. An observation of such a version may still
-    /// arrive.
+    /// Versions that a restore undid before they were observed, newest last. An observation of an undone version may
+    /// still arrive.
     pub undone: VecDeque<Revision>,
     /// Whether versions older than those in `settled` were dropped.
     pub dropped: bool,
@@ -75,7 +75,8 @@ pub(super) struct Deletion {
     pub t_ms: u64,
     pub order: Order,
     pub settled: bool,
-    /// When the process that knew the object ended. The next process may not know that the object existed.
+    /// When the process that knew the object ended. The process that started after that may not know that the object
+    /// existed.
     pub hidden_ms: Option<u64>,
 }
 
@@ -155,7 +156,7 @@ impl Object {
 }
 
 /// The row of a version or of an observation, without delivery, stream lines and evidence, which only the control plane
-/// knows. Names are empty if the object is not known.
+/// knows. Namespace and name are empty if the object is not known.
 fn row(
     name: Option<&FullName>,
     (uid, revision, change): (&Uid, &Revision, Change),
@@ -187,8 +188,8 @@ pub(super) fn row_of(name: Option<&FullName>, seen: &Observation, outcome: Outco
     AnomalyRow { observed_ms: Some(seen.t_ms), ..row }
 }
 
-/// The time until which an observation of a version is in time. This is the version's own deadline or, if the next
-/// version came before that deadline, the deadline of the next version. See the rules in [`super`].
+/// The time until which an observation of a version is in time. That is the version's own deadline or, if the next
+/// version came before that deadline, the deadline of the next version. The module doc of [`super`] has the rules.
 pub(super) fn due_ms(came_ms: u64, next_came_ms: Option<u64>, deadline_ms: u64) -> u64 {
     let own = came_ms.saturating_add(deadline_ms);
     match next_came_ms {

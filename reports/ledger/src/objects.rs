@@ -1,8 +1,8 @@
 //! All objects of the ledger, and how their versions are settled.
 //!
-//! Owns every live object, the deleted objects that are not settled or were settled recently, and the rules of
-//! [`super`] for versions. [`super::Config`] bounds the memory. Every loop over many objects goes in the order of
-//! commits, so that the order of a hash map has no effect on results.
+//! Owns every live object, the deleted objects that are not settled or were settled recently, and the rules that settle
+//! versions. [`super::Config`] bounds the memory. Every loop over many objects goes in the order of commits, so that
+//! the order of a hash map has no effect on results.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ops::Bound;
@@ -19,8 +19,8 @@ use record::{AnomalyRow, CommitEvent};
 mod backlogs;
 pub mod believed;
 
-/// Maximum number of versions of one object that a restore undid and that the ledger remembers. If a subject reports an
-/// older version, one wrong row does not matter.
+/// Maximum number of versions of one object that a restore undid and that the ledger remembers. An observation of a
+/// version beyond this number counts as a phantom, which is one wrong row in the record.
 const UNDONE_PER_OBJECT: usize = 1024;
 
 #[derive(Debug)]
@@ -221,7 +221,7 @@ impl Objects {
     }
 
     /// Forgets that this version and all later versions of the object were committed. The control plane then commits
-    /// this version again.
+    /// the restored version again.
     pub fn undo(&mut self, restored: &Commit, tally: &mut Tally) {
         let Some(object) = self.by_uid.get_mut(&restored.uid).filter(|object| object.deletion.is_none()) else {
             return;

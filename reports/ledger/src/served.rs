@@ -1,16 +1,16 @@
-//! The times at which objects were served, by resource. These times show whether the objects left at the end are a
-//! queue or were overtaken.
+//! The times at which the subject served objects, by resource. These times show whether the objects that wait at the
+//! end of a run are a queue or were overtaken.
 //!
-//! Owns the bounded memory for these times. The judge decides whether the remaining objects are a queue.
+//! Keeps a bounded number of these times. The judge draws the conclusion.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// Number of times remembered for one resource: more than the objects that a slow subject serves in a drain.
 const TIMES_MAX: usize = 2048;
-/// The fewest objects served while an object waited that can show a queue.
+/// Minimum number of objects served while an object waited with which they can show a queue.
 const SERVED_MIN: u64 = 8;
-/// Maximum number of resources with times of their own. Scenarios judge fewer resources.
+/// Maximum number of resources whose serving times are kept. Scenarios judge fewer resources.
 const RESOURCES_MAX: usize = 32;
 
 #[derive(Debug, Default)]

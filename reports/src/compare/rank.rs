@@ -1,7 +1,8 @@
 //! Ranks of subjects: which subjects are significantly better in a figure.
 //!
-//! A subject's rank in a figure is one more than the number of subjects whose whole interval is below its own. If all
-//! intervals overlap, no subject has a rank: a table of numbers would look like an order although there is none.
+//! A subject's rank in a figure is one more than the number of subjects whose whole interval is below the subject's
+//! interval. If all intervals overlap, no subject has a rank: numbered subjects would look like an order although there
+//! is none.
 
 use super::{FIGURES, Fate, Row};
 use crate::judge::Verdict;
@@ -32,8 +33,8 @@ struct Bounds {
 }
 
 impl Bounds {
-    /// Whether this interval is entirely below `other`. This subject's losses may come in bursts as large as those of
-    /// the other subject.
+    /// Whether this interval is entirely below `other`. This subject may lose as many versions at once as the other
+    /// subject did.
     fn below(self, other: Self) -> bool {
         self.upper / self.burst * self.burst.max(other.burst) < other.lower
     }

@@ -99,12 +99,11 @@ impl Stock {
 }
 
 impl Made {
-    /// The name of an object of this manifest. The number of an object is never used again.
+    /// The name of an object of this manifest. The number of each object is used only once.
     pub(super) fn name(&self, object: u64) -> String {
         format!("{}-{object}", self.app)
     }
 
-    /// The manifest of one object.
     pub(super) fn body(&self, object: u64, namespace: &str) -> Value {
         let mut body = self.body.clone();
         body["metadata"]["name"] = json!(self.name(object));

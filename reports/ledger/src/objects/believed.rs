@@ -1,6 +1,6 @@
 //! The objects that the subject knows, as far as its witness reported them.
 //!
-//! Owns the view that `end-state.json` compares with the control plane. The module settles no version.
+//! Owns the subject's view of objects, which `end-state.json` compares with the control plane.
 
 use facts::{Revision, Uid};
 

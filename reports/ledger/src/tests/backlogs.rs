@@ -1,5 +1,5 @@
-//! Tests of the backlog: objects left at the end are a queue if objects were served in the order of their waiting, and
-//! were overtaken if not.
+//! Tests of the backlog: objects that wait at the end are a queue if objects were served in the order of their waiting,
+//! and were overtaken if not.
 
 use super::*;
 
@@ -59,8 +59,9 @@ fn what_is_served_in_order_leaves_a_queue() {
     assert_eq!(ledger.backlogs(4500, 12_500), [backlog]);
 }
 
-/// One object a second begins to wait, and each is served fifteen seconds later, except two. The first of the two
-/// counts as overtaken. The second does not, because the served objects began to wait at most a tolerance later.
+/// If one object a second begins to wait, and each but two is served fifteen seconds later, the first of the two counts
+/// as overtaken. The second of two waiting objects does not count as overtaken, because the served objects began to
+/// wait at most a tolerance later.
 #[test]
 fn what_others_overtook_was_passed_by() {
     let mut ledger = ledger();

@@ -1,5 +1,5 @@
-//! Tests of the queue of objects at the end of a run. Findings about a queue are undecided and say how much more time
-//! the subject needs. A subject that was idle, or that overtook objects, has failed.
+//! Tests of the judgement of objects that wait at the end of a run. Findings about a queue of objects are undecided and
+//! say how much more time the subject needs. A subject that was idle, or that overtook objects, breaks its budgets.
 
 use super::*;
 use crate::example::Example;
@@ -29,7 +29,8 @@ fn verdict(judgement: &Judgement, budget: &str) -> (Verdict, String) {
     (finding.verdict, finding.text.clone())
 }
 
-/// Requests in the drain: `in_second` returns how many in each second. Each request is for another object.
+/// Requests of the subject in the drain: `in_second` returns their number in each second. Each of these requests is for
+/// another object.
 fn requests(example: &Example, in_second: impl Fn(u64) -> u64) -> Vec<RequestRow> {
     let backlog = &example.objects.as_ref().unwrap().queues[0];
     let length = (backlog.to_ms - backlog.from_ms) / 1000;
@@ -107,8 +108,8 @@ fn who_came_to_rest_or_passed_an_object_by_has_lost_it() {
     assert_eq!(judge(&example.opened()).verdict, Verdict::Fail);
 }
 
-/// A subject that makes fourteen children for an object serves few objects in a short drain. The subject's writes show
-/// that it continues to work.
+/// A subject that makes fourteen children for an object serves few objects in a short drain. The writes of such a
+/// subject show that it continues to work.
 #[test]
 fn few_that_are_served_are_judged_by_what_is_written() {
     let mut example = behind([1, 0, 0, 1]);
