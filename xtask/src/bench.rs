@@ -1,4 +1,5 @@
-//! `cargo xtask bench`: measurements that need an idle machine and several minutes. Neither tests nor gates run them.
+//! `cargo xtask bench`: measurements that need an idle machine and several minutes. No test and no gate runs these
+//! measurements.
 
 use std::process::ExitCode;
 
