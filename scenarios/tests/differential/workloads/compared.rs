@@ -15,8 +15,8 @@ const MEANT: [&str; 3] = [
     "/spec/clusterIP",
     "/spec/claimRef/resourceVersion",
 ];
-/// The annotation of an Endpoints object with the time of the newest Pod change that led to the write. The time in this
-/// annotation differs in each run.
+/// The annotation of `Endpoints` and `EndpointSlices` with the time of the newest Pod change that led to the write. The
+/// time in this annotation differs in each run.
 const TRIGGER: &str = "endpoints.kubernetes.io/last-change-trigger-time";
 /// The Service of the API server itself, which each server creates.
 const OWN: &str = "kubernetes";
