@@ -223,8 +223,8 @@ fn a_shared_cache_that_forges_verdicts_is_found_where_it_is_believed() {
     assert!(soak.stdout().contains("allowed a request that had to be denied"), "{}", soak.story());
 }
 
-/// Four Pepr actions with different filters together receive every event. If a bug keeps deletions from passing the
-/// filters, deleted objects remain in the subject's state.
+/// Four actions of the watching service, with different filters, together receive every event. If a bug keeps deletions
+/// from passing the filters, the service still shows deleted objects (ghosts).
 #[test]
 #[ignore = "slow: two runs of half a minute, side by side"]
 fn a_filter_that_drops_deletions_leaves_ghosts_and_its_clean_twin_passes() {
