@@ -1,8 +1,7 @@
 //! `cluster up`, `status` and `down` for a control plane, with or without a node, that keeps running after the command.
 //!
-//! Owns these three commands of `longhaul` and their messages. [`crate::state`] owns the files on disk,
-//! [`crate::local`] and [`crate::node`] own the processes. The command `down` ends and removes only processes and
-//! folders that longhaul provably made.
+//! [`crate::state`] owns the files on disk, [`crate::local`] and [`crate::node`] own the processes. The command `down`
+//! ends and removes only processes and folders that longhaul provably made.
 
 mod down;
 mod status;

@@ -433,7 +433,7 @@ fn text(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// The path of a program on the PATH.
+/// The path of the program `name` on the PATH, if it is there.
 pub(crate) fn found(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| {

@@ -1,6 +1,6 @@
 //! Finds the leader among several control planes of one cluster, and pauses a control plane.
 //!
-//! This module owns the paused node and resumes it. [`crate::containers`] owns the cluster.
+//! [`crate::containers`] owns the cluster.
 
 use crate::containers::{Containers, Error};
 

@@ -1,9 +1,8 @@
 //! A real control plane without nodes: etcd and kube-apiserver as child processes on loopback ports.
 //!
-//! This module owns both processes from start to end, their folder, and their users. The programs come from a folder as
-//! in envtest (`KUBEBUILDER_ASSETS`); this module downloads nothing. Because no controller manager runs, nothing is
-//! garbage collected, deleted namespaces stay, and Pods stay pending. Watches and webhooks are real; only controllers
-//! and nodes are missing.
+//! The programs come from a folder as in envtest (`KUBEBUILDER_ASSETS`); this module downloads nothing. Because no
+//! controller manager runs, nothing is garbage collected, deleted namespaces stay, and Pods stay pending. Watches and
+//! webhooks are real; only controllers and nodes are missing.
 
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};

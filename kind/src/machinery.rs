@@ -1,7 +1,6 @@
 //! Finds the processes of a control plane's programs on this machine, so that a caller can end or pause them.
 //!
-//! This module only searches. The caller sends signals to the processes, and the node's first process starts ended
-//! programs again.
+//! The caller sends signals to the processes, and the node's first process starts ended programs again.
 
 use std::fs;
 

@@ -1,7 +1,7 @@
 //! One complete real node on this machine, in its own namespaces: etcd, kube-apiserver, kube-controller-manager,
-//! kube-scheduler, kube-proxy, kubelet and containerd. This module owns the node from start to end. The node lives in
-//! its own PID, network, mount, UTS, IPC and cgroup namespaces, and in one folder. When its first process ends, the
-//! kernel ends all other processes. No mount, iptables rule or setting is ever made outside the namespaces.
+//! kube-scheduler, kube-proxy, kubelet and containerd. The node lives in its own PID, network, mount, UTS, IPC and
+//! cgroup namespaces, and in one folder. When its first process ends, the kernel ends all other processes. No mount,
+//! iptables rule or setting is ever made outside the namespaces.
 //!
 //! Outside its namespaces the node has only a group in each cgroup hierarchy, and one network link. `N` is an unused
 //! number: the machine has the address `10.N.0.1`, where webhooks and registries listen, and the node has `10.N.0.2`.

@@ -1,7 +1,7 @@
 //! One call of another program, with a name, a time limit, repetitions if they help, and a command that repairs a
 //! failure.
 //!
-//! This module calls the programs for kind clusters and foreign clusters. Callers define the calls.
+//! Callers define the calls.
 
 use std::ffi::OsString;
 use std::fmt;

@@ -1,7 +1,7 @@
 //! `cargo xtask bench admission`: the cost of the service's webhook, compared with the least cost of any webhook.
 //!
-//! This module defines the order of these measurements. Each webhook is a separate process on a processor of its own.
-//! The benchmark's process is the client and the image registry of all webhooks, and sends all of them the same bytes.
+//! Each webhook is a separate process on a processor of its own. The benchmark's process is the client and the image
+//! registry of all webhooks, and sends all of them the same bytes.
 
 mod digester;
 mod measure;

@@ -1,7 +1,7 @@
 //! `cargo xtask bench kube`: the cost of the mock API server, compared with that of a real kube-apiserver.
 //!
-//! This module defines the order of these measurements. Each server is a separate process, and the mock has its usual
-//! settings. The benchmark's process is the client of both servers, over TLS, with the same code and the same bytes.
+//! Each server is a separate process, and the mock has its usual settings. The benchmark's process is the client of
+//! both servers, over TLS, with the same code and the same bytes.
 
 mod figures;
 mod lags;

@@ -1,7 +1,7 @@
 //! `cargo xtask bench load`: compares Longhaul's load generator with wrk, h2load, hey, ab and oha.
 //!
-//! This module defines the order of these measurements. The called hyper TLS server and every load generator are
-//! separate processes. The CPU time of a load generator is the kernel's count for ended child processes.
+//! The called hyper TLS server and every load generator are separate processes. The CPU time of a load generator is the
+//! kernel's count for ended child processes.
 
 mod honesty;
 pub(crate) mod ours;

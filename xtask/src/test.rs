@@ -69,7 +69,6 @@ impl Arguments {
         !(self.full || self.rest || self.nightly) && self.filter.is_empty()
     }
 
-    /// Whether only slow tests run.
     fn only_slow(&self) -> bool {
         self.rest || self.nightly
     }

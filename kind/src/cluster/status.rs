@@ -1,4 +1,4 @@
-//! Reads the existing control planes, and the remains of killed commands and runs. This module changes nothing.
+//! Reads the existing control planes, and the remains of killed commands and runs.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! GET requests over HTTPS with redirects. Owns the checks of URLs and certificates, the deadlines and the size limits.
+//! GET requests over HTTPS with redirects.
 
 use std::net::IpAddr;
 use std::sync::Arc;

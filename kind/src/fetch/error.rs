@@ -1,4 +1,4 @@
-//! Errors of downloading a control plane's programs, with advice for the user. This module owns only the error texts.
+//! Errors of downloading a control plane's programs, with advice for the user.
 
 use std::path::PathBuf;
 

@@ -1,8 +1,7 @@
 //! The manifests of the API that scales Deployments. These manifests are a kustomization of their own, because a user
 //! of the webhook may not want this API.
 //!
-//! This module owns the files of three folders below `kind/manifests/`. A run applies these manifests only with
-//! changes.
+//! A run applies these manifests only with changes.
 
 use serde_json::{Value, json};
 

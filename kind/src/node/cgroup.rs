@@ -16,7 +16,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// The prefix of the groups that longhaul makes. Longhaul never removes a group without this prefix.
 const PREFIX: &str = "longhaul-";
 
-/// A cgroup hierarchy of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Hierarchy {
     pub(super) path: PathBuf,

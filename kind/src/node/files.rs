@@ -1,6 +1,6 @@
 //! Configuration files of a node's programs: kubeconfigs, and the files of containerd, CNI and the kubelet.
 //!
-//! Owns the text of these files. As for every control plane, [`crate::programs::files`] writes keys and tokens.
+//! As for every control plane, [`crate::programs::files`] writes keys and tokens.
 
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};

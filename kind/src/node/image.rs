@@ -1,7 +1,7 @@
 //! Makes images without a container engine: archives in the format of `docker save`, with a few files and no base
 //! image.
 //!
-//! This module owns the format of the archive, and the pause program. The caller chooses the files of an image.
+//! The caller chooses the files of an image.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,6 @@ const BASE: u64 = 0x40_0000;
 /// Size in bytes of the headers before the code of an ELF-64 file: the file header, and one program header.
 const HEADERS: usize = 64 + 56;
 
-/// A file of an image.
 #[derive(Debug, Clone)]
 pub struct File {
     /// The path, without a leading slash.

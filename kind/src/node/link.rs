@@ -29,7 +29,6 @@ impl Link {
         Ipv4Addr::new(10, self.block, 0, 1)
     }
 
-    /// The node's address.
     pub(super) fn node(self) -> Ipv4Addr {
         Ipv4Addr::new(10, self.block, 0, 2)
     }

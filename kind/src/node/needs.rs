@@ -1,7 +1,6 @@
 //! The requirements of a node on the machine. All requirements are checked before anything starts.
 //!
-//! This module owns the list of requirements, and advice for each requirement. This module changes nothing on the
-//! machine.
+//! This module changes nothing on the machine.
 
 use std::ffi::OsStr;
 use std::fmt;

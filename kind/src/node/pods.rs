@@ -1,6 +1,6 @@
 //! Finds the processes of Pods by their ids on the machine. A Pod is recognised by its cgroup.
 //!
-//! This module only searches. The caller sends signals to the processes.
+//! The caller sends signals to the processes.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,7 +1,6 @@
 //! Lowers the memory and CPU limits of a Pod's containers, in the containers' cgroups.
 //!
-//! This module sets the lower limits, and later restores the earlier limits. The kubelet does not check the cgroup of a
-//! running container.
+//! The kubelet does not check the cgroup of a running container.
 
 use std::fs;
 use std::io;

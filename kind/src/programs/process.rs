@@ -1,9 +1,9 @@
 //! A child process that ends at the latest with its owner, unless the owner releases it.
 //!
-//! This module starts, watches and ends the child. Each child has its own keeper thread, which starts and reaps the
-//! child. The kernel sends its parent-death signal when the *thread* that forked ends, and threads of an async runtime
-//! may end at any time. The child leads its own process group, so that the harness also ends the child's children, and
-//! an interrupt at the terminal reaches only the harness.
+//! Each child has its own keeper thread, which starts and reaps the child. The kernel sends its parent-death signal
+//! when the *thread* that forked ends, and threads of an async runtime may end at any time. The child leads its own
+//! process group, so that the harness also ends the child's children, and an interrupt at the terminal reaches only the
+//! harness.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};

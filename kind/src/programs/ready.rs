@@ -1,7 +1,6 @@
 //! Waiting until the programs of a control plane answer.
 //!
-//! This module owns the readiness requests and their time limits. If a program ends before it is ready, the error comes
-//! at once, with the last lines of the program's output.
+//! If a program ends before it is ready, the error comes at once, with the last lines of the program's output.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,8 +1,7 @@
 //! Measures throughput, CPU time and latency of all webhooks, one after the other, in several rounds.
 //!
-//! This module defines how much load each webhook gets. Each round of measurements begins with another webhook, so that
-//! the order of the webhooks differs between rounds. Only measurements of the same round are compared, because a
-//! machine that slows down slows all webhooks of a round.
+//! Each round of measurements begins with another webhook, so that the order of the webhooks differs between rounds.
+//! Only measurements of the same round are compared, because a machine that slows down slows all webhooks of a round.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};

@@ -1,7 +1,6 @@
 //! The cost of verifying signatures: `cargo xtask bench admission --verify`.
 //!
-//! This module defines the measurements of verification and their required figures. Each measurement starts a new
-//! service, so that the caches are empty. The benchmark's registry counts its requests.
+//! Each measurement starts a new service, so that the caches are empty. The benchmark's registry counts its requests.
 
 mod controller;
 mod cosign;

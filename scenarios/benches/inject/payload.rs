@@ -131,7 +131,7 @@ impl Write for Cutter {
     }
 }
 
-/// Incompressible bytes, generated from the seed with xorshift64*.
+/// Incompressible bytes, generated from `seed` with xorshift64*.
 pub(crate) fn noise(bytes: usize, seed: u64) -> Vec<u8> {
     let mut state = seed | 1;
     let mut noise = Vec::with_capacity(bytes + 8);

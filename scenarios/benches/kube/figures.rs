@@ -1,6 +1,4 @@
 //! The list of figures with their units and limits, and the measured values.
-//!
-//! This module does not depend on code that measures or shows figures.
 
 /// One figure of a server. The variants of this type are in the order of the printed table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,7 +1,6 @@
 //! Sends the load to a server: writes, either as fast as the server answers or at a rate, and lists.
 //!
-//! This module makes the objects and owns the writing connections. The mock and the real server get the same bytes from
-//! the same code.
+//! The mock and the real server get the same bytes from the same code.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

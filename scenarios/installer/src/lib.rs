@@ -57,7 +57,6 @@ pub enum Missing {
         name: &'static str,
         version: &'static str,
     },
-    /// The installation failed.
     #[error("{missing}\n{said}")]
     Failed {
         /// The package that was to be installed.

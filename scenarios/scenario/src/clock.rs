@@ -37,7 +37,6 @@ impl Clock {
     }
 }
 
-/// A duration in whole milliseconds.
 pub fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -1,6 +1,4 @@
 //! Starts and watches the subject's process tree, and stops it in all cases.
-//!
-//! This module knows nothing of the ledger or of load.
 
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};

@@ -1,7 +1,7 @@
 //! Finds the differences between the answers of two servers, and separates the intended differences.
 //!
-//! This module has the list of intended differences. Each entry of this list covers as few answers as possible. The
-//! name of an entry is a heading in `mocks/DIFFERENCES.md`, which has the reason.
+//! Each entry of this list covers as few answers as possible. The name of an entry is a heading in
+//! `mocks/DIFFERENCES.md`, which has the reason.
 
 use serde_json::Value;
 

@@ -2,8 +2,8 @@
 //! cover both APIs of events, the versions of a custom resource without a conversion webhook, and the `Scale` of
 //! scalable resources.
 //!
-//! This module has the table of the tested objects. Each object differs from a plain object in one field, because a
-//! conversion can lose values that are unset, null or written in an unusual way.
+//! Each object differs from a plain object in one field, because a conversion can lose values that are unset, null or
+//! written in an unusual way.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,7 +1,7 @@
 //! Sends a sequence of requests to one server and returns the unchanged answers.
 //!
 //! This module opens the connections: one for the requests, and one for each watch. The client is raw HTTP/1.1, so that
-//! no library repeats, redirects or decodes anything unnoticed. This module does not compare answers.
+//! no library repeats, redirects or decodes anything unnoticed.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! Compares both servers with random objects of every resource that the real server serves. The requests create each
 //! object, patch it in three ways, apply it by two managers, update it, and read it as a table and as metadata.
 //!
-//! This module has a small valid object for each resource. Further fields of each object are drawn at random from the
-//! types that the real server publishes. A second object of each resource has one wrong field.
+//! Further fields of each object are drawn at random from the types that the real server publishes. A second object of
+//! each resource has one wrong field.
 //!
 //! | Variable | Meaning |
 //! |---|---|

@@ -1,8 +1,7 @@
 //! Compares how both servers complete or refuse Pods, and Pod templates in all kinds that create Pods.
 //!
 //! The Pods and templates are drawn at random from the types that the real server publishes. All requests are dry runs,
-//! so the servers store nothing. This module sends the drawn objects, compares the answers, and shrinks objects with
-//! differences.
+//! so the servers store nothing.
 //!
 //! | Variable | Meaning |
 //! |---|---|

@@ -1,7 +1,6 @@
 //! Compares watches over WebSocket: equal handshakes and frames must get equal answers from both servers, byte by byte.
 //!
-//! This module is a raw WebSocket client. The client writes HTTP heads and frames itself, reads until the server closes
-//! the connection, and splits the answer.
+//! The client writes HTTP heads and frames itself, reads until the server closes the connection, and splits the answer.
 
 use std::fmt::Write as _;
 use std::time::Duration;

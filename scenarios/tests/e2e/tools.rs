@@ -28,7 +28,7 @@ fn oha() {
     assert!(parse(Tool::Oha, &sample.replace("statusCodeDistribution", "codes")).is_none());
 }
 
-/// wrk 4.1.0.
+/// The parser reads the output of wrk 4.1.0.
 #[test]
 fn wrk() {
     let sample = include_str!("../files/tools/wrk.txt");

@@ -1,7 +1,7 @@
 //! Installation of the programs on a machine: `install.sh`, and the manifest for krew, kubectl's plug-in manager.
 //!
-//! This module writes the manifest (krew.googlecontainertools.github.com/v1alpha2). The script `install.sh` is a file
-//! of the repository; this module contains the script's tests.
+//! The manifest has the format krew.googlecontainertools.github.com/v1alpha2. The script `install.sh` is a file of the
+//! repository; this module contains the script's tests.
 
 use std::fmt::Write as _;
 use std::path::Path;

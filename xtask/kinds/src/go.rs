@@ -1,6 +1,6 @@
 //! Reads the Go types of the API for the numbers, names and pointers of fields, which OpenAPI does not publish.
 //!
-//! This module reads `types.go` files line by line. `gofmt` puts each field with its tags on a line of its own.
+//! `gofmt` puts each field with its tags on a line of its own.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 
-/// A field of a struct.
 #[derive(Debug, Clone)]
 pub(crate) struct Field {
     /// The field's type as in the Go source, but with ids for the names of other packages.

@@ -11,7 +11,6 @@ use crate::kube::load::{Course, Write};
 use crate::kube::measure::{BUSY, OBJECTS, Subject};
 use crate::kube::watchers::{Wanted, Watchers, unread};
 
-/// Number of watches that are read.
 const WATCHERS: usize = 100;
 const WRITES_PER_SECOND: u32 = 100;
 /// Number of updates before the measurement: 13 MB of events, more than the buffers between server and client hold.

@@ -1,6 +1,4 @@
 //! `subject.files`: the files of a subject besides its program file, such as the script that an interpreter runs.
-//!
-//! This module lists the files of a subject and computes one digest over all of them.
 
 use std::path::{Path, PathBuf};
 

@@ -1,6 +1,6 @@
 //! The objects that the load generator sends directly to a project's own webhooks. By default these are the churned
 //! objects. If no webhook reviews a churned object, one object is generated for each kind in the webhooks' rules, from
-//! the schema in the kind's definition. This module does no I/O.
+//! the schema in the kind's definition.
 
 use loadgen::admission::{Hook as Asked, Operation, Own};
 use loadgen::churn::{self, Expect};

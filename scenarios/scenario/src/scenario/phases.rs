@@ -1,7 +1,7 @@
 //! `phases`: the lengths of warm-up, steady phase and drain, and the clock in which a scenario gives them.
 //!
-//! This module does no I/O. Lengths in the subject's own clock are divided by the clock's rate once the rate is known,
-//! so that callers always get real lengths.
+//! Lengths in the subject's own clock are divided by the clock's rate once the rate is known, so that callers always
+//! get real lengths.
 
 use std::time::Duration;
 

@@ -1,7 +1,6 @@
 //! `registry`: the images of a scenario's registry, its access control, and its rate limit.
 //!
-//! This module owns the keys of `registry:`. The faults of the registry are in the section `faults:`, as all other
-//! faults.
+//! The faults of the registry are in the section `faults:`, as all other faults.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

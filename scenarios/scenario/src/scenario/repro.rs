@@ -1,7 +1,6 @@
 //! `repro`: the documented bug that a scenario shows, for `longhaul soak bugs/NAME` and the catalogue.
 //!
-//! This module owns the keys of `repro:`. These keys change nothing in a run: only readers and tests of the library use
-//! them.
+//! These keys change nothing in a run: only readers and tests of the library use them.
 
 use std::collections::BTreeMap;
 use std::fmt;

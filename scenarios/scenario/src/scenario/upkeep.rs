@@ -1,7 +1,6 @@
 //! `restarts`, `certificates`, `trustedKeys` and the like: routine actions of a cluster on a subject.
 //!
-//! This module owns the keys of these actions. Restarts and certificate changes are no faults: a subject must not lose
-//! a call because of them.
+//! Restarts and certificate changes are no faults: a subject must not lose a call because of them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

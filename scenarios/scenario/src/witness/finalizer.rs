@@ -3,7 +3,7 @@
 //! Adding the finalizer proves that the subject saw the object. If an object with the finalizer is being deleted, the
 //! subject must see the write that requested the deletion. The removal of the finalizer, or of the object, proves that
 //! the subject saw the request of the deletion. If an object is deleted before it has the finalizer, the object's
-//! versions that were not observed in time are undecided. This module does no I/O.
+//! versions that were not observed in time are undecided.
 
 use std::collections::HashMap;
 

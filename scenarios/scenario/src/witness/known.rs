@@ -1,9 +1,9 @@
 //! Keeps the existing objects, and for each the versions that the subject has proven to know. This module turns claims
 //! without a version into observations.
 //!
-//! This module does no I/O. Commits are read in their order, and each claim is resolved with all commits before the
-//! claim. A version is proven once, by the first claim about it or about a newer version. A deletion can be proven only
-//! if the subject showed the object before, because the proof is that this sign ends.
+//! Commits are read in their order, and each claim is resolved with all commits before the claim. A version is proven
+//! once, by the first claim about it or about a newer version. A deletion can be proven only if the subject showed the
+//! object before, because the proof is that this sign ends.
 //!
 //! After the request to delete an object, the subject has to observe only the deletion, although the object's
 //! generation still rises. A subject that removes its finalizer does not repeat the raised generation. The removal of a

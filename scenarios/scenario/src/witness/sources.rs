@@ -1,8 +1,7 @@
 //! Merges the reports of several Pods of one subject about the same objects.
 //!
-//! This module remembers the last reports of each Pod. A version that another Pod has already reported proves nothing
-//! new and is dropped. A version older than an earlier version from the same Pod is a mistake of the subject and is
-//! kept.
+//! A version that another Pod has already reported proves nothing new and is dropped. A version older than an earlier
+//! version from the same Pod is a mistake of the subject and is kept.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 

@@ -1,7 +1,5 @@
 //! Reads command line and environment: the mistakes to make, timeouts and intervals, the watched resources, and the
 //! witness.
-//!
-//! This module defines the names, defaults and checks of the settings.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Mistakes by which the client keeps more and more names, labels, threads or watches.
 //!
-//! This module holds the data that these mistakes keep. The correct client keeps nothing in this module. Each mistake
-//! keeps data so slowly that the machine has enough memory for a run.
+//! The correct client keeps nothing in this module. Each mistake keeps data so slowly that the machine has enough
+//! memory for a run.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;

@@ -1,9 +1,9 @@
 //! Handles each change of an object: writes to the API server if `--handler` says so, and reports the change once the
 //! write has succeeded.
 //!
-//! This module holds the queues of changes that wait to be handled. The changes of one object wait in one queue, in
-//! order. A newer version of an object replaces a waiting older version, and a full queue makes its watch wait. The
-//! handler does not know whether a change came from a list or a watch.
+//! The changes of one object wait in one queue, in order. A newer version of an object replaces a waiting older
+//! version, and a full queue makes its watch wait. The handler does not know whether a change came from a list or a
+//! watch.
 
 mod copy;
 

@@ -1,7 +1,6 @@
 //! Reads the kubeconfig file: the API server's address, its certificate authority, and the client's token.
 //!
-//! This module uses the file's current context, and reads a token file again when needed. This module never opens a
-//! connection.
+//! This module uses the file's current context, and reads a token file again when needed.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,7 +1,4 @@
 //! Requests a whole list, page by page, from one snapshot of the server.
-//!
-//! This module handles page tokens (`continue`), their expiry and the limits of a list. This module does not use the
-//! cache.
 
 use std::fmt::Write as _;
 use std::time::Duration;

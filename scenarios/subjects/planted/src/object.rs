@@ -1,6 +1,4 @@
 //! Objects, events and lists with the few fields that this client needs.
-//!
-//! This module parses the JSON of objects, events and lists, and stores nothing.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

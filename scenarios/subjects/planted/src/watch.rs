@@ -1,7 +1,4 @@
 //! Reads an open watch: turns the bytes of its body into events.
-//!
-//! This module builds the query of a watch and reads its lines. This module does not use the cache, and does not decide
-//! how the client continues after a watch.
 
 use std::collections::VecDeque;
 

@@ -1,8 +1,7 @@
 //! Sends requests to the API server: chooses a connection, limits the time, and returns the answer.
 //!
-//! This module opens and closes the connections. The client reuses idle HTTP/1.1 connections, shares HTTP/2 connections
-//! up to the server's limit of streams, and closes abandoned connections. This module knows nothing of lists and
-//! watches.
+//! The client reuses idle HTTP/1.1 connections, shares HTTP/2 connections up to the server's limit of streams, and
+//! closes abandoned connections.
 
 mod answer;
 mod connection;

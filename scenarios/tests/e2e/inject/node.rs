@@ -166,8 +166,8 @@ fn pod(name: &str, image: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"restartPolicy": "Never", "containers": [container]}})
 }
 
-/// The peak memory of the injected program in its Pod. The program is found in the node's cgroup, because only one node
-/// runs at a time.
+/// The peak memory of the injected program in its Pod. Only one node runs at a time, so the only process with this
+/// program's name below `/kubepods/` is found.
 fn seed_peak_kib() -> Option<u64> {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());

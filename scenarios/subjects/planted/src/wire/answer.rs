@@ -1,7 +1,7 @@
 //! An HTTP answer that is being read, and the connection that it uses.
 //!
 //! If the answer is read to its end, the connection can be reused. If the answer is abandoned, the connection is closed
-//! (HTTP/1.1) or the stream is reset (HTTP/2). This module does not interpret the bytes of an answer.
+//! (HTTP/1.1) or the stream is reset (HTTP/2).
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,7 +1,6 @@
 //! One connection to the API server, over HTTP/1.1 or HTTP/2.
 //!
-//! This module handles TCP, TLS, the HTTP handshake and HTTP/2 pings. This module does not choose the connection for a
-//! request.
+//! This module handles TCP, TLS, the HTTP handshake and HTTP/2 pings.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

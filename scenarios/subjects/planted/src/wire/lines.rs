@@ -1,6 +1,4 @@
 //! Splits the bytes of a watch into lines: an event ends at its newline, wherever chunks, frames or packets end.
-//!
-//! This module holds the buffer of received bytes and limits its size. This module does not decode the lines.
 
 use bytes::{Bytes, BytesMut};
 

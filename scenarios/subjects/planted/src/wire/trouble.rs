@@ -1,6 +1,6 @@
 //! Failures between this client and the API server.
 //!
-//! This module parses refusals by the API server. Other modules decide how the client reacts to a failure.
+//! Other modules decide how the client reacts to a failure.
 
 use std::time::Duration;
 
