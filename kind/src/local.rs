@@ -176,7 +176,7 @@ impl Local {
         Machinery::known(self.processes())
     }
 
-    /// The program (etcd or kube-apiserver) that ended although nothing stopped it, and how it ended.
+    /// The program (etcd or kube-apiserver) that ended unexpectedly, and how it ended.
     pub fn ended(&self) -> Option<(&'static str, String)> {
         [&self.apiserver, &self.etcd].into_iter().find_map(|process| Some((process.program(), process.ended()?)))
     }

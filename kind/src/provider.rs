@@ -196,7 +196,7 @@ impl Provider {
         }
     }
 
-    /// The program of the control plane that ended although nothing stopped it, and how it ended.
+    /// The program of the control plane that ended unexpectedly, and how it ended.
     pub fn ended(&self) -> Option<String> {
         match self {
             Self::Local(local) => local.ended().map(|(program, how)| format!("{program} ended: {how}")),

@@ -35,14 +35,14 @@ pub struct Down {
 }
 
 impl Down {
-    /// Whether no folder had to be left alone.
+    /// Whether `cluster down` could remove all folders.
     pub fn is_complete(&self) -> bool {
         self.left.is_empty()
     }
 }
 
-/// Takes down the control plane with this name. Without a name, takes down `local`, `node`, `kind` and all remains of
-/// killed commands and runs. A control plane that a run uses is never touched.
+/// Takes down the control plane with the name `name`. Without a name, takes down `local`, `node`, `kind` and all
+/// remains of killed commands and runs. `cluster down` never touches a control plane that a run uses.
 pub async fn down(state_directory: &Path, name: Option<&str>) -> Result<Down, Error> {
     let clusters = status(state_directory)?.clusters;
     if let Some(name) = name.filter(|name| clusters.iter().all(|cluster| cluster.name != *name)) {
@@ -190,7 +190,7 @@ async fn end(process: &Process, is_node: bool) -> bool {
     !process.identity.is_alive()
 }
 
-/// Removes a file or folder. Of a symbolic link, only the link is removed.
+/// Removes a file or folder. If the path is a symbolic link, only the link is removed.
 fn remove(path: &Path) -> Result<(), Error> {
     let failed = |source| Error::File { path: path.to_owned(), source };
     let removed = match path.symlink_metadata() {

@@ -32,7 +32,7 @@ enum File {
 
 type Files = BTreeMap<String, File>;
 
-/// A file server. Dropping the value ends the server.
+/// A file server. Dropping the value ends the file server.
 struct Server {
     address: SocketAddr,
     ca_pem: String,

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::cgroup;
 
-/// etcd and the programs of Kubernetes, which are in one folder.
+/// etcd and the programs of Kubernetes, which must be in the folder `assets`.
 const KUBERNETES: [&str; 6] =
     ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "kubelet"];
 /// Programs that must be on the PATH, each with its package in Debian, Ubuntu and Fedora.

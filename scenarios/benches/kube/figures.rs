@@ -1,6 +1,6 @@
 //! The list of figures with their units and limits, and the measured values.
 
-/// One figure of a server. The variants of this type are in the order of the printed table.
+/// One measured figure of an API server. The variants of this type are in the order of the printed table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Figure {
     /// Memory of the server before the first request.
@@ -23,8 +23,8 @@ pub(crate) enum Figure {
     WatcherMemory(usize),
     /// Memory of the whole server while this many watchers receive events.
     LoadMemory(usize),
-    /// Answers to updates per second, with one watcher and with writes as fast as the server answers. The next two
-    /// figures are CPU time and the watcher's delay with such writes.
+    /// Number of updates that the server answers per second, with one watcher and with writes as fast as the server
+    /// answers. The next two figures are CPU time and the watcher's delay with such writes.
     FloodRate,
     FloodCpu,
     FloodLag,
@@ -53,7 +53,7 @@ pub(crate) struct Row {
     pub held: Limit,
 }
 
-/// The limit of a figure of the mock.
+/// The limit for the mock's value of a figure.
 #[derive(Clone, Copy)]
 pub(crate) enum Limit {
     /// The figure has no limit.

@@ -234,7 +234,7 @@ fn strays(folders: &BTreeSet<PathBuf>) -> Vec<i32> {
     found
 }
 
-/// Stops the control planes that a killed process has left running.
+/// Stops the control planes that the killed process `owner` has left running.
 fn take_down(state: &Path, owner: u32) -> anyhow::Result<usize> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     Ok(runtime.block_on(kind::cluster::take_down_runs_of(state, owner))?)

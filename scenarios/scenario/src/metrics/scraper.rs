@@ -22,7 +22,7 @@ const QUEUE_MAX: usize = 60;
 /// one second is read every twenty seconds.
 const SHARE_LEAST: u32 = 20;
 /// Number of last readings, whose shortest duration counts as the time that one reading takes. Longer readings waited
-/// for a processor, which does not burden the subject.
+/// for a processor and did not burden the subject.
 const READINGS: usize = 5;
 /// Maximum number of characters that are kept of an error.
 const ERROR_CHARS: usize = 300;

@@ -83,7 +83,7 @@ pub enum Auth {
 pub struct RateLimit {
     /// The long-term rate of requests.
     pub rate: units::Rate,
-    /// The most requests at one moment.
+    /// Maximum number of requests at one moment.
     #[serde(default = "default_burst")]
     pub burst: u32,
 }

@@ -91,7 +91,7 @@ impl Watcher {
 }
 
 impl Churn {
-    /// Creates, changes and deletes Packages until stopped.
+    /// Starts to create, change and delete Packages, until it is stopped.
     pub fn start(api: Arc<Api>) -> Self {
         let (stop, mut stopped) = oneshot::channel();
         let writing = tokio::spawn(async move {

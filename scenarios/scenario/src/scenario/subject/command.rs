@@ -43,7 +43,7 @@ pub struct Command {
     pub cwd: Option<PathBuf>,
     /// The files and folders that make up the command's build, relative to the scenario file, such as the script that
     /// an interpreter runs. The record has one SHA-256 over them, the digest of the output of `sha256sum` for these
-    /// files, so that two versions differ. Default: the program file of `run`.
+    /// files, so that two versions differ. Default: the file of the program in `run`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<PathBuf>,
     /// Folders that only the command's processes see, as a kubelet mounts them: `/certs: {secret: NAMESPACE/NAME}`. Needs root or
@@ -87,8 +87,8 @@ pub struct Process {
     /// Environment variables for this process only, besides those of the whole subject.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
-    /// The working directory of the process, relative to the scenario file. Default: the working directory of the whole
-    /// subject.
+    /// The working directory of this process, relative to the scenario file. Default: the working directory of the
+    /// whole subject.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<PathBuf>,
 }

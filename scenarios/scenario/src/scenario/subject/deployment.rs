@@ -35,7 +35,8 @@ const PAGES_PORT: u16 = 9090;
 pub struct Deployment {
     /// The manifests to apply, relative to the scenario file: files and folders of plain YAML, or folders with a
     /// `kustomization.yaml`, which `kubectl kustomize` builds. The output of `helm template` is plain YAML. All
-    /// Deployments in the manifests are the subject. Default with `build: service`: the manifests of the service.
+    /// Deployments in the manifests together are the subject. Default with `build: service`: the manifests of the
+    /// service.
     pub manifests: Vec<PathBuf>,
     /// Images that are loaded into the nodes first: archives of `docker save`, OCI layouts in a tar file, or folders
     /// with an OCI layout.

@@ -13,7 +13,7 @@ use crate::wire::Trouble;
 
 /// Pause between a clean end of a watch and the next watch.
 const RESUME_PAUSE: Duration = Duration::from_millis(50);
-/// A watch that lived at least this long ended normally, even if it delivered no event.
+/// A watch that was open for at least this time ended normally, even if it delivered no event.
 const LIVED: Duration = Duration::from_secs(1);
 /// Number of errors after which `gives-up-after-n-errors` gives up.
 const ERRORS_MAX: u32 = 5;
@@ -24,7 +24,7 @@ const ABORT_PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::fr
 pub enum Step {
     List,
     Watch,
-    /// The client does nothing for ever. Only a client with a mistake stops.
+    /// The client does nothing for ever. Only a client with a mistake stops to list and watch.
     Stop,
 }
 
