@@ -1,5 +1,5 @@
-//! Tests that a queue does not count as lost events, and that an operator's own slowness is not blamed on its client
-//! library. Each cause has one operator that gets this cause and one that does not.
+//! Tests that late events of a queue do not count as lost, and that an operator's own slowness is not blamed on its
+//! client library. For each cause, one operator gets this cause and another operator does not.
 
 use crate::support::{Soak, findings, has_python, soak_text};
 
@@ -14,7 +14,7 @@ fn play(mode: &str, population: u32, rate: &str) -> Option<Soak> {
     Some(soak_text(&text.replace("POPULATION", &population.to_string()).replace("RATE", rate), &[]))
 }
 
-/// Checks the cause at the top of the summary, with parts of its sentence.
+/// Checks the cause at the top of the run's summary, with parts of the cause's sentence.
 fn says(soak: &Soak, cause: &str, parts: &[&str]) {
     let markdown = std::fs::read_to_string(soak.record().join("report.md")).unwrap();
     let line = markdown.lines().find(|line| line.contains(cause)).unwrap_or_else(|| panic!("{cause}:\n{markdown}"));
