@@ -68,8 +68,7 @@ pub struct Fault {
     /// `registry-…` only: only requests for this repository, or for repositories with this prefix if it ends in `*`.
     /// Default: all.
     pub repository: Option<String>,
-    /// Only this endpoint of the control plane: 0 is the first endpoint, and further ones count from 1. Default: all of
-    /// them.
+    /// Only this endpoint of the control plane: 0 is the first endpoint, and the next is 1. Default: all endpoints.
     pub endpoint: Option<u32>,
     /// Only the n-th matching request since the fault began, counted from 1, a range `{from: 2, to: 7}`, or a list `[2,
     /// 4, 6]`. Watches that are open when the fault begins are then not affected. For faults on new connections and on

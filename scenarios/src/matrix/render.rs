@@ -13,7 +13,7 @@ const NOTHING: &str = "–";
 /// Text on clients that kept their own clocks. If clients used shortened settings, the table lists these settings for
 /// each client.
 const OWN_CLOCKS: &str = " Every client kept its own limits for silence and between lists: where the list of clocks \
-    says “as the row asks”, it used its default.";
+    says “as the scenario states”, the client used its default.";
 
 fn clocks(table: &Table) -> String {
     let mut text = if table.own_clocks { OWN_CLOCKS } else { "" }.to_owned();
@@ -63,7 +63,7 @@ fn introduction(table: &Table) -> String {
         "Measured on {} with Longhaul {}, one run a cell, mock control plane. `passed`: the fault was hit, and the client kept \
          every budget of the scenario. `saw nothing`: the fault was hit, and the client reported no event in the whole run. \
          `not hit`: the client sent no request that the named fault acts on. A verdict holds for the length of the run, which \
-         stands beside the row: a client with longer limits may recover later. Times count from the fault's first hit: *asks* is \
+         stands beside the name of the scenario: a client with longer limits may recover later. Times count from the fault's first hit: *asks* is \
          the client's next request for the resource, *sees* the first version committed afterwards that the client \
          reported.{clocks}",
         table.date, table.longhaul

@@ -49,7 +49,7 @@ fn table(family: Family) -> String {
 
 fn parts() -> Vec<(&'static str, String)> {
     let moments = format!(
-        "\nOne moment is the default of `for` for {}.\nOne effect is the default of `count` for {}.\n\n",
+        "\nFor these faults, `for` is one moment by default: {}.\nFor these faults, `count` is 1 by default: {}.\n\n",
         those(|row| row.is_instant),
         those(|row| row.once)
     );

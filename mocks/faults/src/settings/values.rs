@@ -56,7 +56,7 @@ impl On {
         ("update", Self::Update, "Replacements (PUT)."),
         ("patch", Self::Patch, "Patches."),
         ("delete", Self::Delete, "Deletions, of one object or of many."),
-        ("any", Self::Any, "All of them."),
+        ("any", Self::Any, "Requests of every kind."),
     ];
 
     /// Whether the fault affects requests of the kind `one`.
