@@ -55,7 +55,7 @@ struct Object {
     /// the deletion.
     shown_ms: Option<u64>,
     gone: Gone,
-    /// Whether the object's deletion was requested, and a finalizer that the object had then still holds it.
+    /// Whether the object's deletion was requested, and a finalizer from that time still holds the object.
     held: bool,
 }
 
