@@ -37,7 +37,7 @@ const ACCOUNT: &str = "system:serviceaccount:";
 const TOKEN_VALID: &str = "240h";
 /// The deadline of a request to an API server.
 const ASK_LIMIT: Duration = Duration::from_secs(20);
-/// The kubelet's port. Longhaul sends no packet to this port.
+/// The kubelet's port, to which [`seen_from`] connects a socket without sending a packet.
 const KUBELET: u16 = 10250;
 
 /// The foreign cluster, and the users of the run.

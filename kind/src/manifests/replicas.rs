@@ -1,7 +1,7 @@
 //! The manifests of the API that scales Deployments. These manifests are a kustomization of their own, because a user
 //! of the webhook may not want this API.
 //!
-//! A run applies these manifests only with changes.
+//! A run never applies these manifests unchanged.
 
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 //! Lowers the memory and CPU limits of a Pod's containers, in the containers' cgroups.
 //!
-//! The kubelet does not check the cgroup of a running container.
+//! The kubelet does not check the cgroup of a running container, so the lower limits stay.
 
 use std::fs;
 use std::io;

@@ -19,8 +19,8 @@ use rcgen::{
 
 use super::Error;
 
-/// The time by which the validity of a new certificate begins before the present. Clocks of containers and machines
-/// differ a little, and for no clock may a new certificate be valid only later.
+/// How long before the present the validity of a new certificate begins. Clocks of containers and machines differ a
+/// little, and a new certificate must be valid by each of them.
 const BACKDATED_BY: Duration = Duration::from_hours(1);
 /// The validity of a certificate: longer than the longest run (100 hours), with time for an inspection afterwards.
 const VALID_FOR: Duration = Duration::from_hours(10 * 24);

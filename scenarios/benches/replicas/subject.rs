@@ -1,4 +1,4 @@
-//! Starts the three measured servers.
+//! Starts the measured servers: the service, the plain hyper server, and the Go server.
 
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 mod git;
 
-/// The properties of this machine. Properties of the machine that cannot be read are empty and never stop a run.
+/// The properties of this machine. Properties that cannot be read are empty and never stop a run.
 pub fn machine() -> Machine {
     let uname = rustix::system::uname();
     let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();

@@ -1,6 +1,6 @@
 //! Finds the differences between the answers of two servers, and separates the intended differences.
 //!
-//! Each entry of this list covers as few answers as possible. The name of an entry is a heading in
+//! Each entry of [`MEANT`] covers as few answers as possible. The name of an entry is a heading in
 //! `mocks/DIFFERENCES.md`, which has the reason.
 
 use serde_json::Value;
@@ -146,8 +146,8 @@ fn is(value: Option<&Value>, number: u64) -> bool {
     value.and_then(Value::as_u64) == Some(number)
 }
 
-/// The unintended differences in the answers up to the first request, other than a watch, with such a difference.
-/// Differences in later answers may be consequences of it.
+/// The unintended differences until the first request that shows one, not counting watches. Later differences may be
+/// consequences of it.
 pub fn unmeant(sequence: &Sequence, real: &[Value], mock: &[Value]) -> Vec<Difference> {
     let mut kept: Vec<Difference> = Vec::new();
     let mut diverged = None;

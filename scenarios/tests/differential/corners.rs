@@ -45,8 +45,7 @@ pub fn all() -> Vec<Sequence> {
     .collect()
 }
 
-/// A sequence of requests about compacted history. For the sequence about compacted history, both servers must compact
-/// continuously.
+/// A sequence of requests about compacted history, for which both servers must compact continuously.
 pub fn compacted() -> Sequence {
     let path = Kind::ConfigMap.path();
     let create = |name: &str| Step::post(Kind::ConfigMap.path(), Kind::ConfigMap.object(name, 0));

@@ -118,8 +118,8 @@ fn valid(plural: &str) -> Value {
     }
 }
 
-/// The resources whose objects both servers can create and list. Resources that define or guard other resources are
-/// left out, because their objects would change other sequences. `CertificateSigningRequest`s are left out, because no
+/// The resources whose objects both servers can create and list. Resources whose objects would change other sequences
+/// are left out, such as namespaces and webhook configurations. `CertificateSigningRequest`s are left out, because no
 /// schema describes the request that they contain.
 async fn resources(real: &Endpoint) -> anyhow::Result<Vec<Resource>> {
     let lists = ["/api", "/apis"].map(|path| Step::get(path).accepting(AGGREGATED)).into();

@@ -74,7 +74,7 @@ impl Step {
         Self::new("DELETE", path)
     }
 
-    /// A patch. A patch request; `form` is in the media type: `merge-patch`, `json-patch`, `strategic-merge-patch`.
+    /// A patch request. `form` is the middle of its media type: `merge-patch`, `json-patch`, `strategic-merge-patch`.
     pub fn patch(path: impl Into<String>, form: &str, body: Value) -> Self {
         let content = Some(format!("application/{form}+json"));
         Self { body: Some(body), content, ..Self::new("PATCH", path) }

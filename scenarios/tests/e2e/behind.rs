@@ -1,5 +1,5 @@
 //! Tests that late events of a queue do not count as lost, and that an operator's own slowness is not blamed on its
-//! client library. For each cause, one operator gets this cause and another operator does not.
+//! client library. The report names each cause for one operator and not for another.
 
 use crate::support::{Soak, findings, has_python, soak_text};
 

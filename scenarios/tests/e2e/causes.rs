@@ -60,7 +60,7 @@ fn clean(bug: &str) {
     assert!(!markdown.contains("What to do next"), "{markdown}");
 }
 
-/// A deletion that was sent to the client and that the client did not report was lost in the client.
+/// Checks the cause "lost in the client" of a deletion that was sent but not reported.
 pub fn lost_in_the_client(soak: &Soak) {
     told(&soak.record(), "lost in the client", &["sent on watch ", "never reported"]);
     // The mock remembers a thousand lines; on a busy machine some are gone before their deletion is overdue.

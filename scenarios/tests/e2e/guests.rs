@@ -122,8 +122,8 @@ fn has_node() -> Option<(node::Machine, PathBuf)> {
     Some((machine, kubectl))
 }
 
-/// A run that gets only a kubeconfig treats the cluster of `cluster up --kind node` as foreign. Such a run passes and
-/// leaves nothing in the cluster.
+/// A run that gets only a kubeconfig treats the cluster of `cluster up --kind node` as foreign. The run passes and
+/// leaves nothing there.
 #[test]
 #[ignore = "slow: brings up a node"]
 fn nightly_a_guest_passes_on_a_cluster_that_is_there_and_leaves_nothing() {
@@ -161,8 +161,7 @@ fn nightly_a_guest_passes_on_a_cluster_that_is_there_and_leaves_nothing() {
     assert_eq!(left, "", "everything with the label is gone");
 }
 
-/// Pods that existed before the run are measured and their logs are read. The run does not change Pods that existed
-/// before it.
+/// Pods that existed before the run are measured and their logs are read. The run does not change them.
 #[test]
 #[ignore = "slow: brings up a node"]
 fn nightly_pods_of_a_cluster_that_is_there_are_a_subject() {

@@ -41,7 +41,7 @@ fn shop() -> tempfile::TempDir {
 }
 
 /// The scenario that `init` writes has the observed facts about a program: the kind to which it reacts most, its
-/// children, finalizer and port. The scenario from `init` passes unchanged.
+/// children, finalizer and port. The scenario passes unchanged.
 #[test]
 #[ignore = "slow"]
 fn a_program_is_observed_and_what_is_written_passes_unedited() {

@@ -45,8 +45,8 @@ fn what_is_counted_is_what_the_webhook_saw() {
     assert_eq!(histograms(&hlog), numbers["sent"].as_u64().unwrap());
 }
 
-/// The number of samples in all rows of the file `response.allowed`. The test reads the rows with the library from
-/// which other tools for this format are ported.
+/// The number of samples in all rows of the file `response.allowed`. The test reads the rows with the crate
+/// `hdrhistogram`, because other tools for this format must be able to read them.
 fn histograms(path: &std::path::Path) -> u64 {
     use base64::Engine as _;
     use hdrhistogram::Histogram;

@@ -1,5 +1,5 @@
-//! Tests of `longhaul mock registry --signed`. With the configuration that the mock prints, the service must decide
-//! about each image as the list says that the mock prints.
+//! Tests of `longhaul mock registry --signed`. With the configuration from the mock, the service must decide about each
+//! image as the mock's printed list says.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};

@@ -86,7 +86,7 @@ fn an_unknown_plant_is_refused() {
 }
 
 /// A service that keeps everything it receives exceeds its memory budget, although it answers all reviews. The service
-/// without the bug of keeping everything passes.
+/// without the bug passes.
 #[test]
 #[ignore = "slow"]
 fn attacks_are_held_within_the_memory_or_the_ceiling_is_broken() {

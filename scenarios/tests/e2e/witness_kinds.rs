@@ -95,8 +95,8 @@ fn nightly_children_tell_no_more_than_they_show() {
 
 /// A scenario in which a fault delays every event from 2 s on by eight seconds, while objects are deleted. An operator
 /// that handles each delayed event on arrival and removes its finalizers on request has missed nothing and is not late.
-/// Every kind of witness must give these verdicts about operators with delayed events. An operator that ignores some of
-/// the delayed events has missed these events.
+/// Every kind of witness must give these verdicts about operators with delayed events. An operator that ignores some
+/// delayed events has missed these events.
 const WITHHELD: &str = "phases: {warmUp: 1s, steady: 16s, drain: 9s}\nfaults:\n  - {name: event-delayed, at: 2s, resource: packages, delay: 8s}\n";
 
 const STATUS: [&str; 1] = ["{kind: status, annotation: example.com/seen}"];

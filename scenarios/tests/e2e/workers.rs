@@ -292,7 +292,7 @@ fn a_wrong_verdict_is_seen_by_workers() {
     soak.fails_by(&["admission.wrongVerdicts"]);
 }
 
-/// If a worker is killed, its requests are never sent. A run whose worker is killed ends as invalid.
+/// If a worker is killed, its requests are never sent, and the run is invalid.
 #[test]
 #[ignore = "slow"]
 fn a_run_whose_worker_is_killed_is_invalid() {

@@ -10,8 +10,7 @@ use crate::machine;
 /// Maximum number of files of all folders together. A folder with more files is typically `node_modules`.
 const FILES_MAX: usize = 5_000;
 
-/// Lists the named files. A folder contributes all its files, sorted by name. The error of this listing names the path
-/// and the problem.
+/// Lists the named files. A folder contributes all its files, sorted by name. The error names the path and the problem.
 pub fn list(ground: &Ground, named: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
     let mut files = Vec::new();
     for path in named {

@@ -49,7 +49,7 @@ impl Manifest {
     }
 }
 
-/// Reads all manifests in `paths`. The error of reading manifests names the file and the problem.
+/// Reads all manifests in `paths`. The error names the file and the problem.
 pub fn read(ground: &Ground, paths: &[PathBuf]) -> Result<Vec<Manifest>, String> {
     let mut found = Found::default();
     for path in paths {

@@ -282,7 +282,7 @@ fn place_of(text: &str, section: &str, part: Option<Part<'_>>) -> Option<(u64, u
 }
 
 /// Reads the other files of the scenario: manifests, and the template of churn. Also checks that the files which the
-/// run reads later exist. The error of this function names the section.
+/// run reads later exist. The error names the section.
 fn read_files(scenario: &mut Scenario, ground: &Ground) -> Result<(), (&'static str, String)> {
     if let Some(command) = scenario.subject.command_mut() {
         super::given::in_files(command).map_err(|problem| ("subject", problem))?;

@@ -112,7 +112,7 @@ impl Auth {
 }
 
 impl RateLimit {
-    /// The rate limit as the mock registry takes it.
+    /// The rate limit for the mock registry.
     pub fn limit(self) -> mock_registry::RateLimit {
         mock_registry::RateLimit { per_second: self.rate.as_per_second(), burst: self.burst }
     }

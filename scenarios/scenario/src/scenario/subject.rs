@@ -56,7 +56,7 @@ pub trait Kind {
     fn check(&self, subject: &Subject) -> Result<(), Wrong>;
 
     /// Whether the subject is the built-in service. Only the built-in service has a known policy, known HTTP pages,
-    /// roles and API, and finds the registry under any name.
+    /// roles and API, and maps the registry's host in image names to another address.
     fn is_service(&self) -> bool {
         false
     }
@@ -192,8 +192,8 @@ pub struct Scene<'a> {
     pub is_planted: bool,
     /// The path of the service's program, if the user named one.
     pub program: Option<&'a Path>,
-    /// Addresses and certificates for the service's configuration. Calling this function chooses the addresses, because
-    /// each address takes a port.
+    /// Addresses and certificates for the service's configuration. A call takes ports, so only kinds of subjects that
+    /// need the addresses call this function.
     pub wiring: &'a dyn Fn() -> anyhow::Result<Wiring>,
     /// Writes a file with this name for the subject. The function `write` returns the path of the written file.
     pub write: &'a dyn Fn(&str, &str) -> anyhow::Result<PathBuf>,

@@ -23,8 +23,7 @@ pub struct Mounts {
 }
 
 impl Mounts {
-    /// Checks whether this machine lets a program have its own mounts. The error is the reason why the machine does not
-    /// allow own mounts.
+    /// Checks whether this machine lets a program have its own mounts. The error is the reason why not.
     pub fn check() -> Result<(), String> {
         let mut tried = std::process::Command::new(unshare());
         let tried = tried.args(options()).arg("true").stdin(Stdio::null()).output();

@@ -75,7 +75,7 @@ impl Pods {
         *self.0.lock().killed.entry(container).or_default() += 1;
     }
 
-    /// Reports that a process disappeared, so that its unsent observations are lost.
+    /// Reports that a process disappeared, with its unsent observations.
     pub fn died(&self) {
         self.0.lock().died = true;
     }

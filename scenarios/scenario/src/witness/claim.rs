@@ -79,12 +79,12 @@ pub enum Of {
 pub enum What {
     /// The subject knows the object.
     There {
-        /// Whether the disappearance of the sign will prove that the subject saw the deletion.
+        /// Whether the end of this sign, such as a child, will prove that the subject saw the deletion.
         ends: bool,
     },
     /// The subject knows the version with this generation or resourceVersion, depending on the witness.
     Version(i64),
-    /// The sign by which the subject showed that it knows the object has disappeared.
+    /// The sign that the subject knows the object, such as a child, has ended.
     Gone,
 }
 

@@ -2,8 +2,8 @@
 //! without a version into observations.
 //!
 //! Commits are read in their order, and each claim is resolved with all commits before the claim. A version is proven
-//! once, by the first claim about it or about a newer version. A deletion can be proven only if the subject showed the
-//! object before, because the proof is that this sign ends.
+//! once, by the first claim about it or about a newer version. The proof of a deletion is the end of a sign, such as a
+//! child, by which the subject showed the object before.
 //!
 //! After the request to delete an object, the subject has to observe only the deletion, although the object's
 //! generation still rises. A subject that removes its finalizer does not repeat the raised generation. The removal of a
@@ -16,8 +16,7 @@ use facts::{Change, Commit, Observation, Progress, Revision, Uid};
 
 use super::{Claim, Commits, Counts, Of, Proof, Reading, Resolved, What};
 
-/// Number of recent versions of an object that a claim can be about. A subject that lags behind by more than this
-/// number proves the next recent version that it reaches.
+/// Number of recent versions of an object that a claim can be about. A claim about an older version proves nothing.
 const RECENT_MAX: usize = 16;
 /// Maximum number of deleted objects that a claim can still be about.
 const GONE_MAX: usize = 65_536;
@@ -56,7 +55,7 @@ struct Object {
     /// the deletion.
     shown_ms: Option<u64>,
     gone: Gone,
-    /// Whether the object's deletion was requested, and a finalizer that the object had then still holds it.
+    /// Whether the object's deletion was requested, and a finalizer from that time still holds the object.
     held: bool,
 }
 

@@ -96,8 +96,8 @@ struct Repeated {
     by: By,
     known: Known,
     observed: HashMap<Uid, i64>,
-    /// Whether the subject has ever written the field. Before its first write, a misspelt pointer is more likely than a
-    /// subject that misses everything. Proofs of versions by other means do not change this value.
+    /// Whether the subject has ever written the field. Before its first write nothing is proven, because a misspelt
+    /// pointer is more likely than a subject that misses everything.
     speaks: bool,
 }
 

@@ -110,7 +110,7 @@ impl Api {
         self.retry_after
     }
 
-    /// Sends a GET request. Returns the whole answer to the GET request as JSON.
+    /// Sends a GET request. Returns the whole answer as JSON.
     pub async fn get_json(&mut self, path: &str) -> anyhow::Result<Value> {
         let mut stream = self.open(path).await?.context("the list is gone: its page token is too old")?;
         let body = Limited::new(&mut stream.body, LIST_BYTES_MAX).collect();

@@ -154,8 +154,8 @@ impl Watcher {
         }
     }
 
-    /// Sends waiting lines to the witness, if this process is the watcher that reports. A process that begins to report
-    /// reports all its objects, because it cannot know which were reported before.
+    /// Sends waiting lines to the witness, if this process is the watcher that reports. When a process begins to
+    /// report, it reports all its objects, because it cannot know which were reported before.
     async fn tell(&mut self) -> anyhow::Result<()> {
         if let Some(leads) = self.leads.as_ref().map(Leads::leads) {
             let begins = leads && !std::mem::replace(&mut self.led, leads);

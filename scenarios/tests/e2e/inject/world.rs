@@ -27,8 +27,8 @@ pub const NAME: &str = "team/app:1";
 /// The allowed peak memory of the static injected program, for any payload.
 pub const SEED_PEAK_KIB_MAX: u64 = 6 * 1000 * 1000 / 1024;
 
-/// Paths of injector and injected program. Prints a message and returns `None` if injector or injected program are not
-/// built. The injected program must be built as for a release, because no other build fits into a `ConfigMap`.
+/// Paths of injector and injected program. Prints a message and returns `None` if one is not built. The injected
+/// program must be built as for a release, because no other build fits into a `ConfigMap`.
 pub struct Programs {
     pub service: PathBuf,
     pub seed: PathBuf,

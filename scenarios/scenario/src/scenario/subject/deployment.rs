@@ -283,7 +283,7 @@ impl Deployment {
     }
 }
 
-/// Reads manifests. Reads manifests; a folder with a `kustomization.yaml` is built with `kubectl kustomize`.
+/// Reads manifests; a folder with a `kustomization.yaml` is built with `kubectl kustomize`.
 fn read(ground: &Ground, paths: &[PathBuf]) -> Result<Vec<Manifest>> {
     let mut objects = Vec::new();
     for path in paths {

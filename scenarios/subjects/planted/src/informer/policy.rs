@@ -24,7 +24,7 @@ const ABORT_PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::fr
 pub enum Step {
     List,
     Watch,
-    /// The client does nothing for ever. Only a client with a mistake stops to list and watch.
+    /// The client does nothing for ever. Only a client with a mistake stops listing and watching.
     Stop,
 }
 
