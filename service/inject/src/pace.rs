@@ -14,8 +14,8 @@ const WAIT_MAX: Duration = Duration::from_mins(1);
 const SLOW_TIMES: u32 = 4;
 /// An answer within this time never counts as slow.
 const SLOW_LEAST: Duration = Duration::from_millis(200);
-/// The newest answer changes the fastest time by one part in this number, because the fastest time of an hour ago may
-/// not be possible now.
+/// A slower answer raises the fastest time by at most one part in this number, because the fastest time of an hour ago
+/// may not be possible now.
 const FORGET: u32 = 64;
 
 #[derive(Debug)]

@@ -38,7 +38,7 @@ impl Metrics {
         self.asked.get_or_create(&Outcome { outcome }).inc();
     }
 
-    /// Counts a value to store: `kept`, `failed` (Redis has no memory, or forbids it), `away` (no connection), `full`
+    /// Counts a value to store: `kept`, `failed` (refused or not confirmed in time), `away` (no connection), `full`
     /// (too many were waiting) or `too-large`.
     pub fn kept(&self, outcome: &'static str) {
         self.kept.get_or_create(&Outcome { outcome }).inc();
