@@ -1,7 +1,7 @@
 //! The rate of sending: how many chunks are sent at one time, depending on the server's answers.
 //!
-//! The number of chunks starts at one and grows by one after as many prompt answers as chunks are sent at one time;
-//! slow answers and refusals reduce it. If the API server states a delay, no chunk is sent until the delay has passed.
+//! The number n of chunks starts at one and grows by one after n prompt answers; slow answers and refusals reduce n. If
+//! the API server states a delay, no chunk is sent until the delay has passed.
 
 use std::time::{Duration, Instant};
 
