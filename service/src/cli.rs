@@ -92,7 +92,7 @@ enum Command {
     /// Do the work of `pin` as a KRM function for kpt and kustomize: reads and writes a `ResourceList`.
     #[cfg(feature = "files")]
     Krm(service_files::command::Function),
-    /// Read or set replica counts through the API that scales Deployments of a running `longhaul-service`.
+    /// Read or set replica counts of Deployments through a running `longhaul-service`.
     #[cfg(feature = "replicas")]
     Replicas {
         #[command(subcommand)]

@@ -34,7 +34,7 @@ pub struct Endpoint {
     slots_per_peer: usize,
     memory: Arc<ReviewMemory>,
     body_max: usize,
-    /// The configuration key that the message about a too large body names.
+    /// The configuration key to name in the message about a too large body.
     body_key: &'static str,
 }
 

@@ -1,7 +1,7 @@
 //! The names of log events about the webhook, each with the keys of its fields.
 
 service_core::events! {
-    /// No rule of the policy uses a validator of the configuration.
+    /// A validator of the configuration is used by no rule.
     VALIDATOR_UNASKED = "policy.validator-unasked" ["reason"],
     /// A `trusted_root.json` has keys that this service does not know.
     TRUST_LEFT_OUT = "trust.left-out" ["validator", "what"],

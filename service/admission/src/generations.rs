@@ -51,7 +51,7 @@ struct Client {
     resolver: Arc<Resolver>,
     /// The API server client; `None` if nothing is read from the API server.
     cluster: Option<Arc<kube::Client>>,
-    /// Tasks that read changed files of the registry client and the API server client.
+    /// Tasks in which the registry client and the API server client reload changed files.
     _followers: JoinSet<()>,
 }
 

@@ -1,5 +1,4 @@
-//! A cursor that reads JSON text. The cursor skips values that are not read by searching for quotes and brackets, 64
-//! bytes at a time.
+//! A cursor that reads JSON text. To skip a value, the cursor searches for quotes and brackets, 64 bytes at a time.
 //!
 //! Values that are read, and the keys before them, must follow the JSON grammar. Skipped values need only closed
 //! strings and balanced brackets, because the API server has parsed and written them (decision 022). The code does not

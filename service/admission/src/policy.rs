@@ -13,8 +13,8 @@ pub use explain::{Explanation, OnClass};
 use service_registry::verdicts::{Class, Failure};
 use service_registry::{Image, Reference};
 
-/// Maximum number of bytes that patterns are matched against if a text is no image reference: the length of the longest
-/// reference.
+/// If a text is no image reference, patterns are matched against at most this many of its bytes: the length of the
+/// longest reference.
 const MATCHED_BYTES_MAX: usize = 520;
 
 /// Prefix of the digests to which signatures can refer.

@@ -17,7 +17,7 @@ const REMEMBERED_MAX: usize = 16_384;
 pub struct Stored {
     keys: RandomState,
     images: HashSet<u64>,
-    /// Whether the object is being deleted, so that updates must be able to remove its finalizers.
+    /// Whether the object is being deleted; updates that remove its finalizers must succeed.
     pub deleting: bool,
 }
 

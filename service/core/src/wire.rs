@@ -472,7 +472,7 @@ impl Client {
     }
 }
 
-/// The part of the shared memory limit that one answer holds.
+/// The memory for one answer, reserved from the limit that answers share.
 struct PooledConnection<'a> {
     pool: &'a Semaphore,
     permit: Option<SemaphorePermit<'a>>,

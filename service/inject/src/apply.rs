@@ -47,7 +47,7 @@ pub struct Options {
     pub parallel: usize,
     /// Longest time until the injected program serves, in addition to the time that the kubelet needs for its chunks.
     pub wait: Duration,
-    /// Whether an existing run of the same name is removed before this run starts.
+    /// Whether an earlier injection of the same name is removed first.
     pub replace: bool,
 }
 

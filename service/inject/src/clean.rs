@@ -1,4 +1,4 @@
-//! The clean-up of an injection: deletes all its objects, even those of a failed run, and checks that they are gone.
+//! The clean-up of an injection: deletes all its objects, even of a failed injection, and checks that they are gone.
 
 use std::time::Duration;
 

@@ -36,7 +36,7 @@ const PARALLEL_MAX: usize = 16;
 /// its chunks.
 const WAIT_SECONDS: u64 = 60;
 
-/// Commands of an injection.
+/// The subcommands of `longhaul-service inject`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Pack the images and print the plan of the injection. `plan` changes nothing in the cluster.
@@ -147,7 +147,7 @@ pub struct ApplyArgs {
     /// Seconds until the injected program must serve. Half a second for each chunk is added to this time.
     #[arg(long, default_value_t = WAIT_SECONDS)]
     wait_seconds: u64,
-    /// Remove an earlier run of the same name before this run.
+    /// First remove an earlier injection of the same name.
     #[arg(long)]
     replace: bool,
 }

@@ -1,7 +1,7 @@
 //! Explains failures of an injection, with a remedy for each.
 //!
-//! The functions take the API server's answers, the Pod, its events and the counted chunks; they return findings and do
-//! no I/O.
+//! The functions take the API server's answers, the Pod and its events; they return findings or remedies, and do no
+//! I/O.
 
 use std::fmt;
 

@@ -15,7 +15,7 @@ use super::place::Taint;
 /// The field manager under which the objects are applied (server-side apply).
 pub const FIELD_MANAGER: &str = "longhaul-inject";
 pub const PORT: u16 = 5000;
-/// The label with the run of the injection to which an object belongs.
+/// The label with the run ([`service_seed::index::Index::run`]) to which an object belongs.
 pub const RUN_LABEL: &str = "longhaul.dev/run";
 /// The label with the purpose of an object: `index`, `binary`, `payload`, `seed`.
 pub const PART_LABEL: &str = "longhaul.dev/part";

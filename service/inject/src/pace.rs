@@ -1,7 +1,7 @@
 //! The rate of sending: how many chunks are sent at one time, depending on the server's answers.
 //!
-//! The number of chunks starts at one and grows by one after as many prompt answers as chunks are sent at one time;
-//! slow answers and refusals reduce it. If the API server states a delay, no chunk is sent until the delay has passed.
+//! The number n of chunks starts at one and grows by one after n prompt answers; slow answers and refusals reduce n. If
+//! the API server states a delay, no chunk is sent until the delay has passed.
 
 use std::time::{Duration, Instant};
 
@@ -14,8 +14,8 @@ const WAIT_MAX: Duration = Duration::from_mins(1);
 const SLOW_TIMES: u32 = 4;
 /// An answer within this time never counts as slow.
 const SLOW_LEAST: Duration = Duration::from_millis(200);
-/// The newest answer changes the fastest time by one part in this number, because the fastest time of an hour ago may
-/// not be possible now.
+/// A slower answer raises the fastest time by at most one part in this number, because the fastest time of an hour ago
+/// may not be possible now.
 const FORGET: u32 = 64;
 
 #[derive(Debug)]

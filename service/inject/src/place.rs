@@ -264,8 +264,8 @@ impl Taint {
     }
 }
 
-/// The requests of a Pod in thousandths: the sum of its containers or its largest init container, plus the overhead of
-/// its runtime class.
+/// The thousandths of `resource` that a Pod requests: the sum of its containers or, if larger, its largest init
+/// container, plus the overhead of its runtime class.
 fn requested(pod: &Pod, resource: &str) -> i128 {
     let of = |container: &Container| milli(container.resources.requests.get(resource).map_or("0", String::as_str));
     let sum: i128 = pod.spec.containers.iter().map(of).sum();

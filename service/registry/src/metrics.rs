@@ -76,7 +76,7 @@ impl Breaker {
         self.open.get()
     }
 
-    /// The numbers of opened and of closed breakers so far.
+    /// How often breakers have opened, and how often they have closed.
     #[cfg(test)]
     pub fn transitions(&self) -> (u64, u64) {
         (self.opened.get(), self.closed.get())

@@ -60,7 +60,7 @@ impl Redis {
     }
 }
 
-/// Sends a review for every image at the same time; all images may run.
+/// Sends a review for every image at the same time, and asserts that all may run.
 async fn about_all(client: &Client, images: &[String]) {
     let asked = images.iter().map(|image| async move {
         let answer = ask(client, &review("v1", &pod(&[image]))).await;

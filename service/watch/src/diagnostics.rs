@@ -28,11 +28,11 @@ use service_core::edge::Probe;
 /// larger, the list is incomplete.
 const OBJECTS_MAX: usize = 50_000;
 
-/// Interval at which a watch that waits for receivers of its events renews its progress.
+/// While a watch waits for receivers of its events, it renews its progress at this interval.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
-/// If a watch has no stream for longer than this, the health endpoint shows a note. The time between two streams
-/// usually is a second and the time of a list.
+/// If a watch has no stream for longer than this, the health endpoint shows a note. The usual gap between two streams
+/// is shorter: a second, and the time of a list.
 const APART_NOTED: Duration = Duration::from_secs(5);
 
 /// One object of `/debug/watch/objects`, with the field names of the witness.

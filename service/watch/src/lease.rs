@@ -2,8 +2,8 @@
 //! election).
 //!
 //! This module owns the requests and their timing; `election` decides who may take the Lease. A leader stops by its own
-//! clock before another replica may start. Its term ends the time `renew` after it sent the last renewal; other
-//! replicas wait the time `duration` after they saw that renewal. Clocks of different machines are never compared.
+//! clock before another replica may start. The leader's term ends `renew` after it sent the last renewal; other
+//! replicas wait `duration` after they saw that renewal. Clocks of different machines are never compared.
 
 mod election;
 

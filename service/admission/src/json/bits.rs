@@ -78,7 +78,7 @@ fn escaped(backslash: u64, carry: &mut u64) -> u64 {
     (EVEN ^ (sums << 1)) & follows
 }
 
-/// Sets each bit for which an odd number of bits is 1 from the lowest bit up to it.
+/// Sets a bit if the number of ones from the lowest bit up to this bit is odd.
 fn prefix_xor(mut bits: u64) -> u64 {
     for shift in [1, 2, 4, 8, 16, 32] {
         bits ^= bits << shift;

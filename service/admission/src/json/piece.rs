@@ -1,8 +1,8 @@
 //! Compares sixteen bytes at once with a value; the result has one bit per byte. The bit is 1 if the byte equals the
 //! value, or (`up_to`) is at most the value. The lowest bit of the result belongs to the first byte.
 //!
-//! The code uses SSE2, which every x86-64 processor has, or arithmetic on two words on other processors. No library is
-//! used, because `wide` (with `safe_arch`) added six seconds to each build.
+//! The code uses SSE2, which every x86-64 processor has, or arithmetic on two words on other processors. The library
+//! `wide` is not used, because with `safe_arch` it added six seconds to each build.
 
 /// Number of bytes that are compared at once; most strings of an object are shorter.
 pub(super) const PIECE: usize = 16;
@@ -50,7 +50,7 @@ mod sse2 {
     }
 }
 
-/// Comparisons with words of eight bytes, for other processors.
+/// Comparisons with words of eight bytes, for processors without SSE2.
 #[cfg(any(test, not(target_arch = "x86_64")))]
 mod words {
     use super::PIECE;

@@ -14,7 +14,7 @@ use crate::validator::{Approvals, Question, Validator, Validators};
 use service_registry::Brought;
 use service_registry::verdicts::{Class, Failure};
 
-/// The message for a rule that demands verification without a validator.
+/// The message if a rule demands signatures and has no validator.
 const NO_VALIDATOR: &str = "the rule asks for signatures and nobody here can verify any";
 const CHILD: &str = "child";
 

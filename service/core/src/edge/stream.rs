@@ -28,8 +28,8 @@ const PARTIAL_BYTES_MAX: usize = 64 << 10;
 const READ_BYTES: usize = 32 << 10;
 /// Maximum number of plain bytes of a TLS record (RFC 8446, section 5.1).
 const RECORD_BYTES: usize = 16 << 10;
-/// Maximum number of bytes that a TLS record adds to its plain bytes, in any TLS version, with a TLS message before the
-/// record.
+/// Maximum number of bytes that rustls adds to the plain bytes of a record, in any TLS version, including a TLS message
+/// before the record.
 const RECORD_OVERHEAD_BYTES: usize = 256;
 /// If this many bytes to a peer are unsent, nothing more is read from the peer.
 const UNSENT_BYTES_MAX: usize = 64 << 10;
@@ -198,8 +198,8 @@ impl TlsStream {
         }
     }
 
-    /// Sends the TLS alert about an error, as far as the kernel takes it at once. rustls gets no bytes with this
-    /// request: if it continued with `rest`, it would find the same error.
+    /// Sends the TLS alert about an error, as far as the kernel takes it at once. rustls returns the alert before it
+    /// reads `rest`, in which it would find the same error.
     fn say_why(&mut self, rest: &mut [u8]) {
         while self.tls.wants_write() {
             let Ok(ConnectionState::EncodeTlsData(mut message)) = self.tls.process_tls_records(rest).state else {

@@ -115,7 +115,7 @@ pub struct Labels {
 pub struct ServerTls {
     files: Files,
     labels: Labels,
-    /// A number that changes with `current`. The number shows without the lock whether the settings are new.
+    /// A number that changes with `current`, so that readers notice new settings without the lock of `current`.
     generation: AtomicU64,
     current: RwLock<Current>,
     metrics: Certificates,

@@ -1,7 +1,7 @@
 //! Reads chunks of the payload from files and verifies them.
 //!
-//! The files may be links, as a kubelet makes them, because only the bytes that were read are checked. The program
-//! unpacks the same buffer that it has hashed.
+//! The files may be links, as a kubelet makes them, because the program unpacks the same buffer that it has hashed: a
+//! changed link has no effect.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read as _};

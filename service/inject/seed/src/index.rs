@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! longhaul-seed-index 1
-//! run 5f0c…            the run of all parts: 16 hex digits
+//! run 5f0c…            id of payload and chunk sizes: 16 hex digits
 //! payload BYTES SHA256 the chunks in order, joined
 //! unpacked BYTES FILES limits of the unpacked content
 //! window BYTES         memory of the decompressor
@@ -38,12 +38,12 @@ pub const WINDOW_BYTES_MAX: u32 = 1 << 20;
 pub const UNPACKED_BYTES_MAX: u64 = 4 * CHUNKS_MAX as u64 * CHUNK_BYTES_MAX as u64;
 /// Maximum number of unpacked files: enough for the blobs of some hundred images.
 pub const FILES_MAX: u32 = 10_000;
-/// Number of hex digits in the name of an injection's run.
+/// Number of hex digits of [`Index::run`].
 pub const RUN_DIGITS: usize = 16;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Index {
-    /// The run of the injection to which index and chunks belong: 16 hex digits.
+    /// The run: 16 hex digits that identify payload and chunk sizes, in the index and as a label of all objects.
     pub run: String,
     pub payload_bytes: u64,
     pub payload_digest: Digest,

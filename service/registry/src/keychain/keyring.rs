@@ -330,7 +330,7 @@ fn fits(glob: &[u8], text: &[u8]) -> bool {
     glob[at_glob..].iter().all(|&byte| byte == b'*')
 }
 
-/// The number of bytes at the start of `glob` that match `byte`; `None` if `byte` does not match.
+/// The length of the first element of `glob` (character, `?` or class) if it matches `byte`.
 fn one(glob: &[u8], byte: u8) -> Option<usize> {
     match *glob.first()? {
         b'?' => Some(1),

@@ -25,7 +25,7 @@ use crate::verdicts::{Cache, Class, Failure, Flights, Joined};
 use service_core::kube::{self, Client};
 use service_core::wire;
 
-/// Time for which a Secret in the cache is used: as long as a digest by default, so that a rotated Secret is noticed as
+/// Time for which a Secret in the cache is used: the default time for digests, so that a rotated Secret is noticed as
 /// soon as a moved tag.
 const READ_TTL: Duration = Duration::from_secs(30);
 /// Time for which a Secret counts as missing: short, so that the author of a new Secret does not wait long.

@@ -37,8 +37,8 @@ use service_watch::{Key, Link, View, reaches};
 const SCALED: &str = "Replica count updated successfully.";
 const IMAGE_SET: &str = "Image updated successfully.";
 const DRY_RUN: &str = "Dry run: nothing was changed.";
-/// After this time without a watch stream and without data, the API server counts as disconnected. The time between two
-/// watch streams usually is a second.
+/// After this time without a watch stream and without data, the API server counts as disconnected. The usual gap
+/// between two watch streams is shorter: a second.
 const DISCONNECTED_AFTER: Duration = Duration::from_secs(5);
 /// Maximum number of bytes of a request id from a caller.
 const REQUEST_ID_BYTES_MAX: usize = 64;
@@ -455,7 +455,7 @@ fn too_many(text: &str) -> Refusal {
     Refusal::new(StatusCode::TOO_MANY_REQUESTS, text)
 }
 
-/// The revision that the caller has seen, from the header `If-Match: "REVISION"`; `Longhaul-Revision` returns it.
+/// The revision in the header `If-Match: "REVISION"`, which the caller has from `Longhaul-Revision` of an answer.
 fn seen(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
     let Some(value) = headers.get(header::IF_MATCH) else { return Ok(None) };
     let text = value.to_str().ok().map(|text| text.trim_matches('"'));

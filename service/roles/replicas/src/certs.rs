@@ -47,7 +47,7 @@ struct Pair {
 
 pub const AUTHORITY: &str = "longhaul development CA";
 
-/// Commands that make certificates.
+/// The subcommands of `longhaul-service certs`.
 #[derive(Debug, Subcommand)]
 pub enum Certs {
     /// Make certificates of a CA, a server, two clients, and clients that the server must refuse. For development only.

@@ -17,8 +17,7 @@ const QUEUE_MAX: usize = 50;
 const UNDER_WAY_MAX: usize = 256;
 /// Maximum number of bytes of one read; a read gets fewer bytes if the buffer has less free space.
 const READ_BYTES: usize = 8 << 10;
-/// The text of the error with which Redis before version 6, which has no users, answers a login with user name and
-/// password.
+/// The text of the error after a login with user name and password at a Redis without users (before version 6).
 const KNOWS_NO_USERS: &str = "wrong number of arguments for 'auth' command";
 
 pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -77,7 +76,7 @@ impl Asker {
     }
 }
 
-/// The stream and the callers that wait for its answers; when it is dropped, they stop waiting.
+/// The stream and the callers that wait for its answers. On drop, the callers stop waiting.
 pub struct Exchange {
     stream: Box<dyn Stream>,
     questions: mpsc::Receiver<Question>,

@@ -38,8 +38,8 @@ impl Metrics {
         self.asked.get_or_create(&Outcome { outcome }).inc();
     }
 
-    /// Counts a value to store: `kept`, `failed` (Redis has no memory, or forbids it), `away` (no connection), `full`
-    /// (too many were waiting) or `too-large`.
+    /// Counts a value to store: `kept`, `failed` (late, or Redis lacks memory or forbids writes), `away` (no
+    /// connection), `full` (too many were waiting) or `too-large`.
     pub fn kept(&self, outcome: &'static str) {
         self.kept.get_or_create(&Outcome { outcome }).inc();
     }

@@ -135,8 +135,8 @@ impl Entrance {
 }
 
 impl Delivery {
-    /// Sends lines until every sender is dropped and the queue is empty, or until the time for sending at the end has
-    /// passed.
+    /// Sends lines until every sender is dropped and the queue is empty. After the drop, failed lines are sent again
+    /// for at most `FLUSH_MAX`.
     pub async fn run(mut self) {
         let mut batch = Vec::with_capacity(BATCH_LINES);
         let mut flush = None;

@@ -13,7 +13,8 @@ use service_core::wire::{Client, Limits, Origin, Protocol, Trust, client_config}
 
 use crate::support::deadline;
 
-/// The path of the optimized program at which a soak expects it; `LONGHAUL_SERVICE_BINARY` names another path.
+/// The path of the program: `LONGHAUL_SERVICE_BINARY`, else in the folder `LONGHAUL_PROGRAMS`, else cargo's build for
+/// tests.
 fn binary() -> PathBuf {
     let named = std::env::var_os("LONGHAUL_SERVICE_BINARY").map(PathBuf::from);
     let built = || std::env::var_os("LONGHAUL_PROGRAMS").map(|folder| Path::new(&folder).join("longhaul-service"));

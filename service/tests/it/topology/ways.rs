@@ -174,8 +174,8 @@ async fn the_validators_own_image_starts_by_its_digest_alone() {
     }
 }
 
-/// A client without a certificate of the installation gets no answer. A manager whose certificate is replaced continues
-/// to work.
+/// A client without a certificate of the installation gets no answer. A process with the role admission whose
+/// certificate is replaced continues to work.
 #[tokio::test(flavor = "multi_thread")]
 async fn wrong_addresses_and_files_are_refused_at_the_start() {
     let refused = |remote: Value| {

@@ -42,7 +42,7 @@ pub enum Error {
 
 impl Error {
     /// Whether the server may never support streamed lists, so that lists in pages should be requested. The result is
-    /// false for an error that lists in pages would cause too.
+    /// false for an error that a list in pages would meet too.
     pub fn is_unknown(&self) -> bool {
         match self {
             Self::Request(error) => error.status().is_some_and(|status| {

@@ -5,8 +5,8 @@ use serde::Deserialize;
 
 use super::super::{Checker, Error};
 
-/// Maximum number of digests: images of validator, manager and alerting for each architecture, before and after a
-/// rollout.
+/// Maximum number of digests: images of the roles validator, admission and alerting for each architecture, before and
+/// after a rollout.
 const DIGESTS_MAX: usize = 32;
 
 /// Images that start without verified signatures.

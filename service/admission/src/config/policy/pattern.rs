@@ -1,7 +1,7 @@
 //! Patterns of policy rules, which match as in Connaisseur or as in policy-controller.
 //!
 //! In Connaisseur's syntax, `*` is any text including `/`, `?` is any character, and a `*` is implied at both ends. In
-//! policy-controller's syntax (`segments`), `*` and `?` do not match `/`, `**` matches everything, and nothing is
+//! policy-controller's syntax (`segments`), `*` and `?` do not match `/`, `**` matches everything, and no `*` is
 //! implied. Of several matching patterns, the most specific pattern applies. A pattern with more components between
 //! slashes is more specific. Patterns with equally many components are compared component by component from the left:
 //! first by the length of the common beginning with the image, then by the length of the component. Components and
@@ -159,8 +159,8 @@ impl Pattern {
     }
 }
 
-/// Replaces the host with the registry's canonical name. The host `docker.io` is not replaced: a `*` is implied before
-/// it, and its length counts as written.
+/// Replaces the host with the registry's canonical name. The host `docker.io` stays: in Connaisseur's syntax, the
+/// implied `*` before it matches `index.`, and its length counts as written.
 fn fold_host(text: &str) -> String {
     match text.split_once('/') {
         Some((host, rest)) if is_host(host) => {
@@ -228,8 +228,8 @@ pub(super) fn matches(glob: &[u8], text: &[u8]) -> bool {
     glob[at..].iter().all(|&byte| byte == b'*')
 }
 
-/// Whether some text matches both globs. The function computes from the right which ends of the two globs can match the
-/// same text.
+/// Whether some text matches both globs. The function computes from the right which suffixes of the two globs can match
+/// the same text.
 fn overlap(left: &[u8], right: &[u8]) -> bool {
     let mut below = vec![false; right.len() + 1];
     for at in (0..=left.len()).rev() {

@@ -29,7 +29,7 @@ pub struct Trusted {
 }
 
 impl Trusted {
-    /// Makes validators for `config`; `compiled` has their trusted keys by index.
+    /// Makes validators for `config`; `compiled` has the trusted keys by validator index.
     pub(super) fn new(
         config: &Config,
         compiled: &BTreeMap<usize, Arc<Trust>>,

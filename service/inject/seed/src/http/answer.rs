@@ -15,7 +15,7 @@ use crate::catalog::Repository;
 use crate::digest::Digest;
 use crate::unpack::{BLOBS, REFERRERS};
 
-/// The media type of an index, which lists of referrers also have.
+/// The media type of an index and of a list of referrers.
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 const NO_REFERRERS: &str =
     r#"{"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[]}"#;

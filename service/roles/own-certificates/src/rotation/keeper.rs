@@ -34,7 +34,7 @@ const STEPS_MAX: usize = 8;
 /// before they expire.
 const LEASE_MAX: Duration = Duration::from_secs(15);
 /// The Lease lasts at most this fraction (a ninth) of a certificate's lifetime. A certificate is renewed when a third
-/// of its lifetime is left; in that time, a successor must be able to replace a killed holder, and be replaced too.
+/// of its lifetime is left; in that time, two holders in a row may be killed and replaced.
 const LEASES_PER_LEAF: u32 = 9;
 
 #[derive(Debug, thiserror::Error)]

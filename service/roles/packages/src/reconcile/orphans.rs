@@ -1,8 +1,8 @@
 //! Orphans: policies whose package is gone, even if it was deleted while no process ran or another process led.
 //!
-//! This module owns the suspects and the removal of their policies. A suspect is the uid of a package that policies
-//! have in their label, but that no known package has. Before a removal, the API server is asked whether the package
-//! exists, because the watch of packages may be behind the watch of policies.
+//! This module owns the suspects and the removal of their policies. A suspect is a package uid that is in a label of
+//! policies and belongs to no known package. Before a removal, the API server is asked whether the package exists,
+//! because the watch of packages may be behind the watch of policies.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

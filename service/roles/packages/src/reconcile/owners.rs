@@ -23,7 +23,7 @@ struct State {
     packages: BTreeMap<Box<str>, Key>,
     /// The package uid in the label of each policy.
     policies: BTreeMap<Key, Arc<str>>,
-    /// The policies with each package uid.
+    /// The policies, by the package uid in their label.
     by_package: BTreeMap<Arc<str>, BTreeSet<Key>>,
 }
 

@@ -48,8 +48,8 @@ pub fn assert_refused(verdict: &Verdict, class: Class, cause: &str, what: &str) 
     assert!(verdict.signers.is_empty(), "{what}: {:?}", verdict.signers);
 }
 
-/// Valid signatures of all formats are accepted. With a timestamp, valid signatures are accepted even without the log's
-/// time; timestamp and log state the same time.
+/// Valid signatures of all formats are accepted: with a log entry, with a timestamp, and with both, which state the
+/// same time.
 #[test]
 fn good_pieces_of_every_form_are_accepted() {
     let forge = Forge::new();

@@ -54,7 +54,7 @@ fn whole(glob: &[u8], text: &[u8]) -> bool {
     at[glob.len()]
 }
 
-/// Adds the positions after stars in the glob, because each star may match the empty text.
+/// Marks the position after each reachable star as reachable, because a star may match the empty text.
 fn pass_stars(glob: &[u8], at: &mut [bool]) {
     for place in 0..glob.len() {
         if at[place] && glob[place] == b'*' {
