@@ -41,7 +41,7 @@ pub enum Failed {
         /// The position after the requested substring.
         to: i64,
     },
-    /// The named function needs at least one item.
+    /// The named function got an empty list.
     #[error("{0} called on empty list")]
     Empty(String),
     /// A value cannot be converted to the named type.
@@ -52,7 +52,7 @@ pub enum Failed {
     /// The expression takes the value of an empty optional.
     #[error("optional.none() dereference")]
     Nothing,
-    /// A quantity that must be an integer is none.
+    /// A quantity that must be an integer has a fraction or is too large.
     #[error("cannot convert value to integer")]
     Whole,
     #[error("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")]

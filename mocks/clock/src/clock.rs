@@ -52,7 +52,7 @@ impl Clock {
         Self { rate, speed, before: speed, origins, shown: origins }
     }
 
-    /// A clock for tests, whose clocks all have this origin.
+    /// A clock for tests, with the same origin for all converted clock numbers.
     #[cfg(test)]
     pub(crate) fn of_test(rate: u32, origin: i64) -> Self {
         let mut origins = [origin; CLOCKS];

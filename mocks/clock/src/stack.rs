@@ -28,8 +28,8 @@ pub struct Moved {
     pub page: u64,
 }
 
-/// Moves the data that the kernel put on a new program's stack down; `None` if its layout is unknown or no room is
-/// left.
+/// Moves down the data that the kernel put on a new program's stack; `None` if the data's layout is unknown or no room
+/// is left.
 pub fn make_room(stack: u64, memory: &impl Memory) -> Option<Moved> {
     let words = first_words(stack, memory)?;
     let page = page(&words)?;

@@ -42,8 +42,8 @@ pub struct Config {
     /// cluster. The default is false, so that a test finds only its own objects.
     pub furnished_namespaces: bool,
     /// Whether no controller manager runs, as in a test suite that starts only a kube-apiserver. If true, the server
-    /// collects no garbage and empties no namespaces. Requests without a token have the user `system:anonymous`, and
-    /// the roles that a real server makes itself exist.
+    /// collects no garbage and empties no namespaces. Requests without a token have the user `system:anonymous`. With
+    /// RBAC, the server has the default roles of kube-apiserver.
     pub alone: bool,
     /// The feature gates of kube-apiserver that are on in addition to its defaults. A gate also turns on the API
     /// versions that it needs. Only the gate `MutatingAdmissionPolicy` has an effect.
