@@ -109,7 +109,7 @@ pub enum Unfilled {
     Misfit { verb: char, given: String },
 }
 
-/// The text in the error message that lists the types that a verb accepts.
+/// The text in the error message about the types that a verb accepts.
 fn takes(verb: char) -> &'static str {
     match verb {
         'd' => "decimal clause can only be used on integers",

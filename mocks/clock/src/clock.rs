@@ -68,7 +68,7 @@ impl Clock {
         self.rate
     }
 
-    /// The clock as the words that the code added to programs reads.
+    /// The clock in words of 64 bits, for the code that is added to programs.
     pub fn words(&self) -> [u64; WORDS] {
         let mut words = [0; WORDS];
         let all = self.origins.iter().chain(&self.shown).map(|reading| reading.cast_unsigned());

@@ -7,7 +7,7 @@
 use crate::change::{Memory, SCRATCH_BYTES};
 use crate::places::PLACES;
 
-/// Length of the gap in bytes; the kernel maps 128 KiB below the arguments.
+/// Length of the gap in bytes: less than the 128 KiB that the kernel maps below the arguments.
 const HOLE_BYTES: u64 = 64 << 10;
 const _: () = assert!(PLACES < HOLE_BYTES / SCRATCH_BYTES, "every thread has its own place in the hole");
 /// Maximum number of words that are read from a new program's stack. Arguments and environment variables are pointers

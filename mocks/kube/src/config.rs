@@ -11,8 +11,8 @@ use super::authorization::Authorization;
 
 /// Default interval of bookmarks: a real server sends about one a minute.
 const BOOKMARKS_EVERY: Duration = Duration::from_mins(1);
-/// Default maximum number of events in the history: at most 100 MiB with objects of 1 KiB, and some minutes of hundreds
-/// of writes a second.
+/// Default maximum number of events in the history: at most 100 MiB with objects of 1 KiB, and enough for some minutes
+/// at hundreds of writes a second.
 const HISTORY_MAX_EVENTS: usize = 100_000;
 
 #[derive(Debug, Clone)]
@@ -21,7 +21,7 @@ pub struct Config {
     pub listen: SocketAddr,
     /// Additional DNS names and IP addresses in the certificate: those of proxies in front of the server.
     pub names: Vec<String>,
-    /// The instant from which all times that the server reports count.
+    /// The zero point of all times that the server reports.
     pub epoch: Instant,
     /// `CustomResourceDefinition` objects that exist from the start.
     pub crds: Vec<Value>,
