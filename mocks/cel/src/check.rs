@@ -403,8 +403,8 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// Returns an error if an object literal, or one in a list or map, has another type than the field that contains it.
-/// Literals inside the literal were checked before.
+/// Returns an error if an object literal, alone or in a list or map, has another type than `wanted`, the type of its
+/// field. The fields of the literal were checked before.
 fn misnamed(value: &Node, wanted: Option<&str>) -> Option<String> {
     match &value.kind {
         Kind::Maybe(inner) => misnamed(inner, wanted),

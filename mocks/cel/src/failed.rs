@@ -41,7 +41,7 @@ pub enum Failed {
         /// The position after the requested substring.
         to: i64,
     },
-    /// The named function needs at least one item.
+    /// The named function got an empty list.
     #[error("{0} called on empty list")]
     Empty(String),
     /// A value cannot be converted to the named type.
@@ -52,7 +52,7 @@ pub enum Failed {
     /// The expression takes the value of an empty optional.
     #[error("optional.none() dereference")]
     Nothing,
-    /// A quantity that must be an integer is none.
+    /// A quantity that must be an integer has a fraction or is too large.
     #[error("cannot convert value to integer")]
     Whole,
     #[error("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")]
@@ -109,7 +109,7 @@ pub enum Unfilled {
     Misfit { verb: char, given: String },
 }
 
-/// The text in the error message that lists the types that a verb accepts.
+/// The text in the error message about the types that a verb accepts.
 fn takes(verb: char) -> &'static str {
     match verb {
         'd' => "decimal clause can only be used on integers",

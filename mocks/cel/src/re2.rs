@@ -165,7 +165,6 @@ impl Reader<'_> {
         Ok(Some(shown))
     }
 
-    /// Translates an escape sequence.
     fn escape(&mut self, in_class: bool) {
         let Some(letter) = self.rest.next() else { return self.out.push('\\') };
         // A nested class is a part of its parent, so this also holds between brackets.

@@ -26,7 +26,7 @@ const TEXT_MAX_BYTES: usize = 128;
 /// represent the last 26 hours, because in some time zones they are in the year 10000.
 const SECONDS: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
 
-/// The names of units in durations. A word that begins with the last name of a unit also means the unit.
+/// The names of units in durations. The last name of a unit may have any ending, as in `minutes`.
 const WORDS: &[(&[&str], i64)] = &[
     (&["ns", "nano"], 1),
     (&["us", "\u{b5}s", "micro"], 1_000),

@@ -1,8 +1,8 @@
 //! `'…'.format([…])` and the conversion of CEL values to text (CEL string extensions, version 2, as in Kubernetes:
 //! "Format").
 //!
-//! Owns the verbs, the types of their arguments, and the English notation of numbers. Each part of the resulting text
-//! is paid from the budget.
+//! Owns the verbs, the types of their arguments, and the English notation of numbers. The cost of the resulting text is
+//! subtracted from the budget.
 
 use std::fmt::Write as _;
 

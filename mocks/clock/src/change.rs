@@ -128,7 +128,7 @@ pub enum Then {
 #[derive(Debug, Clone, Copy)]
 pub struct Situation<'a> {
     pub clock: &'a Clock,
-    /// The address of [`SCRATCH_BYTES`] in the thread's memory that no other code uses.
+    /// The address of [`SCRATCH_BYTES`] bytes of the thread's memory that no other code uses.
     pub scratch: u64,
     pub has_fine_epoll: bool,
     /// The remaining time of a wait that the kernel repeats, in real nanoseconds.

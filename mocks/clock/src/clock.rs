@@ -52,7 +52,7 @@ impl Clock {
         Self { rate, speed, before: speed, origins, shown: origins }
     }
 
-    /// A clock for tests, whose clocks all have this origin.
+    /// A clock for tests, with the same origin for all converted clock numbers.
     #[cfg(test)]
     pub(crate) fn of_test(rate: u32, origin: i64) -> Self {
         let mut origins = [origin; CLOCKS];
@@ -68,7 +68,7 @@ impl Clock {
         self.rate
     }
 
-    /// The clock as the words that the code added to programs reads.
+    /// The clock in words of 64 bits, for the code that is added to programs.
     pub fn words(&self) -> [u64; WORDS] {
         let mut words = [0; WORDS];
         let all = self.origins.iter().chain(&self.shown).map(|reading| reading.cast_unsigned());

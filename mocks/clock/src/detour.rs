@@ -23,7 +23,7 @@ const STUBS: u64 = CODE + 0x2000;
 const STUB_BYTES: u64 = 64;
 /// Bytes of a stub: the added code for one system-call instruction.
 const STUB_SIZE: usize = 64;
-/// The offset in a stub after the instruction that was moved into the stub.
+/// The offset behind the instruction that was moved into a stub.
 const AFTER_MOVE: u64 = BEFORE_BYTES as u64;
 const ADDRESSES: usize = 40;
 const PLAIN: u64 = 17;

@@ -65,8 +65,7 @@ fn passing(instruction: u64) -> BpfProgram {
     ]
 }
 
-/// The conditions of which one is enough for the kernel to stop a system call; an empty list stops each call with this
-/// number.
+/// The kernel stops a system call if one of these conditions holds; an empty list stops each call with this number.
 fn conditions(call: &Call, clock: &Clock, nonce: u64) -> Result<Vec<SeccompRule>, Error> {
     let is = |argument: usize, size: Size, operator: Is, value: u64| {
         SeccompCondition::new(u8::try_from(argument).unwrap_or(u8::MAX), size, operator, value)

@@ -11,7 +11,7 @@ use crate::sys;
 /// [`libc::EINTR`].
 pub const RESTART_WITHOUT_HANDLER: i64 = -514;
 /// `ERESTART_RESTARTBLOCK`: as [`RESTART_WITHOUT_HANDLER`], but the kernel repeats the call by `restart_syscall` with
-/// the end that it remembers.
+/// the end time that it saved.
 pub const RESTART_BY_BLOCK: i64 = -516;
 const INTERRUPTED: i64 = -(libc::EINTR as i64);
 

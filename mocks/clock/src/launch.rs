@@ -1,8 +1,8 @@
 //! The start of a program with its tracer. This process becomes the program. The tracer is a copy of this process, but
 //! not its child.
 //!
-//! The program therefore keeps the process id, files, group and parent of this process, and its starter sees the
-//! program's own end.
+//! The program therefore keeps the process id, files, group and parent of this process, and the starter sees the
+//! program's own exit.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;

@@ -53,8 +53,8 @@ const HOW: &str = "usage: longhaul-clock --rate N [--since NANOSECONDS] [--shift
 pub struct Settings {
     /// How many times as fast the clock runs, from 1 to [`RATE_MAX`].
     pub rate: u32,
-    /// The result of [`now`] from which the clock is faster, so that programs with different starts can share one
-    /// clock. If absent, the clock is faster from the start of the program.
+    /// The time at which the clock becomes faster, as [`now`] returns it: programs with different starts can share one
+    /// clock. Default: the start of the program.
     pub since_ns: Option<i64>,
     /// The changes of the clock between `since_ns` and the start of the program.
     pub shifts: Vec<Told>,

@@ -2,8 +2,8 @@
 //!
 //! This module is pure. The build script passes the same addresses to the assembly code.
 
-/// The address of the code for waits. The upper half of this address is the invalid instruction `ud2`: a thread in the
-/// middle of a rewritten instruction, which contains an address with this upper half, stops for the tracer.
+/// The address of the code for waits. The upper half of this address, which rewritten instructions contain, is the
+/// invalid instruction `ud2`. A thread in the middle of a rewritten instruction therefore stops for the tracer.
 pub const CODE: u64 = 0x0b0f_0000;
 pub const CODE_BYTES: u64 = 0x1_0000;
 /// The address of the byte that selects the current set of clock data, at once for all threads of a program.

@@ -7,7 +7,7 @@
 use crate::change::{Memory, SCRATCH_BYTES};
 use crate::places::PLACES;
 
-/// Length of the gap in bytes; the kernel maps 128 KiB below the arguments.
+/// Length of the gap in bytes: less than the 128 KiB that the kernel maps below the arguments.
 const HOLE_BYTES: u64 = 64 << 10;
 const _: () = assert!(PLACES < HOLE_BYTES / SCRATCH_BYTES, "every thread has its own place in the hole");
 /// Maximum number of words that are read from a new program's stack. Arguments and environment variables are pointers
@@ -28,8 +28,8 @@ pub struct Moved {
     pub page: u64,
 }
 
-/// Moves the data that the kernel put on a new program's stack down; `None` if its layout is unknown or no room is
-/// left.
+/// Moves down the data that the kernel put on a new program's stack; `None` if the data's layout is unknown or no room
+/// is left.
 pub fn make_room(stack: u64, memory: &impl Memory) -> Option<Moved> {
     let words = first_words(stack, memory)?;
     let page = page(&words)?;

@@ -62,7 +62,7 @@ pub struct Tracer {
     /// The id of the started program.
     root: Tid,
     threads: HashMap<Tid, Thread>,
-    /// New threads that stopped before their parent reported them, and the signal of that stop.
+    /// New threads that stopped before the kernel reported their creation, and the signal of that stop.
     early: HashMap<Tid, i32>,
     places: Places,
     said: HashSet<&'static str>,
@@ -227,7 +227,7 @@ impl Tracer {
         Ok(Process::new(moved.hole, moved.page..moved.page + self.machine.patch.length))
     }
 
-    /// Handles a thread that is about to make a system call that is in the table of calls.
+    /// Handles a thread that is about to make a system call of the table of calls.
     fn before_call(&mut self, tid: Tid) {
         let Ok(Some(registers)) = sys::registers(tid) else { return self.go(tid, 0) };
         self.count_of(tid, &registers);

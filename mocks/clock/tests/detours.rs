@@ -1,4 +1,4 @@
-//! Tests that repeated waits at the same system-call instruction stop once, even under disturbances.
+//! Tests that the tracer stops repeated waits at one system-call instruction only once, even under disturbances.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
 

@@ -267,7 +267,7 @@ fn a_set_user_id_program_is_ended_by_name() {
 }
 
 /// If a program replaces its own file while it runs and then executes the file, the file's new contents decide whether
-/// it is refused, and no process stays behind. The output ends only when all possible writers have ended.
+/// it is refused, and no process stays behind: the test waits until all writers of the output have ended.
 #[test]
 fn a_file_that_is_replaced_while_it_runs_is_what_it_is_then() {
     use std::os::unix::fs::PermissionsExt as _;

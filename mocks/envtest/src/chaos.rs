@@ -15,10 +15,10 @@ use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 use units::Span;
 
-/// The query parameter of watches that fill caches. A watch that a test opens by hand lacks the parameter; the test
-/// often takes only the first event.
+/// The query parameter of watches that fill caches. Faults spare watches that tests open by hand without the parameter:
+/// a test that reads only the first event would fail.
 pub(crate) const CACHE: &str = "allowWatchBookmarks=true";
-/// Query parameters: an informer's first list has one of them, or its watch if that begins with a list.
+/// An informer's first request, a list or a watch that begins with a list, has one of these query parameters.
 pub(crate) const REFLECTOR: [&str; 2] = ["resourceVersion=0", "sendInitialEvents=true"];
 /// Number of faults in one watch, each for a sequence of consecutive events. The sequences grow, so that the last one
 /// begins some two hundred events after the start of the watch.

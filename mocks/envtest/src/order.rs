@@ -25,8 +25,8 @@ pub(crate) struct Order {
     pub key: String,
     /// The certificate authorities of clients, PEM.
     pub clients_ca: Option<String>,
-    /// The issuer of service account tokens. The first request sets this field and all fields below, until the process
-    /// `etcd` ends.
+    /// The issuer of service account tokens. The first request sets this field and all fields below for the lifetime of
+    /// the process `etcd`.
     pub issuer: Option<String>,
     /// The key that signs service account tokens, PEM.
     pub signing_key: Option<String>,

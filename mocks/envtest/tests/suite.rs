@@ -1,5 +1,5 @@
 //! Tests of the programs `etcd` and `kube-apiserver` as controller-runtime runs them: flags and files, health without a
-//! certificate, an administrator's certificate, a restart of the API server alone, and the end.
+//! certificate, an administrator's certificate, a restart of the API server alone, and the end of both programs.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
 

@@ -119,7 +119,7 @@ pub struct Observation {
 pub struct Progress {
     /// `metadata.generation`; 0 if the resource has no generations.
     pub generation: i64,
-    /// The generation or version that the object repeats, for example in `status.observedGeneration`.
+    /// The generation or version that the controller has handled, for example from `status.observedGeneration`.
     pub observed: Option<i64>,
     /// Whether the object has the controller's finalizer.
     pub held: bool,
@@ -199,7 +199,7 @@ impl Revision {
 }
 
 impl Order {
-    /// The position of a commit that its source has already numbered, each commit once and in order.
+    /// The position of a commit whose source numbers each commit once and in order.
     pub const fn of_numbered(number: u64) -> Self {
         Self(number)
     }

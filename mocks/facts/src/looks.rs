@@ -10,7 +10,7 @@ const OBSERVED_GENERATION: &str = "/status/observedGeneration";
 /// The names of the fields in which an object shows its controller's progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Looks {
-    /// The path of the field that repeats a generation or version; see [`seek`].
+    /// The path of the field with the handled generation or version; see [`seek`].
     pub observed: String,
     /// The controller's finalizer.
     pub finalizer: Option<String>,

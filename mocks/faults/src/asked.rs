@@ -84,7 +84,7 @@ pub enum Instead {
 #[derive(Debug)]
 pub struct Refusal {
     pub status: u16,
-    /// The `reason` of the `Status`; if absent, [`crate::reason_of`] the HTTP status.
+    /// The `reason` of the `Status`; default: that of the HTTP status, see [`crate::reason_of`].
     pub reason: Option<String>,
     /// The header `Retry-After` in seconds.
     pub retry_after_s: Option<u64>,

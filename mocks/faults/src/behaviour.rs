@@ -86,8 +86,8 @@ pub(crate) trait Behaviour: Send + Sync + std::fmt::Debug {
         false
     }
     /// Handles a request of a target user that reaches the store, whatever the answer; also called after the fault's
-    /// end. Returns whether the request shows this fault's change to the server. If so, older faults of the same name
-    /// are not called.
+    /// end. Returns whether the request proves the change that this fault made to the server. If so, older faults of
+    /// the same name are not called.
     fn met(&mut self, _asked: &Asked<'_>, _scene: &mut Scene<'_>) -> bool {
         false
     }

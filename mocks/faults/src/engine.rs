@@ -21,8 +21,8 @@ use super::{
     Scene, Stream,
 };
 
-/// The time that already written bytes get to reach the network before a fault touches their connection. The engine
-/// also waits for at least one flush.
+/// The wait before a fault affects a connection, so that written bytes reach the network first. The engine also waits
+/// for at least one flush.
 const SETTLES: Duration = Duration::from_millis(20);
 /// The longest wait for a flush before a fault touches a connection, because a client may have stopped reading.
 const SETTLES_MOST: Duration = Duration::from_secs(1);

@@ -9,7 +9,8 @@ use super::{Behaviour, Error, Fault, PlayedRow};
 
 /// The default time for which a flapping workload is ready, and then not ready.
 pub const PERIOD: Span = Span::from_secs(2);
-/// The shortest period of a flapping workload. A kubelet checks its containers only once a second.
+/// The shortest period of a flapping workload, shorter than in a real cluster: a kubelet checks its containers only
+/// once a second.
 const PERIOD_LEAST: Span = Span::from_millis(100);
 
 keys! {

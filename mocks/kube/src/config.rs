@@ -11,8 +11,8 @@ use super::authorization::Authorization;
 
 /// Default interval of bookmarks: a real server sends about one a minute.
 const BOOKMARKS_EVERY: Duration = Duration::from_mins(1);
-/// Default maximum number of events in the history: at most 100 MiB with objects of 1 KiB, and some minutes of hundreds
-/// of writes a second.
+/// Default maximum number of events in the history: at most 100 MiB with objects of 1 KiB, and enough for some minutes
+/// at hundreds of writes a second.
 const HISTORY_MAX_EVENTS: usize = 100_000;
 
 #[derive(Debug, Clone)]
@@ -21,7 +21,7 @@ pub struct Config {
     pub listen: SocketAddr,
     /// Additional DNS names and IP addresses in the certificate: those of proxies in front of the server.
     pub names: Vec<String>,
-    /// The instant from which all times that the server reports count.
+    /// The zero point of all times that the server reports.
     pub epoch: Instant,
     /// `CustomResourceDefinition` objects that exist from the start.
     pub crds: Vec<Value>,
@@ -42,8 +42,8 @@ pub struct Config {
     /// cluster. The default is false, so that a test finds only its own objects.
     pub furnished_namespaces: bool,
     /// Whether no controller manager runs, as in a test suite that starts only a kube-apiserver. If true, the server
-    /// collects no garbage and empties no namespaces. Requests without a token have the user `system:anonymous`, and
-    /// the roles that a real server makes itself exist.
+    /// collects no garbage and empties no namespaces. Requests without a token have the user `system:anonymous`. With
+    /// RBAC, the server has the default roles of kube-apiserver.
     pub alone: bool,
     /// The feature gates of kube-apiserver that are on in addition to its defaults. A gate also turns on the API
     /// versions that it needs. Only the gate `MutatingAdmissionPolicy` has an effect.

@@ -1,7 +1,7 @@
 //! The status of `PodDisruptionBudget`s, which the controller of a real cluster writes (Kubernetes documentation,
 //! "Specifying a Disruption Budget for your Application").
 //!
-//! Owns the counts of a budget's pods, of healthy pods, and of pods that their owners want. `verbs::evict` subtracts
+//! Owns the numbers of a budget's pods: existing, healthy, and wanted by their owners. `verbs::evict` subtracts
 //! evictions from the allowed disruptions.
 
 use std::collections::BTreeMap;

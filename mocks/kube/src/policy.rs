@@ -13,7 +13,6 @@ use super::cluster::Cluster;
 const LIST: &str = include_str!("policy/default.txt");
 const API: &str = "rbac.authorization.k8s.io";
 
-/// Creates all default roles and bindings.
 pub(crate) fn seed(cluster: &Cluster) {
     for object in objects() {
         // Existing names stay unchanged.

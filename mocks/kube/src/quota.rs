@@ -20,7 +20,7 @@ const QUOTAS: &str = "resourcequotas";
 /// Amounts of resources, by the resources' names in quotas, such as `requests.cpu` or `count/pods`.
 pub(crate) type Amounts = BTreeMap<String, Quantity>;
 
-/// Resources whose objects a quota can also count without the prefix `count/`.
+/// Resources that a quota may also name without the prefix `count/`.
 const COUNTED: [&str; 7] =
     ["configmaps", "persistentvolumeclaims", "pods", "replicationcontrollers", "resourcequotas", "secrets", "services"];
 

@@ -123,7 +123,7 @@ impl Users {
         Some(self.token_files.get(user).map_or(Ok(()), |path| write_token(path, token)))
     }
 
-    /// The user that had the replaced token in this request.
+    /// The user whose replaced token this request contains.
     pub fn former_bearer(&self, headers: &HeaderMap) -> Option<Arc<str>> {
         let (_, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
         self.known.read().retired.get(token.trim()).cloned()

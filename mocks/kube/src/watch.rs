@@ -86,7 +86,7 @@ pub(crate) struct WatchBody {
     done: bool,
     /// The effects of faults on this stream; `None` if there are none.
     pipe: Option<Box<Pipe>>,
-    /// How a fault will end the stream, once written bytes have left.
+    /// How a fault will end the stream, once the written bytes have left this process.
     parting: Option<Ending>,
     settles: Option<Pin<Box<Sleep>>>,
     /// Whether the clean end of the stream is the next data to send.

@@ -1,8 +1,8 @@
 //! Connects the simulated scheduler, kubelets and controllers (`mock-workloads`) with the API: passes commits to the
 //! simulation, and sends the simulation's writes as requests.
 //!
-//! Owns one task, which reads commits like the janitor, and writes through the API with the programs' user names in a
-//! real cluster.
+//! Owns one task, which reads commits like the janitor, and writes through the API with the user names of the programs
+//! in a real cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

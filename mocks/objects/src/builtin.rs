@@ -480,7 +480,7 @@ pub fn declares(of: &str, path: &[&str]) -> bool {
     }
 }
 
-/// The type of the first field of the [`Kind::Either`] type `either` that is an object with fields.
+/// For a type `either` of [`Kind::Either`]: the type of its first field that is an object with fields.
 pub fn first(either: &str) -> Option<&'static str> {
     message(either)?.iter().find_map(|field| match field.kind {
         Kind::Message(inner) => Some(inner),

@@ -47,7 +47,7 @@ pub struct Resource {
     pub fields: Vec<Field>,
     /// Whether the server answers with the object and never stores it, as for reviews.
     pub virtual_only: bool,
-    /// Whether the resource shows, converted, the objects of another built-in resource, which has the same number.
+    /// Whether the resource shows, converted, the objects of another built-in resource with the same `id`.
     pub mirrors: bool,
     /// The version in which objects are stored.
     pub storage: Arc<str>,

@@ -35,7 +35,7 @@ use wire::Wire;
 /// Maximum number of simultaneous connections; further connections wait in the kernel. A client that leaks one
 /// connection a second for an hour stays below this limit.
 const CONNECTIONS_MAX: usize = 4096;
-/// The time that the upstream has to accept a connection. The upstream is on this machine or near it.
+/// The time that the upstream, which is on this machine or near it, has to accept a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The pause after an accept that failed, for example because no file descriptor was free.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);

@@ -17,7 +17,8 @@ use super::shape::{Cut, End, Lane, Late, Slow, Way};
 const DELAY: Duration = Duration::from_millis(100);
 /// The default rate in bytes per second: slow enough to delay the first list, and fast enough for a TLS handshake.
 const BYTES_PER_S: u64 = 10 * 1024;
-/// The default number of bytes before a cut: in the middle of the server's TLS handshake or of an answer.
+/// The default number of bytes before a cut: few enough to cut in the middle of the server's TLS handshake or of an
+/// answer.
 const CUT_BYTES: u64 = 1024;
 
 /// Whether a new connection is served or refused.

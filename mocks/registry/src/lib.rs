@@ -63,7 +63,7 @@ const RECENT_MAX: usize = 4_096;
 pub struct Config {
     /// The listening address; port 0 takes a free port.
     pub listen: SocketAddr,
-    /// The instant from which all times of the registry count.
+    /// The zero point of all times that the registry reports.
     pub epoch: Instant,
     /// The server certificate; without it the registry speaks plain HTTP/1.1.
     pub tls: Option<mock_pki::Pair>,

@@ -2,7 +2,7 @@
 //!
 //! Owns the error codes, their HTTP status and their messages; the module does not know requests. The specification
 //! fixes the codes (spec.md, "Error Codes") and only some statuses. For all other codes the status is that of the
-//! registry `distribution`, for which clients were written.
+//! registry `distribution`, because clients were written for it.
 
 use std::borrow::Cow;
 

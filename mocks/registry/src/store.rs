@@ -13,8 +13,8 @@ use super::digest::Digest;
 use super::manifest::Manifest;
 use super::route::Reference;
 
-/// Approximate memory of a map entry without its content, in bytes, so that the limit also bounds small entries. The
-/// entry of a repository stays after the repository is emptied.
+/// Approximate memory of a map entry without its content, in bytes, so that the limit also bounds small entries.
+/// Entries of emptied repositories stay and count too.
 pub(super) const ENTRY_BYTES: u64 = 256;
 
 #[derive(Debug)]

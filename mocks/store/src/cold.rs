@@ -15,8 +15,8 @@ use lz4_flex::block;
 const DICTIONARY_MIN_BYTES: usize = 6 * 1024;
 /// Largest dictionary in bytes, even if its first objects are larger.
 const DICTIONARY_MAX_BYTES: usize = 32 * 1024;
-/// Number of consecutive versions that packing did not make smaller enough. A new dictionary is then made, because the
-/// objects have changed.
+/// If packing saves too little for this many versions in a row, a new dictionary is made, because the objects have
+/// changed.
 const POOR_MAX: u32 = 64;
 
 /// Limit of the scratch memory that a thread keeps after it packed a large object.

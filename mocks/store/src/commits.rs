@@ -63,7 +63,6 @@ impl Commits {
         self.ring.iter().rev()
     }
 
-    /// The number of kept commits.
     pub fn count(&self) -> usize {
         self.ring.len()
     }

@@ -117,7 +117,7 @@ const PACKED_FRAME_MIN_BYTES: usize = 512;
 /// Maximum number of unpacked versions that are examined after one write.
 const COOLING_LOOKS: usize = 4;
 
-/// A version to be packed, which needs no lock on the store.
+/// A version to be packed. Packing needs no lock on the store.
 #[derive(Debug)]
 pub struct Cooling {
     version: Arc<Version>,

@@ -69,8 +69,8 @@ pub struct Version {
     head: u8,
 }
 
-/// The stored watch line of a version. The type is small because every object has a `Frame`; most lines are soon
-/// packed.
+/// The stored watch line of a version. The type is small because every object has a `Frame`. Unpacked lines are boxed,
+/// because most lines are soon packed.
 #[derive(Debug)]
 enum Frame {
     Wire(Box<Bytes>),

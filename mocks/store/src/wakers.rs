@@ -106,9 +106,9 @@ pub struct Round {
 /// The pause after watches were woken.
 ///
 /// A socket write costs as much as a dozen events, and waking a task as much as several events, so waking watches less
-/// often makes events cheaper. A single watch gets its events every millisecond. With a hundred watches, each waits up
-/// to 5 ms for its events; at twenty thousand commits a second, each waits 2 ms. No watch waits longer than 20 ms. The
-/// first event after a pause without events is sent at once.
+/// often makes events cheaper. A single watch gets its events every millisecond, and every 2 ms at twenty thousand
+/// commits a second. With a hundred watches and few commits, each waits up to 5 ms. No watch waits longer than 20 ms.
+/// The first event after a pause without events is sent at once.
 pub fn rest(round: Round) -> Duration {
     let woken = REST_FOR_EACH.saturating_mul(u32::try_from(round.woken).unwrap_or(u32::MAX));
     let commits = REST_FOR_COMMIT.saturating_mul(u32::try_from(round.commits).unwrap_or(u32::MAX));

@@ -49,7 +49,6 @@ impl Objects {
         (before, true)
     }
 
-    /// Whether the limit of objects is reached.
     pub(crate) fn is_full(&self) -> bool {
         self.all.len() >= OBJECTS_MAX
     }

@@ -1,8 +1,8 @@
 //! Equality, membership and concatenation of CEL values (Kubernetes documentation, "Custom Resources: validation
 //! rules": equality and concatenation by `x-kubernetes-list-type`).
 //!
-//! Owns the search for the item of another list with the same identity. In a set or a list with keys, a hash map finds
-//! items by their identity, so that a comparison takes time proportional to the lists' length.
+//! Owns the search for matching items of two lists. In a set or a list with keys, a hash map finds items by their
+//! identity, so that a comparison takes time proportional to the lists' length.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;

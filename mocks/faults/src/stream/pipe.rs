@@ -45,7 +45,8 @@ pub struct EventLine {
     pub initial: bool,
     /// The event's line as it is sent.
     pub line: Bytes,
-    /// If set, no further event up to this revision follows: a client that has this event has all of them.
+    /// If set, no further event up to this revision follows: a client that has this event has all events up to the
+    /// revision.
     pub through: Option<u64>,
 }
 

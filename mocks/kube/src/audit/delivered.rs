@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-/// If a reset comes later than this after a flush, in microseconds, the flushed bytes count as read. A reset discards
+/// If a reset comes more than this many microseconds after a flush, the flushed bytes count as read. A reset discards
 /// bytes that the client's kernel holds unread.
 const READ_WITHIN_US: u64 = 1_000_000;
 /// Marks within this time, in microseconds, are merged into one mark, so that the last second has only a few marks.

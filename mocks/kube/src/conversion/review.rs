@@ -89,7 +89,7 @@ pub(super) async fn convert(
     Ok(values)
 }
 
-/// Removes fields from an object that the schema of its version does not have.
+/// Removes from an object the fields that the schema of its version lacks.
 fn leave_out(value: &mut Value, resource: &Resource, api_version: &str) {
     let version = resource.versions.iter().find(|version| *version.api_version == *api_version);
     if let Some(schema) = version.and_then(|version| version.structure.as_ref()) {

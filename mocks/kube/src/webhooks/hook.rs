@@ -208,7 +208,7 @@ impl Hook {
 }
 
 impl Matches {
-    /// Reads the matching settings of a policy or a binding.
+    /// Reads a policy's or binding's settings for matching requests.
     pub fn read(raw: &Value) -> Self {
         let is_exact = raw["matchPolicy"] == "Exact";
         Self {

@@ -1,5 +1,5 @@
-//! JSON patch (RFC 6902), applied by the crate `json-patch`. As in kube-apiserver, a test of a missing field for `null`
-//! succeeds. Controllers use such a test to add a finalizer only if an object has none.
+//! JSON patch (RFC 6902), applied by the crate `json-patch`. As in kube-apiserver, the operation `test` treats a
+//! missing field as `null`. Controllers use this to add a finalizer only if an object has none.
 
 use ::json_patch::{PatchOperation, TestOperation};
 use serde_json::Value;

@@ -12,8 +12,8 @@ use serde_json::Value;
 use super::{Additional, Format, Kind, ListType, Schema};
 use crate::status::Cause;
 
-/// Maximum number of rules in the schema of one version. The largest definitions in use have a few hundred rules, which
-/// may contain compiled patterns.
+/// Maximum number of rules in the schema of one version. Each rule may keep compiled patterns in memory. The largest
+/// definitions in use have a few hundred rules.
 const RULES_MAX: usize = 1_000;
 /// Maximum number of regular expressions in the rules of one version; compiling each takes up to some milliseconds.
 const PATTERNS_MAX: usize = 2_000;

@@ -141,8 +141,8 @@ fn unknown_fields_go_and_defaults_come() {
     assert_eq!(object["metadata"], json!({"anything": 1}));
 }
 
-/// A field that is `null` but not nullable counts as absent, because typed clients send `null` for an empty map. An
-/// item of a list that is `null` does not.
+/// A field that is `null` but not nullable counts as absent, because typed clients send `null` for an empty map. A list
+/// item that is `null` counts as present.
 #[test]
 fn a_null_that_may_not_be_is_absent() {
     let text = json!({"type": "string"});

@@ -15,7 +15,7 @@ use crate::digest::Digest;
 use crate::store::Store;
 use attach::{By, Holder, at_tag, in_bundle};
 
-/// Every third existing image must be refused. The two images before it must be accepted.
+/// Of every three existing images, a verifier must accept the first two and refuse the third.
 const BAD_EVERY: usize = 3;
 /// The first segment of the repository names of images that need two signatures.
 const TWO: &str = "two";
@@ -50,8 +50,8 @@ pub enum Signing {
     SameTwice,
     /// An index without a signature, whose first image is signed by `release`.
     Member,
-    /// Signed with a certificate of [`HOLDER`], in a repository whose name begins with `keyless`, as are all variants
-    /// below.
+    /// Signed with a certificate of [`HOLDER`]. The repository names of this and the next four variants begin with
+    /// `keyless`.
     Keyless(Form),
     /// Signed by another identity, with a certificate of the same authority.
     OtherHolder(Form),

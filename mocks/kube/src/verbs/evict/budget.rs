@@ -12,7 +12,8 @@ use mock_objects::object;
 use mock_objects::selector::{from_label_selector, labels_match};
 use mock_objects::status::{About, Failure};
 
-/// Maximum number of pods in `disruptedPods` of a budget that the controller has not processed yet, as in the API.
+/// Maximum number of pods in a budget's `disruptedPods`: evictions that the controller has not processed yet, as in the
+/// API.
 const DISRUPTED_MAX: usize = 2000;
 /// Seconds that a client should wait before it evicts again, if the controller has not processed the budget yet.
 const RETRY_AFTER_S: u64 = 10;

@@ -21,9 +21,9 @@ pub(super) fn of_scale(entries: &Value, resource: &Resource) -> Vec<Value> {
     entries.as_array().into_iter().flatten().filter(own).map(shown).collect()
 }
 
-/// Takes the number of replicas from managers of an object that no longer own it in its `Scale`, and gives it to
-/// managers that newly own it there. New owners wrote the object as `api_version`; `scale` contains the path of the
-/// number of replicas in that version.
+/// Copies changes of ownership of the number of replicas from the `Scale` to the object: removes former owners and adds
+/// new owners. New owners wrote the object as `api_version`; `scale` contains the path of the number of replicas in
+/// that version.
 pub(super) fn to_object(value: &mut Value, of_scale: &Value, resource: &Resource, api_version: &str, scale: &Scale) {
     let of_number = ["f:spec".to_owned(), "f:replicas".to_owned()];
     let new: Vec<&Value> = of_scale.as_array().into_iter().flatten().collect();

@@ -202,8 +202,8 @@ async fn requests_say_what_the_real_ones_say() {
     );
 }
 
-/// If a webhook returns a patch that changes nothing, no webhook is called again. A refusal by a webhook that has only
-/// a code gets the reason of that code.
+/// If a webhook returns a patch that changes nothing, no webhook is called again. If a webhook's refusal has only a
+/// code, it gets the reason of that code.
 #[tokio::test]
 async fn a_patch_without_effect_asks_nobody_again() {
     let script: Script = Arc::new(|path, request| match path {
