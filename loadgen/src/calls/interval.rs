@@ -34,7 +34,7 @@ pub struct Counts {
     pub let_in: u64,
     /// Calls of unauthorised callers without an answer: no connection could be made, or the timeout passed.
     pub unanswered: u64,
-    /// Answers that were compared with the commits, with a count or without the Deployment.
+    /// Answers that were compared with the commits: with a count, or denying that the Deployment exists.
     pub judged: u64,
     /// Answers among `judged` with a count that was never committed.
     pub wrong: u64,

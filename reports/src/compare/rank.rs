@@ -33,8 +33,8 @@ struct Bounds {
 }
 
 impl Bounds {
-    /// Whether this interval is entirely below `other`. This subject may lose as many versions at once as the other
-    /// subject did.
+    /// Whether this interval is entirely below `other`, even if an outage costs this subject as many versions as the
+    /// other.
     fn below(self, other: Self) -> bool {
         self.upper / self.burst * self.burst.max(other.burst) < other.lower
     }

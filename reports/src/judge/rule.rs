@@ -102,7 +102,7 @@ impl Name {
         Self { judge: R::Section::JUDGE, section: R::Section::KEY, key: R::KEY, word: R::WORD }
     }
 
-    /// The name of one limit of the rule that is judged separately, such as the limit of one series.
+    /// The name of one of the rule's limits, if the rule judges several, such as one for each series.
     pub(super) fn below(self, part: &str) -> Budget {
         Budget { name: self, text: format!("{self}.{part}") }
     }
