@@ -19,7 +19,7 @@ use crate::statistics::quantile::median;
 pub const SCHEMA: &str = "longhaul.history/v1";
 /// Maximum number of runs in one history file: one an hour for ten years.
 pub const ENTRIES_MAX: usize = 100_000;
-/// Minimum number of runs with which a level counts as new: a single run that stands out is no change.
+/// A level counts as new only if at least this many runs have it: a single run that stands out is no change.
 const LEVEL_LEAST: usize = 3;
 /// The penalty for a change of level: the usual difference between neighbouring runs, times this factor, times the
 /// binary logarithm of the number of runs.

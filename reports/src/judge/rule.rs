@@ -45,7 +45,7 @@ pub(super) trait Placed {
 
 /// A rule: one limit and its judge.
 pub(super) trait Rule: Placed {
-    /// The description of the rule for the documentation, if no key of the scenario has a description.
+    /// The rule's description in the documentation, for a rule without a key that has a description.
     #[cfg_attr(not(test), expect(dead_code, reason = "the pages are written by the test that compares them"))]
     const DOC: &'static str = "";
     /// A value of the limit in YAML that the example client meets; none if no short run can show the rule.

@@ -1,9 +1,9 @@
 //! The limit of frames without content, after which the client ends the connection with `ENHANCE_YOUR_CALM`. Pure: no
 //! I/O.
 //!
-//! HTTP/2 allows a PING, an empty DATA frame, or a window of one more byte, but each takes time from other calls. Each
-//! such frame uses up one unit of a budget. This budget grows with time, and with every sent frame, because a server
-//! may react to it.
+//! HTTP/2 allows a PING, an empty DATA frame, or a window update of one byte, but each takes time from other calls.
+//! Each such frame uses up one unit of a budget. This budget grows with time, and with every sent frame, because a
+//! server may react to it.
 
 use std::time::Instant;
 
