@@ -7,7 +7,7 @@
 use super::{FIGURES, Fate, Row};
 use crate::judge::Verdict;
 
-/// Sets the rank of each row in each figure by which subjects are ranked.
+/// Sets the rank of each row for each figure that has ranks.
 pub(super) fn rank(rows: &mut [Row]) {
     for figure in FIGURES.iter().filter(|figure| figure.ranked) {
         let bounds: Vec<Option<Bounds>> = rows.iter().map(|row| bounds(row, figure.key)).collect();
