@@ -23,8 +23,8 @@ const SERVED_FEW: u64 = 3;
 const SHARE_MIN: u64 = 4;
 /// If the subject wrote at least this many objects in the drain, the writes show whether it worked steadily.
 const WRITTEN_MIN: usize = 8;
-/// The number of seconds that show a steady rate of requests, and by how many requests these seconds may differ. A
-/// token bucket admits one request more or less.
+/// The number of seconds that show a steady rate of requests, and the fraction by which each may differ from the mean.
+/// A token bucket admits one request more or less.
 const STEADY_S: usize = 5;
 const STRAY: f64 = 0.15;
 /// Maximum number of seconds of a drain whose requests are counted one by one.
