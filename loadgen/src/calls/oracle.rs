@@ -128,7 +128,6 @@ impl Oracle {
         found
     }
 
-    /// Whether answers wait to be judged.
     pub(super) fn is_waiting(&self) -> bool {
         !self.waiting.is_empty() || !self.doubtful.is_empty()
     }

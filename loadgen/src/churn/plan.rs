@@ -125,7 +125,6 @@ impl Plan {
         self
     }
 
-    /// The writes for which webhooks are called.
     pub(super) fn covers(&self) -> Covers {
         self.covers
     }
@@ -294,7 +293,6 @@ impl Plan {
         (0..per).map(child).collect()
     }
 
-    /// The resource of the dependents, if the section of the scenario has any.
     pub(super) fn child_resource(&self) -> Option<&Resource> {
         self.tree.as_ref().map(|(resource, _)| resource)
     }

@@ -84,7 +84,6 @@ impl Stock {
         self.by_kind.get(kind.plural()).map_or(&[], Vec::as_slice)
     }
 
-    /// Every kind that the load writes.
     pub(super) fn kinds(&self) -> impl Iterator<Item = Kind> {
         self.by_kind.values().filter_map(|numbers| Some(self.made(*numbers.first()?).kind))
     }
