@@ -32,7 +32,7 @@ pub use steer::Steer;
 const LOOK_UP: Duration = Duration::from_millis(50);
 /// Maximum number of operations that wait in the queue until the workload takes one.
 const QUEUE: usize = 1024;
-/// Maximum number of orders of a [`Workload`]'s handle that wait.
+/// Maximum number of waiting orders from handles of a [`Workload`].
 const ORDERS: usize = 16;
 
 /// An operation whose time has come.

@@ -176,7 +176,7 @@ pub struct Cell {
     /// One more than the number of subjects that are significantly better in this figure. None if no two subjects
     /// differ significantly in this figure.
     pub rank: Option<usize>,
-    /// The largest number of lost versions that are lost at once.
+    /// The mean number of versions that are lost at once, of the run with the highest mean.
     #[serde(skip)]
     burst: f64,
 }

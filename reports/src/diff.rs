@@ -155,7 +155,7 @@ fn budgets(a: &Judgement, b: &Judgement) -> Vec<BudgetPair> {
     names.into_iter().map(|name| BudgetPair { budget: name.clone(), a: cell(a, name), b: cell(b, name) }).collect()
 }
 
-/// A sampled value of the process whose median is a figure: name, unit, and how to read it.
+/// A figure that is the median of a sampled value of the process: name, unit, and how to read the value.
 type Column = (&'static str, Unit, fn(&Process) -> u64);
 
 /// The figures of both runs, in the order of the table.

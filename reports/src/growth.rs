@@ -52,8 +52,8 @@ const HOLED_COVERED_LEAST: f64 = 0.5;
 /// The fraction of the planned length that a pass needs: half of a run does not have the power of the plan. A failure
 /// does not need the planned length.
 const PLANNED_LEAST: f64 = 0.9;
-/// How many times smaller than the distance between slope and budget the half width of an interval must be for a
-/// decision in four of five runs: `1 + 0.84 / 1.64`.
+/// The distance between slope and budget, in half widths of the slope's interval, with which four of five runs are
+/// decided: `1 + 0.84 / 1.64`.
 const POWER: f64 = 1.51;
 /// The largest half width, in budgets, of an interval that can pass. If noise alone makes slopes of many budgets, one
 /// run in twenty falls steeply by chance.

@@ -19,10 +19,10 @@ use crate::statistics::quantile::median;
 pub const SCHEMA: &str = "longhaul.history/v1";
 /// Maximum number of runs in one history file: one an hour for ten years.
 pub const ENTRIES_MAX: usize = 100_000;
-/// Minimum number of runs with which a level counts as new: a single run that stands out is no change.
+/// A level counts as new only if at least this many runs have it: a single run that stands out is no change.
 const LEVEL_LEAST: usize = 3;
-/// Minimum size of a change of level, in usual differences between neighbouring runs, for each doubling of the number
-/// of runs.
+/// The penalty for a change of level: the usual difference between neighbouring runs, times this factor, times the
+/// binary logarithm of the number of runs.
 const PENALTY: f64 = 3.0;
 /// Minimum size of a change of level that is reported, as a fraction of the level, however certain the change is.
 const SHARE_LEAST: f64 = 0.02;

@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 
 pub use record::is_hidden;
 
-/// Text that is inserted into a possible mention, reference or link so that it is none. GitHub searches the displayed
-/// text for mentions, so an HTML entity alone prevents nothing.
+/// Text that is inserted into a possible mention, reference or link to break it. GitHub searches the displayed text for
+/// mentions, so an HTML entity alone prevents nothing.
 const APART: &str = "&#8203;";
 
 /// Escapes a text for one line: line ends and tabs become spaces, and other hidden characters are shown by their code

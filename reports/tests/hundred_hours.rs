@@ -2,7 +2,7 @@
 //! hours keeps only some of its samples, and the verdicts must be those for all samples.
 //!
 //! The test really writes all rows except histograms. The test writes histograms for a few time ranges, and estimates
-//! from each range the size for the time after it, although a real file would be smaller.
+//! from each range the size for the time after it. A real file is smaller than this estimate.
 
 #![expect(clippy::unwrap_used, reason = "a record that cannot be written or read is a failure of the test")]
 #![expect(

@@ -69,7 +69,7 @@ pub struct Config {
     pub mix: Mix,
     /// Instead of `mix`: objects of any kind that are created, changed and deleted, and the webhooks that are called
     /// for them. Default, if the subject has its own webhooks (`install: {webhooks: FILE}`): the churned objects, and
-    /// objects made from the definitions under `controlPlane.manifests` of kinds that the webhooks' rules name.
+    /// objects of the kinds that the webhooks' rules name, made from the definitions under `controlPlane.manifests`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub objects: Vec<super::Own>,
     /// How long a call may take, whole seconds from 1s to 30s. The call's URL contains it as `?timeout=10s`, as with

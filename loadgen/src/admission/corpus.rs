@@ -126,7 +126,6 @@ impl Corpus {
         Self { templates, actions: self.actions.clone(), own, paths, truth, answers }
     }
 
-    /// The webhook paths to which templates are sent.
     pub(super) fn paths(&self) -> &[String] {
         &self.paths
     }
@@ -170,7 +169,6 @@ impl Corpus {
         &self.truth
     }
 
-    /// The observer of answers.
     pub(super) fn answers(&self) -> &OnceLock<Arc<dyn Answers>> {
         &self.answers
     }

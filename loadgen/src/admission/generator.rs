@@ -190,8 +190,8 @@ impl Generator {
         Ok(())
     }
 
-    /// Sends due requests and sleeps until an event comes or the next request is due. Returns false after a mere
-    /// signal.
+    /// Sends due requests and sleeps until an event comes or the next request is due. Returns false if a signal
+    /// interrupted the sleep.
     fn wake(&mut self, events: &mut Events) -> io::Result<bool> {
         self.send_due();
         let now = Instant::now();

@@ -104,7 +104,7 @@ pub struct Interval {
     /// Bytes in the bodies of all complete answers, as they were received.
     pub answer_bytes: u64,
     /// Whether each call waited for the end of another call ([`super::Load::saturate`]). If it did, no call is late or
-    /// overflows, and latencies show nothing about users.
+    /// overflows, and latencies lack the waiting of users.
     pub closed_loop: bool,
 }
 

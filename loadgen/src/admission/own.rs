@@ -1,8 +1,8 @@
 //! Reviews of a project's own objects: their contents, the called webhooks, and the right answers. Pure: no I/O.
 //!
-//! The reviews are those of an object that is made as churn makes objects, and is created, changed and deleted. As in
-//! the API server, each operation goes first to the webhooks that may change the object, then to those that only
-//! validate it. Only the mutating webhooks know how they change an object; the module `settle` finds that out.
+//! Each object is made as churn makes objects, and has reviews of its creation, changes and deletion. As in the API
+//! server, each operation goes first to the webhooks that may change the object, then to those that only validate it.
+//! Only the mutating webhooks know how they change an object; the module `settle` finds that out.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

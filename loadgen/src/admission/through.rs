@@ -36,8 +36,8 @@ pub use plan::Plan;
 pub use stock::written;
 pub use stored::{Found, Stored};
 
-/// Load through an API server that is being sent. Dropping the value ends the load and leaves its objects in the
-/// control plane; [`Load::stop`] removes them.
+/// Running load through an API server. Dropping the value ends the load and leaves its objects in the control plane;
+/// [`Load::stop`] removes them.
 #[derive(Debug)]
 pub struct Load {
     engine: Engine<Worker>,

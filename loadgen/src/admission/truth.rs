@@ -13,8 +13,8 @@ use parking_lot::Mutex;
 
 use super::image::Refusal;
 
-/// How long after a registry's recovery a refusal because of it is still right: for a review that was in flight, and
-/// for a client that pauses after an error of the registry.
+/// How long after a registry's recovery a refusal because of its fault is still right: for a review that was in flight,
+/// and for a client that pauses after an error of the registry.
 const RECOVERS: Duration = Duration::from_secs(5);
 /// How soon an answer must use changed keys: an image of a removed key is refused within a second.
 const TRUSTED_WITHIN: Duration = Duration::from_secs(1);

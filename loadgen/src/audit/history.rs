@@ -11,7 +11,7 @@ use super::event::Object;
 use facts::{Change, Progress};
 
 /// Maximum number of changes that are remembered while the watch is compared with the list at the end. If there are
-/// more changes, clients still write.
+/// more changes, clients have not stopped writing.
 const MARKED_MAX: usize = 100_000;
 /// Maximum number of disagreements that are kept in full; further disagreements are only counted.
 pub(super) const NAMED_MAX: usize = 100;

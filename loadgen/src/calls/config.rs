@@ -12,7 +12,7 @@ use crate::Arrivals;
 const HIGHEST_RATE: f64 = 20_000.0;
 /// Maximum number of Deployments. Creating more Deployments would take longer than a short run.
 const DEPLOYMENTS_MAX: u32 = 100_000;
-/// The default number of Deployments: each is read often.
+/// The default number of Deployments: so few that each is read often.
 const DEFAULT_DEPLOYMENTS: u32 = 50;
 /// The default timeout of a call, as in kubectl.
 const DEFAULT_TIMEOUT: Span = Span::from_secs(10);

@@ -24,7 +24,7 @@ pub struct Counts {
     pub set: u64,
     /// Permitted calls that got no successful answer.
     pub errors: u64,
-    /// Counts that other clients set directly in the control plane.
+    /// Replica counts that other clients set directly in the control plane.
     pub by_others: u64,
     /// Changes by other clients that the control plane refused; the subject is not at fault.
     pub others_failed: u64,
@@ -34,11 +34,11 @@ pub struct Counts {
     pub let_in: u64,
     /// Calls of unauthorised callers without an answer: no connection could be made, or the timeout passed.
     pub unanswered: u64,
-    /// Answers that were compared with the commits, with a count or without the Deployment.
+    /// Answers that were compared with the commits: with a count, or denying that the Deployment exists.
     pub judged: u64,
     /// Answers among `judged` with a count that was never committed.
     pub wrong: u64,
-    /// Counts that the subject confirmed as set, but that were never committed.
+    /// Replica counts that the subject confirmed as set, but that were never committed.
     pub lost: u64,
     /// Answers that could not be judged.
     pub unjudged: u64,

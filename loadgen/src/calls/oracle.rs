@@ -18,9 +18,9 @@ const VERSIONS_MAX: usize = 1024;
 /// Maximum number of answers that wait to be judged: two seconds of a hundred lists a second with a thousand
 /// Deployments each.
 const WAITING_MAX: usize = 1 << 18;
-/// How late the harness's own watch usually is at most.
+/// The usual maximum lateness of the harness's own watch.
 const GRACE: Duration = Duration::from_secs(2);
-/// How late the harness's own watch is at most on a busy machine.
+/// The maximum lateness of the harness's own watch on a busy machine.
 const DOUBT: Duration = Duration::from_secs(6);
 /// Maximum number of answers with unknown counts that are kept. One such answer is enough to fail a run, so more are
 /// not needed.
@@ -128,7 +128,6 @@ impl Oracle {
         found
     }
 
-    /// Whether answers wait to be judged.
     pub(super) fn is_waiting(&self) -> bool {
         !self.waiting.is_empty() || !self.doubtful.is_empty()
     }

@@ -17,7 +17,7 @@ use super::worker::{Command, Worker};
 use super::writes::Writes;
 use crate::open_loop::{Engine, Orders, Steer};
 
-/// The time in which a failed creation of the first objects removes them again.
+/// If the creation of the first objects fails, they are removed within this time.
 const FAILED_FILL_CLEANUP: Duration = Duration::from_secs(5);
 
 /// Churn that is under way. Dropping the value stops churn and leaves the objects in the control plane;

@@ -11,8 +11,8 @@ use rand_chacha::ChaCha8Rng;
 use super::config::Mix;
 use crate::arrivals::Times;
 
-/// The number of objects may differ from `population` by its size divided by this number, so that creates and deletes
-/// can come in any order.
+/// The number of objects may differ from `population` by `population` divided by this number, so that creates and
+/// deletes can come in any order.
 pub(super) const BAND: u32 = 50;
 
 /// An operation and its object.

@@ -25,7 +25,7 @@ use crate::seed;
 /// all objects have been replaced.
 const NAMESPACES: u32 = 8;
 const MOST_IN_NAMESPACE: u32 = 500;
-/// A group of objects that are deleted together is one in this many of all objects, within a limit.
+/// A group of objects that are deleted together has one of this many parts of all objects, up to the limit below.
 const GROUPS: u32 = 10;
 const MOST_IN_GROUP: u32 = 50;
 const FINGERPRINTED_OPERATIONS: usize = 4096;
@@ -125,7 +125,6 @@ impl Plan {
         self
     }
 
-    /// The writes for which webhooks are called.
     pub(super) fn covers(&self) -> Covers {
         self.covers
     }
@@ -294,7 +293,6 @@ impl Plan {
         (0..per).map(child).collect()
     }
 
-    /// The resource of the dependents, if the section of the scenario has any.
     pub(super) fn child_resource(&self) -> Option<&Resource> {
         self.tree.as_ref().map(|(resource, _)| resource)
     }

@@ -117,15 +117,14 @@ impl Template {
     }
 }
 
-/// Returns the object that the first write of a template would make, or an error if the template has one.
+/// Returns the object that the first write of a template would make, or an error if the template is invalid.
 ///
 /// # Errors
 pub fn example(template: &Value, api_version: &str, namespace: &str, name: &str) -> Result<Value, String> {
     Ok(Template::new(template, &[])?.create(api_version, Place { namespace, name }, FIRST))
 }
 
-/// Returns the merge patch with which a later write changes an object of the template, or an error if the template has
-/// one.
+/// Returns the merge patch of a later write of an object of the template, or an error if the template is invalid.
 ///
 /// # Errors
 pub fn change(template: &Value, namespace: &str, name: &str, revision: u64) -> Result<Value, String> {

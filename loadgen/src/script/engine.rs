@@ -195,7 +195,7 @@ struct Writer {
     client: Arc<Client>,
     plan: Plan,
     shared: Arc<Shared>,
-    /// The number of the next write, with which its contents begin.
+    /// The number of the next write; the write's contents begin with this number.
     number: AtomicU64,
 }
 

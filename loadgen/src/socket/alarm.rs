@@ -46,7 +46,8 @@ mod linux {
             Ok(Self { descriptor, clock: Clock::new(), set: None })
         }
 
-        /// The timeout for the next poll, so that it ends at `at` or earlier: zero, or none until the timer fires.
+        /// The timeout for the next poll, so that it ends at `at` or earlier: zero if that time is near, else none,
+        /// because the timer ends the poll.
         pub(crate) fn timeout(&mut self, at: Instant) -> io::Result<Option<Duration>> {
             let now = Instant::now();
             if near(at, now) {

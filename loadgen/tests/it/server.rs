@@ -107,7 +107,7 @@ impl Raw {
     }
 }
 
-/// A running server, which dropping ends.
+/// A running server; dropping the value ends it.
 pub struct Server {
     pub address: SocketAddr,
     pub ca_pem: String,

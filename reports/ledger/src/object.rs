@@ -117,8 +117,7 @@ impl Object {
         self.deletion.as_ref().is_some_and(|deletion| deletion.settled)
     }
 
-    /// For numeric revisions: whether the revision may be that of a dropped version that is older than the newest one
-    /// seen.
+    /// Whether a numeric revision may belong to a dropped version: it is older than all versions in `settled`.
     pub fn may_have_dropped(&self, revision: &Revision) -> bool {
         let oldest_kept = self.settled.front().and_then(|version| version.revision.as_str().parse::<u128>().ok());
         match (revision.as_str().parse::<u128>(), self.first_revision, oldest_kept) {

@@ -12,8 +12,8 @@ pub(super) struct Restart {
     pub ended_ms: u64,
     /// When the next process was started; none as long as no process runs.
     started_ms: Option<u64>,
-    /// The time up to which deletions may be older than the list of the new process: one deadline after the new process
-    /// first reported something.
+    /// A deletion up to this time may have come before the list of the new process. The time is one deadline after the
+    /// first report of the new process.
     until_ms: u64,
 }
 

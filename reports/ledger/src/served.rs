@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// Number of times remembered for one resource: more than the objects that a slow subject serves in a drain.
 const TIMES_MAX: usize = 2048;
-/// Minimum number of objects served while an object waited with which they can show a queue.
+/// An object counts as queued only if at least this many objects were served while it waited.
 const SERVED_MIN: u64 = 8;
 /// Maximum number of resources whose serving times are kept. Scenarios judge fewer resources.
 const RESOURCES_MAX: usize = 32;

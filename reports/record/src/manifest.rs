@@ -50,8 +50,7 @@ pub struct Manifest {
     /// needs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub witness_sees: Option<Sees>,
-    /// How many lines of the witness may be unreadable. Absent: unreadable lines matter as soon as a version may be
-    /// missed.
+    /// How many lines of the witness may be unreadable. Absent: unreadable lines matter only if versions look missed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub witness_tolerates: Option<u64>,
     /// The factor by which the lives of watches, tokens, history and idle connections were shorter than on a real

@@ -2,7 +2,7 @@
 //!
 //! Owns the checks of a file before its first byte is read. A link is refused, because it could lead to any file of
 //! this machine. A pipe, a device or another special file is refused: a reader of a pipe waits for ever, and a device
-//! has no end. Files larger than any run writes are refused, one by one and together.
+//! has no end. A file larger than any run writes is refused, and so is a record whose files are together too large.
 
 use std::fs::File;
 use std::io::{self, Read};

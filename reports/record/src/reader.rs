@@ -261,7 +261,7 @@ fn read_requests(folder: &mut Folder<'_>, notes: &mut Vec<String>) -> Result<Req
     Ok(Requests::from_lines(read_rows_if_told(folder, file::REQUESTS, notes)?, told))
 }
 
-/// Reads a file of rows that many runs do not have.
+/// Reads the rows of a file that many runs lack.
 fn read_rows_if_told<T: DeserializeOwned + Times>(
     folder: &mut Folder<'_>,
     name: &'static str,

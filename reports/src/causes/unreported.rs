@@ -14,7 +14,7 @@ use crate::ledger::Outcome;
 use crate::record::{AnomalyRow, EndedBy};
 use crate::words::{counted, millis};
 
-/// Milliseconds before a watch was broken off in which a sent version may not have been read.
+/// A version sent within this time, in milliseconds, before its watch broke off may not have been read.
 const BREAKS_WITHIN_MS: u64 = 1000;
 
 pub(super) fn explain(row: &AnomalyRow, history: &History<'_>, facts: &Facts) -> Explained {

@@ -7,7 +7,7 @@
 use super::{FIGURES, Fate, Row};
 use crate::judge::Verdict;
 
-/// Sets the rank of each row in each figure by which subjects are ranked.
+/// Sets the rank of each row for each figure that has ranks.
 pub(super) fn rank(rows: &mut [Row]) {
     for figure in FIGURES.iter().filter(|figure| figure.ranked) {
         let bounds: Vec<Option<Bounds>> = rows.iter().map(|row| bounds(row, figure.key)).collect();
@@ -33,8 +33,8 @@ struct Bounds {
 }
 
 impl Bounds {
-    /// Whether this interval is entirely below `other`. This subject may lose as many versions at once as the other
-    /// subject did.
+    /// Whether this interval is entirely below `other`, even if an outage costs this subject as many versions as the
+    /// other.
     fn below(self, other: Self) -> bool {
         self.upper / self.burst * self.burst.max(other.burst) < other.lower
     }

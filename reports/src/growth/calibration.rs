@@ -24,10 +24,10 @@ const HOLE_S: f64 = 20.0;
 const LEVEL: f64 = 60.0 * MIB;
 /// The largest fraction of clean runs (without growth) that may fail.
 pub const FALSE_ALARMS_MOST: f64 = 0.05;
-/// Minimum fraction of runs with growth at twice the budget that must fail, and of clean runs that must pass. For
-/// series with a sudden step or a bend, this fraction applies to growth at four times the budget.
+/// At least this fraction of runs with growth at twice the budget must fail, and of clean runs must pass. For series
+/// with a sudden step or a bend, this fraction applies to growth at four times the budget.
 const DECIDED_LEAST: f64 = 0.8;
-/// Minimum fraction of runs with growth at four times the budget that must fail.
+/// At least this fraction of runs with growth at four times the budget must fail.
 const FOUR_TIMES_LEAST: f64 = 0.95;
 
 /// Pseudo-random numbers that are the same on every machine (`SplitMix64`, Steele, Lea & Flood 2014).

@@ -8,15 +8,15 @@ use crate::statistics::{change_point, quantile, theil_sen};
 const PENALTY: f64 = 3.0;
 /// Minimum number of blocks before and after a sudden step; two blocks may be an outlier and its neighbour.
 const BLOCKS_LEAST: usize = 3;
-/// The numbers of samples between which an edge (a sudden change) is searched. A sudden step may fall between two
-/// samples, or take a second or two.
+/// An edge (a sudden change) is searched between samples that are this many samples apart. A sudden step may fall
+/// between two samples, or take a second or two.
 const EDGE_LAGS: [usize; 3] = [1, 2, 4];
 /// Minimum change at an edge, in multiples of the usual change between samples.
 const EDGE_LEAST: f64 = 5.0;
 /// The fraction of an edge that must remain after it, and the fraction of the whole step that must be in the edge. If a
 /// smaller fraction remains, the edge belongs to a spike or to a slope.
 const EDGE_SHARE: f64 = 0.4;
-/// The number of blocks before and after an edge whose samples give the two levels.
+/// The samples of this many blocks before and after an edge give the two levels.
 const LEVEL_BLOCKS: f64 = 2.0;
 /// Maximum number of edges (sudden changes) that are examined, the largest first. Each examined edge costs the medians
 /// of two blocks of samples, and a series that hardly ever changes has as many edges as changes.

@@ -3,7 +3,7 @@
 use crate::statistics::blocks::Blocks;
 use crate::statistics::{quantile, theil_sen};
 
-/// How far a block must be from the line through the later blocks to be cut, in scatters of a block.
+/// A block is cut only if it is this far from the line through the later blocks, in scatters of a block.
 const OFF_LEAST: f64 = 4.0;
 /// The time that is cut at the start of a series.
 #[derive(Debug, Clone, Copy, PartialEq)]

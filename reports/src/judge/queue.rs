@@ -14,17 +14,17 @@ use super::{Finding, Findings, Verdict};
 use crate::record::{Backlog, EventCounts, Record};
 use crate::words::{count, counted, millis, three_digits};
 
-/// Minimum number of objects served in the drain with which their times alone show whether the subject served steadily.
+/// If at least this many objects were served in the drain, their times alone show whether the subject served steadily.
 const SERVED_MIN: u64 = 8;
 /// Minimum number of objects served in the drain that can show steady work. If fewer than [`SERVED_MIN`] objects were
 /// served, the subject's own writes must show that it continued to work.
 const SERVED_FEW: u64 = 3;
-/// In each quarter of the drain, at least a quarter of the served objects divided by this number must have been served.
+/// Each quarter of the drain must have at least the mean number of served objects of all quarters, divided by this.
 const SHARE_MIN: u64 = 4;
-/// Minimum number of objects written by the subject in the drain with which the writes show whether it worked steadily.
+/// If the subject wrote at least this many objects in the drain, the writes show whether it worked steadily.
 const WRITTEN_MIN: usize = 8;
-/// The number of seconds that show a steady rate of requests, and by how many requests these seconds may differ. A
-/// token bucket admits one request more or less.
+/// The number of seconds that show a steady rate of requests, and the fraction by which each may differ from the mean.
+/// A token bucket admits one request more or less.
 const STEADY_S: usize = 5;
 const STRAY: f64 = 0.15;
 /// Maximum number of seconds of a drain whose requests are counted one by one.

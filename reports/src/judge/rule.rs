@@ -45,7 +45,7 @@ pub(super) trait Placed {
 
 /// A rule: one limit and its judge.
 pub(super) trait Rule: Placed {
-    /// The description of the rule for the documentation, if no key of the scenario has a description.
+    /// The rule's description in the documentation, for a rule without a key that has a description.
     #[cfg_attr(not(test), expect(dead_code, reason = "the pages are written by the test that compares them"))]
     const DOC: &'static str = "";
     /// A value of the limit in YAML that the example client meets; none if no short run can show the rule.
@@ -102,7 +102,7 @@ impl Name {
         Self { judge: R::Section::JUDGE, section: R::Section::KEY, key: R::KEY, word: R::WORD }
     }
 
-    /// The name of one limit of the rule that is judged separately, such as the limit of one series.
+    /// The name of one of the rule's limits, if the rule judges several, such as one for each series.
     pub(super) fn below(self, part: &str) -> Budget {
         Budget { name: self, text: format!("{self}.{part}") }
     }

@@ -25,7 +25,7 @@ pub struct SoFar {
 }
 
 /// Keeps every n-th row, and doubles n whenever there are too many rows, so that all rows have the same distance. If
-/// the later rows were closer, the judge would take the earlier ones for incomplete.
+/// later rows were closer, the judge would find gaps between the earlier ones.
 struct Stride {
     step: u64,
     seen: u64,

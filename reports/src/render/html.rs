@@ -148,7 +148,7 @@ fn lead(charts: &[Chart], judgement: &Judgement) -> Option<usize> {
 #[serde(rename_all = "camelCase")]
 struct Data<'a> {
     length_ms: u64,
-    /// The name of one unit of the axis, which is drawn as a thousand; none for an axis of time.
+    /// The name of a thousand units of the axis, such as a measurement; none for an axis of time.
     #[serde(skip_serializing_if = "Option::is_none")]
     unit: Option<&'static str>,
     charts: Vec<chart::Readings<'a>>,

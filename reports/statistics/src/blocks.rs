@@ -18,7 +18,7 @@ pub const PERIODS_LEAST: f64 = 2.0;
 pub const POINTS_MAX: usize = 1440;
 /// Maximum number of samples of a series: one a second for twelve days.
 pub const SAMPLES_MAX: usize = 1 << 20;
-/// The number of equal time ranges of a series of whose correlation times the median is used; see
+/// A series is divided into this number of equal time ranges, and the median of their correlation times is used; see
 /// [`correlation::robust`].
 const PARTS: usize = 3;
 /// The factor by which the correlation time of a time range is too short after its fitted parabola is subtracted. The

@@ -1,7 +1,7 @@
 //! Histograms of microseconds: adding them, reading quantiles, and their lines in HdrHistogram's interval log.
 //!
-//! This code is not generic, because adding or reading a histogram goes through some twenty thousand counts. This crate
-//! is optimized in every build profile; crates that use it need not be.
+//! Adding or reading a histogram goes through some twenty thousand counts. This code is not generic, so it is compiled
+//! with this crate, which is optimized in every build profile.
 
 mod line;
 mod packed;

@@ -268,7 +268,7 @@ impl Expand<'_> {
         reviews
     }
 
-    /// After the Deployment, the garbage collector deletes its dependents.
+    /// After the Deployment is deleted, the garbage collector deletes its dependents.
     fn delete_deployment(&mut self) -> Vec<Review> {
         let workload = self.workload(Kind::Deployment, Pick::Existing);
         let set = workload.identity.child(&mut self.rng, Kind::Deployment, 0);

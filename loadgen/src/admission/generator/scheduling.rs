@@ -1,6 +1,6 @@
 //! How the kernel schedules the thread of a closed loop.
 
-/// Lets the program that runs continue when an answer wakes this thread, instead of preempting that program at once.
+/// Lets the running program continue when an answer wakes this thread, instead of preempting it at once.
 ///
 /// A closed loop measures how much a server can do. If load and server share CPUs, the first answer wakes this thread,
 /// which then preempts the server and finds only one answer. Without this policy the server loses its CPU 0.19 times a

@@ -25,7 +25,8 @@ const SMALLEST: usize = 64;
 pub(in crate::admission) struct Growth {
     /// Bytes of JSON that are added to the manifest.
     pub bytes: usize,
-    /// Whether a client-side `kubectl apply` writes the object, which keeps a copy of the manifest in an annotation.
+    /// Whether the object is written by a client-side `kubectl apply`, which keeps a copy of the manifest in an
+    /// annotation.
     pub applied: bool,
 }
 

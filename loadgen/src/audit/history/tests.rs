@@ -108,7 +108,8 @@ proptest! {
         prop_assert_eq!(others, 0);
     }
 
-    /// A list after a gap leads to the same state as the missing events would, only through possible changes.
+    /// A list after a gap leads to the same state as the missing events, and no change that it adds contradicts
+    /// another.
     #[test]
     fn a_relist_heals(before in steps(), hole in steps(), after in steps()) {
         let (mut store, mut history) = (Store::default(), History::default());

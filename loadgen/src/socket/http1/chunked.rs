@@ -2,8 +2,8 @@
 //! position in the framing.
 
 /// Maximum length of the line with a chunk's size and extensions, and of all trailers, in bytes. This number also
-/// limits the sum of all size lines, beyond [`FRAMING_FREE_BYTES`] for each chunk and twice the data. Go's client has
-/// the same limits.
+/// limits the bytes of all framing minus [`FRAMING_FREE_BYTES`] for each chunk and twice the bytes of data. Go's client
+/// has the same limits.
 const LINE_MAX_BYTES: u32 = 16 << 10;
 /// Bytes of framing for each chunk that do not count towards the limit.
 const FRAMING_FREE_BYTES: u64 = 16;

@@ -35,7 +35,7 @@ impl Allowance {
 }
 
 /// Number of bytes of DATA that the server may send on a stream or connection. Received data is processed at once, so
-/// the number lacks only bytes that the client has not given back yet.
+/// the number lacks only received bytes for which the client has not sent a window update yet.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Grant {
     size: u32,

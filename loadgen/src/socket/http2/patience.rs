@@ -1,9 +1,9 @@
 //! The limit of frames without content, after which the client ends the connection with `ENHANCE_YOUR_CALM`. Pure: no
 //! I/O.
 //!
-//! HTTP/2 allows a PING, an empty DATA frame, or a window of one more byte, but each takes time from other calls. Each
-//! such frame uses up one unit of a budget. This budget grows with time, and with every sent frame, because a server
-//! may react to it.
+//! HTTP/2 allows a PING, an empty DATA frame, or a window update of one byte, but each takes time from other calls.
+//! Each such frame uses up one unit of a budget. This budget grows with time, and with every sent frame, because a
+//! server may react to it.
 
 use std::time::Instant;
 
@@ -11,8 +11,7 @@ use super::frame::{Code, Fault};
 
 /// The initial budget of a connection; no HTTP/2 implementation starts with more than a dozen such frames.
 const FIRST: u32 = 10_000;
-/// The units that each sent frame adds, besides the answer: windows for the sent bytes, in amounts as small as 256
-/// bytes.
+/// The units that each sent frame adds: one window update for each 256 of its at most 16 KiB.
 const FOR_EACH_SENT: u32 = 64;
 /// The units that each second adds; even one PING a second is unusual.
 const PER_SECOND: f64 = 1000.0;

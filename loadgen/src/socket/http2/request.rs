@@ -71,7 +71,7 @@ impl Head {
         head
     }
 
-    /// The next encoding for a server's table of this size.
+    /// The encoding of the next head, for a server's table of this size.
     pub(super) fn form_after(&self, form: Form, table_bytes: usize) -> Form {
         match form {
             _ if self.table_bytes > table_bytes => Form::Literal,

@@ -14,7 +14,7 @@ pub struct Known {
     pub namespace: String,
     pub name: String,
     pub uid: Uid,
-    /// The version that the subject reported last; none if the ledger knows only that this version is an old version.
+    /// The version that the subject reported last; none if the ledger has forgotten the version.
     pub revision: Option<Revision>,
 }
 

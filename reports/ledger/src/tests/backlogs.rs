@@ -61,7 +61,7 @@ fn what_is_served_in_order_leaves_a_queue() {
 
 /// If one object a second begins to wait, and each but two is served fifteen seconds later, the first of the two counts
 /// as overtaken. The second of two waiting objects does not count as overtaken, because the served objects began to
-/// wait at most a tolerance later.
+/// wait at most five seconds later.
 #[test]
 fn what_others_overtook_was_passed_by() {
     let mut ledger = ledger();

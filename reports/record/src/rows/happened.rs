@@ -181,7 +181,7 @@ pub enum EndReason {
         /// The last lines that the subject printed.
         detail: String,
     },
-    /// The load generator was lost, because its machine or Pod removed it.
+    /// The Pod of a load generator ended or fell silent.
     LoadLost {
         /// The load generator that was lost, and how the loss was noticed.
         detail: String,

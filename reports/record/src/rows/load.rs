@@ -76,9 +76,9 @@ pub struct CallsRow {
     pub turned_away: u64,
     /// Calls without permission that the subject accepted.
     pub let_in: u64,
-    /// Calls without permission that got no answer: no connection was made, or the time was over.
+    /// Calls without permission that got no answer: no connection was made, or the timeout passed.
     pub unanswered: u64,
-    /// Answers that were compared with the commits: those with a replica count, or without one.
+    /// Answers that were compared with the commits: with a replica count, or denying that the Deployment exists.
     pub judged: u64,
     /// Compared answers with a value that was never committed.
     pub wrong: u64,

@@ -19,8 +19,8 @@ const FOLLOWS_WITHIN_MS: u64 = 10_000;
 const MOST_LEAST: u64 = 4;
 /// Minimum factor by which the number of open watches has to grow.
 const TIMES_LEAST: u64 = 3;
-/// Minimum number of ends of watches after which more watches were open than before. After one end, more open watches
-/// may have another reason; after two ends they do not.
+/// Watches multiplied only if after at least this many ends of watches more watches were open than before. After one
+/// end, more open watches may have another reason; after two ends they do not.
 const ENDS_LEAST: usize = 2;
 /// Faults during which a watch may have ended but look open, in addition to faults that lose sent data.
 const HIDES_ENDS: [&str; 3] = ["silent-watch", "hold-buffer", "no-answer"];

@@ -69,8 +69,8 @@ fn is_open(record: &Record, name: Name, finding: &Finding) -> bool {
     }
 }
 
-/// Whether phantoms were reported before a gap. A version reported after the gap is no phantom for certain, because it
-/// may have been written in the gap.
+/// Whether phantoms were reported before a gap. An unknown version reported after the gap need not be a phantom,
+/// because it may have been written in the gap.
 fn is_phantom_before(record: &Record, _: Name, from_ms: u64) -> bool {
     let limit = record.manifest.budgets.events.as_ref().and_then(|events| events.phantom).unwrap_or(0);
     let reported = record.anomalies.iter().filter(|row| row.outcome == Outcome::Phantom);

@@ -229,7 +229,7 @@ fn error_limit(record: &Record) -> u64 {
     record.manifest.budgets.admission.as_ref().and_then(|admission| admission.errors).unwrap_or(0)
 }
 
-/// Makes a run that failed conditions of validity on a constantly busy machine undecided instead of invalid, because
+/// If a constantly busy machine may explain failed conditions of validity, makes the run undecided instead of invalid:
 /// another machine can decide it.
 pub(super) fn spare(record: &Record, may_be: &[Name], findings: &mut Findings) {
     if !Busy::of(record).is_some_and(|busy| busy.is_whole()) {

@@ -97,7 +97,7 @@ fn differences(ours: &Value, theirs: &Value, at: &str, found: &mut Vec<String>) 
     }
 }
 
-/// Removes differences that are intended from both objects.
+/// Removes intended differences from both objects.
 fn align(kind: Kind, ours: &mut Value, theirs: &mut Value) {
     let fields = "/metadata/managedFields/0/fieldsV1";
     ours["metadata"]["managedFields"][0]["time"] = theirs["metadata"]["managedFields"][0]["time"].clone();

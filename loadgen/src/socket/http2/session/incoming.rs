@@ -54,8 +54,8 @@ impl Session {
         }
     }
 
-    /// Whether the frame brings a call nearer to its end. The number of frames that do is bounded, because a body has a
-    /// largest size, and a stream has one end. Interim answers do not, but only their headers show that they are
+    /// Whether the frame brings a call nearer to its end. The number of such frames is bounded, because a body has a
+    /// largest size, and a stream has one end. Interim answers count too, because only their headers show that they are
     /// interim.
     fn brings_something(&mut self, frame: Frame<'_>) -> bool {
         match frame {

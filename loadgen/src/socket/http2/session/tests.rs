@@ -403,7 +403,7 @@ fn only_what_was_not_written_is_sent_again() {
     assert_eq!(client.ended(), [format!("0 failed: {broke}"), format!("1 again: {broke}")]);
 }
 
-/// An answer that is complete before the request ends the request, and the connection continues.
+/// If an answer is complete before its request, the request ends, and the connection continues.
 #[test]
 fn an_early_answer_ends_the_request() {
     let mut client = Client::welcomed(100_000);

@@ -3,7 +3,7 @@
 //!
 //! Owns the three series that are compared with memory: the median response time, processor time for each review, and
 //! connections. The three series can only cut the start of the memory series. A series that never becomes steady is
-//! reported and does not decide, because on a noisy machine response time and processor time never do.
+//! reported and does not decide, because on a noisy machine response time and processor time never become steady.
 
 use crate::growth::{WarmUp, warm_up};
 use crate::record::{Phase, Record};

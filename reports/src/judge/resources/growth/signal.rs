@@ -20,7 +20,7 @@ use crate::words::count;
 const SIGMA_BYTES_LEAST: f64 = 65_536.0;
 const OF_BYTES: (f64, fn(f64) -> String) = (SIGMA_BYTES_LEAST, size_of_bytes);
 
-/// Minimum number of heap values in the steady phase with which the heap decides: three for each block of the minimum
+/// The heap decides only if the steady phase has at least this many heap values: three for each block of the minimum
 /// number of blocks.
 const READINGS_LEAST: usize = 36;
 /// The count of another resource grew with the resident set if its value in the last quarter of the steady phase is at
