@@ -170,7 +170,7 @@ pub fn main() -> ExitCode {
         return mock_clock::command_line(words);
     }
     if let Some(program) = std::env::args_os().next().as_deref().and_then(mock_envtest::Program::called) {
-        // A test suite called the program by this name and waits: nothing else is read or made.
+        // A test suite started the program under this name and waits for it, so nothing else is prepared.
         let arguments: Vec<String> =
             std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
         return program.run(&arguments);
@@ -297,7 +297,7 @@ struct Broken(&'static str);
 /// itself failed.
 fn failed(error: &anyhow::Error) -> u8 {
     if let Some(error) = error.downcast_ref::<crate::scenario::Error>() {
-        // The text begins with its file.
+        // The text begins with the name of the file.
         crate::out::err!("{error}");
     } else {
         crate::out::err!("longhaul: {error:#}");

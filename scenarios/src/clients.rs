@@ -114,7 +114,7 @@ impl Column {
         &self.entry.mode
     }
 
-    /// Settings that are shorter than the client's defaults.
+    /// Timeouts and intervals that are shorter than the client's defaults.
     pub fn clocks(&self) -> &str {
         &self.client.clocks
     }

@@ -72,7 +72,7 @@ pub(crate) async fn play(choice: &Choice, stop: &CancellationToken) -> Result<Co
     let empty = std::fs::read_dir(&choice.out).is_ok_and(|mut entries| entries.next().is_none());
     ensure!(empty, "{} is not empty: name another folder with --out", choice.out.display());
     let clocks = if choice.own_clocks { Vec::new() } else { crate::clients::clocks(&choice.source.scenario) };
-    // Installed one after the other before any clock runs: two installations at once would not be faster.
+    // Installed one after the other, before any time limit runs: two installations at once would not be faster.
     let mut starts = Vec::new();
     for subject in &choice.subjects {
         // If the user interrupts, the installation must not continue. Dropping the future ends its programs (npm and

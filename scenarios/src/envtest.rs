@@ -161,7 +161,7 @@ impl Suite {
         let started = Instant::now();
         let (status, was_ended) = self.run(programs.path(), &record, how, signals).await?;
         let took = started.elapsed();
-        // Most random faults come after the end of a suite. A fault that the user wrote is meant to have hits.
+        // Only faults that the user wrote must have hits: most random faults are planned after the end of the suite.
         let ledger = Ledger::read(&record, &self.results, &session.faults, &self.manager)?;
         ledger.write(&record)?;
         let suites = code_of(status);

@@ -221,7 +221,7 @@ async fn saturation(stands: &[Testbed<'_>; 2], config: &Config) -> Result<[f64; 
                 interval.examples.first().map_or("none", String::as_str)
             );
         }
-        // A difference of B is a finding; the behaviour of A defines the work.
+        // Only build A is checked: other behaviour of build B is a finding.
         if at == 0 {
             is_work(stand, config, &plan, &interval).await?;
         }

@@ -322,7 +322,8 @@ impl Found {
         let Some(best) = seen.best().filter(|_| seen.ran()) else {
             if seen.ran() {
                 self.forget_webhooks(seen);
-                // It reacted to no kind, so kinds that it does not follow come last: it can miss nothing of them.
+                // The program reacted to no kind. Kinds that it does not watch come last, because it cannot miss their
+                // events.
                 let is_taken =
                     |crd: &Crd| seen.reactions.iter().any(|one| one.kind == crd.kind && one.refused.is_none());
                 self.crds.sort_by_key(|crd| (!seen.follows(&crd.name()), !is_taken(crd)));

@@ -34,7 +34,7 @@ const SERVICE_BLIND_MAX: Span = Span::from_secs(15);
 const SERVICE_DESCRIPTORS_MAX: u64 = 32;
 /// The environment variable with the seconds for which the handler works on every other modification of an object.
 const HANDLER_VARIABLE: &str = "LONGHAUL_HANDLER_S";
-/// The clocks of the built-in service, by their names below `watch` in its settings.
+/// The timeouts and intervals of the built-in service, by their names below `watch` in its settings.
 const CLOCKS: [&str; 3] = ["serverTimeout", "silenceLimit", "relistInterval"];
 const PLANTED: &str = "planted-client";
 
@@ -125,7 +125,7 @@ pub(crate) async fn play(mut options: Options, play: &Play) -> Result<Outcome> {
     options.keep_events = true;
     let row = options.source.scenario.repro.as_ref().map(|repro| repro.row.0.clone());
     let directory = Box::pin(run::record(options)).await?;
-    // Judging a long record takes a while, and with `--jobs` other runs have their clocks on this thread.
+    // Judging a long record takes a while, and with `--jobs` this thread also runs the timers of other runs.
     let judged = tokio::task::spawn_blocking(move || {
         let events = Events::open(&directory).context("failed to read the events of the run")?;
         // The story is written before the reports, which show it. If the disk is too full for it, the verdict stays.
@@ -252,10 +252,10 @@ fn aimed(mut source: Source, play: &Play) -> Source {
     source
 }
 
-/// Adds budgets that only the built-in service must meet in each documented bug. A further promise of the service needs
-/// no budget: every run judges that no request without progress repeats more than twice a second.
+/// Adds budgets that only the built-in service must meet in each documented bug. One promise of the service needs no
+/// budget, because every run judges it: no request without progress repeats more than twice a second.
 fn promise(scenario: &mut Scenario) {
-    // It follows one kind; a row's writes to other kinds are for clients that follow several.
+    // The service watches one kind; a bug's writes to other kinds are for clients that watch several.
     let follows_all = scenario.judged().iter().all(|(name, _)| name == SERVICE_FOLLOWS);
     let budgets = &mut scenario.budgets;
     if follows_all {
@@ -270,7 +270,7 @@ fn command(command: &[String], repro: Option<&Repro>) -> Vec<String> {
     let planted = command.first().is_some_and(|program| Path::new(program).file_name() == Some(PLANTED.as_ref()));
     if let (true, Some(repro)) = (planted, repro) {
         let relist = repro.clocks.relist.map(|relist| ["--relist".to_owned(), relist.to_string()]);
-        // These come before its other arguments, so that the others win.
+        // These come before the other arguments, which take precedence.
         command.splice(1..1, repro.planted_arguments.iter().cloned().chain(relist.into_iter().flatten()));
     }
     command

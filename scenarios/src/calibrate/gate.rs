@@ -13,8 +13,8 @@ use crate::scenario::Phases;
 /// Number of blocks in a session of a gate; each block measures each build twice. Five blocks give ten pairs of
 /// measurements; the gate decides if nine pairs point in the same direction.
 const BLOCKS: u32 = 5;
-/// Time of one measurement of a build beyond its phases, on two idle processors: threads, the last calls, creating and
-/// deleting objects.
+/// Time of one measurement beyond its phases, on two idle processors: start of threads, last calls, creation and
+/// deletion of objects.
 const ASIDE: Duration = Duration::from_millis(1800);
 /// Time to start, warm up and count both builds, and to judge the session.
 const START: Duration = Duration::from_secs(43);

@@ -44,7 +44,7 @@ pub const GATE_CANARY: &str = "slower-by-30-percent";
 const QUICK: &str = "calibrate-quick";
 /// Scenario with drift: the harness deletes or edits children; takes less than a minute.
 const CHILDREN: &str = "children-drift";
-/// Scenario with calls of the API for Deployments; takes half a minute.
+/// Scenario with calls of the service's API that scales Deployments; takes half a minute.
 const REPLICAS: &str = "calibrate-replicas";
 /// Scenario with images that must be refused for their signatures; takes half a minute.
 const VERIFY: &str = "calibrate-verify";
@@ -124,7 +124,7 @@ const MORE: &[&str] = &[CPU, "gate.p50", "gate.p99", "gate.instructions", "gate.
 /// Metrics that a leak may change too, because leaked memory adds up over all measurements.
 const KEPT: &[&str] = &["gate.memory", "gate.cpuPerEvent", "gate.instructionsPerEvent", "gate.allocationsPerEvent"];
 
-/// All planted bugs. The first planted bug is the control run.
+/// The first planted bug is the control run.
 pub const PLANTS: &[Plant] = &[
     Plant {
         // A subject that drops a deletion keeps the object for ever. If an object changed and went in one gap, only its
@@ -154,7 +154,7 @@ pub const PLANTS: &[Plant] = &[
     caught("stale-child", "eight objects of the reported store are never updated", QUICK, "events.converged"),
     caught("no-child-watch", "deleted and edited children are not restored", CHILDREN, "events.restored"),
     Plant {
-        // They are stripped of their owner; otherwise the garbage collector would take them.
+        // The bug also removes owner references; otherwise the garbage collector would delete the children.
         expected: Expected::Caught { judge: "events.restored", also: &["children.orphaned"] },
         ..caught("orphaned-child", "children of deleted objects remain", CHILDREN, "")
     },
@@ -211,7 +211,7 @@ pub const PLANTS: &[Plant] = &[
     caught("lock-ignored", "the digest lock is ignored", ALERTS, "admission.unlocked"),
     caught("believes-redis", "every answer of the shared cache is trusted", SHARED_CACHE, "admission.wrongVerdicts"),
     Plant {
-        // As for the canary, except that the page of the watch itself knows that the objects are gone.
+        // As for `missed-delete`, but the state page is right, because the watch itself sees the deletions.
         expected: Expected::Caught { judge: "events.ghost", also: &["events.missed"] },
         ..caught("watcher-drops-delete", "deletions match no filter of an action", WATCHER, "")
     },

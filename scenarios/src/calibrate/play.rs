@@ -85,7 +85,7 @@ pub fn rows(choice: &Choice) -> Result<Vec<Row>, Error> {
         }
         rows.push(Row::of(plant, plant.name == canary));
     }
-    // No result counts before the canary.
+    // No result counts before the control run.
     rows.sort_by_key(|row| !row.canary);
     Ok(rows)
 }
@@ -156,7 +156,7 @@ async fn one(
     stop: &CancellationToken,
 ) -> Result<Option<Play>, Error> {
     let source = Source::read(&row.stage).map_err(|error| Error::Stage(error.to_string()))?;
-    // Another round uses another seed; a repeated run uses the same one.
+    // Rounds have different seeds; repetitions of an invalid run have the same seed.
     let seed = source.scenario.seed + u64::from(round) * 1000;
     let records = choice.out.join("runs").join(format!("{}-{}-{round}-{again}", row.stage, row.name()));
     // A gate needs an empty folder, even if the same table is played again into the same place.
@@ -232,7 +232,7 @@ fn read(row: &Row, judgement: &Judgement, blank: Play) -> Play {
     };
     let own = match &row.expected {
         Expectation::Caught { judge, .. } => judgement.findings.iter().find(|finding| finding.budget == *judge),
-        // If only forbidden budgets fired, growth is the interesting one.
+        // Without an expected judge, the measurement of growth is shown.
         _ => judgement.findings.iter().find(|finding| finding.budget.starts_with("memory.growth")),
     };
     let invalid = judgement.verdict == Verdict::Invalid;

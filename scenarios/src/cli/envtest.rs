@@ -147,7 +147,7 @@ fn faults(name: &str) -> Result<Vec<Fault>> {
         let source =
             soak::named(name, Outside::default()).context("`--faults` is neither a list of faults nor a scenario")?;
         let faults = source.scenario.faults.iter().cloned();
-        // The library's faults name its own kinds; a suite has others.
+        // Faults of the library name the library's resources; a suite has others.
         faults.map(|fault| Fault { resource: None, ..fault }).collect()
     };
     let plays = |fault: &Fault| !matches!(fault.name.row().family, Family::Network | Family::Registry);

@@ -80,7 +80,7 @@ fn rows(drain: Option<units::Span>, own_clocks: bool, clock_rate: u32) -> anyhow
         let question = scenario.description.trim().to_owned();
         let length_ms = u64::try_from((scenario.phases.total() * clock_rate).as_millis()).unwrap_or(u64::MAX);
         let (row, reference, http) = (repro.row.0, repro.reference, repro.http_versions);
-        // The scenario sets these clocks for the built-in service. Every client with an option for them gets the same
+        // The scenario sets these timeouts for the built-in service. Every client with such options gets the same
         // values.
         let settings =
             scenario.subject.service_mut().and_then(|service| service.settings.take()).filter(|_| !own_clocks);

@@ -16,7 +16,7 @@ const DENIED: &str = "=denied";
 
 /// The objects to send, from files with templates and from `CustomResourceDefinition`s.
 pub(super) fn objects(files: &[String], definitions: &[PathBuf]) -> Result<Vec<Own>> {
-    // The user who typed a path may read it.
+    // Any path is allowed, because the user typed it.
     let definitions = read_manifests(&Ground::looked_at(Path::new("")), definitions)
         .map_err(|text| anyhow::anyhow!("{}", text.replacen("`controlPlane.manifests`", "--crd", 1)))?;
     let definitions: Vec<&Manifest> = definitions.iter().filter(|one| one.is_definition()).collect();

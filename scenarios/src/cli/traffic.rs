@@ -193,8 +193,7 @@ impl To {
     }
 
     fn webhook(&self) -> Result<Webhook> {
-        // It is refused here already, because the target is shown from now on: in summaries, results, and by other
-        // processes.
+        // A URL with a user name is refused here, before summaries, results and other processes show the target.
         let authority = self.url.split_once("://").map_or(self.url.as_str(), |(_, rest)| rest);
         let authority = authority.split(['/', '?', '#']).next().unwrap_or_default();
         let example = "write for example https://127.0.0.1:8443/mutate";
@@ -264,7 +263,7 @@ pub(super) fn job_of(to: &To, traffic: &Traffic, rate: Rate, shape: Option<Shape
 /// An error with the names of flags instead of the keys of scenario files.
 fn as_flag(error: Error) -> anyhow::Error {
     match error {
-        // Several flags make one shape; the text names the flag.
+        // Several flags describe the shape, and the error text already names the flag.
         Error::Config { key: "shape", problem } => anyhow::anyhow!(problem),
         Error::Config { key, problem } => {
             let flag = key.chars().fold(String::new(), |flag, c| match c {

@@ -14,7 +14,7 @@ pub(super) struct Client {
     #[serde(rename = "client")]
     pub(super) name: String,
     pub(super) run: Run,
-    /// Settings that are shorter than the client's defaults, as text for a table.
+    /// Timeouts and intervals that are shorter than the client's defaults, as text for a table.
     #[serde(default)]
     pub(super) clocks: String,
     /// The installation into the client's folder, for a client that is started by `command`.

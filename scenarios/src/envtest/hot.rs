@@ -107,7 +107,7 @@ fn waits(what: &str, busiest: &Busiest, requests: &[RequestLine]) -> bool {
                 (other.plural, other.group, other.namespace) == (place.plural, place.group, place.namespace)
             })
     });
-    // Specs that create and delete an object of one name read it as often as it changes.
+    // Tests that recreate an object under one name read the object about as often as it changes.
     changes.count() * 4 >= busiest.times
 }
 

@@ -165,7 +165,7 @@ impl Runs {
         match played.code {
             exit::PASS if !played.is_disturbed => self.undisturbed.push(played.seed),
             exit::PASS => {}
-            // The suite passed, but the facts for `--judge` are not there.
+            // The suite passed, but `--judge` had too few facts.
             exit::INCONCLUSIVE if played.suites == exit::PASS => self.undecided.push(played.seed),
             code => self.failed.push((played.seed, code)),
         }

@@ -36,7 +36,7 @@ const POPULATION_MAX: u32 = 50;
 const CHANGES: f64 = 100.0;
 const CHURN: Duration = Duration::from_secs(1);
 /// Number of times that the counted changes are repeated. The grouping of events and other work of a controller differ
-/// between repetitions. As with other counts, the lowest and the highest of the three counts decide.
+/// between repetitions. As with other counts, the gate compares the lowest and the highest of the three counts.
 const ROUNDS: usize = 3;
 /// Interval of checks whether all events have reached the program.
 const POLL: Duration = Duration::from_millis(50);
@@ -92,7 +92,7 @@ impl Counting<'_> {
         counted.map(|()| (found, missing))
     }
 
-    /// Counts several churns, after one uncounted churn.
+    /// Counts instructions and allocations of several churns, after one uncounted churn.
     async fn events(&self, stand: &Testbed<'_>, dumps: &mut Dumps<'_>) -> Result<Vec<(Metric, f64)>> {
         let mut found = Vec::new();
         self.churn(stand, self.seed).await?;

@@ -119,7 +119,7 @@ impl Pass<'_> {
         let is_told = |metric: Metric| matches!(metric, Metric::Instructions | Metric::InstructionsPerEvent);
         let has = |counted: &[(Metric, f64)], metric: Metric| counted.iter().any(|(one, _)| *one == metric);
         for (side, counted, other) in [(Side::A, a, b), (Side::B, b, a)] {
-            // Only both sides together make a comparison.
+            // A metric is recorded only if both builds have it.
             let wanted = |metric: Metric| has(other, metric) && !(has_instructions && is_told(metric));
             for (metric, value) in counted.iter().copied().filter(|(metric, _)| wanted(*metric)) {
                 book.write(&Line::Counted(Counted { session: self.session, side, metric, value }))?;

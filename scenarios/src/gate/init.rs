@@ -1,7 +1,7 @@
 //! `longhaul gate init`: writes CI workflows into a user's repository.
 //!
-//! Owns two templates, one for GitHub Actions and one for GitLab CI. Never overwrites existing files. The workflows
-//! compare the scenario's command with the programs of two checkouts.
+//! Owns two templates, one for GitHub Actions and one for GitLab CI. Never overwrites existing files. The workflows run
+//! the scenario's command with the programs of two checkouts, and compare both.
 
 use std::path::{Path, PathBuf};
 

@@ -60,7 +60,6 @@ enum Verdict {
     Invalid,
 }
 
-/// The result of the comparison of two checkouts.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Judgement {
@@ -275,7 +274,7 @@ mod tests {
         assert_eq!(judge(vec![pair(1, 0, 0)], true).verdict, Verdict::Invalid);
         let untouched = Pair { hits: [0, 0], ..pair(1, 0, 0) };
         assert_eq!(judge(vec![untouched], false).verdict, Verdict::CannotSay);
-        // A checkout is not better because no fault hit it.
+        // A checkout does not count as better if no fault hit it.
         let spared = (1..6).map(|seed| Pair { hits: [1, 0], ..pair(seed, 1, 0) }).collect();
         let judgement = judge(spared, false);
         assert!(judgement.verdict == Verdict::CannotSay && judgement.reason.contains("in B"), "{judgement:?}");

@@ -121,7 +121,7 @@ mod tests {
 
     const CHURN: &str = "churn: {resource: packages.longhaul.dev/v1alpha1, population: 50, rate: RATE/s}\n";
 
-    /// If there are no reviews, the churn lasts as long as the measurement, and too few events are refused.
+    /// If there are no reviews, the churn lasts as long as the measurement, and a rate with too few events is refused.
     #[test]
     fn a_controller_that_only_watches_can_be_compared() {
         let watches = work(&CHURN.replace("RATE", "100")).unwrap();

@@ -166,7 +166,7 @@ pub(super) fn read(file: &Path, text: &str) -> Result<Defined, String> {
                 defined.shown.extend(yaml::object(&document).ok().and_then(|object| sample::read(file, &object)));
             }
             if !is_sample && deploys(&document) {
-                // Helm makes objects of a chart's templates.
+                // Helm renders objects that have template braces.
                 defined.deployed.extend(yaml::object(&document).ok().filter(|object| !has_template(object)));
             }
             continue;

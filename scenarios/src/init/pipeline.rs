@@ -136,7 +136,7 @@ mod tests {
         assert!(shown.lines().all(|line| line.starts_with('+')), "{shown}");
         std::fs::write(&path, &added.text).unwrap();
         assert_eq!(make(folder.path(), "longhaul.yaml").unwrap(), None, "it is there");
-        // Another version takes its place, and what follows stays.
+        // The section of another version is replaced, and later lines stay.
         let later = added.text.replace(env!("CARGO_PKG_VERSION"), "0.0.1") + "\n##@ Other\n\nother:\n\ttrue\n";
         std::fs::write(&path, later).unwrap();
         let renewed = make(folder.path(), "longhaul.yaml").unwrap().unwrap();
@@ -154,7 +154,7 @@ mod tests {
         let behind = "\nmine:\n\ttrue\n";
         std::fs::write(&path, added.replace(env!("CARGO_PKG_VERSION"), "0.0.1") + behind).unwrap();
         assert_eq!(make(folder.path(), "longhaul.yaml").unwrap().unwrap().text, added.clone() + behind);
-        // As an older version wrote it.
+        // An older version wrote no end line.
         std::fs::write(&path, added.replace(END, "")).unwrap();
         assert_eq!(make(folder.path(), "longhaul.yaml").unwrap().unwrap().text, added);
     }

@@ -76,7 +76,7 @@ pub(super) fn plain_templates(samples: &[Sample], crd: &Crd) -> Vec<(PathBuf, Va
     let of = |sample: &&Sample| {
         sample.group == crd.group && sample.kind == crd.kind && sample.object["apiVersion"] == version.as_str()
     };
-    // The schema knows none of its fields, so an API server would drop all of them.
+    // If the schema has no field of the sample, an API server would drop all fields.
     let is_known = |spec: &serde_json::Map<String, Value>| spec.keys().any(|key| is_in(&crd.spec, key));
     let is_fine = |sample: &&Sample| {
         sample.object.to_string().len() <= BYTES_MAX && sample.object["spec"].as_object().is_some_and(is_known)

@@ -171,7 +171,7 @@ impl Seen {
             None => names.push((METRICS_PORT_NAME, FREE_PORTS[8])),
         }
         if !self.serves_reviews() {
-            // Certificates of a run belong to a webhook.
+            // Only a webhook needs the run's certificate.
             let is_certificate = |text: &str| text.contains(CERTIFICATE);
             self.run.retain(|word| !is_certificate(word));
             self.variables.retain(|(_, value)| !is_certificate(value));

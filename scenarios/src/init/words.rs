@@ -49,7 +49,7 @@ pub(crate) fn words(
     (run, variables)
 }
 
-/// The subcommands of the program that a manifest or an image starts, if the program's help text lists subcommands.
+/// The subcommands with which a manifest or an image starts the program, if its help text lists subcommands.
 pub(crate) fn commands<'h>(found: &Found, program: &str, help: &'h Help) -> Vec<&'h str> {
     let deployed = found.workloads.own(program);
     let words = deployed.into_iter().flat_map(|deployed| deployed.command.iter().skip(1).chain(&deployed.arguments));

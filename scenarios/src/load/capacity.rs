@@ -201,7 +201,7 @@ impl Context<'_> {
 
     /// Whether the generator or the webhook broke the limit. The generator broke the limit if requests were dropped
     /// although calls in flight (by Little's law, rate times service time) left room. The generator also broke the
-    /// limit if requests that are sent in time would have met the limit.
+    /// limit if the service times alone meet the limit.
     fn culprit(&self, finding: &Finding, rate: f64, total: &Interval) -> Culprit {
         if finding.verdict == Verdict::Invalid {
             let under_way = rate * sent_share(total) * total.service.mean() / 1e6;
@@ -261,7 +261,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Runs the search for a webhook that meets its limits up to the rate `capacity`. Returns (outcome, measurements,
+    /// Simulates the search: a webhook meets its limits up to the rate `capacity`. Returns (outcome, measurements,
     /// confirmations).
     fn search(start: f64, highest: f64, capacity: f64) -> (Outcome, u32, u32) {
         let mut search = Search::new(start, highest);

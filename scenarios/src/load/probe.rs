@@ -75,7 +75,7 @@ pub(crate) async fn probe(to: &Webhook, client: Client, body: Bytes) -> Result<(
 
 async fn place(url: &str) -> Result<Place, Problem> {
     let parsed = url.parse();
-    // This is the form that is shown.
+    // Messages show only the masked URL.
     let url = units::masked(url);
     let uri: Uri = match parsed {
         Ok(uri) => uri,
@@ -317,7 +317,7 @@ async fn ask(place: &Place, stream: TlsStream<TcpStream>, body: Bytes) -> Result
         tokio::pin!(respond);
         tokio::select! {
             answer = &mut respond => answer,
-            // The exchange on a broken connection only knows that it broke; the connection knows the reason.
+            // The request's error only says that the connection broke; the connection's error has the reason.
             end = connection => respond.await.map_err(|plain| end.err().map_or(plain, |error| broken(&error))),
         }
     };

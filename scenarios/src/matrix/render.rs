@@ -10,8 +10,8 @@ use super::table::{Cell, ColumnHead, Outcome, RowHead, Table};
 
 /// The text in a table cell without a result.
 const NOTHING: &str = "–";
-/// Text on clients that kept their own clocks. If clients used shortened settings, the table lists these settings for
-/// each client.
+/// Text on clients that kept their own timeouts and intervals. If clients used shortened settings, the table lists
+/// these settings for each client.
 const OWN_CLOCKS: &str = " Every client kept its own limits for silence and between lists: where the list of clocks \
     says “as the scenario states”, the client used its default.";
 
@@ -52,7 +52,7 @@ pub fn markdown(table: &Table) -> String {
     lines.join("\n") + "\n"
 }
 
-/// A text on the length of the runs of one bug, because the table does not show later actions of a client.
+/// The length of a bug's runs as text, because the table shows no client's action after this time.
 fn length(row: &RowHead) -> String {
     reports::words::millis(row.length_ms)
 }
@@ -96,7 +96,7 @@ fn escape(text: &str) -> String {
     escaped
 }
 
-/// The first column of each client, because all columns of a client have the same clocks.
+/// The first column of each client, because all columns of a client have the same timeouts.
 fn distinct(table: &Table) -> Vec<&ColumnHead> {
     let mut found: Vec<&ColumnHead> = Vec::new();
     for column in &table.columns {

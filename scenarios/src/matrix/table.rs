@@ -42,7 +42,7 @@ pub struct ColumnHead {
     pub mode: String,
     /// The only HTTP version that the client was offered; `None` for HTTP/1.1 and HTTP/2.
     pub http: Option<u8>,
-    /// Settings that are shorter than the client's defaults.
+    /// Timeouts and intervals that are shorter than the client's defaults.
     pub clocks: String,
 }
 

@@ -47,7 +47,7 @@ enum Settled {
 pub(super) fn happenings(record: &Record, events: &Events) -> Vec<Happening> {
     let mut all: Vec<(u64, u8, Happening)> = Vec::new();
     let mut add = |rank: u8, happening: Happening| all.push((happening.t_ms, rank, happening));
-    // All events before the warm-up have the time 0. There the first objects come before the client that lists them.
+    // All events before the warm-up have the time 0. At time 0, commits come before the client's requests.
     let rank = |t_ms: u64, rank: u8| if t_ms == 0 { 0 } else { rank };
     for (commit, settled) in outcomes(events, &untold(record)) {
         add(rank(commit.t_ms, 4), committed(commit, &settled));
@@ -105,13 +105,13 @@ fn outcomes<'a>(events: &'a Events, untold: &BTreeSet<(&str, &str)>) -> Vec<(&'a
             gone.entry(observation.uid.as_str()).or_default().push(observation.t_ms);
         }
     }
-    // From the end, so that for every version it is known whether a later one of its object was seen.
+    // From the end, so that it is known whether a later version of the object was seen.
     let mut later: BTreeSet<&str> = BTreeSet::new();
     let mut outcomes: Vec<(&CommitEvent, Settled)> = Vec::with_capacity(events.commits.len());
     for event in events.commits.iter().rev() {
         let CommitEvent { t_ms: committed_ms, commit } = event;
         let uid = commit.uid.as_str();
-        // A revision that was used before, or that a restore commits again, had been seen before.
+        // A revision that is used again or restored may have earlier observations, which do not count.
         let exact = seen.get(&(uid, commit.revision.as_str())).into_iter().flatten().copied();
         // Of two observations the first counts.
         let in_time = |t_ms: &u64| t_ms + SKEW_MS >= *committed_ms;

@@ -25,8 +25,8 @@ impl Claims {
         Self { witness, waiting: VecDeque::new() }
     }
 
-    /// How the ledger counts a commit, and the observation that the commit proves. Must be called in the order of
-    /// commits.
+    /// Whether the subject must observe a commit, and the observation that the commit proves. Must be called in the
+    /// order of commits.
     pub(super) fn read(&mut self, entry: &Entry, t_ms: u64) -> (Counts, Option<Observation>) {
         let all = || Reading { counts: Counts::Version, proves: None };
         let reading = self.witness.as_mut().map(|witness| witness.read(&entry.commit, entry.progress));

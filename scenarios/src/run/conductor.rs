@@ -328,7 +328,7 @@ impl<'a> Conductor<'a> {
         self.until(begin + phases.loaded()).await?;
         self.end_faults()?;
         let world = self.world;
-        // Changes are undone, and count, before anything else ends.
+        // Faults undo their changes, and their hits are counted, before anything else ends.
         self.beside(world.troubles.settled()).await?;
         self.faults()?;
         self.end_drifts().await?;

@@ -33,7 +33,7 @@ use crate::scenario::{Children, Drift, Scenario};
 const CHILDREN_MAX: usize = 1000;
 /// Longest wait for the last change after load has ended.
 pub(super) const FINISH_MAX: Duration = Duration::from_secs(30);
-/// A change avoids parents that the churn writes within this time: the least deadline of events.
+/// A change avoids parents that the churn writes within this time: the shortest deadline for observations.
 const ALONE_FOR: Duration = Duration::from_secs(5);
 /// How far ahead the churn's plan is searched for writes of parents, and the longest wait for a restoration.
 const AHEAD: Duration = Duration::from_mins(5);
@@ -190,7 +190,7 @@ impl Writers {
         let until = now.saturating_add(AHEAD);
         // A script has few steps, and each is assumed to write the object.
         let step = self.script.iter().map(|at| at.unwrap_or(now)).filter(|at| *at >= now).min();
-        // An object whose next write is beyond the search may still have one.
+        // An object without a write in the searched time may have a later write.
         let beyond = (until < self.loaded).then_some(until);
         if let Some(at) = step.into_iter().chain(beyond).min() {
             next.extend(of.iter().map(|place| (place.clone(), at)));

@@ -113,7 +113,7 @@ impl Reader {
     /// Reads the state of the control plane and of the subject once. An error means that the control plane could not be
     /// read; the end state is then unknown.
     pub(super) async fn read(&self) -> anyhow::Result<Reading> {
-        // Children are compared with the specs of their parents, and generations stand in the objects.
+        // Comparing children needs the specs of their parents, and generations are in whole objects.
         let whole = !self.children.is_empty() || self.pointer.is_some();
         let (before, _) = self.list(whole).await?;
         let idea = match &self.page {
@@ -162,7 +162,7 @@ impl Reader {
             return Ok(Read::Checksum(listed.len() as u64, told.clone()));
         }
         match (page.objects(resource).await?, sum) {
-            // The page names only the first objects; the checksum covers all of them.
+            // The page lists only the first objects; the checksum covers all objects.
             (Read::Objects(named), Some(Read::Checksum(all, told))) if (named.len() as u64) < all => {
                 Ok(Read::Checksum(all, told))
             }
@@ -285,7 +285,7 @@ pub(super) fn is_settled(state: &EndState) -> bool {
 
 fn take(state: &mut EndState, items: &[Item], read: &Read) {
     match read {
-        // If only the checksum was read, it was equal to that of the list before.
+        // A checksum alone equals that of an earlier list, or comes from a page without all objects.
         Read::Checksum(objects, sum) => {
             state.believed = Some(*objects);
             state.agrees = Some(*sum == page::checksum(items));

@@ -240,7 +240,7 @@ impl Dossier {
 fn tells_of(later: &Step, step: &Step) -> bool {
     match (later, step) {
         (Step::Watched { watch: Some(one), .. }, Step::Watched { watch: Some(other), .. }) => one == other,
-        // The same writes, when there were fewer of them.
+        // The same series of writes, stored when it was shorter.
         (
             Step::Wrote { t_ms: last_ms, verb: one, object: of, status: came_to, message: why, .. },
             Step::Wrote { t_ms, verb, object, status, message, .. },

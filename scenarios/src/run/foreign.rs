@@ -18,8 +18,7 @@ use reports::record::{self, DEEDS_MAX, Deed, Read, RequestRow, Verb};
 use self::memory::{Gone, Key, Memory};
 use crate::scenario::Scenario;
 
-/// Kinds that the mock's workload controllers create for their owners, so that the creator of an object is not its
-/// owner.
+/// Kinds that the mock's workload controllers create for other clients' objects, so the creator is not the owner.
 const MADE_BY_CONTROLLERS: [&str; 5] = [
     "pods",
     "replicasets.apps",

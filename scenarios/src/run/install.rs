@@ -65,7 +65,8 @@ pub(super) async fn served(api: &Api<'_>, crds: &[&Value], quiet: Duration) -> R
 }
 
 /// Checks whether a new `CustomResourceDefinition` no longer changes. kube-apiserver continues to write its conditions
-/// after it serves the first list. Each write of conditions ends the watches of the resource and forgets its history.
+/// after it serves the first list. At each write of conditions, kube-apiserver ends the resource's watches and drops
+/// its history.
 #[derive(Default)]
 struct Quiet {
     version: String,

@@ -110,7 +110,7 @@ impl Trusted {
     pub(super) fn change(&self, images: &[mock_registry::Image], truth: Option<&Truth>) -> Result<()> {
         let was = self.turned.fetch_xor(true, std::sync::atomic::Ordering::Relaxed);
         let key = if was { &self.keys.second } else { &self.keys.successor };
-        // The verdicts change first: a quick service must not be ahead of them.
+        // The right answers change first, because the service may read the new keys at once.
         for image in images {
             let Some(signing) = image.signing else { continue };
             let (before, after) = (verdict(signing, was), verdict(signing, !was));

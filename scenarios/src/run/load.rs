@@ -166,7 +166,7 @@ impl Load {
         std::mem::take(&mut self.asked)
     }
 
-    /// Reads the watch of the objects that the load stored to its end. An error means that the watch missed changes.
+    /// Reads all remaining changes from the watch of the load's objects. An error means that the watch missed changes.
     pub(super) async fn confirm(&mut self) -> Result<()> {
         if let Some(calls) = &self.calls {
             calls.settle().await;

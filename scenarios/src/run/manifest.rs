@@ -164,7 +164,7 @@ fn needs(fault: &mock_faults::Fault) -> Vec<Need> {
         On::Update => Some(Need::Update),
         On::Patch => Some(Need::Patch),
         On::Delete => Some(Need::Delete),
-        // One of several sorts is enough, and it is unknown which.
+        // Any of several kinds of requests is enough, and the kind is unknown.
         _ => None,
     };
     let bookmarks = matches!(fault.name.as_str(), "no-bookmarks" | "bookmark-ahead").then_some(Need::Bookmarks);

@@ -71,7 +71,7 @@ impl Mounted {
             }
             folders.push((target.clone(), source));
         }
-        // As a kubelet: the files are there before the program is.
+        // As with a kubelet, the files exist before the program starts.
         for one in &mut followed {
             one.read(&api).await?;
         }
@@ -123,8 +123,7 @@ async fn follow(api: loadgen::churn::Api, mut all: Vec<Followed>) {
     loop {
         tokio::time::sleep(POLL).await;
         for one in &mut all {
-            // If the API server is away, the files stay as they are, as on a node. A full disk is a matter of the whole
-            // run, which notices it itself.
+            // If the API server is away, the files stay as they are, as on a node. The run itself notices a full disk.
             let _ = one.read(&api).await;
         }
     }
@@ -185,7 +184,7 @@ impl Followed {
             keys.push(key.clone());
         }
         let turned = self.folder.join("..turned");
-        // One may be left of an attempt that failed.
+        // A failed attempt may have left a link.
         let _ = std::fs::remove_file(&turned);
         std::os::unix::fs::symlink(name, &turned)?;
         std::fs::rename(&turned, self.folder.join(LINK))?;

@@ -96,7 +96,7 @@ impl Pacing {
         let given: u64 = self.steers.iter().map(|steer| steer.given()).sum();
         let before = self.first.map_or(0, |first| first.waiting);
         let done = (given + before).saturating_sub(self.last.waiting);
-        // A subject with no waiting version ever keeps up with any rate.
+        // A subject for which no version ever waited keeps up with any rate.
         let sustained = if self.is_mute || self.busy_ms == 0 {
             MOST
         } else {
@@ -137,8 +137,8 @@ impl Found {
 mod tests {
     use super::*;
 
-    /// Simulates a subject that handles one change after the other, each in `service_ms`, with `begins_with` changes at
-    /// the start.
+    /// Simulates a subject that handles one change after the other, each in `service_ms`; at the start, `begins_with`
+    /// changes wait.
     fn play(service_ms: u64, begins_with: u64, warm_up_ms: u64) -> (Found, u64) {
         let steer = Arc::new(Steer::default());
         let mut pacing = Pacing::new(vec![Arc::clone(&steer)], false);

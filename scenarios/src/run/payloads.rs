@@ -9,7 +9,7 @@ use mock_registry::Population;
 
 use crate::scenario::Scenario;
 
-/// The number of images with heavy signatures: enough that no review waits for another review of the same image.
+/// The number of images with very large signatures: enough that reviews of the same image do not wait for each other.
 const HEAVY_IMAGES: usize = 8;
 
 /// The host of the registry in image references. RFC 6761 reserves `.test`.
@@ -26,7 +26,7 @@ pub(super) fn population(scenario: &Scenario) -> Population {
     Population { count: scenario.registry.images, seed: scenario.seed, signed: scenario.registry.signed }
 }
 
-/// Number of images with heavy signatures in the scenario's registry.
+/// Number of images with very large signatures in the scenario's registry.
 pub(super) fn heavy(scenario: &Scenario) -> usize {
     let wanted = scenario.admission.as_ref().is_some_and(|config| config.mix.has_bundles());
     if wanted && scenario.registry.signed { HEAVY_IMAGES } else { 0 }

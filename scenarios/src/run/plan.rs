@@ -299,7 +299,7 @@ fn decides(scenario: &Scenario, line: &mut dyn FnMut(String)) {
         let name = format!("memory growth {budget}/own hour, {rate} of which are one");
         line(growth_decides(steady, &name, budget.0 as f64 * rate / 3600.0, (3600.0 / rate, "own hour")));
     }
-    // The relation of a counted axis to time: the budget per unit, times the units per second.
+    // Converts a budget per object or request into a budget per second.
     let mut counted = |budget: Option<units::Bytes>, per: &str, each_second: f64, what: &str| {
         let Some(budget) = budget else { return };
         let name = format!("memory growth {budget}/{per} at {each_second:.1} {what} a second");
@@ -324,7 +324,7 @@ fn created_each_second(scenario: &Scenario) -> f64 {
     let created = |churn: &loadgen::churn::Config| {
         let mix = churn.mix;
         let all = f64::from(mix.create) + f64::from(mix.update) + f64::from(mix.delete);
-        // The population is constant: creates and deletes are equally frequent, each half of both.
+        // The population is constant, so creations and deletions are equally frequent: each has half of their sum.
         let created = f64::midpoint(f64::from(mix.create), f64::from(mix.delete));
         churn.rate.expected().as_per_second() * created / all.max(1.0)
     };
@@ -339,7 +339,7 @@ fn requests_each_second(scenario: &Scenario) -> f64 {
 }
 
 /// Whether the steady phase is long enough to decide a budget of this many bytes per second, computed with the judge's
-/// own functions. `unit` is one unit of the budget's axis: its length in seconds, and its name.
+/// own functions. `unit` is the unit of the budget, such as an hour or an object: its length in seconds, and its name.
 fn growth_decides(steady_s: f64, what: &str, bytes_per_second: f64, unit: (f64, &str)) -> String {
     let needed_s = length::needed_s(length::SIGMA_BYTES, length::TAU_S, bytes_per_second);
     let Some((needed_s, quiet_s)) = needed_s.zip(length::quiet_s(bytes_per_second)) else {
@@ -349,7 +349,7 @@ fn growth_decides(steady_s: f64, what: &str, bytes_per_second: f64, unit: (f64, 
     if steady_s >= needed_s {
         return format!("{:15} {what}: {needs}", "decides");
     }
-    // A failure needs no planned length.
+    // Larger growth fails even in a shorter run.
     let found = reports::words::bytes(whole(length::found_per_s(steady_s, bytes_per_second) * unit.0));
     let fails = format!("from about {found}/{} on it fails", unit.1);
     if steady_s >= quiet_s {

@@ -142,7 +142,7 @@ impl Plane {
         }
     }
 
-    /// The control planes of the cluster, if one of several can be stopped.
+    /// The cluster's control planes, if it has several and one can be stopped.
     pub(super) fn leaders(&self) -> Option<kind::leaders::Leaders> {
         match self {
             Self::Mock(_) => None,
@@ -254,7 +254,7 @@ async fn mock(
     config.compress = scenario.compression();
     config.webhook_clock = pace;
     let every = scenario.control_plane.bookmarks_every.0;
-    // The scenario's interval is mostly less than a server's minute already.
+    // The scenario's interval is mostly shorter than a real server's minute.
     config.bookmarks_every = if config.compress > 1 { every.min(BOOKMARKS_EVERY / config.compress) } else { every };
     config.history_max_events = HISTORY_EVENTS_MAX;
     config.seed = scenario.seed;

@@ -26,7 +26,8 @@ use crate::scenario::Scenario;
 /// Maximum number of changes per batch of a watch, and of batches in the channel.
 const BATCH_MAX: usize = 256;
 const BATCHES_MAX: usize = 64;
-/// Time for the subject to catch up with the last writes, if the drain is long enough: the least deadline of events.
+/// Time for the subject to catch up with the last writes, if the drain is long enough: the shortest deadline for
+/// observations.
 const CATCH_UP_MAX: Duration = Duration::from_secs(5);
 /// If the drain is short, the subject gets the time of the drain divided by this number to catch up.
 const CATCH_UP_SHARE: u32 = 3;
@@ -100,7 +101,7 @@ impl Quiet {
     /// Ends the watches and returns the writes that they showed. `writers` names the clients that wrote, if known.
     pub(super) async fn end(self, writers: Option<&Writers>) -> record::Quiet {
         let Self { stop, counts, resources, tells_writers } = self;
-        // It ends by itself only if every watch was lost.
+        // The send fails only if every watch was lost.
         let _ = stop.send(());
         let counted = counts.await;
         let lost = || record::Quiet { unread: Some("the count broke off".to_owned()), ..record::Quiet::default() };

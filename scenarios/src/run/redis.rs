@@ -30,8 +30,8 @@ const CONNECTIONS_MAX: usize = 64;
 const VALUES_MAX: usize = 10_000;
 /// The key with which the subject authenticates its values, valid for one run.
 pub(super) const KEY: &str = "a key that only this run has, and no other";
-/// Expiry of a forged value in the service's layout `1 | end | code | value`: a hundred years ahead, with an invalid
-/// code.
+/// Expiry (`end`) of a forged value, a hundred years ahead. The service's layout is `1 | end | code | value`; the
+/// forged code is invalid.
 const FORGED_END_MS: u64 = 4_900_000_000_000;
 
 /// The mock Redis with its planned misbehaviour.

@@ -43,7 +43,7 @@ impl Requests {
         Self { foreign, ..Self::over(&scenario.judged()) }
     }
 
-    /// An empty state for the judged resources, given by name and spelling.
+    /// An empty state for the judged resources, each with its full name and its spelling in scenarios.
     fn over(judged: &[(String, String)]) -> Self {
         Self {
             judged: judged.iter().map(|(name, _)| name.clone()).collect(),
@@ -106,12 +106,13 @@ impl Requests {
         rows.into_iter().try_for_each(|row| writer.request(row))
     }
 
-    /// The record of which client wrote an object, for a caller that uses this record elsewhere for a while.
+    /// The record of which client wrote an object. A caller may take this record out, and return it with
+    /// [`Self::go_on`].
     pub(super) fn writers(&mut self) -> &mut Writers {
         &mut self.writers
     }
 
-    /// The subject's refused writes, for a caller that uses this state elsewhere at the end of the run.
+    /// The subject's refused writes, which the caller takes out at the end of the run.
     pub(super) fn failing(&mut self) -> &mut Failing {
         &mut self.failing
     }

@@ -65,7 +65,7 @@ impl Siblings {
 
     /// Ends the watches and returns the result of the count. A child may outlive its parent by `grace_ms`.
     pub(super) async fn end(self, grace_ms: u64) -> Vec<record::Siblings> {
-        // It ends by itself only if every watch was lost.
+        // The send fails only if every watch was lost.
         let _ = self.stop.send(());
         self.counts.await.map(|(census, clock)| census.finish(clock.now_ms(), grace_ms)).unwrap_or_default()
     }

@@ -263,7 +263,7 @@ fn load_plan(
         churn = churn.into_iter().map(|plan| judged(plan, registration)).collect();
     }
     if world.plane.mock().is_none() {
-        // A real control plane has no inside view, so the churn's own account of its writes complements the audit.
+        // The audit of a real control plane may miss writes, so the churn also reports its writes.
         churn = churn.into_iter().map(loadgen::churn::Plan::recording_writes).collect();
     }
     Ok(LoadPlan { admission, crew: None, attacks, registration, churn, script: None, calls: None })

@@ -292,7 +292,7 @@ impl<'a> Testbed<'a> {
         }
     }
 
-    /// The gaps in the subject's watch streams that lists have closed since the last call.
+    /// Gaps in the subject's watch streams that ended, by a new list, since the last call.
     fn holes(&self) -> Vec<Hole> {
         let Some(mock) = self.world.plane.mock() else { return Vec::new() };
         let hole = |gap: mock_kube::Gap| {

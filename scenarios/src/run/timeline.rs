@@ -95,7 +95,7 @@ impl Timeline {
 
     /// The time of the next begin or end of a fault, as far as known. A hit may add a begin or an end before this time.
     pub(super) fn next_ms(&self) -> Option<u64> {
-        // An action within a millisecond is due at its end.
+        // An action within a millisecond is due at the end of this millisecond.
         let scheduled = self.schedule.next().map(|at| millis(at.saturating_add(Duration::from_nanos(999_999))));
         scheduled.into_iter().chain(self.moments.iter().filter_map(|(_, end_ms)| *end_ms)).min()
     }

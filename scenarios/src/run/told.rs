@@ -260,7 +260,7 @@ impl Told {
         let mut resource = text("/objectRef/resource").to_owned();
         let code = event.pointer("/responseStatus/code").and_then(Value::as_u64).unwrap_or_default();
         let traffic = &mut self.traffic;
-        // A long request has a line when its answer begins as well.
+        // A long request has a further line for the begin of its answer.
         let ends = match text("/stage") {
             "ResponseStarted" if verb == "watch" => false,
             "ResponseComplete" | "Panic" => true,

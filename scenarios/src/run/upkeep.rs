@@ -1,8 +1,8 @@
 //! Restarts of the subject, rotation of its certificates and changes of its trusted keys, under load.
 //!
-//! Owns the times of restarts, rotations and changes of keys, the starting and ending processes, and the record rows
-//! that prove each action. The main task of the run owns the running process. To replace the running process, this
-//! module takes the old process and returns the new process.
+//! Owns the times of restarts, rotations and changes of keys, the processes that start or end, and the record rows that
+//! prove each action. The main task of the run owns the running process. To replace the running process, this module
+//! takes the old process and returns the new process.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -174,7 +174,7 @@ impl<'a> Upkeep<'a> {
 
     fn rotate(&mut self, now_ms: u64) -> Result<Option<FaultRow>> {
         let Some(certificates) = self.certificates else { return Ok(None) };
-        // The interval is in the subject's clock, like the certificates.
+        // The interval counts on the subject's clock, like the validity of certificates.
         let due = certificates.every.0 * (self.rotated + 1) / self.rate;
         if now_ms < millis(due) {
             return Ok(None);

@@ -31,8 +31,8 @@ const POLL: Duration = Duration::from_millis(20);
 const FIRST: usize = 1;
 /// The identity of the only fault in each proxy.
 const PROXIED: FaultId = FaultId(0);
-/// The fault number under which the load accepts that images cannot be verified; no fault of a scenario has this
-/// number.
+/// The fault number that reports late validators to the load, which then accepts refusals of any image; no fault of a
+/// scenario has this number.
 const TOLD_BY: u32 = u32::MAX - 1;
 
 pub(super) struct Validators {

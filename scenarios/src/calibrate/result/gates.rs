@@ -25,7 +25,7 @@ pub struct Gated {
     pub change: f64,
     /// The smallest change that the gate would have called worse four times in five; null if too few pairs were left.
     pub smallest: Option<f64>,
-    /// How often, by its own estimate, the gate would call identical builds worse by any metric.
+    /// The gate's own estimate of how often it would call identical builds worse by any metric.
     pub false_alarm: Option<f64>,
 }
 
@@ -111,7 +111,7 @@ impl Row {
         })
     }
 
-    /// Whether gates called an unchanged metric worse more often than allowed.
+    /// Whether too many gates reported a worse value of an unchanged metric.
     pub(super) fn cries(&self) -> bool {
         let gates = self.gated().count() as u64;
         let hits = self.gated().filter(|(play, _)| play.fired.iter().any(|name| !self.may_fire(name))).count() as u64;

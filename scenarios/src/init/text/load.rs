@@ -114,7 +114,7 @@ fn seen_churn(text: &mut String, found: &Found, best: &Reaction) {
     template(text, found, best);
 }
 
-/// Writes churn of objects like one that was created in the observation.
+/// Writes churn of objects like an object that the observation created.
 fn template(text: &mut String, found: &Found, taken: &Reaction) {
     line!(text, "churn:");
     line!(text, "  resource: {}", quoted(&taken.churned));

@@ -125,6 +125,6 @@ async fn follow(mut sending: Sending, told: Arc<Mutex<Told>>, stop: Arc<Notify>,
     rest.into_iter().for_each(add);
     told.lock().gone = gone;
     drop(ended);
-    // A command removes their Job, and this waits for it.
+    // Dropping the workers blocks, because a command removes their Job.
     let _ = tokio::task::spawn_blocking(move || drop(workers)).await;
 }

@@ -90,7 +90,7 @@ impl Sending {
     /// was sent.
     pub(super) async fn begin(workers: &mut Workers, longest: Duration) -> Result<Self> {
         let begin = workers.start(Instant::now()).await?;
-        // One more at the end of the plan, and one with what calls under way had to say.
+        // One more interval for the end of the plan, and one for the last open calls.
         let most = longest.as_secs() + 3;
         let (merge, are_pods) = (Merge::new(workers.count(), most), workers.are_pods());
         let (said, words) = mpsc::channel(WORDS_MAX);
@@ -156,7 +156,7 @@ pub(crate) async fn measure(job: &Job, plan: &Plan, workers: &mut Workers, watch
     let longest = longest(job);
     let mut sending = Sending::begin(workers, longest).await?;
     let begin = sending.begin;
-    // However often they speak.
+    // This limit holds even if messages keep coming.
     let over = begin + longest + SILENCE_LIMIT;
     let mut run = Run::new(begin, job.length());
     let mut signal = None;
@@ -212,7 +212,7 @@ fn add(merge: &mut Merge, worker: usize, word: Word, longest: Duration) -> Resul
     match word {
         Word::Interval(row) => {
             let (number, start_ms, end_ms) = (row.number, row.start_ms, row.end_ms);
-            // A worker that is late by as much as it may be silent is another matter.
+            // A worker may be late by at most the allowed silence.
             let longest_ms = u64::try_from((longest + SILENCE_LIMIT).as_millis()).unwrap_or(u64::MAX);
             let interval = row.interval(longest_ms).map_err(|why| Spoilt::Interval { number, why })?;
             merge.add(worker, number, Sum { start_ms, end_ms, interval })?;

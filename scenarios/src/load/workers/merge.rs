@@ -1,4 +1,4 @@
-//! Merges the intervals of several workers. Does no I/O.
+//! Adds up the results that several workers report for the same interval of time. Does no I/O.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub(crate) enum Error {
     Endless { most: u64 },
 }
 
-/// Intervals that not all workers have delivered.
+/// Intervals of which some workers have not delivered their results.
 #[derive(Debug)]
 pub(crate) struct Merge {
     /// The number of the interval that each worker must deliver next.
@@ -32,7 +32,7 @@ pub(crate) struct Merge {
     open: BTreeMap<u64, Sum>,
 }
 
-/// The merged interval of all workers that have delivered this interval.
+/// The sum of the results that workers have delivered for one interval.
 #[derive(Debug)]
 pub(crate) struct Sum {
     pub(crate) start_ms: u64,

@@ -128,7 +128,7 @@ impl Reader {
     fn kill_group(leader: Option<u32>) {
         let group = leader.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
         if let Some(group) = group {
-            // An empty group is the aim.
+            // An already empty group is no error.
             let _ = kill_process_group(group, Signal::KILL);
         }
     }

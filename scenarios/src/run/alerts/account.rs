@@ -154,7 +154,7 @@ mod tests {
     fn each_decision_is_told_once() {
         let (mut account, now) = (Account::default(), Instant::now());
         let later = now + WITHIN;
-        // An alert that matches is right before its answer and after it.
+        // A matching alert is right whether it comes before or after the answer.
         account.received(&uid(0), true, now);
         answer(&mut account, 0, Some(true), Tells::Must, now);
         answer(&mut account, 1, Some(false), Tells::Must, now);

@@ -48,7 +48,7 @@ impl Unasked {
             return (None, false);
         }
         self.next = now + EVERY;
-        // Unread parts of an audit log may contain churned resources.
+        // Unread parts of an audit log may contain requests for churned resources.
         if self.told.asked(plane) == Asked::Judged || !self.told.is_whole() {
             return (None, true);
         }

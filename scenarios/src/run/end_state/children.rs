@@ -140,8 +140,8 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// The parent to which name or labels of a child without owner point. `None` unless the scenario's key is the owner
-    /// reference.
+    /// The parent of a child without an owner reference, found by the child's name or labels. `None` unless the
+    /// scenario's key is the owner reference.
     fn resembling(&self, by: &By, child: &Item) -> Option<&'a str> {
         if *by != By::Owner || !owners(child).is_empty() {
             return None;

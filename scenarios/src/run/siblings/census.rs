@@ -25,7 +25,7 @@ use super::parents::{self, APART_MS, Of, Parent, Parents};
 use crate::scenario::{By, Children};
 use crate::witness::is_grandchild;
 
-/// How long a child may exist together with its replacement: the least deadline of events.
+/// How long a child may exist together with its replacement: the shortest deadline for observations.
 const REPLACED_MS: u64 = 5000;
 
 #[derive(Debug, Clone)]
@@ -261,7 +261,7 @@ impl Census {
     }
 
     fn look(&mut self, doubt: Doubt, now_ms: u64) {
-        // The children of a parent that is deleted, or being deleted, are going as well.
+        // The children of a parent that is deleted, or being deleted, will be deleted too.
         let Some(parent) = self.known(&doubt.of).filter(|parent| parent.going_ms.is_none()).cloned() else { return };
         let wanted = parent.wanted.get(doubt.kind).copied().unwrap_or_default();
         if doubt.again {

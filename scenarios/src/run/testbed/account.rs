@@ -29,7 +29,7 @@ const BATCH_MAX: usize = 1024;
 /// The account, shared by the task that follows the subject and its readers.
 pub(super) type Shared = Arc<Mutex<Account>>;
 
-/// A gap in the subject's watch stream that a list has closed, as the control plane reports it.
+/// A gap in the subject's watch stream, ended by a new list, as the control plane reports it.
 pub(super) struct Hole {
     pub(super) resource: String,
     pub(super) after: Order,

@@ -22,7 +22,7 @@ pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
     let registry = ground.registry.context("there is no registry to be cut off from")?;
     let policies = policies(subject, registry);
     let mut lasted = cut(deed, subject, &policies, registry).await;
-    // In all cases nothing of it stays.
+    // Even after an error, no change stays.
     if let Some(firewall) = &ground.firewall {
         lasted = lasted.and(firewall.open().await.map_err(Into::into));
     }
