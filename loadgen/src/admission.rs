@@ -55,19 +55,19 @@ pub enum Error {
     Config {
         /// The key, such as `rate` or `mix`.
         key: &'static str,
-        /// What is wrong with the key, with advice for the user.
+        /// The problem with the key, and advice for the user.
         problem: String,
     },
     /// The images of the load cannot be used.
     #[error("images: {problem}")]
     Images {
-        /// What is wrong with the images, with advice for the user.
+        /// The problem with the images, and advice for the user.
         problem: String,
     },
     /// The webhook's address, name or certificates cannot be used.
     #[error("target: {problem}")]
     Target {
-        /// What is wrong with the address, name or certificates, with advice for the user.
+        /// The problem with the address, name or certificates, and advice for the user.
         problem: String,
     },
     /// The file of a replay cannot be used.

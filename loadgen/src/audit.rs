@@ -160,7 +160,7 @@ pub enum Error {
     /// Address, certificates, token, resource or pointer cannot be used.
     #[error("start the audit: {problem}")]
     Config {
-        /// What is wrong, with advice for the user.
+        /// The problem, and advice for the user.
         problem: String,
     },
     /// The control plane did not answer the list.

@@ -65,14 +65,14 @@ pub enum Error {
     /// The address or the certificates cannot be used.
     #[error("start the calls: {problem}")]
     Target {
-        /// What is wrong, with advice for the user.
+        /// The problem, and advice for the user.
         problem: String,
     },
     /// A key of the scenario's section has a value that cannot work.
     #[error("api.{key}: {problem}")]
     Config {
         key: &'static str,
-        /// What is wrong with the key, with advice for the user.
+        /// The problem with the key, and advice for the user.
         problem: String,
     },
     /// The Deployments could not be created.

@@ -60,7 +60,7 @@ pub enum Error {
     Config {
         /// The key, such as `rate` or `mix.delete`.
         key: &'static str,
-        /// What is wrong with the key, with advice for the user.
+        /// The problem with the key, and advice for the user.
         problem: String,
     },
     /// One of several sections cannot work.
@@ -86,7 +86,7 @@ pub enum Error {
     /// The API server's address, certificates or token cannot be used.
     #[error("control plane: {problem}")]
     Api {
-        /// What is wrong, with advice for the user.
+        /// The problem, and advice for the user.
         problem: String,
     },
     /// The first objects could not be created.

@@ -26,13 +26,13 @@ pub enum Error {
     Config {
         /// The key, such as `resource` or `steps[2].at`.
         key: String,
-        /// What is wrong with the key, with advice for the user.
+        /// The problem with the key, and advice for the user.
         problem: String,
     },
     /// The API server's address, certificates or token cannot be used.
     #[error("{problem}")]
     Api {
-        /// What is wrong, with advice for the user.
+        /// The problem, and advice for the user.
         problem: String,
     },
     /// The objects that must exist before the subject starts could not be created.

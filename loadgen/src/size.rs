@@ -19,7 +19,7 @@ pub struct Size {
 }
 
 impl Size {
-    /// What is wrong with the size, and what to write instead; `None` if the size can be used.
+    /// The problem with the size, and the size to write instead; `None` if the size can be used.
     pub(crate) fn problem(self) -> Option<String> {
         if self.median.0 == 0 {
             return Some("size.median is 0B: write a size such as `2KiB`, or leave `size` out".to_owned());

@@ -69,7 +69,7 @@ pub(super) struct Worker {
     tasks: JoinSet<Event>,
     /// Deletions of groups that wait for operations on their objects.
     collections: VecDeque<(Option<Instant>, Operation)>,
-    /// What remains to be done for deleted objects, as running tasks.
+    /// The work that remains for deleted objects, as running tasks.
     endings: JoinSet<(u64, Result<(), Failure>)>,
     /// An operation was begun for every object with a number below this one.
     next: u64,

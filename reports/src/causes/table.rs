@@ -128,7 +128,7 @@ causes! {
          deletion has to be seen.";
     /// The control plane does not record the events that it sent.
     NotTold: "not reported, with no record of what was sent",
-        "A real control plane does not say what it sent to which client. Play the same load against `controlPlane: {kind: mock}`, which does.";
+        "Only the mock control plane records what it sent to which client, and only for the first anomalies of a run. Run the same load with `controlPlane: {kind: mock}` and a lower rate.";
     /// The recorded facts show no cause.
     Unknown: "of unknown cause",
         "The sentence names what was ruled out. Run it again with `--keep-events`, which keeps every commit and observation, and look for the \

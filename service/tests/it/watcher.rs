@@ -163,7 +163,7 @@ async fn a_hook_whose_answer_never_ends_is_cut_off() {
     })
     .await;
     let actions = format!(
-        "{{id: apply, {PACKAGES}, action: reconcile, url: \"http://{}/hook\", timeout: 300ms, retries: [20ms]}}",
+        "{{id: apply, {PACKAGES}, action: reconcile, url: \"http://{}/hook\", timeout: 300ms, retries: [100ms]}}",
         hook.host()
     );
     let service = start(&api, &actions, None).await;

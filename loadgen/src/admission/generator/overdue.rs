@@ -12,7 +12,7 @@ use super::EVENTS;
 /// Minimum number of bytes that one loop of the thread reads from a connection.
 const TURN_BYTES: usize = 256 << 10;
 
-/// What the thread knows at the end of one loop.
+/// The state of the thread at the end of one loop.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Turn {
     /// Whether a call has timed out.

@@ -21,7 +21,7 @@ const RETRY: Duration = Duration::from_millis(250);
 /// The time in which the garbage collector must release dependents of a deleted object before the harness deletes them.
 const ORPHANED: Duration = Duration::from_secs(1);
 
-/// What remains to be done after an object was deleted.
+/// The work that remains after an object was deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::churn) struct Rest {
     /// The time after which the object's finalizer is removed.
@@ -80,7 +80,7 @@ impl Operator {
         format!("{path}?labelSelector={}", query(&self.plan.selector(first)))
     }
 
-    /// What remains to be done after this operation has deleted an object.
+    /// The work that remains after this operation has deleted an object.
     pub(in crate::churn) fn rest(&self, operation: Operation, object: u64) -> Rest {
         let finalizers = self.plan.config().finalizers.as_ref();
         let held = finalizers.filter(|_| self.plan.holds(object)).map(|finalizers| finalizers.hold_for.0);

@@ -238,7 +238,7 @@ impl Reader {
     }
 }
 
-/// What the headers state about body and connection.
+/// The statements of the headers about body and connection.
 struct Facts<'a> {
     content_type: Option<&'a [u8]>,
     coding: Coding,

@@ -2,7 +2,7 @@
 //! say how much more time the subject needs. A subject that was idle, or that overtook objects, breaks its budgets.
 
 use super::*;
-use crate::example::Example;
+use crate::example::{Example, Judged as _};
 use crate::judge::{Judgement, judge};
 use crate::record::{Objects, Phase, RequestRow, Verb};
 
@@ -140,4 +140,22 @@ fn a_constant_rate_is_the_same_in_each_second() {
     assert!(is_constant(&[5, 5, 6, 5, 4, 5, 5]));
     assert!(!is_constant(&[5, 5, 5, 5]), "too short");
     assert!(!is_constant(&[5, 5, 9, 5, 5, 5, 5]) && !is_constant(&[0, 1, 0, 1, 0, 0]));
+}
+
+/// Versions that were deleted in the subject's queue leave `missed` undecided if they are more than a twentieth of all,
+/// and never hide a missed version.
+#[test]
+fn many_versions_that_were_deleted_in_the_queue_leave_missed_undecided() {
+    let judged = |queued: fn(u64) -> u64, missed: u64| {
+        let mut example = Example::clean();
+        let commits: u64 = example.intervals.iter().map(|row| row.events.commits).sum();
+        let last = example.intervals.last_mut().unwrap();
+        (last.events.queued, last.events.missed) = (queued(commits), missed);
+        verdict(&example.judged(), "events.missed")
+    };
+    assert_eq!(judged(|commits| commits / 20, 0).0, Verdict::Pass);
+    let (found, text) = judged(|commits| commits / 20 + 1, 0);
+    assert_eq!(found, Verdict::Inconclusive, "{text}");
+    assert!(text.contains("were deleted while they waited in the subject's queue; `rate: "), "{text}");
+    assert_eq!(judged(|commits| commits / 2, 1).0, Verdict::Fail);
 }

@@ -30,7 +30,7 @@ pub(super) enum Stale {
     },
 }
 
-/// What the subject's requests so far prove about its state in a scope.
+/// The knowledge about the subject's state in a scope that its requests so far prove.
 #[derive(Debug, Default)]
 struct Marks {
     /// The newest revision that the server answered with 410 since the subject's last list.
