@@ -32,12 +32,13 @@ pub(super) const SPLIT: PlayedRow =
         .hit("an event")
         .played(|_| Box::new(Slices));
 
-pub(super) const SLOW_DRIP: PlayedRow = Row::watches("slow-drip", "The bytes of a watch are sent slowly, a few at a time.")
-    .takes::<DripKeys>()
-    .refuses(|fault| not_zero("rate", fault.keys::<DripKeys>().rate.is_some_and(|rate| rate.bytes_per_second == 0)))
-    .sees("bytes arrive at this rate")
-    .hit("a watch")
-    .played(|_| Box::new(Slices));
+pub(super) const SLOW_DRIP: PlayedRow =
+    Row::watches("slow-drip", "The bytes of a watch are sent slowly, a few at a time.")
+        .takes::<DripKeys>()
+        .refuses(|fault| not_zero("rate", fault.keys::<DripKeys>().rate.is_some_and(|rate| rate.bytes_per_second == 0)))
+        .sees("bytes arrive at this rate")
+        .hit("a watch")
+        .played(|_| Box::new(Slices));
 
 /// The default size of a piece of `split`, in bytes.
 const PIECE_BYTES: u64 = 1;
