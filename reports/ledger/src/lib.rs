@@ -29,8 +29,10 @@
 //! * If an object was deleted and the witness cannot report deletions, its overdue versions are **missed**. Versions of
 //!   a deleted object that were not overdue are **unobservable**, and so are overdue versions that a fault may have
 //!   withheld from the subject until the deletion ([`Ledger::kept`]). If the object was deleted while it waited in the
-//!   subject's queue, its overdue versions are **unobservable** as well: the subject served other objects steadily all
-//!   that time, and the newest of them had waited at least half as long.
+//!   subject's queue, its overdue versions are **unobservable** as well: the subject served other objects in that time, and
+//!   the new objects among them had waited about as long. The same holds if a write of the subject to the object was
+//!   refused with a status after which a right client tries again, less than `D` before the deletion
+//!   ([`Ledger::refused`]).
 //! * If the subject's process ended before a deletion, or before the deletion was overdue, the object's versions that
 //!   were not overdue are **unobservable**: the next process lists, and a list does not show objects that were deleted
 //!   before it.
@@ -224,6 +226,14 @@ impl Ledger {
         if let Some(version) = self.objects.pending_mut(uid, revision) {
             version.kept = true;
         }
+    }
+
+    /// Notes that the API server refused a write of the subject to the newest object of this name at `t_ms`, with a
+    /// status after which a right client tries again. If the object is deleted within a deadline, its overdue versions do
+    /// not count as missed.
+    pub fn refused(&mut self, resource: &str, namespace: &str, name: &str, t_ms: u64) {
+        let (resource, namespace, name) = (resource.into(), namespace.into(), name.into());
+        self.objects.refused(&object::FullName { resource, namespace, name }, t_ms);
     }
 
     /// The control plane was restored from an older state, in which this old version is its object's newest version

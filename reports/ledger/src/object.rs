@@ -38,6 +38,8 @@ pub(super) struct Object {
     pub last_told: Option<Order>,
     /// When the subject last reported the object.
     pub told_ms: Option<u64>,
+    /// When a write of the subject to the object was last refused with a status after which a right client tries again.
+    pub refused_ms: Option<u64>,
     pub newest_committed: Order,
     pub created: Option<Order>,
     pub first_revision: Option<u128>,

@@ -221,6 +221,12 @@ impl RequestRow {
         matches!(self.verb, Verb::Create | Verb::Update | Verb::Patch | Verb::Delete | Verb::DeleteCollection)
     }
 
+    /// Whether the server refused the request with a status after which a right client tries again: a conflict, too many
+    /// requests, or an error of the server.
+    pub fn is_refused_for_now(&self) -> bool {
+        matches!(self.status, 409 | 429 | 500..)
+    }
+
     /// Whether the request concerns the subject itself and not an object of the run: its Lease, or an event about its
     /// work.
     pub fn is_aside(&self) -> bool {

@@ -435,6 +435,7 @@ impl<'a> Conductor<'a> {
         self.requests.write(&self.world.plane, &self.clock, &mut self.writer)?;
         let writer = &mut self.writer;
         let Some(stage) = self.stage.as_mut() else { return Ok(()) };
+        stage.events.refused(&self.requests.take_refused());
         stage.events.settle(None, self.requests.newest(), writer)?;
         self.faults()?;
         if self.clock.runs() {

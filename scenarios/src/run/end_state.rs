@@ -181,7 +181,8 @@ impl Reader {
         Ok(Read::Objects(all.into_values().collect()))
     }
 
-    /// Compares the listed objects with the last observation of each object by the witness (`told`).
+    /// Compares the objects that the control plane lists with the objects that the subject knows. If the subject has
+    /// neither an endpoint nor children that show its objects, `told` has them: the last observation of each object.
     pub(super) fn compare(&self, reading: &Reading, told: Vec<Known>, readings: u32) -> EndState {
         let Reading { items, listed_ms, read_ms, .. } = reading;
         let mut children = self.children(reading).into_iter();

@@ -6,7 +6,7 @@ use loadgen::churn::Writes;
 use mock_faults::Fault;
 use mock_kube::Sending;
 use reports::ledger::{self, Ledger};
-use reports::record::{Audited, Backlog, CommitEvent, EventCounts, HOLE_DETAIL_MAX, Hole, Writer};
+use reports::record::{Audited, Backlog, CommitEvent, EventCounts, HOLE_DETAIL_MAX, Hole, RequestRow, Writer};
 
 use super::arrival::{self, Arrivals};
 use super::claims::Claims;
@@ -225,6 +225,13 @@ impl<'a> Events<'a> {
     pub(super) fn backlogs(&mut self, from_ms: u64, to_ms: u64, writer: &mut Writer) -> Result<Vec<Backlog>> {
         self.catch_up(writer)?;
         Ok(self.ledger.backlogs(from_ms, to_ms))
+    }
+
+    /// Passes refused writes of the subject to the ledger. A subject that has to try again is not at fault yet.
+    pub(super) fn refused(&mut self, rows: &[RequestRow]) {
+        for row in rows {
+            self.ledger.refused(&row.resource, &row.namespace, &row.name, row.t_ms);
+        }
     }
 
     /// Advances the ledger's time and writes the ledger's decisions into the record. `end` means that no commit or

@@ -14,6 +14,8 @@ use crate::clock::Clock;
 use crate::scenario::Scenario;
 
 const COMMITS_MAX: usize = 4096;
+/// Maximum number of refused writes that wait for the ledger. Without a further one, an object may count as missed.
+const REFUSED_MAX: usize = 4096;
 
 /// Reads the subject's requests from the mock. Counts lists and watches of judged resources separately, because the
 /// record of a long run does not keep every request.
@@ -23,6 +25,8 @@ pub(super) struct Requests {
     follows: Option<u64>,
     /// The latest lists and watches, for the history of an anomaly.
     newest: Requested,
+    /// Refused writes that the ledger does not know yet, at most [`REFUSED_MAX`].
+    refused: Vec<RequestRow>,
     writers: Writers,
     /// The subject's refused writes.
     failing: Failing,
@@ -49,6 +53,7 @@ impl Requests {
             judged: judged.iter().map(|(name, _)| name.clone()).collect(),
             follows: Some(0),
             newest: Requested::default(),
+            refused: Vec::new(),
             writers: Writers::default(),
             failing: Failing::default(),
             foreign: None,
@@ -96,6 +101,9 @@ impl Requests {
             self.newest.note(&row);
             self.writers.note(&row, &fact.record.path);
             self.failing.note(&row);
+            if row.writes() && row.is_refused_for_now() && self.refused.len() < REFUSED_MAX {
+                self.refused.push(row.clone());
+            }
             if let Some((foreign, _)) = &mut self.foreign {
                 foreign.request(foreign::Request::of(&fact, &row), &wire);
             }
@@ -121,6 +129,11 @@ impl Requests {
     pub(super) fn go_on(&mut self, writers: Writers) {
         let meanwhile = std::mem::replace(&mut self.writers, writers);
         self.writers.extend(meanwhile);
+    }
+
+    /// The subject's writes, since the last call, that were refused with a status after which a right client tries again.
+    pub(super) fn take_refused(&mut self) -> Vec<RequestRow> {
+        std::mem::take(&mut self.refused)
     }
 
     /// The subject's latest requests that were answered or have ended.

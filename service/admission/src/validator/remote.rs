@@ -35,10 +35,10 @@ impl Pools {
         Self { open: Arc::default(), metrics }
     }
 
-    /// Returns the connections to the validator `name`. `told` says that each instance of the validator sends its own
-    /// description.
-    pub fn open(&self, name: &str, way: &Way, told: bool) -> Result<Arc<Pool>, String> {
-        let key = format!("{name} {told} {way:?}");
+    /// Returns the connections to the instances of the validator `name`. `describes_itself` states whether the service can
+    /// ask each instance for a description of itself.
+    pub fn open(&self, name: &str, way: &Way, describes_itself: bool) -> Result<Arc<Pool>, String> {
+        let key = format!("{name} {describes_itself} {way:?}");
         let mut open = self.open.lock();
         open.retain(|_, pool| pool.strong_count() > 0);
         if let Some(pool) = open.get(&key).and_then(Weak::upgrade) {
@@ -52,7 +52,7 @@ impl Pools {
             open_max: way.max_in_flight,
             queue_max: way.queue,
             timeout: way.timeout,
-            told,
+            describes_itself,
         };
         let pool = Pool::open(settings, self.metrics.clone()).map_err(|error| error.to_string())?;
         open.insert(key, Arc::downgrade(&pool));

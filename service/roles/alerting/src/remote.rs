@@ -65,7 +65,7 @@ impl Remote {
             open_max: OPEN_MAX,
             queue_max: settings.queue,
             timeout: settings.timeout,
-            told: false,
+            describes_itself: false,
         };
         let pool = Pool::open(pool, PoolMetrics::default()).map_err(|error| error.to_string())?;
         let work = Arc::new(Work { settings: settings.clone(), pool, metrics, dead });

@@ -55,7 +55,7 @@ pub struct Settings {
     /// Time limit of an inquiry to one instance.
     pub timeout: Duration,
     /// Whether instances answer GET on [`crate::VALIDATE`] with a description of themselves.
-    pub told: bool,
+    pub describes_itself: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -8,7 +8,7 @@ use service_verify::{Class as Found, Outcome, Requirement, Roots, Signer as Proo
 use crate::validator::{Approval, SIGNERS_MAX, Signer};
 use service_registry::verdicts::{Class, Failure};
 
-/// Maximum number of objects that a denial describes; further objects are only counted.
+/// Maximum number of rejected or unreadable signatures and bundles that a denial describes; others are only counted.
 const REJECTED_SAID_MAX: usize = 3;
 /// Maximum number of trust roots that a denial names.
 const ROOTS_SAID_MAX: usize = 5;

@@ -28,7 +28,7 @@ pub(super) async fn follow(pool: Weak<Pool>) {
         if round % FILES_EACH == FILES_EACH - 1 {
             files(&pool, &mut refused);
         }
-        if pool.settings.told {
+        if pool.settings.describes_itself {
             join_all(pool.instances.iter().map(|instance| look(&pool, instance))).await;
         } else {
             // Without self-descriptions, the next question finds out.
