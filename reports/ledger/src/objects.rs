@@ -177,8 +177,9 @@ impl Objects {
 
     /// Notes that the API server refused a write of the subject to the newest object of this name.
     pub fn refused(&mut self, full_name: &FullName, t_ms: u64) {
-        let object = self.by_name.get(full_name).and_then(|uid| self.by_uid.get_mut(uid));
-        object.into_iter().for_each(|object| object.refused_ms = object.refused_ms.max(Some(t_ms)));
+        if let Some(object) = self.by_name.get(full_name).and_then(|uid| self.by_uid.get_mut(uid)) {
+            object.refused_ms = object.refused_ms.max(Some(t_ms));
+        }
     }
 
     /// Notes that the subject reported an object. Returns whether a new process reports this object for the first time.

@@ -10,8 +10,6 @@ use std::sync::Arc;
 const TIMES_MAX: usize = 2048;
 /// Number of first observations of new objects that are remembered for one resource.
 const FIRSTS_MAX: usize = 512;
-/// Minimum number of first observations of new objects that can show how long the subject's queue is.
-const FIRSTS_MIN: usize = 2;
 /// Maximum number of resources whose serving times are kept. Scenarios judge fewer resources.
 const RESOURCES_MAX: usize = 32;
 
@@ -76,8 +74,8 @@ impl OfResource {
     /// an object that a refused write sent to the end of the queue again.
     pub fn has_queue(&self, since_ms: u64, now_ms: u64) -> bool {
         let middle_ms = since_ms + now_ms.saturating_sub(since_ms) / 2;
-        let mut late = self.firsts.iter().rev().take_while(|first| first.t_ms >= middle_ms);
-        late.clone().count() >= FIRSTS_MIN
+        let mut late = self.firsts.iter().rev().take_while(|first| first.t_ms >= middle_ms).peekable();
+        late.peek().is_some()
             && late.all(|first| first.since_ms <= middle_ms)
             && self.times_ms.iter().any(|t_ms| (since_ms..middle_ms).contains(t_ms))
     }

@@ -73,7 +73,8 @@ pub struct EventCounts {
     pub identity_swap: u64,
     /// Versions of objects created and deleted inside one outage of the subject's stream.
     pub unobservable: u64,
-    /// Versions among `unobservable` whose objects were deleted while they waited in the subject's queue.
+    /// Versions among `unobservable` whose objects were deleted while they waited in the subject's queue, or soon after a
+    /// write of the subject to them was refused.
     pub queued: u64,
 }
 
