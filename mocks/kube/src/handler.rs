@@ -300,8 +300,11 @@ fn operations(path: &str, query: &str) -> Option<Answer> {
 }
 
 fn version() -> Value {
+    let release = mock_objects::builtin::release();
+    let mut parts = release.trim_start_matches('v').split('.');
+    let (major, minor) = (parts.next(), parts.next());
     json!({
-        "major": "1", "minor": "34", "gitVersion": format!("{}+longhaul-mock", super::VERSION), "gitCommit": "", "gitTreeState": "clean",
+        "major": major, "minor": minor, "gitVersion": format!("{release}+longhaul-mock"), "gitCommit": "", "gitTreeState": "clean",
         "buildDate": "2026-01-01T00:00:00Z", "goVersion": "none", "compiler": "rustc", "platform": "linux/amd64",
     })
 }

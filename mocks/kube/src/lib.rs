@@ -79,6 +79,7 @@ use listen::{Certificates, Door, Listening};
 use users::Users;
 
 pub use mock_objects::VERSION;
+pub use mock_objects::builtin::{DEFAULT as DEFAULT_RELEASE, ReleaseError, choose as choose_release, release};
 
 /// The name of the authority that signs certificate requests.
 const SIGNER: &str = "kubernetes-signer";
