@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::audit::{About, Said};
 use super::body::Body;
+use super::call::Annotations;
 
 /// An answer to a request; its `warnings` become `Warning` headers.
 pub(crate) struct Answer {
@@ -28,6 +29,8 @@ pub(crate) struct Answer {
     pub about: About,
     /// The texts of the answer that the audit records.
     pub said: Option<Arc<Said>>,
+    /// The annotations of the request that the audit records.
+    pub annotations: Option<Arc<Annotations>>,
 }
 
 impl Answer {
@@ -43,6 +46,7 @@ impl Answer {
             streams: false,
             about: About::default(),
             said: None,
+            annotations: None,
         }
     }
 

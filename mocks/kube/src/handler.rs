@@ -12,6 +12,7 @@ use mock_faults::{Injection, On};
 use mock_objects::catalogue::{Catalogue, Resource};
 use mock_objects::openapi;
 use mock_objects::status::Failure;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::answer::Answer;
@@ -77,6 +78,7 @@ pub(crate) async fn handle(
         http_version: connection.http_version,
         status: 0,
         revision: None,
+        annotations: None,
     };
     let following = Following::begin(&audit, &record);
     let mut open = OpenRequest { audit: audit.clone(), cluster: app.cluster.clone(), following };
@@ -102,6 +104,7 @@ pub(crate) async fn handle(
     }
     record.status = answer.status.as_u16();
     record.revision = answer.about.revision;
+    record.annotations = answer.annotations.take();
     app.cluster.audit.requests.push(record);
     if let (true, Body::Watch(watch)) = (answer.holds_head, &mut answer.body) {
         watch.first().await;
@@ -221,6 +224,7 @@ async fn route(
         resource,
         raw_query: raw_query.into(),
         injection: Injection::default(),
+        annotations: Mutex::default(),
     });
     let deprecated = call.served().deprecation.clone();
     let watches = call.asked().on == On::Watch;

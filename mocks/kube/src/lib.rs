@@ -48,6 +48,7 @@ mod serving;
 mod signing;
 mod tail;
 mod tokens;
+mod type_check;
 mod users;
 mod verbs;
 mod watch;

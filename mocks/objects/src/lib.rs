@@ -7,6 +7,7 @@
 pub mod builtin;
 pub mod catalogue;
 pub mod convert;
+pub mod declared;
 pub mod defaults;
 pub(crate) mod fields;
 pub mod json;

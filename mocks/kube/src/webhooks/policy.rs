@@ -28,6 +28,8 @@ pub(crate) struct Policy {
     pub variables: Vec<(String, Program)>,
     pub validations: Vec<Validation>,
     pub mutations: Vec<Mutation>,
+    /// `(key, value)` of the annotations for the audit.
+    pub annotations: Vec<(String, Program)>,
     /// Whether the policy is asked again after the object has changed.
     pub reinvoke: bool,
     pub bindings: Vec<Binding>,
@@ -57,6 +59,9 @@ pub(crate) struct Binding {
     pub reference: Option<Value>,
     pub denies: bool,
     pub warns: bool,
+    pub audits: bool,
+    /// `validationActions` as the binding has them.
+    pub actions: Value,
 }
 
 impl Policies {
@@ -101,6 +106,9 @@ impl Policy {
                 .collect(),
             validations: list("validations").filter_map(validation).collect(),
             mutations: list("mutations").filter_map(mutation).collect(),
+            annotations: list("auditAnnotations")
+                .filter_map(|of| Some((text(of, "key"), program(of, "valueExpression", Some(Wanted::Text))?)))
+                .collect(),
             reinvoke: spec["reinvocationPolicy"] == "IfNeeded",
             bindings: own.map(Binding::read).collect(),
         }
@@ -117,6 +125,8 @@ impl Binding {
             reference: spec.get("paramRef").filter(|reference| reference.is_object()).cloned(),
             denies: acts("Deny"),
             warns: acts("Warn"),
+            audits: acts("Audit"),
+            actions: spec["validationActions"].clone(),
         }
     }
 }

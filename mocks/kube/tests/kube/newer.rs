@@ -103,7 +103,7 @@ async fn only_an_approval_approves() {
     let (_world, mut client) = World::alone().await;
     let requests = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
     let csr = json!({"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest", "metadata": {"name": "r"},
-                     "spec": {"request": "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0K", "signerName": "a.b/c", "usages": ["client auth"]}});
+                     "spec": {"request": crate::controllers::REQUEST, "signerName": "a.b/c", "usages": ["client auth"]}});
     let (status, made) = client.post(requests, &csr).await;
     assert_eq!(status, 201, "{made}");
     let said = |kind: &str| json!({"status": {"conditions": [{"type": kind, "status": "True", "reason": "r"}]}});
