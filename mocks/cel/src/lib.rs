@@ -194,8 +194,8 @@ pub struct Typed {
 
 impl Typed {
     /// The types of `object` and of `params`; without parameters, the name `params` is unknown.
-    pub fn new(object: Arc<Decl>, params: Option<Arc<Decl>>) -> Self {
-        Self { object: Type::of(&object), params: params.as_ref().map(Type::of), variables: Vec::new() }
+    pub fn new(object: &Arc<Decl>, params: Option<&Arc<Decl>>) -> Self {
+        Self { object: Type::of(object), params: params.map(Type::of), variables: Vec::new() }
     }
 
     /// Adds a field of `variables` with the type of its expression.

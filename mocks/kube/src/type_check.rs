@@ -52,7 +52,7 @@ fn check(catalogue: &Catalogue, policy: &Value) -> Vec<Value> {
     for (group, version, kind) in matched(catalogue, spec) {
         let api_version = mock_objects::builtin::api_version(&group, &version);
         let Some(object) = of_kind(catalogue, &api_version, &kind) else { continue };
-        let mut typed = Typed::new(object, params.clone());
+        let mut typed = Typed::new(&object, params.as_ref());
         for variable in spec["variables"].as_array().into_iter().flatten() {
             typed.define(&text(variable, "name"), &text(variable, "expression"));
         }
