@@ -209,7 +209,9 @@ fn used<'h>(cluster: &Cluster, quota: &Value, held: impl Iterator<Item = (&'h Re
             }
         }
     }
-    by_uid.values().for_each(|amounts| add(&mut used, amounts));
+    for amounts in by_uid.values() {
+        add(&mut used, amounts);
+    }
     used
 }
 

@@ -194,8 +194,7 @@ fn quota(hard: &Value) -> Value {
     json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}, "spec": {"hard": hard}})
 }
 
-/// Each client creates one ConfigMap at the same time. A webhook-free write takes a few microseconds, so the test
-/// repeats the race.
+/// Twelve clients create a Secret each at the same time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn writes_at_the_same_time_do_not_exceed_a_quota() {
     let (world, mut client) = world().await;

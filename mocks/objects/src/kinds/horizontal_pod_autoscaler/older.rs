@@ -183,10 +183,11 @@ pub(super) fn to_stored(value: &mut Value) {
         // The annotation of a status has the CPU utilization as well.
         if let Some(share) = share.filter(|_| is_spec || known.is_none()) {
             let mut source = json!({"name": "cpu"});
-            source[if is_spec { "target" } else { "current" }] = match is_spec {
-                true => json!({"type": "Utilization", "averageUtilization": share}),
-                false => json!({"averageUtilization": share}),
-            };
+            if is_spec {
+                source["target"] = json!({"type": "Utilization", "averageUtilization": share});
+            } else {
+                source["current"] = json!({"averageUtilization": share});
+            }
             metrics.push(json!({"type": "Resource", "resource": source}));
         }
         if !metrics.is_empty() {

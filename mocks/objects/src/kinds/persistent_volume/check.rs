@@ -102,7 +102,7 @@ fn capacity(capacity: &Value, at: At<'_>, causes: &mut Causes) {
         causes.refuse("FieldValueNotSupported", at, message);
     }
     for (name, amount) in amounts.into_iter().flatten() {
-        let sign = amount.as_str().and_then(Quantity::parse).map_or(1, |amount| amount.signum());
+        let sign = amount.as_str().and_then(Quantity::parse).map_or(1, Quantity::signum);
         if sign < 0 {
             causes.invalid(at.key(name), amount, "must be greater than or equal to 0");
         }

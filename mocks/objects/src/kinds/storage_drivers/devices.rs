@@ -31,13 +31,12 @@ pub(super) fn check_claim(devices: &Value, at: At<'_>, causes: &mut Causes) {
         names.push(name.to_owned());
         let subrequests = items(request, "firstAvailable");
         match (request["exactly"].is_object(), subrequests.is_empty()) {
-            (true, true) => {}
+            (true, true) | (false, false) => {}
             (false, true) => causes.required(at, "exactly one of `exactly` or `firstAvailable` is required"),
             (true, false) => {
                 let why = "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set";
                 causes.invalid(at, "null", why);
             }
-            (false, false) => {}
         }
         let list = at.field("firstAvailable");
         for (number, subrequest) in subrequests.iter().enumerate() {
@@ -149,7 +148,9 @@ fn check_references(of: &Value, names: &[String], at: At<'_>, causes: &mut Cause
         let (at, text) = (list.item(index), name.as_str().unwrap_or_default());
         let segments: Vec<&str> = text.split('/').collect();
         if segments.len() <= 2 {
-            segments.iter().for_each(|segment| causes.faults(at, segment, label(segment)));
+            for segment in &segments {
+                causes.faults(at, segment, label(segment));
+            }
         }
         if segments.len() > 2 || !names.iter().any(|known| known == text) {
             causes.invalid_text(at, text, NO_REQUEST);
