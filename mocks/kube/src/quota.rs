@@ -20,14 +20,13 @@ use super::cluster::Cluster;
 
 const QUOTAS: &str = "resourcequotas";
 
-/// Amounts by their names in quotas, such as `requests.cpu` or `count/pods`.
+/// Amounts of resources, by the resources' names in quotas, such as `requests.cpu` or `count/pods`.
 pub(crate) type Amounts = BTreeMap<String, Quantity>;
 
-/// Resources whose objects a quota can also count without the prefix `count/`.
+/// Resources that a quota may also name without the prefix `count/`.
 const COUNTED: [&str; 7] =
     ["configmaps", "persistentvolumeclaims", "pods", "replicationcontrollers", "resourcequotas", "secrets", "services"];
 
-/// The quotas of a namespace.
 pub(crate) fn of_namespace(cluster: &Cluster, namespace: &str) -> Vec<Value> {
     all(cluster, QUOTAS, Some(namespace))
 }
@@ -39,7 +38,6 @@ fn all(cluster: &Cluster, full_name: &str, namespace: Option<&str>) -> Vec<Value
     page.map(|page| page.items).unwrap_or_default().iter().map(|version| version.value()).collect()
 }
 
-/// The amounts that one object uses.
 pub(crate) fn usage(resource: &Resource, value: &Value) -> Amounts {
     let one = Quantity::whole(1);
     let mut used = Amounts::from([(format!("count/{}", resource.full_name), one)]);

@@ -11,8 +11,8 @@ use crate::quota::{self, Amounts, Reservation};
 /// Resources that every container must specify if a quota limits them.
 const COMPUTE: [&str; 6] = ["cpu", "limits.cpu", "limits.memory", "memory", "requests.cpu", "requests.memory"];
 
-/// Refuses an object that exceeds a quota, and reserves the amounts that the object uses. Without a controller manager,
-/// no object is refused, because the used amounts are unknown.
+/// Refuses an object that exceeds a quota, and reserves the amounts that the object uses. With `Config::alone`, no object
+/// is refused, because no controller counts the used amounts.
 pub(super) fn admit(attempt: &Attempt<'_>, object: &Value) -> Result<Option<Reservation>, Failure> {
     let (call, resource) = (attempt.call, &attempt.call.resource);
     let namespace = call.target.namespace.as_deref().filter(|_| !call.cluster().alone && is_counted(attempt, object));

@@ -1,5 +1,5 @@
-//! Conversion of `autoscaling/v1`. CPU utilization has fields of its own in this version; annotations contain other
-//! metrics and settings.
+//! Conversion of `autoscaling/v1`. In `autoscaling/v1`, CPU utilization has fields of its own, and annotations contain
+//! all other metrics and settings.
 
 use serde_json::{Map, Value, json};
 
@@ -73,7 +73,7 @@ const ORDER: [&str; 36] = [
     "Tolerance",
 ];
 
-/// Whether a metric is the CPU utilization.
+/// Returns the part of a CPU metric at `pointer`; returns nothing for other metrics.
 fn share<'a>(metric: &'a Value, pointer: &str) -> Option<&'a Value> {
     let is_cpu = metric["type"] == "Resource" && metric["resource"]["name"] == "cpu";
     metric.pointer(pointer).filter(|_| is_cpu)
