@@ -69,6 +69,8 @@ pub(crate) struct Suite {
     pub seed: Option<u64>,
     /// Time after which workloads become ready; `None` for never.
     pub workloads: Option<units::Span>,
+    /// The minor release of Kubernetes whose kinds the mock serves; `None` for the default.
+    pub kubernetes: Option<String>,
     pub manager: Manager,
     pub runs: PathBuf,
     pub results: Vec<PathBuf>,
@@ -149,6 +151,7 @@ impl Suite {
             seed,
             manager: self.manager.clone(),
             workloads_ms: self.workloads.map(units::Span::as_millis),
+            kubernetes: self.kubernetes.clone(),
             kubectl: install::real_kubectl(),
         };
         std::fs::write(record.join(SESSION_FILE), serde_json::to_vec_pretty(&session)?)?;
@@ -287,6 +290,8 @@ impl Suite {
         add("--seed", self.chaos.seed.is_none().then(|| seed.to_string()));
         add("--stale", self.chaos.stale.map(|versions| versions.to_string()));
         add("--workloads", self.workloads.map(|after| after.to_string()));
+        let chosen = self.kubernetes.clone().filter(|release| release != mock_kube::DEFAULT_RELEASE);
+        add("--kubernetes", chosen);
         add("--manager-agent", self.manager.agent.clone());
         add("--manager-user", self.manager.user.clone());
         let usual = self.folder.is_some() || self.runs == Path::new("runs");
@@ -322,6 +327,7 @@ mod tests {
             chaos: Chaos { seed: Some(7), order: true, stale: Some(2) },
             seed: None,
             workloads: None,
+            kubernetes: None,
             manager: Manager { agent: Some("mgr".to_owned()), user: None },
             runs: PathBuf::from("runs"),
             results: Vec::new(),

@@ -31,6 +31,8 @@ pub(super) enum Names<'d> {
     Review,
     /// The names of `Review`, and `params`, `namespaceObject` and `variables` of an admission policy.
     Policy,
+    /// The names of `Policy`, with the types of a matched kind.
+    Typed(&'d super::Typed),
     /// The names of `Policy`, and the types `Object` and `JSONPatch` for mutations.
     Mutation,
     /// `self` and `oldSelf` of a rule in a schema; `oldSelf` may be optional.
@@ -61,13 +63,19 @@ const NO_AUTHORIZER: &str =
 const ELSEWHERE: &[&str] = &["image", "isImage"];
 
 /// Returns the type of an expression, or its errors.
-pub(super) fn check(root: &Node, names: &Names<'_>) -> Result<Checked, Refused> {
+pub(super) fn check<'n>(root: &'n Node, names: &Names<'n>) -> Result<Checked, Refused> {
     let review = || vec![("object", Type::Dyn), ("oldObject", Type::Dyn), ("request", Type::Struct(REQUEST))];
     let scope = match names {
         Names::Review => review(),
         Names::Policy | Names::Mutation => {
             let more = ["params", "namespaceObject", "variables"].map(|name| (name, Type::Dyn));
             review().into_iter().chain(more).collect()
+        }
+        Names::Typed(typed) => {
+            let object = |name| (name, typed.object.clone());
+            let params = typed.params.iter().map(|params| ("params", params.clone()));
+            let others = [("request", Type::Struct(REQUEST)), ("namespaceObject", Type::Dyn), ("variables", Type::Dyn)];
+            [object("object"), object("oldObject")].into_iter().chain(others).chain(params).collect()
         }
         Names::Value { decl, optional_old } => {
             let found = Type::of(decl);
@@ -76,12 +84,16 @@ pub(super) fn check(root: &Node, names: &Names<'_>) -> Result<Checked, Refused> 
         }
     };
     let given = scope.len();
-    let is_review = matches!(names, Names::Review | Names::Policy | Names::Mutation);
+    let is_review = !matches!(names, Names::Value { .. });
     let mut checker = Checker {
         scope,
         given,
         is_review,
         mutates: matches!(names, Names::Mutation),
+        variables: match names {
+            Names::Typed(typed) => Some(&typed.variables),
+            _ => None,
+        },
         misnamed: None,
         uses_old: false,
         patterns: HashMap::new(),
@@ -104,6 +116,8 @@ struct Checker<'a> {
     is_review: bool,
     /// Whether the expression may make objects and JSON patches.
     mutates: bool,
+    /// The types of the fields of `variables`; `None` if they are not known.
+    variables: Option<&'a [(String, Type)]>,
     misnamed: Option<String>,
     uses_old: bool,
     patterns: HashMap<String, Arc<Pattern>>,
@@ -283,6 +297,13 @@ impl<'a> Checker<'a> {
     }
 
     fn select(&mut self, at: usize, of: &'a Node, field: &str) -> Type {
+        if let (Some(variables), Kind::Ident(name)) = (self.variables, &of.kind)
+            && name == "variables"
+        {
+            let known = variables.iter().find(|(known, _)| known == field);
+            return known
+                .map_or_else(|| self.wrong(at, format!("undefined field '{field}'")), |(_, found)| found.clone());
+        }
         let of = self.of(of);
         let (inside, wraps) = unwrapped(&of);
         let found = match inside {

@@ -182,6 +182,35 @@ impl<'a> Evaluation<'a> {
     }
 }
 
+/// The declared types of the variables of an admission policy, to find expressions that do not fit these types.
+#[derive(Debug)]
+pub struct Typed {
+    object: Type,
+    params: Option<Type>,
+    variables: Vec<(String, Type)>,
+}
+
+impl Typed {
+    /// The types of `object` and of `params`; without parameters, the name `params` is unknown.
+    pub fn new(object: &Arc<Decl>, params: Option<&Arc<Decl>>) -> Self {
+        Self { object: Type::of(object), params: params.map(Type::of), variables: Vec::new() }
+    }
+
+    /// Adds a field of `variables` with the type of its expression.
+    pub fn define(&mut self, name: &str, source: &str) {
+        let found = Program::made(source, &Names::Typed(self)).map_or(Type::Dyn, |(_, found)| found);
+        self.variables.push((name.to_owned(), found));
+    }
+
+    /// The errors in an expression, as the status of a policy shows them.
+    pub fn issues(&self, source: &str) -> Option<String> {
+        match Program::made(source, &Names::Typed(self)).err()? {
+            Refused::Issues(issues) => Some(issues.to_string()),
+            _ => None,
+        }
+    }
+}
+
 impl Program {
     pub fn source(&self) -> &str {
         &self.source

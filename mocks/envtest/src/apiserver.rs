@@ -63,7 +63,12 @@ pub(crate) fn main(arguments: &[String]) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     if flags.is_on("version") {
-        println!("Kubernetes {}", mock_kube::VERSION);
+        let chosen = Session::of_environment().and_then(|session| session.choose_release());
+        if let Err(error) = chosen {
+            eprintln!("{PROGRAM}: {error}");
+            return ExitCode::FAILURE;
+        }
+        println!("Kubernetes {}", mock_kube::release());
         return ExitCode::SUCCESS;
     }
     let known: Vec<&str> = HEEDED.into_iter().chain(EXPECTED).collect();

@@ -62,6 +62,7 @@ impl Plane {
     }
 
     async fn start(&self, order: &Order) -> Result<(Arc<Server>, SystemTime), String> {
+        self.session.choose_release()?;
         let authority = Authority::generate(AUTHORITY).map_err(|error| said(&error))?;
         let mut config = Config::new();
         (config.epoch, config.alone, config.seed) = (Instant::now(), true, self.session.seed);

@@ -30,6 +30,9 @@ pub struct Session {
     pub manager: Manager,
     /// Milliseconds until workloads become ready; if absent, they never become ready, as in a real envtest.
     pub workloads_ms: Option<u64>,
+    /// The minor release of Kubernetes whose kinds the server has; if absent, the default release.
+    #[serde(default)]
+    pub kubernetes: Option<String>,
     /// The path of the real kubectl, which runs all commands of `kubectl`.
     pub kubectl: Option<PathBuf>,
 }
@@ -52,6 +55,12 @@ impl Manager {
 }
 
 impl Session {
+    /// Chooses the release of Kubernetes for this process.
+    pub(crate) fn choose_release(&self) -> Result<(), String> {
+        let release = self.kubernetes.as_deref().unwrap_or(mock_kube::DEFAULT_RELEASE);
+        mock_kube::choose_release(release).map_err(|error| error.to_string())
+    }
+
     /// Reads the session of this process; returns the default session if the variable [`SESSION`] is not set.
     pub(crate) fn of_environment() -> Result<Self, String> {
         let Some(path) = std::env::var_os(SESSION).filter(|path| !path.is_empty()) else { return Ok(Self::default()) };

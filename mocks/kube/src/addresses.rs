@@ -13,7 +13,7 @@ use mock_objects::kinds::Meaning;
 use mock_objects::status::{Cause, Failure};
 use mock_store::Version;
 use parking_lot::Mutex;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// The first address of 10.96.0.0/12, which kubeadm uses for services. The service `kubernetes` has the following
 /// address.
@@ -69,8 +69,13 @@ pub(crate) fn carry_over(value: &mut Value, old: &Value) {
     if kind == "ExternalName" || before == "ExternalName" {
         return;
     }
-    for key in ["clusterIP", "clusterIPs"] {
-        if is_empty(&spec[key]) && !is_empty(&old["spec"][key]) {
+    // Without its address, the defaults of a headless service are those of any other service.
+    let keeps_families = is_empty(&spec["clusterIP"]) && old["spec"]["clusterIP"] == "None";
+    let families = ["ipFamilies", "ipFamilyPolicy"].into_iter().filter(|_| keeps_families);
+    for key in
+        ["clusterIP", "clusterIPs"].into_iter().filter(|key| is_empty(&spec[*key])).chain(families).collect::<Vec<_>>()
+    {
+        if !is_empty(&old["spec"][key]) {
             spec[key] = old["spec"][key].clone();
         }
     }
@@ -172,7 +177,10 @@ fn fill(service: &mut Value, taken: &Taken, next: &mut Next) -> Vec<Cause> {
             remove(spec, key);
         }
     } else {
-        address(spec, taken, next, &mut causes);
+        families(spec, &mut causes);
+        if causes.is_empty() {
+            address(spec, taken, next, &mut causes);
+        }
     }
     if has_ports(&kind) {
         node_ports(spec, &kind, taken, next, &mut causes);
@@ -188,6 +196,32 @@ fn fill(service: &mut Value, taken: &Taken, next: &mut Next) -> Vec<Cause> {
         }
     }
     causes
+}
+
+/// Fills in the other family of a headless service without a selector, and refuses what only a cluster with addresses
+/// of both families has.
+fn families(spec: &mut Value, causes: &mut Vec<Cause>) {
+    let policy = spec["ipFamilyPolicy"].as_str().unwrap_or_default().to_owned();
+    let Some(families) = spec["ipFamilies"].as_array().cloned() else { return };
+    if policy == "SingleStack" && families.len() > 1 {
+        let why = "must be 'RequireDualStack' or 'PreferDualStack' when multiple IP families are specified";
+        return causes.push(Cause::invalid("spec.ipFamilyPolicy", "\"SingleStack\"", why));
+    }
+    if spec["clusterIP"] == "None" && spec["selector"].as_object().is_none_or(Map::is_empty) {
+        if policy != "SingleStack" && families.len() == 1 {
+            let other = if families[0] == "IPv4" { "IPv6" } else { "IPv4" };
+            spec["ipFamilies"] = json!([families[0], other]);
+        }
+        return;
+    }
+    if policy == "RequireDualStack" {
+        let why = "this cluster is not configured for dual-stack services";
+        causes.push(Cause::invalid("spec.ipFamilyPolicy", "\"RequireDualStack\"", why));
+    }
+    for (index, family) in families.iter().enumerate().filter(|(_, family)| *family != "IPv4") {
+        let at = format!("spec.ipFamilies[{index}]");
+        causes.push(Cause::invalid(&at, &family.to_string(), "not configured on this cluster"));
+    }
 }
 
 fn address(spec: &mut Value, taken: &Taken, next: &mut Next, causes: &mut Vec<Cause>) {

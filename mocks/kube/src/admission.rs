@@ -24,6 +24,7 @@ use mock_objects::status::Failure;
 use serde_json::Value;
 
 use super::call::Call;
+use super::quota::Reservation;
 use super::reach::Nowhere;
 use super::webhooks::{FailurePolicy, Hook, Hooks, Opinion, Policies, client, judge};
 use form::{Form, Seen};
@@ -126,8 +127,9 @@ pub(crate) fn complete(attempt: &Attempt<'_>, object: &mut Value) -> Result<(), 
     plugins::mutate(attempt, object).map(drop)
 }
 
-/// Refuses `object` if it exceeds a `ResourceQuota`. Validating webhooks see `object` before this check.
-pub(crate) fn conclude(attempt: &Attempt<'_>, object: &Value) -> Result<(), Failure> {
+/// Refuses `object` if it exceeds a `ResourceQuota`. Validating webhooks see `object` before this check. Callers keep
+/// the reservation until the commit.
+pub(crate) fn conclude(attempt: &Attempt<'_>, object: &Value) -> Result<Option<Reservation>, Failure> {
     plugins::conclude(attempt, object)
 }
 

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::audit::{About, Said};
 use super::body::Body;
+use super::call::Annotations;
 
 /// An answer to a request; its `warnings` become `Warning` headers.
 pub(crate) struct Answer {
@@ -29,6 +30,8 @@ pub(crate) struct Answer {
     pub about: About,
     /// Texts of the answer, for the audit.
     pub said: Option<Arc<Said>>,
+    /// The annotations of the request that the audit records.
+    pub annotations: Option<Arc<Annotations>>,
 }
 
 impl Answer {
@@ -44,6 +47,7 @@ impl Answer {
             streams: false,
             about: About::default(),
             said: None,
+            annotations: None,
         }
     }
 

@@ -1,10 +1,12 @@
 //! A request for a resource, and the state that all requests share.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use http::Method;
 use mock_faults::{Asked, Injection, On, View};
 use mock_objects::catalogue::{Resource, Served};
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::audit::{About, EndedBy, Following, Said, UserAudit};
@@ -48,7 +50,12 @@ pub(crate) struct Call {
     pub raw_query: Arc<str>,
     /// The effects of faults on the request.
     pub injection: Injection,
+    /// The annotations that admission policies gave the request.
+    pub annotations: Mutex<Annotations>,
 }
+
+/// Annotations of a request for the audit, by key.
+pub(crate) type Annotations = BTreeMap<String, String>;
 
 /// Counts the request as open for its user until it is dropped, and reports the result if the user is followed.
 pub(crate) struct OpenRequest {
@@ -120,6 +127,11 @@ impl Call {
     pub fn sees(&self, current: u64) -> u64 {
         let seen = self.app.view.revision(current);
         self.injection.stale.as_ref().map_or(seen, |stale| stale.view.revision(seen))
+    }
+
+    /// Adds an annotation to the request. The first value of a key counts.
+    pub fn annotate(&self, key: String, value: String) {
+        self.annotations.lock().entry(key).or_insert(value);
     }
 
     pub fn cluster(&self) -> &Arc<Cluster> {

@@ -26,6 +26,7 @@ use super::addresses::Addresses;
 use super::audit::AuditLog;
 use super::authorization::{Authorization, Record};
 use super::followed;
+use super::quota::Reserved;
 use super::serving::Serving;
 use super::users::Users;
 use super::webhooks::Webhooks;
@@ -53,6 +54,8 @@ pub(crate) struct Cluster {
     pub faults: Arc<Faults>,
     pub webhooks: Webhooks,
     pub addresses: Addresses,
+    /// The amounts of quotas that writes use before they are committed.
+    pub quotas: Arc<Reserved>,
     pub serving: Serving,
     /// Wakes the janitor after a deletion that needs further work.
     pub cleaning: Notify,
@@ -117,6 +120,7 @@ impl Cluster {
             faults: Arc::new(Faults::new(setup.seed ^ 0xFA17)),
             webhooks: Webhooks::default(),
             addresses: Addresses::default(),
+            quotas: Arc::default(),
             serving: Serving::default(),
             cleaning: Notify::new(),
             compress: setup.compress.max(1),

@@ -12,6 +12,7 @@ use mock_faults::{Injection, On};
 use mock_objects::catalogue::{Catalogue, Resource};
 use mock_objects::openapi;
 use mock_objects::status::Failure;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::answer::Answer;
@@ -76,6 +77,7 @@ pub(crate) async fn handle(
         http_version: connection.http_version,
         status: 0,
         revision: None,
+        annotations: None,
     };
     let following = Following::begin(&audit, &record);
     let mut open = OpenRequest { audit: audit.clone(), cluster: app.cluster.clone(), following };
@@ -101,6 +103,7 @@ pub(crate) async fn handle(
     }
     record.status = answer.status.as_u16();
     record.revision = answer.about.revision;
+    record.annotations = answer.annotations.take();
     app.cluster.audit.requests.push(record);
     if let (true, Body::Watch(watch)) = (answer.holds_head, &mut answer.body) {
         watch.first().await;
@@ -220,6 +223,7 @@ async fn route(
         resource,
         raw_query: raw_query.into(),
         injection: Injection::default(),
+        annotations: Mutex::default(),
     });
     let deprecated = call.served().deprecation.clone();
     let watches = call.asked().on == On::Watch;
@@ -299,8 +303,11 @@ fn operations(path: &str, query: &str) -> Option<Answer> {
 }
 
 fn version() -> Value {
+    let release = mock_objects::builtin::release();
+    let mut parts = release.trim_start_matches('v').split('.');
+    let (major, minor) = (parts.next(), parts.next());
     json!({
-        "major": "1", "minor": "34", "gitVersion": format!("{}+longhaul-mock", super::VERSION), "gitCommit": "", "gitTreeState": "clean",
+        "major": major, "minor": minor, "gitVersion": format!("{release}+longhaul-mock"), "gitCommit": "", "gitTreeState": "clean",
         "buildDate": "2026-01-01T00:00:00Z", "goVersion": "none", "compiler": "rustc", "platform": "linux/amd64",
     })
 }

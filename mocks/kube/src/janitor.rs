@@ -21,7 +21,7 @@ use super::call::App;
 use super::cluster::Cluster;
 use super::followed;
 use super::verbs::{Manner, Propagation, delete_place, finish};
-use super::{disruption, quota, signing};
+use super::{disruption, quota, signing, type_check};
 
 /// Maximum number of commits that the task processes at a time.
 const BATCH: usize = 1024;
@@ -68,6 +68,7 @@ pub(crate) async fn run(app: Arc<App>) {
             if since >= COUNT_IDLE_EVERY || (since >= COUNT_EVERY && revision != counted_at) {
                 (counted, counted_at) = (Instant::now(), revision);
                 quota::refresh(cluster);
+                type_check::refresh(cluster);
                 if let Some(signer) = &cluster.signer {
                     disruption::refresh(cluster);
                     signing::sign(cluster, signer);

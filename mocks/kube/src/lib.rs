@@ -48,6 +48,7 @@ mod serving;
 mod signing;
 mod tail;
 mod tokens;
+mod type_check;
 mod users;
 mod verbs;
 mod watch;
@@ -79,6 +80,7 @@ use listen::{Certificates, Door, Listening};
 use users::Users;
 
 pub use mock_objects::VERSION;
+pub use mock_objects::builtin::{DEFAULT as DEFAULT_RELEASE, ReleaseError, choose as choose_release, release};
 
 /// The name of the authority that signs certificate requests.
 const SIGNER: &str = "kubernetes-signer";

@@ -5,12 +5,15 @@
 //! of a real cluster writes. `admission::plugins::quota` refuses objects.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use mock_cel::Quantity;
 use mock_objects::catalogue::Resource;
 use mock_objects::kinds::pod_total;
 use mock_objects::object;
+use mock_objects::status::Failure;
 use mock_store::Expect;
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
 use super::cluster::Cluster;
@@ -128,9 +131,63 @@ fn in_scope(pod: &Value, scope: &str, operator: &str, values: &Value) -> bool {
     }
 }
 
-/// The amount of each resource in a quota that the objects of the namespace use.
-pub(crate) fn used(cluster: &Cluster, quota: &Value) -> Amounts {
+/// The objects of admitted writes that may not be in the store yet.
+#[derive(Debug, Default)]
+pub(crate) struct Reserved(Mutex<Held>);
+
+#[derive(Debug, Default)]
+struct Held {
+    writes: u64,
+    /// `(resource, object)` of each write.
+    objects: BTreeMap<u64, (Arc<Resource>, Value)>,
+}
+
+/// The reservation of one write. The object counts for quotas until the reservation is dropped.
+#[derive(Debug)]
+pub(crate) struct Reservation {
+    of: Arc<Reserved>,
+    write: u64,
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.of.0.lock().objects.remove(&self.write);
+    }
+}
+
+impl Reserved {
+    /// Reserves the amounts of `object` if `judge` admits it. `judge` gets the amounts that a quota has used. Callers
+    /// keep the reservation until the commit, so writes at the same time never exceed a quota together.
+    pub fn admit(
+        self: &Arc<Self>,
+        cluster: &Cluster,
+        resource: &Arc<Resource>,
+        object: &Value,
+        judge: impl FnOnce(&dyn Fn(&Value) -> Amounts) -> Result<(), Failure>,
+    ) -> Result<Reservation, Failure> {
+        let mut held = self.0.lock();
+        judge(&|quota| used(cluster, quota, held.objects.values().map(|(of, object)| (&**of, object))))?;
+        held.writes += 1;
+        let write = held.writes;
+        held.objects.insert(write, (resource.clone(), object.clone()));
+        Ok(Reservation { of: self.clone(), write })
+    }
+}
+
+/// The used amount of each resource that a quota limits. The objects in `held` count too. If a held object is in the
+/// store as well, the greater amount counts.
+fn used<'h>(cluster: &Cluster, quota: &Value, held: impl Iterator<Item = (&'h Resource, &'h Value)>) -> Amounts {
     let namespace = object::meta(quota, "namespace");
+    let mut by_uid: BTreeMap<&str, Amounts> = BTreeMap::new();
+    for (resource, object) in held {
+        if object::meta(object, "namespace") == namespace && concerns(quota, resource, object) {
+            let amounts = by_uid.entry(object::meta(object, "uid")).or_default();
+            for (name, amount) in usage(resource, object) {
+                let most = amounts.entry(name).or_insert(amount);
+                *most = amount.max(*most);
+            }
+        }
+    }
     let hard = quota["spec"]["hard"].as_object().into_iter().flat_map(Map::keys);
     let mut used: Amounts = hard.map(|name| (name.clone(), Quantity::whole(0))).collect();
     let names: Vec<String> = used.keys().map(|name| resource_of(name).to_owned()).collect();
@@ -140,15 +197,29 @@ pub(crate) fn used(cluster: &Cluster, quota: &Value) -> Amounts {
     {
         for value in all(cluster, &resource.full_name, Some(namespace)) {
             if concerns(quota, resource, &value) {
-                for (name, amount) in usage(resource, &value) {
-                    if let Some(sum) = used.get_mut(&name) {
-                        *sum = sum.plus(amount);
-                    }
+                let held = by_uid.remove(object::meta(&value, "uid")).unwrap_or_default();
+                let mut amounts = usage(resource, &value);
+                for (name, amount) in held {
+                    let most = amounts.entry(name).or_insert(amount);
+                    *most = amount.max(*most);
                 }
+                add(&mut used, &amounts);
             }
         }
     }
+    for amounts in by_uid.values() {
+        add(&mut used, amounts);
+    }
     used
+}
+
+/// Adds the amounts that a quota limits.
+fn add(used: &mut Amounts, more: &Amounts) {
+    for (name, amount) in more {
+        if let Some(sum) = used.get_mut(name) {
+            *sum = sum.plus(*amount);
+        }
+    }
 }
 
 /// The full name of the resource whose objects use an amount: `pods` for `requests.cpu`.
@@ -171,8 +242,10 @@ pub(crate) fn refresh(cluster: &Cluster) {
     let page = cluster.read(|store| store.list(resource.id, None, store.revision(), None, usize::MAX, |_| true));
     for version in page.map(|page| page.items).unwrap_or_default() {
         let mut quota = version.value();
-        let used: Map<String, Value> =
-            used(cluster, &quota).into_iter().map(|(name, amount)| (name, Value::from(amount.canonical()))).collect();
+        let used: Map<String, Value> = used(cluster, &quota, std::iter::empty())
+            .into_iter()
+            .map(|(name, amount)| (name, Value::from(amount.canonical())))
+            .collect();
         let status = if used.is_empty() { json!({}) } else { json!({"hard": quota["spec"]["hard"], "used": used}) };
         if quota["status"] != status {
             quota["status"] = status;

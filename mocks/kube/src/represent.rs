@@ -145,7 +145,7 @@ impl Renderer {
     pub fn value(&self, value: &Value) -> Bytes {
         let shown = match self.shape {
             Shape::Object => self.converted(value),
-            Shape::Metadata(version) => metadata_only(value, version),
+            Shape::Metadata(version) => self.metadata_only(value, version),
             Shape::Table(_) => {
                 let row = self.row(value);
                 let meta = json!({"resourceVersion": value["metadata"]["resourceVersion"]});
@@ -176,11 +176,25 @@ impl Renderer {
         value
     }
 
+    fn metadata_only(&self, value: &Value, version: &str) -> Value {
+        let mut metadata = value["metadata"].clone();
+        let hidden = self.resource.rules.annotations_of_fields;
+        if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+            annotations.retain(|key, _| !hidden.contains(&key.as_str()));
+            if annotations.is_empty()
+                && let Some(fields) = metadata.as_object_mut()
+            {
+                fields.remove("annotations");
+            }
+        }
+        json!({"kind": "PartialObjectMetadata", "apiVersion": version, "metadata": metadata})
+    }
+
     fn row(&self, value: &Value) -> Value {
         let cells = table::cells(value, &self.resource, self.columns());
         let object = match self.include {
             Include::None => Value::Null,
-            Include::Metadata => metadata_only(value, self.type_of_one().0),
+            Include::Metadata => self.metadata_only(value, self.type_of_one().0),
             Include::Object => self.converted(value),
         };
         json!({"cells": cells, "object": object})
@@ -232,10 +246,6 @@ fn reordered(object: &[u8]) -> Vec<u8> {
     value.remove("apiVersion");
     value.remove("kind");
     Value::Object(value).to_string().into_bytes()
-}
-
-fn metadata_only(value: &Value, version: &str) -> Value {
-    json!({"kind": "PartialObjectMetadata", "apiVersion": version, "metadata": value["metadata"]})
 }
 
 /// Why an answer does not have the requested kind of metadata: the answer is a list, or is not a list.

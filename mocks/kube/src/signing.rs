@@ -8,6 +8,9 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use mock_objects::catalogue::Resource;
+use mock_objects::kinds::Meaning;
+use mock_objects::status::Cause;
 use mock_pki::Authority;
 use mock_store::Expect;
 use serde_json::{Value, json};
@@ -15,6 +18,8 @@ use serde_json::{Value, json};
 use super::cluster::Cluster;
 
 const REQUESTS: &str = "certificatesigningrequests.certificates.k8s.io";
+/// The group that may do everything. No certificate of the signer may have it.
+const MASTERS: &str = "system:masters";
 const SIGNER: &str = "kubernetes.io/kube-apiserver-client";
 /// Longest and shortest validity of a certificate, in seconds (`--cluster-signing-duration`, and the controller's own
 /// bound).
@@ -22,6 +27,27 @@ const LONGEST_S: u64 = 365 * 24 * 60 * 60;
 const SHORTEST_S: u64 = 10 * 60;
 /// The usages that a request may contain; the last usage is required.
 const USAGES: [&str; 3] = ["digital signature", "key encipherment", "client auth"];
+
+/// Refuses a certificate request that its own key did not sign.
+pub(crate) fn check(request: &Value, resource: &Resource) -> Option<Cause> {
+    if resource.rules.meaning != Meaning::CertificateRequest {
+        return None;
+    }
+    let why = mock_pki::requested(&pem(request)).err()?.to_string();
+    Some(Cause::invalid("spec.request", &request["spec"]["request"].to_string(), &why))
+}
+
+/// Why nobody may have a certificate with the subject of a request (the plugin `CertificateSubjectRestriction`).
+pub(crate) fn restricted(request: &Value) -> Option<String> {
+    let name = mock_pki::requested(&pem(request)).unwrap_or_default();
+    let rules = request["spec"]["signerName"] == SIGNER && name.organisations.iter().any(|group| group == MASTERS);
+    rules.then(|| format!("use of {SIGNER} signer with {MASTERS} group is not allowed"))
+}
+
+fn pem(request: &Value) -> String {
+    let bytes = request["spec"]["request"].as_str().and_then(|text| BASE64.decode(text).ok());
+    bytes.and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default()
+}
 
 /// Signs every approved request that has no certificate.
 pub(crate) fn sign(cluster: &Cluster, signer: &Authority) {
@@ -59,9 +85,7 @@ fn certificate(signer: &Authority, request: &Value) -> Result<String, String> {
         return Err("usages did not match [client auth digital signature key encipherment]".to_owned());
     }
     let seconds = spec["expirationSeconds"].as_u64().unwrap_or(LONGEST_S).clamp(SHORTEST_S, LONGEST_S);
-    let pem = spec["request"].as_str().and_then(|text| BASE64.decode(text).ok());
-    let pem = pem.and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default();
-    signer.sign_request(&pem, Duration::from_secs(seconds)).map_err(|error| error.to_string())
+    signer.sign_request(&pem(request), Duration::from_secs(seconds)).map_err(|error| error.to_string())
 }
 
 fn fail(request: &mut Value, why: &str) {

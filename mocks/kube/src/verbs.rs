@@ -19,6 +19,8 @@ mod token;
 mod watch;
 mod write;
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::Method;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
@@ -44,42 +46,51 @@ use shape::Twice;
 const FIELD_MANAGER_MAX_BYTES: usize = 128;
 
 pub(crate) async fn dispatch(call: Box<Call>, body: Incoming) -> Result<Answer, Failure> {
+    let answer = answer(&call, body).await;
+    let annotations = std::mem::take(&mut *call.annotations.lock());
+    if annotations.is_empty() {
+        return answer;
+    }
+    Ok(Answer { annotations: Some(Arc::new(annotations)), ..answer.unwrap_or_else(Answer::from) })
+}
+
+async fn answer(call: &Call, body: Incoming) -> Result<Answer, Failure> {
     let subresource = call.target.subresource.clone();
     let named = call.target.name.is_some();
-    authorize(&call)?;
-    check_options(&call)?;
+    authorize(call)?;
+    check_options(call)?;
     if call.resource.virtual_only {
-        return review::answer(&call, body).await;
+        return review::answer(call, body).await;
     }
     match (call.method.clone(), named, subresource.as_deref()) {
-        (Method::GET, false, None) if call.query.watch => watch::open(&call).await,
-        (Method::GET, false, None) => read::list(&call).await,
-        (Method::GET, true, None) => read::one(&call).await,
-        (Method::GET, true, Some("status")) if call.served().status => read::one(&call).await,
+        (Method::GET, false, None) if call.query.watch => watch::open(call).await,
+        (Method::GET, false, None) => read::list(call).await,
+        (Method::GET, true, None) => read::one(call).await,
+        (Method::GET, true, Some("status")) if call.served().status => read::one(call).await,
         // Boxed, because every request reserves the room and few are for a scale.
-        (_, true, Some("scale")) if call.served().scale.is_some() => Box::pin(scale::answer(&call, body)).await,
+        (_, true, Some("scale")) if call.served().scale.is_some() => Box::pin(scale::answer(call, body)).await,
         (Method::POST | Method::DELETE, false, None) if call.resource.namespaced && call.target.namespace.is_none() => {
             Err(Failure::method_not_allowed())
         }
-        (Method::POST, false, None) => write::create(&call, body).await,
+        (Method::POST, false, None) => write::create(call, body).await,
         // The real server's handler of custom resources ignores the rest of the path.
-        (Method::POST, true, None) if call.resource.custom => write::create(&call, body).await,
+        (Method::POST, true, None) if call.resource.custom => write::create(call, body).await,
         (Method::PUT | Method::PATCH, false, None) if call.resource.custom => {
             Err(Failure::bad_request("name must be provided"))
         }
-        (Method::PUT, true, None) => write::update(&call, body, false).await,
-        (Method::PATCH, true, None) => patch::patch(&call, body, false).await,
-        (Method::PUT, true, Some("status")) if call.served().status => write::update(&call, body, true).await,
-        (Method::PATCH, true, Some("status")) if call.served().status => patch::patch(&call, body, true).await,
-        (Method::PUT, true, Some("finalize")) if call.resource.has("finalize") => write::finalize(&call, body).await,
-        (Method::POST, true, Some("token")) if call.resource.has("token") => token::create(&call, body).await,
-        (Method::POST, true, Some("binding")) if call.resource.has("binding") => binding::create(&call, body).await,
-        (Method::POST, true, Some("eviction")) if call.resource.has("eviction") => evict::create(&call, body).await,
-        (Method::GET, true, sub) if call.resource.rules.part(sub).is_some() => read::one(&call).await,
-        (Method::PUT, true, sub) if call.resource.rules.part(sub).is_some() => write::update(&call, body, false).await,
-        (Method::PATCH, true, sub) if call.resource.rules.part(sub).is_some() => patch::patch(&call, body, false).await,
-        (Method::DELETE, true, None) => delete::one(&call, body).await,
-        (Method::DELETE, false, None) => delete::collection(&call, body).await,
+        (Method::PUT, true, None) => write::update(call, body, false).await,
+        (Method::PATCH, true, None) => patch::patch(call, body, false).await,
+        (Method::PUT, true, Some("status")) if call.served().status => write::update(call, body, true).await,
+        (Method::PATCH, true, Some("status")) if call.served().status => patch::patch(call, body, true).await,
+        (Method::PUT, true, Some("finalize")) if call.resource.has("finalize") => write::finalize(call, body).await,
+        (Method::POST, true, Some("token")) if call.resource.has("token") => token::create(call, body).await,
+        (Method::POST, true, Some("binding")) if call.resource.has("binding") => binding::create(call, body).await,
+        (Method::POST, true, Some("eviction")) if call.resource.has("eviction") => evict::create(call, body).await,
+        (Method::GET, true, sub) if call.resource.rules.part(sub).is_some() => read::one(call).await,
+        (Method::PUT, true, sub) if call.resource.rules.part(sub).is_some() => write::update(call, body, false).await,
+        (Method::PATCH, true, sub) if call.resource.rules.part(sub).is_some() => patch::patch(call, body, false).await,
+        (Method::DELETE, true, None) => delete::one(call, body).await,
+        (Method::DELETE, false, None) => delete::collection(call, body).await,
         (_, true, Some(_)) if call.resource.custom => {
             Err(Failure::not_found(call.resource.about(call.target.name.as_deref().unwrap_or_default())))
         }

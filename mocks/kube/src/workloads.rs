@@ -41,7 +41,13 @@ const COMMIT: &str = "93248f9";
 pub(crate) fn machine(wanted: Workloads, seed: u64) -> Machine {
     let ready_after = SignedDuration::try_from(wanted.ready_after).unwrap_or(SignedDuration::MAX);
     let ends_after = wanted.ends_after.map(|after| SignedDuration::try_from(after).unwrap_or(SignedDuration::MAX));
-    Machine::new(Config { ready_after, ends_after, nodes: wanted.nodes, seed })
+    Machine::new(Config {
+        ready_after,
+        ends_after,
+        nodes: wanted.nodes,
+        release: mock_objects::builtin::release(),
+        seed,
+    })
 }
 
 /// Runs the simulated programs until the future is dropped.
@@ -252,7 +258,7 @@ fn request(write: &Write) -> Request<Full<Bytes>> {
     };
     let (program, user) = (write.by.program(), write.by.user());
     let component = user.strip_prefix("system:serviceaccount:").map_or_else(String::new, |_| format!("/{user}"));
-    let agent = format!("{program}/{} (linux/amd64) kubernetes/{COMMIT}{component}", super::VERSION);
+    let agent = format!("{program}/{} (linux/amd64) kubernetes/{COMMIT}{component}", mock_objects::builtin::release());
     let mut request = Request::new(Full::new(Bytes::from(write.body.to_string())));
     *request.method_mut() = method;
     let path = format!("http://kubernetes{}{below}", key.kind.path(&key.namespace, name));

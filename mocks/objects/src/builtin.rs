@@ -1,8 +1,8 @@
 //! The built-in kinds, as a real API server publishes them.
 //!
 //! Owns the table that `cargo xtask kinds` writes from a running kube-apiserver: names, versions, verbs, columns and
-//! selectable fields of resources, and the fields of all types. The table is decompressed at its first use. The module
-//! `kinds` owns the server's behaviour for the objects of a kind.
+//! selectable fields of resources, and the fields of all types. The table is decompressed at its first use. `releases`
+//! chooses the table. The module `kinds` owns the server's behaviour for the objects of a kind.
 //!
 //! Each line of the table begins with a letter. Tabs separate values that may be missing or contain spaces:
 //!
@@ -16,18 +16,18 @@
 //! - `T`: a type: its name, `atomic` if server-side apply treats its objects as one value, and its fields, see
 //!   [`Field`].
 
+mod releases;
+
 use std::collections::HashMap;
-use std::io::Read as _;
-use std::sync::{LazyLock, OnceLock};
+use std::sync::OnceLock;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use flate2::read::ZlibDecoder;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-/// The compressed table that `cargo xtask kinds` wrote.
-static PACKED: &[u8] = include_bytes!("builtin/1.34.kinds");
+use releases::RELEASES;
+pub use releases::{DEFAULT, ReleaseError, choose};
 
 /// The type of every object's metadata.
 pub const OBJECT_META: &str = "meta.v1.ObjectMeta";
@@ -303,12 +303,9 @@ struct Table {
     types: HashMap<&'static str, Type>,
 }
 
-static TABLE: LazyLock<Table> = LazyLock::new(|| {
-    let mut text = String::new();
-    ZlibDecoder::new(PACKED).read_to_string(&mut text).expect("the table is what the generator wrote");
-    // Names of fields and types are kept for good.
-    Table::read(text.leak())
-});
+fn table() -> &'static Table {
+    RELEASES.table()
+}
 
 impl Table {
     fn read(text: &'static str) -> Self {
@@ -403,32 +400,32 @@ pub fn published_name(of: &str) -> String {
     format!("{prefix}.{of}")
 }
 
-/// The release of Kubernetes from which the table was made, such as `v1.34.1`.
+/// The release of Kubernetes whose table is read, such as `v1.34.1`.
 pub fn release() -> &'static str {
-    TABLE.version
+    table().version
 }
 
 /// All resources, in the order of discovery. Resources that are off by default come last.
 pub fn resources() -> &'static [Resource] {
-    &TABLE.resources
+    &table().resources
 }
 
 /// The fields of a type.
 pub fn message(name: &str) -> Option<&'static [Field]> {
-    let of = TABLE.types.get(name)?;
+    let of = table().types.get(name)?;
     let fields = || of.row.split(' ').filter(|word| word.contains(':')).map(Field::read).collect();
     Some(of.fields.get_or_init(fields))
 }
 
 /// Whether server-side apply treats objects of a type as one value.
 pub fn is_one_value(name: &str) -> bool {
-    TABLE.types.get(name).is_some_and(|of| of.row == "atomic" || of.row.starts_with("atomic "))
+    table().types.get(name).is_some_and(|of| of.row == "atomic" || of.row.starts_with("atomic "))
 }
 
 /// The name of the type of a kind. Kinds for options and lists exist in every `apiVersion`. For an unknown kind, the
 /// result is the kind itself.
 pub fn type_of<'a>(api_version: &str, kind: &'a str) -> &'a str {
-    let table = &*TABLE;
+    let table = table();
     let of_kind = table.kinds.get(kind).into_iter().flatten().find(|(known, _)| known == api_version);
     if let Some((_, of_type)) = of_kind {
         return of_type;
@@ -439,7 +436,7 @@ pub fn type_of<'a>(api_version: &str, kind: &'a str) -> &'a str {
 
 /// Whether objects of a type contain `apiVersion` and `kind`.
 pub fn is_kind(of: &str) -> bool {
-    TABLE.kinds.values().flatten().any(|(_, of_kind)| *of_kind == of)
+    table().kinds.values().flatten().any(|(_, of_kind)| *of_kind == of)
 }
 
 /// Returns a field of a type, or of a type whose fields are inline in the type.
@@ -499,7 +496,7 @@ mod tests {
         for name in of_resources {
             assert!(message(name).is_some(), "{name}");
         }
-        for name in TABLE.types.keys() {
+        for name in table().types.keys() {
             let fields = message(name).unwrap();
             for field in fields {
                 if let Kind::Message(inner) | Kind::Either(inner) = &field.kind {

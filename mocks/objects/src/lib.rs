@@ -7,6 +7,7 @@
 pub mod builtin;
 pub mod catalogue;
 pub mod convert;
+pub mod declared;
 pub mod defaults;
 pub(crate) mod fields;
 pub mod json;
@@ -21,7 +22,7 @@ pub mod status;
 pub mod table;
 pub mod yaml;
 
-/// The Kubernetes release whose objects this crate implements.
+/// The Kubernetes release whose rules this crate implements, and whose kinds it has by default.
 pub const VERSION: &str = "v1.34.1";
 
 /// Largest object in bytes: etcd's default limit of one request.

@@ -94,7 +94,7 @@ fn v3(group: &str, version: &str, catalogue: &Catalogue) -> Value {
         schemas.insert(schema_name(resource, served), schema);
     }
     json!({
-        "openapi": "3.0.0", "info": {"title": "Kubernetes", "version": super::VERSION}, "paths": paths,
+        "openapi": "3.0.0", "info": {"title": "Kubernetes", "version": builtin::release()}, "paths": paths,
         "components": {"schemas": schemas},
     })
 }
@@ -112,7 +112,7 @@ fn v2(accept: &str, catalogue: &Catalogue) -> Document {
         }
     }
     Document::Json(json!({
-        "swagger": "2.0", "info": {"title": "Kubernetes", "version": super::VERSION}, "paths": {},
+        "swagger": "2.0", "info": {"title": "Kubernetes", "version": builtin::release()}, "paths": {},
         "definitions": definitions,
     }))
 }

@@ -171,7 +171,7 @@ impl Authority {
     }
 
     /// Makes a client certificate (PEM) with the subject and the key of a certificate request (PEM), valid for this
-    /// time. The signature of the request is not verified.
+    /// time. [`requested`] verifies the request.
     pub fn sign_request(&self, request_pem: &str, valid: Duration) -> Result<String, Error> {
         let request = CertificateSigningRequestDer::from_pem_slice(request_pem.as_bytes())
             .map_err(|source| Error::Pem { what: "a certificate request", source })?;
@@ -196,6 +196,13 @@ impl Authority {
         let certificate = params.signed_by(&key, &self.issuer).map_err(failed)?;
         Ok(Pair { certificate_pem: certificate.pem(), key_pem: key.serialize_pem() })
     }
+}
+
+/// Verifies that the key in a certificate request (PEM) signed the request, and returns the requested name.
+pub fn requested(request_pem: &str) -> Result<Identity, Error> {
+    let request = CertificateSigningRequestDer::from_pem_slice(request_pem.as_bytes())
+        .map_err(|source| Error::Pem { what: "a certificate request", source })?;
+    subject::requested(&request, go_rules::tls::provider().signature_verification_algorithms.all)
 }
 
 impl Authority {

@@ -1,10 +1,10 @@
 //! The subject of a certificate, read and written as DER (ITU-T X.690; the structure is in RFC 5280, section 4.1).
 //!
-//! Owns the DER for two tasks that the certificate library lacks: reading a client's name, and giving a subject several
-//! organisations, as Kubernetes writes a user's groups. This module verifies nothing: rustls has checked the
-//! certificate before.
+//! Owns the DER for tasks that the certificate library lacks: reading a client's name, giving a subject several
+//! organisations, as Kubernetes writes a user's groups, and verifying a certificate request. This module verifies no
+//! certificate: rustls has checked it before.
 
-use rustls_pki_types::CertificateDer;
+use rustls_pki_types::{CertificateDer, SignatureVerificationAlgorithm};
 
 use super::Error;
 
@@ -34,9 +34,38 @@ pub struct Identity {
 
 /// Reads the common name and the organisations of a certificate's subject.
 pub fn identity(certificate: &CertificateDer<'_>) -> Result<Identity, Error> {
-    let parts = Parts::of(certificate)?;
+    named(Parts::of(certificate)?.subject)
+}
+
+/// Verifies that the key in a certificate request (RFC 2986) signed the request, and reads the subject.
+pub(super) fn requested(request: &[u8], known: &[&dyn SignatureVerificationAlgorithm]) -> Result<Identity, Error> {
+    let mut outer = Reader(Reader(request).take(SEQUENCE)?.content);
+    let (info, algorithm) = (outer.take(SEQUENCE)?, outer.take(SEQUENCE)?.content);
+    let signature = outer.take(BIT_STRING)?.content;
+    let mut fields = Reader(info.content);
+    fields.any()?; // the version
+    let subject = fields.take(SEQUENCE)?.whole;
+    let mut key = Reader(fields.take(SEQUENCE)?.content);
+    let of_key = key.take(SEQUENCE)?.content;
+    let key = key.take(BIT_STRING)?.content;
+    let fits = known
+        .iter()
+        .filter(|one| one.signature_alg_id().as_ref() == algorithm && one.public_key_alg_id().as_ref() == of_key);
+    // Both bit strings begin with the number of unused bits.
+    let (key, signature) = (key.get(1..).unwrap_or_default(), signature.get(1..).unwrap_or_default());
+    let mut fits = fits.peekable();
+    if fits.peek().is_none() {
+        return Err(broken("the request is signed by an unknown algorithm"));
+    }
+    if !fits.any(|one| one.verify_signature(key, info.whole, signature).is_ok()) {
+        return Err(broken("the key of the request did not sign the request"));
+    }
+    named(subject)
+}
+
+fn named(subject: &[u8]) -> Result<Identity, Error> {
     let mut found = Identity::default();
-    let mut names = Reader(Reader(parts.subject).take(SEQUENCE)?.content);
+    let mut names = Reader(Reader(subject).take(SEQUENCE)?.content);
     while !names.0.is_empty() {
         let mut set = Reader(names.take(SET)?.content);
         while !set.0.is_empty() {

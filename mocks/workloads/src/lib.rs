@@ -46,6 +46,8 @@ pub struct Config {
     pub ends_after: Option<SignedDuration>,
     /// Number of nodes that the simulation creates at the start; a `DaemonSet` has a Pod on each node.
     pub nodes: u32,
+    /// The release of the nodes' kubelets, such as `v1.34.1`.
+    pub release: &'static str,
     /// The seed that decides which workloads a fault hits.
     pub seed: u64,
 }

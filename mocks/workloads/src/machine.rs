@@ -78,7 +78,7 @@ impl Machine {
         if self.objects.of_kind(Kind::Node, None).next().is_some() {
             Vec::new()
         } else {
-            node::all(self.config.nodes, now)
+            node::all(self.config.nodes, self.config.release, now)
         }
     }
 

@@ -8,17 +8,15 @@ use super::fields::seconds;
 use super::kind::{Key, Kind};
 use super::write::{Author, Batch, Verb, Write};
 
-/// The kubelet version of the nodes: that of the mock API server.
-const VERSION: &str = "v1.34.1";
 /// The first three bytes of the nodes' addresses: 192.0.2.0/24 is for documentation (RFC 5737).
 const NET: &str = "192.0.2";
 
-/// Makes `count` ready nodes.
-pub(crate) fn all(count: u32, now: Timestamp) -> Vec<Batch> {
-    (1..=count).map(|number| one(number, now)).collect()
+/// Makes `count` ready nodes, whose kubelets have the version `release`.
+pub(crate) fn all(count: u32, release: &str, now: Timestamp) -> Vec<Batch> {
+    (1..=count).map(|number| one(number, release, now)).collect()
 }
 
-fn one(number: u32, now: Timestamp) -> Batch {
+fn one(number: u32, release: &str, now: Timestamp) -> Batch {
     let name = format!("node-{number}");
     let (by, key) = (Author::Kubelet(name.clone()), Key::new(Kind::Node, "", &name));
     let labels = json!({
@@ -30,13 +28,13 @@ fn one(number: u32, now: Timestamp) -> Batch {
     let untainted = json!({"spec": {"taints": null}});
     let writes = vec![
         Write { by: by.clone(), key: key.clone(), verb: Verb::Create, body: made },
-        Write { by, key: key.clone(), verb: Verb::PatchStatus, body: json!({"status": status(number, now)}) },
+        Write { by, key: key.clone(), verb: Verb::PatchStatus, body: json!({"status": status(number, release, now)}) },
         Write { by: Author::Controller("node-controller"), key: key.clone(), verb: Verb::Patch, body: untainted },
     ];
     Batch { of: key, writes, held_back: false }
 }
 
-fn status(number: u32, now: Timestamp) -> Value {
+fn status(number: u32, release: &str, now: Timestamp) -> Value {
     let condition = |kind: &str, status: &str, said: (&str, &str)| {
         conditions::new(kind, status, said, &["lastHeartbeatTime", "lastTransitionTime"], now)
     };
@@ -51,7 +49,7 @@ fn status(number: u32, now: Timestamp) -> Value {
             condition("Ready", "True", ("KubeletReady", "kubelet is posting ready status")),
         ],
         "nodeInfo": {
-            "kubeletVersion": VERSION, "kubeProxyVersion": "", "operatingSystem": "linux", "architecture": "amd64",
+            "kubeletVersion": release, "kubeProxyVersion": "", "operatingSystem": "linux", "architecture": "amd64",
             "osImage": "Longhaul", "kernelVersion": "6.0.0", "containerRuntimeVersion": "containerd://2.0.0",
             "machineID": format!("{number:032x}"), "systemUUID": format!("{number:032x}"), "bootID": seconds(now),
         },

@@ -65,6 +65,9 @@ pub(super) struct Arguments {
     /// controllers.
     #[arg(long, value_name = "DURATION")]
     workloads: Option<Span>,
+    /// The minor release of Kubernetes whose kinds are served.
+    #[arg(long, value_name = "RELEASE", default_value = mock_kube::DEFAULT_RELEASE)]
+    kubernetes: String,
     /// Treat the client with this text in its user agent as the manager under test. With this flag, faults hit only the
     /// manager, and --chaos also refuses the manager's writes.
     #[arg(long, value_name = "TEXT")]
@@ -117,6 +120,7 @@ pub(super) async fn envtest(arguments: &Arguments) -> Result<u8> {
     if arguments.command.is_empty() {
         bail!("write the command of the suite after `--`: `longhaul envtest -- make test`");
     }
+    mock_kube::choose_release(&arguments.kubernetes)?;
     let faults = arguments.faults.as_deref().map(faults).transpose()?.unwrap_or_default();
     let suite = Suite {
         command: arguments.command.clone(),
@@ -125,6 +129,7 @@ pub(super) async fn envtest(arguments: &Arguments) -> Result<u8> {
         chaos: Chaos { seed: arguments.chaos, order: arguments.order, stale: arguments.stale },
         seed: arguments.seed,
         workloads: arguments.workloads,
+        kubernetes: Some(arguments.kubernetes.clone()),
         manager: mock_envtest::Manager { agent: arguments.manager_agent.clone(), user: arguments.manager_user.clone() },
         runs: arguments.runs.clone(),
         results: arguments.results.clone(),

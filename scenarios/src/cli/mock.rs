@@ -69,6 +69,9 @@ pub(super) struct Kube {
     /// Make each workload ready after this time, as a scheduler, kubelets and controllers do. Default: workloads never become ready.
     #[arg(long, value_name = "DURATION")]
     workloads: Option<units::Span>,
+    /// The minor release of Kubernetes whose kinds are served.
+    #[arg(long, value_name = "RELEASE", default_value = mock_kube::DEFAULT_RELEASE)]
+    kubernetes: String,
     /// Number of addresses of the API server, as in a highly available control plane. Each further endpoint takes the next port.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=9))]
     endpoints: u16,
@@ -126,6 +129,7 @@ pub(super) async fn mock(command: Command) -> Result<u8> {
 }
 
 async fn kube(arguments: Kube) -> Result<()> {
+    mock_kube::choose_release(&arguments.kubernetes)?;
     let (faults, schedule) = faults_of(arguments.faults.as_deref(), |family| {
         !matches!(family, mock_faults::Family::Registry | mock_faults::Family::Clock)
     })?;
@@ -213,7 +217,7 @@ fn introduce(arguments: &Kube, server: &mock_kube::Server, users: &[String]) {
     let kubectl = format!("kubectl --kubeconfig {}", arguments.kubeconfig.display());
     out!(
         "  it answers as Kubernetes {}: {} kinds, plus those of CustomResourceDefinitions",
-        mock_kube::VERSION,
+        mock_kube::release(),
         server.kinds()
     );
     let rights = match arguments.authorization {

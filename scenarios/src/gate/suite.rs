@@ -111,6 +111,7 @@ impl Choice {
             written: None,
             chaos: Chaos { seed: Some(self.first), order: false, stale: None },
             workloads: None,
+            kubernetes: None,
             seed: None,
             manager: self.manager.clone(),
             runs: self.out.join(side),

@@ -83,13 +83,6 @@ pub const MEANT: &[Meant] = &[
         },
     },
     Meant {
-        name: "The generation of a daemon set's template",
-        diverges: false,
-        applies: |step, found| {
-            step.path.contains("/daemonsets/") && found.at == "/body/rows/0/object/metadata/annotations"
-        },
-    },
-    Meant {
         name: "The addresses of services",
         diverges: false,
         applies: |step, found| {
@@ -102,8 +95,31 @@ pub const MEANT: &[Meant] = &[
         name: "Volumes and claims in use",
         diverges: true,
         applies: |step, found| {
-            step.path.contains("/persistentvolume") && found.at == "/body/metadata/finalizers" && found.mock.is_none()
+            let of = ["persistentvolumes", "persistentvolumeclaims", "volumeattributesclasses"];
+            let protection = found.real.as_ref().is_some_and(|real| real.to_string().contains("-protection"));
+            of.contains(&step.resource())
+                && found.at == "/body/metadata/finalizers"
+                && protection
+                && found.mock.is_none()
         },
+    },
+    Meant {
+        name: "The conditions of flow schemas",
+        diverges: true,
+        applies: |step, found| {
+            let written = ["/cells/5", "/resourceVersion", "/status/conditions"];
+            step.resource() == "flowschemas" && written.iter().any(|field| found.at.ends_with(field))
+        },
+    },
+    Meant {
+        name: "Combined cluster roles",
+        diverges: true,
+        applies: |step, found| step.resource() == "clusterroles" && found.at.ends_with("/metadata/resourceVersion"),
+    },
+    Meant {
+        name: "The generation of a slice with disabled fields",
+        diverges: true,
+        applies: |step, found| step.resource() == "resourceslices" && found.at == "/body/metadata/generation",
     },
     Meant {
         name: "Paths outside the API",

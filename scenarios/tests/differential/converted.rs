@@ -264,7 +264,65 @@ fn autoscalers() -> Vec<Sequence> {
             all.push(Sequence { name, steps });
         }
     }
+    all.extend(METRICS.iter().map(|(metric, current)| autoscaler_with(&parse(metric), &parse(current))));
     all
+}
+
+/// A metric of each type, with its status.
+const METRICS: &[(&str, &str)] = &[
+    (
+        r#"{"type": "Resource", "resource": {"name": "memory", "target": {"type": "AverageValue", "averageValue": "1Gi"}}}"#,
+        r#"{"type": "Resource", "resource": {"name": "cpu", "current": {"averageUtilization": 7, "averageValue": "1m"}}}"#,
+    ),
+    (
+        r#"{"type": "ContainerResource", "containerResource": {"name": "cpu", "container": "c",
+            "target": {"type": "Utilization", "averageUtilization": 50}}}"#,
+        r#"{"type": "ContainerResource", "containerResource": {"name": "cpu", "container": "c",
+            "current": {"averageUtilization": 50}}}"#,
+    ),
+    (
+        r#"{"type": "Pods", "pods": {"metric": {"name": "m", "selector": {"matchLabels": {"a": "b"}}},
+            "target": {"type": "AverageValue", "averageValue": "3"}}}"#,
+        r#"{"type": "Pods", "pods": {"metric": {"name": "m"}, "current": {"averageValue": "2"}}}"#,
+    ),
+    (
+        r#"{"type": "Object", "object": {"describedObject": {"kind": "Service", "name": "s", "apiVersion": "v1"},
+            "metric": {"name": "m"}, "target": {"type": "Value", "value": "3"}}}"#,
+        r#"{"type": "Object", "object": {"describedObject": {"kind": "Service", "name": "s"}, "metric": {"name": "m"},
+            "current": {"averageValue": "2"}}}"#,
+    ),
+    (
+        r#"{"type": "External", "external": {"metric": {"name": "m", "selector": {"matchExpressions": [{"key": "a",
+            "operator": "Exists"}]}}, "target": {"type": "AverageValue", "averageValue": "3"}}}"#,
+        r#"{"type": "External", "external": {"metric": {"name": "m"}, "current": {"value": "2"}}}"#,
+    ),
+];
+
+/// An autoscaler of `autoscaling/v2` whose fields the older version has in annotations, and the same object written
+/// through the older version.
+fn autoscaler_with(metric: &Value, current: &Value) -> Sequence {
+    let share = json!({"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization",
+        "averageUtilization": 60}}});
+    let spec = json!({"maxReplicas": 5, "metrics": [share, metric], "behavior": {"scaleUp": {"selectPolicy": "Min"}},
+        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}});
+    let object = |name: &str, spec: &Value| json!({"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": name}, "spec": spec});
+    let [older, newer] = AUTOSCALERS.map(|form| format!("{}/a", form.path));
+    let condition = json!({"type": "AbleToScale", "status": "True", "reason": "R", "message": "m",
+        "lastTransitionTime": "2024-02-03T04:05:06Z"});
+    let status = json!({"status": {"currentReplicas": 1, "desiredReplicas": 2, "currentMetrics": [current],
+        "conditions": [condition]}});
+    let steps = vec![
+        Step::post(AUTOSCALERS[1].path, object("a", &spec)),
+        Step::get(&older[..]),
+        Step::patch(format!("{newer}/status"), "merge-patch", status),
+        Step::get(&older[..]),
+        Step::patch(&older[..], "merge-patch", json!({"spec": {"maxReplicas": 7}})),
+        Step::get(&newer[..]),
+        Step::patch(&older[..], "merge-patch", json!({"spec": {"targetCPUUtilizationPercentage": 20}})),
+        Step::get(&newer[..]),
+        Step::get(&older[..]),
+    ];
+    Sequence { name: format!("an autoscaler in autoscaling/v2 by {}", metric["type"]), steps }
 }
 
 fn shape_definition() -> Value {

@@ -115,7 +115,8 @@ fn signature(sequence: &Sequence, difference: &Difference) -> String {
             },
         )
     };
-    format!("{} {} {} {}", step.method, at.join("/"), shape(&difference.real), shape(&difference.mock))
+    let (resource, at) = (step.resource(), at.join("/"));
+    format!("{} {resource} {at} {} {}", step.method, shape(&difference.real), shape(&difference.mock))
 }
 
 /// Removes requests from a sequence as long as the found difference remains.

@@ -101,6 +101,18 @@ impl Step {
         self
     }
 
+    /// The resource that the path names; empty for a path outside the API.
+    pub fn resource(&self) -> &str {
+        let path = self.path.split('?').next().unwrap_or_default();
+        let rest = path.rsplit_once("/namespaces/{ns}/").map(|(_, rest)| rest);
+        let parts: Vec<&str> = rest.unwrap_or(path).split('/').collect();
+        match (rest, parts.get(1)) {
+            (Some(_), _) => parts[0],
+            (None, Some(&"api")) => parts.get(3).copied().unwrap_or_default(),
+            (None, _) => parts.get(4).copied().unwrap_or_default(),
+        }
+    }
+
     /// The status until which a GET is repeated.
     pub fn until(&self) -> Option<u16> {
         self.method.strip_prefix("UNTIL ").and_then(|status| status.parse().ok())

@@ -496,3 +496,15 @@ fn a_strangers_scenario_reads_nothing_outside_of_its_folder() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("leads out of the folder") && !said.contains("hunter2"), "{said}");
 }
+
+#[test]
+fn an_unknown_release_of_kubernetes_is_refused_with_the_list() {
+    let of_mock = &["mock", "kube", "--port", "0", "--kubernetes", "1.20"][..];
+    for arguments in [of_mock, &["envtest", "--kubernetes", "1.20", "--", "true"]] {
+        let folder = tempfile::tempdir().unwrap();
+        let output = longhaul(arguments).current_dir(&folder).output().unwrap();
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(64), "{message}");
+        assert!(message.contains("Kubernetes 1.20 has no table; choose one of: 1.34"), "{message}");
+    }
+}

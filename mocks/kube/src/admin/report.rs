@@ -105,11 +105,15 @@ pub(super) fn requests(cluster: &Cluster, filter: &Filter) -> Value {
         .newest_first(filter.limit(), keep)
         .iter()
         .map(|record| {
-            json!({
+            let mut row = json!({
                 "at": clock.wall(record.at_us), "atUs": record.at_us, "method": record.method, "path": record.path,
                 "query": record.query, "user": &*record.user, "userAgent": &*record.user_agent,
                 "connection": record.connection, "httpVersion": record.http_version, "status": record.status,
-            })
+            });
+            if let Some(annotations) = &record.annotations {
+                row["annotations"] = json!(**annotations);
+            }
+            row
         })
         .collect();
     json!({ "requests": rows })

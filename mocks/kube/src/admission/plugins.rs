@@ -22,6 +22,7 @@ use mock_store::Version;
 use serde_json::{Value, json};
 
 use super::{Attempt, Operation};
+use crate::quota::Reservation;
 
 /// Lets the plugins change `object`; returns whether a plugin changed the object.
 pub(super) fn mutate(attempt: &Attempt<'_>, object: &mut Value) -> Result<bool, Failure> {
@@ -58,17 +59,17 @@ pub(super) fn validate(attempt: &Attempt<'_>, object: &Value) -> Result<(), Fail
             limit_ranger::validate(attempt, object)?;
             claim_resize::validate(attempt, object)
         }
+        (Meaning::CertificateRequest, Operation::Create) => {
+            crate::signing::restricted(object).map_or(Ok(()), |why| Err(forbidden(attempt, object, &why)))
+        }
         (Meaning::PriorityClass, Operation::Create | Operation::Update) => priority::validate_class(attempt, object),
         _ => Ok(()),
     }
 }
 
-/// Lets `ResourceQuota`, the last plugin, refuse a new object. Validating webhooks see the object before.
-pub(super) fn conclude(attempt: &Attempt<'_>, object: &Value) -> Result<(), Failure> {
-    match attempt.operation {
-        Operation::Create if attempt.call.target.subresource.is_none() => quota::validate(attempt, object),
-        _ => Ok(()),
-    }
+/// Asks `ResourceQuota`, the last plugin, about an object. Validating webhooks see the object before.
+pub(super) fn conclude(attempt: &Attempt<'_>, object: &Value) -> Result<Option<Reservation>, Failure> {
+    if attempt.call.target.subresource.is_some() { Ok(None) } else { quota::admit(attempt, object) }
 }
 
 /// `DefaultTolerationSeconds`: adds tolerations with which a pod leaves a node that is not ready after five minutes.

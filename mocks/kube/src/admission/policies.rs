@@ -3,6 +3,7 @@
 //! Owns the choice of policies, bindings and parameters for a request, and the effect of failed validations. The module
 //! `webhooks::policy` parses policies and bindings when one changes. No policy sees requests for policies and bindings.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use http::StatusCode;
@@ -16,6 +17,7 @@ use serde_json::{Value, json};
 use super::form::Seen;
 use super::matching::is_exempt;
 use super::{Attempt, label, review};
+use crate::audit::cut;
 use crate::call::Call;
 use crate::cluster::Cluster;
 use crate::webhooks::{Binding, FailurePolicy, Policies, Policy, Validation};
@@ -61,91 +63,132 @@ fn all(cluster: &Cluster, resource: Option<&Arc<Resource>>) -> Vec<Arc<Version>>
     page.map(|page| page.items).unwrap_or_default()
 }
 
+/// The annotation for failed validations of a binding with the action `Audit`.
+const FAILURE_KEY: &str = "validation.policy.admission.k8s.io/validation_failure";
+/// Maximum length of the value of an annotation.
+const ANNOTATION_MAX_BYTES: usize = 10 * 1024;
+
 /// A failed validation of a policy.
 struct Denial {
     message: String,
     reason: String,
+    /// The index of the validation; 0 if the conditions fail.
+    index: usize,
 }
 
-/// Lets the validating policies refuse the object before it is stored; returns their warnings.
+/// The answers of a policy for one object.
+#[derive(Default)]
+struct Judged {
+    denials: Vec<Denial>,
+    /// `(key, value)` for the audit.
+    annotations: Vec<(String, String)>,
+}
+
+/// Lets the validating policies refuse the object before it is stored; returns their warnings. After a denial the other
+/// policies still see the object, for their warnings and annotations.
 pub(super) async fn ask(attempt: &Attempt<'_>, policies: &Policies, object: &Value) -> Result<Vec<String>, Failure> {
-    let mut warnings = Vec::new();
+    let (mut warnings, mut refusal) = (Vec::new(), None);
     for policy in &policies.validating {
         let Some(form) = policy.matches.form(attempt, object) else { continue };
         let seen = Seen::new(attempt, object, form).await?;
         let bindings = policy.bindings.iter();
+        let mut annotations: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for binding in bindings.filter(|one| one.matches.as_ref().is_none_or(|of| of.form(attempt, object).is_some())) {
-            // Without its parameters a policy refuses, whatever the binding does about failed validations.
-            let denials = judge(attempt, policy, binding, &seen)
-                .await
-                .map_err(|why| refused(attempt, policy, binding, &why, ""))?;
-            for Denial { message, reason } in denials {
+            let judged = match judge(attempt, policy, binding, &seen).await {
+                Ok(judged) => judged,
+                // Without its parameters a policy refuses, whatever the binding does about failed validations.
+                Err(why) => {
+                    refusal.get_or_insert_with(|| refused(attempt, policy, binding, &why, ""));
+                    continue;
+                }
+            };
+            for Denial { message, reason, index } in judged.denials {
+                let (name, of) = (&policy.name, &binding.name);
                 if binding.warns {
-                    let (policy, binding) = (&policy.name, &binding.name);
                     warnings.push(format!(
-                        "Validation failed for ValidatingAdmissionPolicy '{policy}' with binding '{binding}': {message}"
+                        "Validation failed for ValidatingAdmissionPolicy '{name}' with binding '{of}': {message}"
                     ));
                 }
+                if binding.audits {
+                    let failure = json!([{"message": message, "policy": name, "binding": of, "expressionIndex": index,
+                                          "validationActions": binding.actions}]);
+                    attempt.call.annotate(FAILURE_KEY.to_owned(), failure.to_string());
+                }
                 if binding.denies {
-                    return Err(refused(attempt, policy, binding, &message, &reason));
+                    refusal.get_or_insert_with(|| refused(attempt, policy, binding, &message, &reason));
+                }
+            }
+            for (key, value) in judged.annotations {
+                let values = annotations.entry(key).or_default();
+                if !values.contains(&value) {
+                    values.push(value);
                 }
             }
         }
+        for (key, values) in annotations {
+            attempt.call.annotate(format!("{}/{key}", policy.name), values.join(", "));
+        }
     }
-    Ok(warnings)
+    refusal.map_or(Ok(warnings), Err)
 }
 
-/// Returns the failed validations of a policy, for each of its parameter objects. The error says why the policy has no
-/// parameters.
-async fn judge(
-    attempt: &Attempt<'_>,
-    policy: &Policy,
-    binding: &Binding,
-    seen: &Seen<'_>,
-) -> Result<Vec<Denial>, String> {
+/// Returns the answers of a policy for all objects of parameters. The error says why the policy has no parameters.
+async fn judge(attempt: &Attempt<'_>, policy: &Policy, binding: &Binding, seen: &Seen<'_>) -> Result<Judged, String> {
     let parameters = match bound_parameters(attempt, policy, binding) {
         Ok(found) => found,
         Err(why) if policy.failure == FailurePolicy::Fail => return Err(why),
-        Err(_) => return Ok(Vec::new()),
+        Err(_) => return Ok(Judged::default()),
     };
     let (none, request) = (Value::Null, review::request(attempt, &seen.form));
     let namespace = namespace(attempt).unwrap_or_default();
     let input = Input { object: &seen.object, old_object: seen.old.as_deref().unwrap_or(&none), request: &request };
-    let mut denials = Vec::new();
+    let mut judged = Judged::default();
     for params in &parameters {
-        denials.extend(evaluate(policy, &input, &Surroundings { params, namespace: &namespace }));
+        evaluate(policy, &input, &Surroundings { params, namespace: &namespace }, &mut judged);
         // Each evaluation has a budget of its own; other requests go in between.
         tokio::task::yield_now().await;
     }
-    Ok(denials)
+    Ok(judged)
 }
 
-fn evaluate(policy: &Policy, input: &Input<'_>, around: &Surroundings<'_>) -> Vec<Denial> {
+fn evaluate(policy: &Policy, input: &Input<'_>, around: &Surroundings<'_>, judged: &mut Judged) {
     let (mut evaluation, mut budget) = (Evaluation::new(input, around), BUDGET);
-    let failed = |why: String| match policy.failure {
-        FailurePolicy::Fail => Some(Denial { message: why, reason: String::new() }),
+    let denials = &mut judged.denials;
+    let failed = |index: usize, why: String| match policy.failure {
+        FailurePolicy::Fail => Some(Denial { message: why, reason: String::new(), index }),
         FailurePolicy::Ignore => None,
     };
     match conditions_hold(policy, &evaluation) {
         Ok(true) => {}
-        Ok(false) => return Vec::new(),
-        Err(why) => return failed(why).into_iter().collect(),
+        Ok(false) => return,
+        Err(why) => return denials.extend(failed(0, why)),
     }
     for (name, program) in &policy.variables {
         evaluation.define(name, program, &mut budget);
     }
-    let mut denials = Vec::new();
-    for validation in &policy.validations {
+    for (index, validation) in policy.validations.iter().enumerate() {
         match evaluation.holds(&validation.program, &mut budget) {
             Ok(true) => {}
             Ok(false) => {
                 let message = message(validation, &evaluation, &mut budget);
-                denials.push(Denial { message, reason: validation.reason.clone() });
+                denials.push(Denial { message, reason: validation.reason.clone(), index });
             }
-            Err(why) => denials.extend(failed(why.to_string())),
+            Err(why) => denials.extend(failed(index, why.to_string())),
         }
     }
-    denials
+    for (key, program) in &policy.annotations {
+        match evaluation.text(program, &mut budget) {
+            Ok(text) => {
+                let text = text.unwrap_or_default();
+                let text = cut(text.trim(), ANNOTATION_MAX_BYTES);
+                judged.annotations.extend((!text.is_empty()).then(|| (key.clone(), text.to_owned())));
+            }
+            Err(why) => {
+                let why = format!("expression '{}' resulted in error: {why}", program.source());
+                judged.denials.extend(failed(0, why));
+            }
+        }
+    }
 }
 
 /// Whether all match conditions of a policy hold. If one condition is false, the result is false even if another fails.

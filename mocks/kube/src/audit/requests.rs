@@ -1,6 +1,6 @@
 //! The newest requests of all users, for reports and for verdicts about a subject's requests.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
@@ -29,6 +29,8 @@ pub struct RequestRecord {
     pub status: u16,
     /// The revision of the object or list in the answer.
     pub revision: Option<u64>,
+    /// The annotations that admission policies gave the request, by key.
+    pub annotations: Option<Arc<BTreeMap<String, String>>>,
 }
 
 /// A ring with the newest requests. If the ring is full, a new request replaces the oldest.
@@ -62,6 +64,7 @@ struct Kept {
     status: u16,
     path_bytes: u16,
     http_version: u8,
+    annotations: Option<Arc<BTreeMap<String, String>>>,
 }
 
 impl RequestRing {
@@ -85,6 +88,7 @@ impl RequestRing {
             status: record.status,
             path_bytes,
             http_version: record.http_version,
+            annotations: record.annotations,
         };
         if inner.ring.len() == self.max {
             inner.ring.pop_front();
@@ -141,6 +145,7 @@ impl Kept {
             http_version: self.http_version,
             status: self.status,
             revision: Some(self.revision).filter(|revision| *revision > 0),
+            annotations: self.annotations.clone(),
         }
     }
 }
@@ -166,6 +171,7 @@ mod tests {
             http_version: 2,
             status: 200,
             revision: index.is_multiple_of(5).then_some(index + 1),
+            annotations: index.is_multiple_of(9).then(|| Arc::new([("p/k".to_owned(), index.to_string())].into())),
         }
     }
 

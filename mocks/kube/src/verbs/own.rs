@@ -7,6 +7,7 @@ use http::Method;
 use mock_faults::Injection;
 use mock_objects::catalogue::Resource;
 use mock_objects::status::Failure;
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::write;
@@ -50,6 +51,7 @@ pub(super) async fn change_status(
         resource: resource.clone(),
         raw_query: "".into(),
         injection: Injection::default(),
+        annotations: Mutex::default(),
     };
     let renderer = Renderer::plain(&inner);
     let changed = write::change(&inner, &renderer, true, |current| {

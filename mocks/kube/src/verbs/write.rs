@@ -78,6 +78,8 @@ pub(super) async fn create_object(call: &Call, renderer: &Renderer, mut value: V
         warnings.extend(validate(call, &candidate, None)?);
         check_definition(call, &candidate)?;
         warnings.extend(ask_validating(call, &chain, Operation::Create, &name, &candidate, None).await?);
+        let attempt = Attempt { call, operation: Operation::Create, name: &name, old: None };
+        let _quota = admission::conclude(&attempt, &candidate)?;
         if !call.query.dry_run {
             // A dry run does not reach the store, which otherwise makes this check.
             object::check_new(&candidate)?;
@@ -251,6 +253,7 @@ pub(super) async fn replace(
         check_definition(call, &value)?;
     }
     warnings.extend(ask_validating(call, &chain, Operation::Update, name, &value, Some(&old)).await?);
+    let _quota = admission::conclude(&attempt, &value)?;
     let done = |body: Bytes| Answer { warnings: warnings.clone(), ..ok(body) };
     if call.query.dry_run {
         return Ok(Some(done(renderer.value(&call.rehearsed(value).await?))));
@@ -347,7 +350,6 @@ async fn ask_validating(
     let attempt = Attempt { call, operation, name, old };
     admission::check(&attempt, value)?;
     if !chain.validates() {
-        admission::conclude(&attempt, value)?;
         return Ok(Vec::new());
     }
     let scale = scaled::of(call);
@@ -357,9 +359,7 @@ async fn ask_validating(
         None => Cow::Borrowed(value),
     };
     let (shown, old) = (seen(value), old.map(seen));
-    let warnings = chain.validate(&Attempt { call, operation, name, old: old.as_deref() }, &shown).await?;
-    admission::conclude(&attempt, value)?;
-    Ok(warnings)
+    chain.validate(&Attempt { call, operation, name, old: old.as_deref() }, &shown).await
 }
 
 /// Fills in the defaults of an updated object.
@@ -503,6 +503,7 @@ fn validate(call: &Call, value: &Value, old: Option<&Value>) -> Result<Vec<Strin
     causes.extend(of_schema);
     causes.extend(verdict.causes);
     causes.extend(check_configuration(value, resource));
+    causes.extend(crate::signing::check(value, resource));
     if let Some(old) = old {
         match part(call) {
             Some(part) => (part.check)(value, old, &mut causes),

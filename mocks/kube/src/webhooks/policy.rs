@@ -27,6 +27,8 @@ pub(crate) struct Policy {
     pub variables: Vec<(String, Program)>,
     pub validations: Vec<Validation>,
     pub mutations: Vec<Mutation>,
+    /// `(key, value)` of the annotations for the audit.
+    pub annotations: Vec<(String, Program)>,
     /// Whether the policy is evaluated again after the object has changed.
     pub reinvoke: bool,
     pub bindings: Vec<Binding>,
@@ -55,6 +57,9 @@ pub(crate) struct Binding {
     pub reference: Option<Value>,
     pub denies: bool,
     pub warns: bool,
+    pub audits: bool,
+    /// `validationActions` as the binding has them.
+    pub actions: Value,
 }
 
 impl Policies {
@@ -99,6 +104,9 @@ impl Policy {
                 .collect(),
             validations: list("validations").filter_map(validation).collect(),
             mutations: list("mutations").filter_map(mutation).collect(),
+            annotations: list("auditAnnotations")
+                .filter_map(|of| Some((text(of, "key"), program(of, "valueExpression", Some(Wanted::Text))?)))
+                .collect(),
             reinvoke: spec["reinvocationPolicy"] == "IfNeeded",
             bindings: own.map(Binding::read).collect(),
         }
@@ -115,6 +123,8 @@ impl Binding {
             reference: spec.get("paramRef").filter(|reference| reference.is_object()).cloned(),
             denies: acts("Deny"),
             warns: acts("Warn"),
+            audits: acts("Audit"),
+            actions: spec["validationActions"].clone(),
         }
     }
 }

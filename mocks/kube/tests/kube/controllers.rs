@@ -16,11 +16,20 @@ use crate::client::{Client, PATIENCE, Protocol, World};
 const BUDGETS: &str = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
 const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
 /// `openssl req -new -subj /O=devs/CN=ann`, as base64.
-const REQUEST: &str = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0KTUlIV01IOENBUUF3SFRFTk1Bc0dBMVVFQ2d3RVpHVjJjekVNTUFv\
+pub const REQUEST: &str = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0KTUlIV01IOENBUUF3SFRFTk1Bc0dBMVVFQ2d3RVpHVjJjekVNTUFv\
                        R0ExVUVBd3dEWVc1dU1Ga3dFd1lIS29aSQp6ajBDQVFZSUtvWkl6ajBEQVFjRFFnQUVoZytia1pkcWwvaW1OV3IrVlF6SzlPRWl3\
                        KzhNYVAxd3FNYXFxeVJlCmdvaTR4aTJuM3htWkZhMzJKWWlURUVqQ25pZTZUSnora1dWREJQRHc0c3NpSHFBQU1Bb0dDQ3FHU000\
                        OUJBTUMKQTBjQU1FUUNJR1dBQ2o4NGI4Z2tJTStaTnZ1aE1xZmphMVA3NEp4Ti9oOG1CdmNsay9FbkFpQmI5eTJvV3pyNgpjQlpY\
                        QVlIQ3Y3Y0J1RXNzdFpDb1ZYZnZ4blRXZXp2WTR3PT0KLS0tLS1FTkQgQ0VSVElGSUNBVEUgUkVRVUVTVC0tLS0tCg==";
+
+/// `openssl req -new -subj /O=system:masters/CN=ann`, as base64.
+const OF_MASTERS: &str = "\
+    LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0KTUlIak1JR0pBZ0VBTUNjeEZ6QVZCZ05WQkFvTURuTjVjM1J\
+    sYlRwdFlYTjBaWEp6TVF3d0NnWURWUVFEREFOaApibTR3V1RBVEJnY3Foa2pPUFFJQkJnZ3Foa2pPUFFNQkJ3TkNBQVRwSz\
+    NZZnM1aEFlUkhnTmtpUHE0bzFxMTVICkF3aHZzQ2JwVDdNbE0xcDBnY1JJb1NTTlB5SEowb1J4U2Y2Y2wzaHN2U1dLbXBDN\
+    UJFclhWTWc5RnYyRm9BQXcKQ2dZSUtvWkl6ajBFQXdJRFNRQXdSZ0loQUpiWDVuWmJSUHowY1JwamMyTlNrZ1MxSWJWNmdY\
+    YXJydjZLL1ZHVApvTTJoQWlFQWdId2QrM3RRdTRPTHFCZ01hNlBFY1JNcEthVENvVEFhUDN0Rm1ndEM1Z3c9Ci0tLS0tRU5\
+    EIENFUlRJRklDQVRFIFJFUVVFU1QtLS0tLQo=";
 
 async fn world() -> (World, Client) {
     let ready_after = Duration::from_millis(20);
@@ -161,4 +170,103 @@ async fn a_quota_refuses_the_object_that_exceeds_it() {
     let (status, refused) = client.post(pods, &pod("c")).await;
     let why = "pods \"c\" is forbidden: failed quota: q: must specify requests.cpu for: c";
     assert_eq!((status, &refused["message"]), (403, &json!(why)));
+}
+
+#[tokio::test]
+async fn a_request_that_its_key_did_not_sign_is_refused_and_so_are_masters() {
+    let (_world, mut client) = world().await;
+    let pem = String::from_utf8(BASE64.decode(REQUEST).unwrap()).unwrap();
+    let mut forged = request("forged", &["client auth"]);
+    forged["spec"]["request"] = json!(BASE64.encode(pem.replace("cBZX", "cBZY")));
+    let (status, refused) = client.post(REQUESTS, &forged).await;
+    assert_eq!((status, &refused["details"]["causes"][0]["field"]), (422, &json!("spec.request")), "{refused}");
+    let mut masters = request("masters", &["client auth"]);
+    masters["spec"]["request"] = json!(OF_MASTERS);
+    let (status, refused) = client.post(REQUESTS, &masters).await;
+    let why = "certificatesigningrequests.certificates.k8s.io \"masters\" is forbidden: use of \
+               kubernetes.io/kube-apiserver-client signer with system:masters group is not allowed";
+    assert_eq!((status, &refused["message"]), (403, &json!(why)));
+    masters["spec"]["signerName"] = json!("example.com/other");
+    assert_eq!(client.post(REQUESTS, &masters).await.0, 201, "another signer decides itself");
+}
+
+fn quota(hard: &Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}, "spec": {"hard": hard}})
+}
+
+/// Twelve clients create a Secret each at the same time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn writes_at_the_same_time_do_not_exceed_a_quota() {
+    let (world, mut client) = world().await;
+    assert_eq!(client.post("/api/v1/namespaces/default/resourcequotas", &quota(&json!({"secrets": "3"}))).await.0, 201);
+    let mut running = tokio::task::JoinSet::new();
+    for number in 0..12 {
+        let mut client = world.client(Protocol::Http1, "harness").await;
+        running.spawn(async move {
+            let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": format!("s-{number}")}});
+            client.post("/api/v1/namespaces/default/secrets", &secret).await.0
+        });
+    }
+    let answers = running.join_all().await;
+    let made = answers.iter().filter(|status| **status == 201).count();
+    let refused = answers.iter().filter(|status| **status == 403).count();
+    assert_eq!((made, refused), (3, 9), "{answers:?}");
+}
+
+#[tokio::test]
+async fn an_update_is_charged_for_what_it_adds_to_a_quota() {
+    let (_world, mut client) = world().await;
+    let hard = quota(&json!({"services.nodeports": "2"}));
+    assert_eq!(client.post("/api/v1/namespaces/default/resourcequotas", &hard).await.0, 201);
+    let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"},
+        "spec": {"type": "NodePort", "ports": [{"port": 80}]}});
+    let services = "/api/v1/namespaces/default/services";
+    assert_eq!(client.post(services, &service).await.0, 201);
+    let ports = |numbers: &[u16]| {
+        let ports: Vec<Value> = numbers.iter().map(|port| json!({"name": format!("p{port}"), "port": port})).collect();
+        json!({"spec": {"ports": ports}})
+    };
+    let path = format!("{services}/s");
+    assert_eq!(client.patch(&path, MERGE, &ports(&[80, 81])).await.0, 200);
+    let (status, refused) = client.patch(&path, MERGE, &ports(&[80, 81, 82])).await;
+    let why = "services \"s\" is forbidden: exceeded quota: q, requested: services.nodeports=1, used: \
+               services.nodeports=2, limited: services.nodeports=2";
+    assert_eq!((status, &refused["message"]), (403, &json!(why)));
+    assert_eq!(client.patch(&path, MERGE, &ports(&[80])).await.0, 200, "less is always allowed");
+}
+
+/// The warnings are those of the type checker of 1.34.1.
+#[tokio::test]
+async fn expressions_are_checked_against_the_types_of_matched_objects() {
+    let (_world, mut client) = world().await;
+    let rule =
+        json!({"apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["deployments"]});
+    let policy = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": {"name": "p"},
+        "spec": {
+            "matchConstraints": {"resourceRules": [rule]},
+            "variables": [{"name": "n", "expression": "object.spec.replicas"}],
+            "validations": [
+                {"expression": "object.replicas > 1"},
+                {"expression": "variables.n > 1 && object.metadata.name != ''"},
+                {"expression": "true", "messageExpression": "variables.n + 'a'"},
+            ],
+        },
+    });
+    let policies = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
+    assert_eq!(client.post(policies, &policy).await.0, 201);
+    let path = format!("{policies}/p");
+    let seen = until(&mut client, &path, |seen| seen["status"]["observedGeneration"] == 1).await;
+    let warning = |field: &str, text: &str| json!({"fieldRef": field, "warning": text});
+    let expected = json!({"expressionWarnings": [
+        warning("spec.validations[0].expression", "apps/v1, Kind=Deployment: ERROR: <input>:1:7: undefined field \
+            'replicas'\n | object.replicas > 1\n | ......^\n"),
+        warning("spec.validations[2].messageExpression", "apps/v1, Kind=Deployment: ERROR: <input>:1:13: found no \
+            matching overload for '_+_' applied to '(int, string)'\n | variables.n + 'a'\n | ............^\n"),
+    ]});
+    assert_eq!(seen["status"]["typeChecking"], expected);
+    let right = json!({"spec": {"validations": [{"expression": "object.spec.replicas > 1"}]}});
+    assert_eq!(client.patch(&path, MERGE, &right).await.0, 200);
+    let seen = until(&mut client, &path, |seen| seen["status"]["observedGeneration"] == 2).await;
+    assert_eq!(seen["status"]["typeChecking"], json!({}));
 }

@@ -103,7 +103,7 @@ async fn only_an_approval_approves() {
     let (_world, mut client) = World::alone().await;
     let requests = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
     let csr = json!({"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest", "metadata": {"name": "r"},
-                     "spec": {"request": "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0K", "signerName": "a.b/c", "usages": ["client auth"]}});
+                     "spec": {"request": crate::controllers::REQUEST, "signerName": "a.b/c", "usages": ["client auth"]}});
     let (status, made) = client.post(requests, &csr).await;
     assert_eq!(status, 201, "{made}");
     let said = |kind: &str| json!({"status": {"conditions": [{"type": kind, "status": "True", "reason": "r"}]}});
@@ -176,4 +176,51 @@ async fn a_version_on_its_way_out_warns() {
             assert_eq!(warning.as_deref(), wanted, "{version} {path}");
         }
     }
+}
+
+/// `(collection, object, fields of the causes)`. The fields are those that a real server names.
+#[tokio::test]
+async fn rules_of_volumes_services_and_devices_are_those_of_a_real_server() {
+    let (_world, mut client) = World::alone().await;
+    let volume = |more: Value| {
+        let mut spec =
+            json!({"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/x"}});
+        spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "v"}, "spec": spec})
+    };
+    let claim = |requests: Value, constraints: Value| {
+        json!({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": "c"},
+               "spec": {"devices": {"requests": requests, "constraints": constraints}}})
+    };
+    let service = |more: Value| {
+        let mut spec = json!({"ports": [{"port": 80}], "selector": {"a": "b"}});
+        spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": spec})
+    };
+    let (volumes, services) = ("/api/v1/persistentvolumes", "/api/v1/namespaces/default/services");
+    let claims = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims";
+    let exactly = json!({"name": "r", "exactly": {"deviceClassName": "c"}});
+    let quobyte = json!({"quobyte": {"registry": "h:1", "volume": "v"}});
+    for (path, object, expected) in [
+        (volumes, volume(quobyte), &["spec.quobyte"][..]),
+        (volumes, volume(json!({"hostPath": null})), &["spec"]),
+        (volumes, volume(json!({"hostPath": null, "local": {"path": "/x"}})), &["spec.nodeAffinity"]),
+        (volumes, volume(json!({"volumeAttributesClassName": "c"})), &["spec.csi"]),
+        (services, service(json!({"ipFamilyPolicy": "RequireDualStack"})), &["spec.ipFamilyPolicy"]),
+        (services, service(json!({"internalTrafficPolicy": "a"})), &["spec.internalTrafficPolicy"]),
+        (claims, claim(json!([{"name": "r"}]), json!([])), &["spec.devices.requests[0]"]),
+        (
+            claims,
+            claim(json!([exactly]), json!([{"requests": ["x"], "matchAttribute": "a"}])),
+            &["spec.devices.constraints[0].requests[0]", "spec.devices.constraints[0].matchAttribute"],
+        ),
+    ] {
+        let (status, refused) = client.post(path, &object).await;
+        let causes = refused["details"]["causes"].as_array().into_iter().flatten();
+        let fields: Vec<&str> = causes.filter_map(|cause| cause["field"].as_str()).collect();
+        assert_eq!((status, &fields[..]), (422, expected), "{refused}");
+    }
+    let (_, made) = client.post(services, &service(json!({"clusterIP": "None", "selector": {}}))).await;
+    assert_eq!(made["spec"]["ipFamilies"], json!(["IPv4", "IPv6"]), "{made}");
+    assert_eq!(client.post(claims, &claim(json!([exactly]), json!([]))).await.0, 201);
 }

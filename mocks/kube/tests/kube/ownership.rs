@@ -1,7 +1,5 @@
 //! Tests of `managedFields`: the owners of fields, and conflicts of an apply.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD as BASE64;
 use http::Method;
 use serde_json::{Value, json};
 
@@ -270,9 +268,8 @@ async fn a_status_is_applied_on_its_own() {
 async fn an_approval_may_be_patched_and_applied() {
     let (_world, mut client) = World::alone().await;
     let path = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
-    let pem = BASE64.encode("-----BEGIN CERTIFICATE REQUEST-----\n-----END CERTIFICATE REQUEST-----\n");
     let request = json!({"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest", "metadata": {"name": "c"},
-                         "spec": {"request": pem, "signerName": "a.b/c", "usages": ["client auth"]}});
+                         "spec": {"request": crate::controllers::REQUEST, "signerName": "a.b/c", "usages": ["client auth"]}});
     let (status, made) = client.post(path, &request).await;
     assert_eq!(status, 201, "{made}");
     let approval = format!("{path}/c/approval");

@@ -3,6 +3,8 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::at::At;
+use super::causes::Refuse;
 use super::print::{Cells, NONE, Row, duration};
 use super::{Causes, Generation, Kind, Meaning, Part};
 use crate::fields::{metadata, seconds};
@@ -85,22 +87,62 @@ fn put_conditions(request: &mut Value, conditions: Vec<Value>) {
     }
 }
 
-/// Checks that `spec.request` is PEM.
+/// The usages that a request may have.
+const USAGES: [&str; 23] = [
+    "any",
+    "cert sign",
+    "client auth",
+    "code signing",
+    "content commitment",
+    "crl sign",
+    "data encipherment",
+    "decipher only",
+    "digital signature",
+    "email protection",
+    "encipher only",
+    "ipsec end system",
+    "ipsec tunnel",
+    "ipsec user",
+    "key agreement",
+    "key encipherment",
+    "microsoft sgc",
+    "netscape sgc",
+    "ocsp signing",
+    "s/mime",
+    "server auth",
+    "signing",
+    "timestamping",
+];
+/// Shortest validity that a request may ask for, in seconds.
+const SHORTEST_S: i64 = 600;
+
+/// Checks everything except the request itself, which the server verifies.
 fn check(value: &Value, causes: &mut Causes) {
-    use base64::Engine as _;
-    let request = value.pointer("/spec/request").and_then(Value::as_str).unwrap_or_default();
-    let decoded = base64::engine::general_purpose::STANDARD.decode(request).unwrap_or_default();
-    if !decoded.starts_with(b"-----BEGIN CERTIFICATE REQUEST-----") {
-        let why = "PEM block type must be CERTIFICATE REQUEST";
-        causes.push(Cause::invalid("spec.request", "\"…\"", why));
+    let (spec, at) = (&value["spec"], At::from("spec"));
+    let usages: Vec<&str> = spec["usages"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let list = at.field("usages");
+    if usages.is_empty() {
+        causes.required(list, "");
     }
-    for (key, list) in [("signerName", false), ("usages", true)] {
-        let found = &value["spec"][key];
-        let empty =
-            if list { found.as_array().is_none_or(Vec::is_empty) } else { found.as_str().is_none_or(str::is_empty) };
-        if empty {
-            causes.push(Cause::required(&format!("spec.{key}"), ""));
+    for (index, usage) in usages.iter().enumerate() {
+        if !USAGES.contains(usage) {
+            causes.unsupported(list.item(index), usage, &USAGES);
         }
+        if usages[..index].contains(usage) {
+            causes.duplicate(list.item(index), usage);
+        }
+    }
+    let signer = causes.text_in(spec, "signerName", at);
+    let fits = |(domain, path): (&str, &str)| {
+        domain.contains('.') && domain.split('.').chain(path.split('.')).all(mock_cel::formats::is_label)
+    };
+    if !signer.is_empty() && !signer.split_once('/').is_some_and(fits) {
+        let why = "must be a fully qualified domain and path of the form 'example.com/signer-name'";
+        causes.invalid_text(at.field("signerName"), signer, why);
+    }
+    if let Some(seconds) = spec["expirationSeconds"].as_i64().filter(|seconds| *seconds < SHORTEST_S) {
+        let why = "may not specify a duration less than 600 seconds (10 minutes)";
+        causes.invalid(at.field("expirationSeconds"), &seconds, why);
     }
 }
 

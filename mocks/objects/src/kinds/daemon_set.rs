@@ -10,6 +10,7 @@ use crate::fields::{self, set};
 
 pub(super) const DAEMON_SET: Kind = Kind {
     about: "Keeps one pod on every node that is selected.",
+    annotations_of_fields: &[TEMPLATE_GENERATION],
     cells: CELLS,
     defaults,
     new: |value| {

@@ -1,6 +1,7 @@
 //! `FlowSchema` and `PriorityLevelConfiguration`, by which a real server delays requests. This server stores the
 //! objects and delays no request.
 
+use mock_cel::formats::subdomain;
 use serde_json::{Value, json};
 
 use super::at::At;
@@ -17,7 +18,6 @@ pub(super) const FLOW_SCHEMA: Kind = Kind {
     cells: CELLS,
     defaults: |value| set(value, &["spec"], "matchingPrecedence", json!(1000)),
     check: check_schema,
-    created_by_update: true,
     ..Kind::of("flowschemas.flowcontrol.apiserver.k8s.io")
 };
 
@@ -26,7 +26,6 @@ pub(super) const PRIORITY_LEVEL: Kind = Kind {
     cells: CELLS_OF_LEVEL,
     defaults: fill_level,
     check: check_level,
-    created_by_update: true,
     ..Kind::of("prioritylevelconfigurations.flowcontrol.apiserver.k8s.io")
 };
 
@@ -42,8 +41,17 @@ fn check_schema(value: &Value, causes: &mut Causes) {
     if precedence == 1 && value["metadata"]["name"] != "exempt" {
         causes.invalid(place, &precedence, "only the schema named 'exempt' may have matchingPrecedence 1");
     }
-    if spec["priorityLevelConfiguration"]["name"].as_str().is_none_or(str::is_empty) {
-        causes.required(at.field("priorityLevelConfiguration").field("name"), "must reference a priority level");
+    let level = at.field("priorityLevelConfiguration");
+    match spec["priorityLevelConfiguration"]["name"].as_str().unwrap_or_default() {
+        "" => causes.required(level.field("name"), "must reference a priority level"),
+        name => causes.faults(level.field("name"), name, subdomain(name)),
+    }
+    if spec["distinguisherMethod"].is_object() {
+        let method = spec["distinguisherMethod"]["type"].as_str().unwrap_or_default();
+        if !matches!(method, "ByNamespace" | "ByUser") {
+            let place = at.field("distinguisherMethod");
+            causes.unsupported(place.field("type"), method, &["ByNamespace", "ByUser"]);
+        }
     }
 }
 

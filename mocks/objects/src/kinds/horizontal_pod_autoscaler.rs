@@ -15,6 +15,7 @@ pub(super) const HORIZONTAL_POD_AUTOSCALER: Kind = Kind {
     about: "Changes a number of replicas by measured load.",
     older: Some(Older { api_version: "autoscaling/v1", to_stored: older::to_stored, from_stored: older::from_stored }),
     cells: CELLS,
+    disabled: &[("/spec/behavior/scaleUp", "tolerance"), ("/spec/behavior/scaleDown", "tolerance")],
     defaults,
     check,
     generation: Generation::None,

@@ -1,9 +1,12 @@
 //! `Ingress`: routes from HTTP hosts and paths to services.
 
+use mock_cel::formats::subdomain;
 use serde_json::Value;
 
-use super::causes::unsupported;
+use super::at::At;
+use super::causes::{Refuse, unsupported};
 use super::print::{Cells, NONE, load_balancer, some};
+use super::texts::port_name;
 use super::{Causes, Kind};
 use crate::status::Cause;
 
@@ -20,6 +23,9 @@ fn check(value: &Value, causes: &mut Causes) {
     if rules.is_empty() && spec["defaultBackend"].is_null() {
         let why = "either `defaultBackend` or `rules` must be specified";
         causes.push(Cause::invalid("spec", "null", why));
+    }
+    if spec["defaultBackend"].is_object() {
+        check_backend(&spec["defaultBackend"], At::from("spec.defaultBackend"), causes);
     }
     for (index, rule) in rules.iter().enumerate() {
         let Some(http) = rule.get("http") else { continue };
@@ -43,9 +49,53 @@ fn check(value: &Value, causes: &mut Causes) {
                     causes.push(unsupported(&format!("{at}.pathType"), other, allowed));
                 }
             }
-            if path["backend"]["service"]["name"].as_str().is_some_and(str::is_empty) {
-                causes.push(Cause::required(&format!("{at}.backend.service.name"), ""));
+            check_backend(&path["backend"], At::from(&at).field("backend"), causes);
+        }
+    }
+}
+
+fn check_backend(backend: &Value, at: At<'_>, causes: &mut Causes) {
+    let service = &backend["service"];
+    match (backend["resource"].is_object(), service.is_object()) {
+        (true, true) => causes.invalid_text(at, "", "cannot set both resource and service backends"),
+        (true, false) => check_reference(&backend["resource"], at.field("resource"), causes),
+        (false, false) => causes.invalid_text(at, "", "resource or service backend is required"),
+        (false, true) => {
+            let of = at.field("service");
+            let name = causes.text_in(service, "name", of);
+            if !name.is_empty() && !is_service_name(name) {
+                causes.invalid_text(of.field("name"), name, SERVICE_NAME);
             }
+            let (port, below) = (&service["port"], of.field("port"));
+            let (name, number) = (port["name"].as_str().unwrap_or_default(), port["number"].as_i64().unwrap_or(0));
+            match (name.is_empty(), number) {
+                (false, 0) => causes.faults(below.field("name"), name, port_name(name)),
+                (false, _) => causes.invalid_text(at, "", "cannot set both port name & port number"),
+                (true, 0) => causes.required(at, "port name or number is required"),
+                (true, number) => causes.within(below.field("number"), Some(number), (1, 65535)),
+            }
+        }
+    }
+}
+
+/// Whether a text is a DNS label that begins with a letter (RFC 1035).
+fn is_service_name(name: &str) -> bool {
+    mock_cel::formats::is_label(name) && name.starts_with(|first: char| first.is_ascii_lowercase())
+}
+
+const SERVICE_NAME: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an \
+                            alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or \
+                            'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
+
+/// Checks a reference to an object of any kind.
+pub(super) fn check_reference(reference: &Value, at: At<'_>, causes: &mut Causes) {
+    if let Some(group) = reference["apiGroup"].as_str() {
+        causes.faults(at.field("apiGroup"), group, subdomain(group));
+    }
+    for key in ["kind", "name"] {
+        let text = causes.text_in(reference, key, at);
+        if matches!(text, "." | "..") || text.contains(['/', '%']) {
+            causes.invalid_text(at.field(key), text, "may not contain '/' or '%', and may not be '.' or '..'");
         }
     }
 }

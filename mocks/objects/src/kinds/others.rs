@@ -96,8 +96,26 @@ pub(super) const SERVICE_CIDR: Kind = Kind {
         vec![row.name(), ranges.join(",").into(), row.age()]
     },
     check: |value, causes| {
-        if value["spec"]["cidrs"].as_array().is_none_or(Vec::is_empty) {
-            causes.required(At::from("spec.cidrs"), "at least one CIDR required");
+        let (cidrs, at) = (&value["spec"]["cidrs"], At::from("spec.cidrs"));
+        let given: Vec<&str> = cidrs.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        match given[..] {
+            [] => causes.required(at, "at least one CIDR required"),
+            [one, other] if one.contains(':') == other.contains(':') => {
+                let why = "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64";
+                causes.invalid(at, cidrs, why);
+            }
+            [_] | [_, _] => {}
+            _ => causes.invalid(at, cidrs, "may only hold up to 2 values"),
+        }
+        for (index, range) in given.iter().enumerate() {
+            let is_range = range.split_once('/').is_some_and(|(address, bits)| {
+                let most = if address.contains(':') { 128 } else { 32 };
+                address.parse::<std::net::IpAddr>().is_ok() && bits.parse::<u8>().is_ok_and(|bits| bits <= most)
+            });
+            if !is_range {
+                let why = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
+                causes.invalid_text(at.item(index), range, why);
+            }
         }
     },
     generation: Generation::None,

@@ -1,20 +1,21 @@
 //! `PersistentVolume`: storage that outlives pods. New volumes get no protection finalizer, because no controller here
 //! would remove it.
 
-use serde_json::{Map, Value, json};
+mod check;
 
-use super::causes::unsupported;
+use serde_json::{Value, json};
+
 use super::print::{Cells, Row, UNSET};
-use super::{Causes, Generation, Kind, pod_spec};
+use super::{Generation, Kind, pod_spec};
 use crate::fields::set;
-use crate::status::Cause;
 
 pub(super) const PERSISTENT_VOLUME: Kind = Kind {
     about: "A piece of storage that outlives pods.",
     cells: CELLS,
     defaults,
     new: |value| set(value, &["status"], "phase", json!("Pending")),
-    check,
+    check: check::volume,
+    check_update: check::update,
     generation: Generation::None,
     shown_when_deleted: true,
     ..Kind::of("persistentvolumes")
@@ -25,47 +26,6 @@ fn defaults(value: &mut Value) {
     set(value, &["spec"], "volumeMode", json!("Filesystem"));
     if let Some(spec) = value.get_mut("spec") {
         pod_spec::fill_source(spec);
-    }
-}
-
-fn check(value: &Value, causes: &mut Causes) {
-    let spec = &value["spec"];
-    if spec["accessModes"].as_array().is_none_or(Vec::is_empty) {
-        causes.push(Cause::required("spec.accessModes", ""));
-    }
-    check_access_modes(spec, causes);
-    let capacity = spec["capacity"].as_object();
-    if capacity.is_none_or(Map::is_empty) {
-        causes.push(Cause::required("spec.capacity", ""));
-    }
-    if capacity.is_none_or(|capacity| capacity.len() > 1 || !capacity.contains_key("storage")) {
-        let shown = spec["capacity"].to_string();
-        let message = format!("Unsupported value: {shown}: supported values: \"storage\"");
-        causes.push(Cause { reason: "FieldValueNotSupported", field: "spec.capacity".to_owned(), message });
-    }
-    let plain = [
-        "accessModes",
-        "capacity",
-        "claimRef",
-        "mountOptions",
-        "nodeAffinity",
-        "persistentVolumeReclaimPolicy",
-        "storageClassName",
-        "volumeAttributesClassName",
-        "volumeMode",
-    ];
-    if !spec.as_object().into_iter().flatten().any(|(key, _)| !plain.contains(&key.as_str())) {
-        causes.push(Cause::required("spec", "must specify a volume type"));
-    }
-}
-
-fn check_access_modes(spec: &Value, causes: &mut Causes) {
-    let known = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
-    for mode in spec["accessModes"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-        if !known.contains(&mode) {
-            let allowed = known.map(|mode| format!("\"{mode}\"")).join(", ");
-            causes.push(unsupported("spec.accessModes", mode, &allowed));
-        }
     }
 }
 

@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use crate::fields::{each, set};
 
 pub(super) use check::{
-    APP_ARMOR_OF, app_armor_faults, check_annotations, check_new_pod, check_pod, check_template, claim, of_whole_pod,
-    overcommits,
+    APP_ARMOR_OF, app_armor_faults, check_annotations, check_new_pod, check_pod, check_template, claim, disks,
+    host_path, node_selector, of_whole_pod, overcommits,
 };
 pub(super) use volumes::source as fill_source;
 

@@ -67,7 +67,14 @@ fn check(value: &Value, is_cluster: bool, causes: &mut Causes) {
         if text("name").is_empty() {
             causes.push(Cause::required(&format!("{at}.name"), ""));
         }
+        let group = text("apiGroup");
         match text("kind") {
+            "User" | "Group" if group != RIGHTS => {
+                causes.push(unsupported(&format!("{at}.apiGroup"), group, &format!("\"{RIGHTS}\"")));
+            }
+            "ServiceAccount" if !group.is_empty() => {
+                causes.push(unsupported(&format!("{at}.apiGroup"), group, "\"\""));
+            }
             "ServiceAccount" if text("namespace").is_empty() && is_cluster => {
                 causes.push(Cause::required(&format!("{at}.namespace"), ""));
             }

@@ -14,6 +14,7 @@ pub(super) const RUNTIME_CLASS: Kind = Kind {
     fixed: &["/handler"],
     needs_revision: true,
     generation: Generation::None,
+    created_by_update: true,
     ..Kind::of("runtimeclasses.node.k8s.io")
 };
 

@@ -1,9 +1,10 @@
 //! `Service`: a stable address for a changing set of pods.
 
 use mock_cel::formats::{LABEL, is_label};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use super::causes::{duplicate, unsupported};
+use super::at::At;
+use super::causes::{Refuse, duplicate, unsupported};
 use super::print::{Cells, NONE, Row, labels, load_balancer};
 use super::{Causes, Generation, Kind, Meaning, Names};
 use crate::fields::{each, set};
@@ -45,8 +46,10 @@ fn defaults(value: &mut Value) {
         return;
     }
     set(spec, &[], "internalTrafficPolicy", json!("Cluster"));
+    // Nothing selects the pods behind such a service, so its addresses may be of any family.
+    let is_any = spec["clusterIP"] == "None" && spec["selector"].as_object().is_none_or(Map::is_empty);
+    set(spec, &[], "ipFamilyPolicy", json!(if is_any { "RequireDualStack" } else { "SingleStack" }));
     set(spec, &[], "ipFamilies", json!(["IPv4"]));
-    set(spec, &[], "ipFamilyPolicy", json!("SingleStack"));
     if matches!(kind.as_str(), "NodePort" | "LoadBalancer") {
         set(spec, &[], "externalTrafficPolicy", json!("Cluster"));
     }
@@ -54,6 +57,8 @@ fn defaults(value: &mut Value) {
         set(spec, &[], "allocateLoadBalancerNodePorts", json!(true));
     }
 }
+
+const TRAFFIC: [&str; 3] = ["PreferClose", "PreferSameZone", "PreferSameNode"];
 
 fn check(value: &Value, causes: &mut Causes) {
     let spec = &value["spec"];
@@ -99,6 +104,16 @@ fn check(value: &Value, causes: &mut Causes) {
     if kind == "ExternalName" && spec["externalName"].as_str().unwrap_or_default().is_empty() {
         causes.push(Cause::required("spec.externalName", ""));
     }
+    let at = At::from("spec");
+    causes.one_of(&spec["internalTrafficPolicy"], at.field("internalTrafficPolicy"), &["Cluster", "Local"]);
+    causes.one_of(&spec["externalTrafficPolicy"], at.field("externalTrafficPolicy"), &["Cluster", "Local"]);
+    causes.one_of(&spec["trafficDistribution"], at.field("trafficDistribution"), &TRAFFIC);
+    let families = at.field("ipFamilies");
+    for (index, family) in spec["ipFamilies"].as_array().into_iter().flatten().enumerate() {
+        causes.one_of(family, families.item(index), &["IPv4", "IPv6"]);
+    }
+    let policies = ["PreferDualStack", "RequireDualStack", "SingleStack"];
+    causes.one_of(&spec["ipFamilyPolicy"], at.field("ipFamilyPolicy"), &policies);
     let affinity = spec["sessionAffinity"].as_str().unwrap_or_default();
     if !matches!(affinity, "ClientIP" | "None") {
         causes.push(unsupported("spec.sessionAffinity", affinity, "\"ClientIP\", \"None\""));

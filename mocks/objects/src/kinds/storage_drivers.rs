@@ -1,11 +1,14 @@
 //! The kinds about drivers for storage and devices, such as `CSIDriver`, `CSINode`, `VolumeAttachment` and
 //! `ResourceClaim`.
 
-use mock_cel::formats::subdomain;
+mod devices;
+
+use mock_cel::formats::{qualified_name, subdomain};
 use serde_json::{Value, json};
 
 use super::at::At;
 use super::causes::{Refuse, required};
+use super::pod_spec::node_selector;
 use super::{Causes, Generation, Kind};
 use crate::fields::{each, set};
 
@@ -65,9 +68,28 @@ pub(super) const CSI_NODE: Kind = Kind {
     cells: |row| vec![row.name(), row.items("/spec/drivers").len().into(), row.age()],
     check: |value, causes| {
         let at = At::from("spec.drivers");
-        for (index, driver) in value["spec"]["drivers"].as_array().into_iter().flatten().enumerate() {
-            for key in ["name", "nodeID"] {
-                causes.text_in(driver, key, at.item(index));
+        let drivers = value["spec"]["drivers"].as_array().map_or(&[][..], Vec::as_slice);
+        for (index, driver) in drivers.iter().enumerate() {
+            let at = at.item(index);
+            driver_name(driver["name"].as_str().unwrap_or_default(), true, at.field("name"), causes);
+            if causes.text_in(driver, "nodeID", at).len() > NODE_ID_MAX_BYTES {
+                let why = format!("must be {NODE_ID_MAX_BYTES} characters or less");
+                causes.invalid(at.field("nodeID"), &driver["nodeID"], &why);
+            }
+            if drivers[..index].iter().any(|other| other["name"] == driver["name"]) {
+                causes.duplicate(at.field("name"), driver["name"].as_str().unwrap_or_default());
+            }
+            causes.not_negative(at.field("allocatable").field("count"), driver["allocatable"]["count"].as_i64());
+            let keys: Vec<&Value> = driver["topologyKeys"].as_array().into_iter().flatten().collect();
+            for (number, key) in keys.iter().enumerate() {
+                let text = key.as_str().unwrap_or_default();
+                if text.is_empty() {
+                    causes.required(at, "");
+                }
+                if keys[..number].contains(key) {
+                    causes.duplicate(at, text);
+                }
+                causes.faults(at, text, qualified_name(text));
             }
         }
     },
@@ -102,13 +124,17 @@ pub(super) const VOLUME_ATTACHMENT: Kind = Kind {
         ]
     },
     check: |value, causes| {
-        required(value, "/spec/attacher", causes);
+        // New attachments have the name of a driver.
+        let attacher = value["spec"]["attacher"].as_str().unwrap_or_default();
+        driver_name(attacher, true, At::from("spec.attacher"), causes);
         let source = &value["spec"]["source"];
         let (named, inline) = (source["persistentVolumeName"].is_string(), source["inlineVolumeSpec"].is_object());
         if named == inline {
             let why = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
             causes.required(At::from("spec.source"), why);
         }
+        let volume = "/spec/source/persistentVolumeName";
+        name_in(value, volume, "spec.source.persistentVolumeName", causes);
         required(value, "/spec/nodeName", causes);
         name_in(value, "/spec/nodeName", "spec.nodeName", causes);
     },
@@ -141,12 +167,8 @@ pub(super) const DEVICE_CLASS: Kind = Kind {
     about: "Devices that claims can ask for by name.",
     disabled: &[("/spec", "extendedResourceName")],
     check: |value, causes| {
-        let at = At::from("spec.selectors");
-        for (index, selector) in value["spec"]["selectors"].as_array().into_iter().flatten().enumerate() {
-            if selector["cel"].is_null() {
-                causes.required(at.item(index).field("cel"), "");
-            }
-        }
+        devices::check_selectors(&value["spec"], At::from("spec"), causes);
+        devices::check_config(&value["spec"], At::from("spec"), None, causes);
     },
     shown_when_deleted: true,
     cells: |row| vec![row.name(), row.age()],
@@ -171,6 +193,7 @@ pub(super) const RESOURCE_CLAIM: Kind = Kind {
         vec![row.name(), states.join(",").into(), row.age()]
     },
     defaults: |value| fill_requests(value, "/spec/devices"),
+    check: |value, causes| devices::check_claim(&value["spec"]["devices"], At::from("spec.devices"), causes),
     fixed: &["/spec"],
     generation: Generation::None,
     shown_when_deleted: true,
@@ -181,6 +204,9 @@ pub(super) const RESOURCE_CLAIM_TEMPLATE: Kind = Kind {
     about: "The claims that are made for pods.",
     cells: |row| vec![row.name(), row.age()],
     defaults: |value| fill_requests(value, "/spec/spec/devices"),
+    check: |value, causes| {
+        devices::check_claim(&value["spec"]["spec"]["devices"], At::from("spec.spec.devices"), causes);
+    },
     fixed: &["/spec"],
     generation: Generation::None,
     shown_when_deleted: true,
@@ -193,11 +219,45 @@ pub(super) const RESOURCE_SLICE: Kind = Kind {
         let text = |pointer: &str| row.text(pointer).into();
         vec![row.name(), text("/spec/nodeName"), text("/spec/driver"), text("/spec/pool/name"), row.age()]
     },
+    defaults: |value| {
+        let Some(spec) = value.get_mut("spec") else { return };
+        each(spec, "devices", |device| {
+            if let Some(fields) = device.as_object_mut() {
+                fields.retain(|key, _| !OFF_IN_DEVICES.contains(&key.as_str()));
+            }
+        });
+    },
+    disabled: &[("/spec", "sharedCounters"), ("/spec", "perDeviceNodeSelection")],
     check: |value, causes| {
-        required(value, "/spec/pool/name", causes);
-        required(value, "/spec/driver", causes);
+        let (spec, at) = (&value["spec"], At::from("spec"));
+        driver_name(spec["driver"].as_str().unwrap_or_default(), true, at.field("driver"), causes);
+        let (pool, at_pool) = (&spec["pool"], at.field("pool"));
+        let name = causes.text_in(pool, "name", at_pool);
+        for part in name.split('/').filter(|_| !name.is_empty()) {
+            causes.faults(at_pool.field("name"), part, subdomain(part));
+        }
+        let count = pool["resourceSliceCount"].as_i64().unwrap_or(0);
+        if count <= 0 {
+            causes.invalid(at_pool.field("resourceSliceCount"), &count, "must be greater than zero");
+        }
+        if let Some(generation) = pool["generation"].as_i64().filter(|generation| *generation < 0) {
+            causes.invalid(at_pool.field("generation"), &generation, "must be greater than or equal to zero");
+        }
         name_in(value, "/spec/nodeName", "spec.nodeName", causes);
-        let spec = &value["spec"];
+        if spec["nodeName"] == "" {
+            causes.invalid_text(at.field("nodeName"), "", "must be either unset or set to a non-empty string");
+        }
+        if spec["nodeSelector"].is_object() {
+            let at = at.field("nodeSelector");
+            node_selector(&spec["nodeSelector"], at, causes);
+            let terms = &spec["nodeSelector"]["nodeSelectorTerms"];
+            if terms.as_array().is_none_or(|terms| terms.len() != 1) {
+                causes.invalid(at.field("nodeSelectorTerms"), terms, "must have exactly one node selector term");
+            }
+        }
+        if spec["allNodes"] == false {
+            causes.invalid(at.field("allNodes"), "false", "must be either unset or set to true");
+        }
         let said = |key: &str| match &spec[key] {
             Value::Bool(flag) => *flag,
             Value::String(text) => !text.is_empty(),
@@ -215,6 +275,36 @@ pub(super) const RESOURCE_SLICE: Kind = Kind {
     shown_when_deleted: true,
     ..Kind::of("resourceslices.resource.k8s.io")
 };
+
+/// Longest `nodeID` of a driver.
+const NODE_ID_MAX_BYTES: usize = 192;
+/// Longest name of a driver.
+const DRIVER_MAX_BYTES: usize = 63;
+
+/// Checks the name of a driver. The names of storage drivers may have upper-case letters.
+fn driver_name(name: &str, is_of_storage: bool, at: At<'_>, causes: &mut Causes) {
+    if name.is_empty() {
+        causes.required(at, "");
+    }
+    if name.len() > DRIVER_MAX_BYTES {
+        causes.too_long(at, DRIVER_MAX_BYTES);
+    }
+    let faults = if is_of_storage { subdomain(&name.to_lowercase()) } else { subdomain(name) };
+    causes.faults(at, name, faults);
+}
+
+/// Fields of devices whose features are off by default.
+const OFF_IN_DEVICES: [&str; 9] = [
+    "taints",
+    "consumesCounters",
+    "nodeName",
+    "nodeSelector",
+    "allNodes",
+    "bindingConditions",
+    "bindingFailureConditions",
+    "bindsToNode",
+    "allowMultipleAllocations",
+];
 
 /// Checks that a text, if present, is a valid name of an object.
 fn name_in(value: &Value, pointer: &str, field: &str, causes: &mut Causes) {

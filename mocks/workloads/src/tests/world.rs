@@ -25,12 +25,18 @@ pub(super) struct World {
 impl World {
     /// An empty cluster of two nodes.
     pub(super) fn new(ready_after: SignedDuration) -> Self {
-        Self::of(Config { ready_after, ends_after: None, nodes: 2, seed: 1 })
+        Self::of(Config { ready_after, ends_after: None, nodes: 2, release: "v1.34.1", seed: 1 })
     }
 
     /// A cluster in which Pods are ready at once; they end after `ends_after` if it is set.
     pub(super) fn ending_after(ends_after: Option<SignedDuration>) -> Self {
-        Self::of(Config { ready_after: SignedDuration::from_millis(100), ends_after, nodes: 1, seed: 1 })
+        Self::of(Config {
+            ready_after: SignedDuration::from_millis(100),
+            ends_after,
+            nodes: 1,
+            release: "v1.34.1",
+            seed: 1,
+        })
     }
 
     fn of(config: Config) -> Self {

@@ -210,6 +210,43 @@ fn rights() -> Vec<Case> {
     ]
 }
 
+/// `openssl req -new -subj /O=devs/CN=ann`, as base64.
+const SIGNED: &str = "\
+    LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0KTUlIV01IOENBUUF3SFRFTk1Bc0dBMVVFQ2d3RVpHVjJjekVNTUFv\
+    R0ExVUVBd3dEWVc1dU1Ga3dFd1lIS29aSQp6ajBDQVFZSUtvWkl6ajBEQVFjRFFnQUVoZytia1pkcWwvaW1OV3IrVlF6SzlPRWl3\
+    KzhNYVAxd3FNYXFxeVJlCmdvaTR4aTJuM3htWkZhMzJKWWlURUVqQ25pZTZUSnora1dWREJQRHc0c3NpSHFBQU1Bb0dDQ3FHU000\
+    OUJBTUMKQTBjQU1FUUNJR1dBQ2o4NGI4Z2tJTStaTnZ1aE1xZmphMVA3NEp4Ti9oOG1CdmNsay9FbkFpQmI5eTJvV3pyNgpjQlpY\
+    QVlIQ3Y3Y0J1RXNzdFpDb1ZYZnZ4blRXZXp2WTR3PT0KLS0tLS1FTkQgQ0VSVElGSUNBVEUgUkVRVUVTVC0tLS0tCg==";
+/// The same request with another signature.
+const FORGED: &str = "\
+    LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0KTUlIV01IOENBUUF3SFRFTk1Bc0dBMVVFQ2d3RVpHVjJjekVNTUFv\
+    R0ExVUVBd3dEWVc1dU1Ga3dFd1lIS29aSQp6ajBDQVFZSUtvWkl6ajBEQVFjRFFnQUVoZytia1pkcWwvaW1OV3IrVlF6SzlPRWl3\
+    KzhNYVAxd3FNYXFxeVJlCmdvaTR4aTJuM3htWkZhMzJKWWlURUVqQ25pZTZUSnora1dWREJQRHc0c3NpSHFBQU1Bb0dDQ3FHU000\
+    OUJBTUMKQTBjQU1FUUNJR1dBQ2o4NGI4Z2tJTStaTnZ1aE1xZmphMVA3NEp4Ti9oOG1CdmNsay9FbkFpQmI5eTJvV3pyNgpjQlpZ\
+    QVlIQ3Y3Y0J1RXNzdFpDb1ZYZnZ4blRXZXp2WTR3PT0KLS0tLS1FTkQgQ0VSVElGSUNBVEUgUkVRVUVTVC0tLS0tCg==";
+/// `openssl req -new -subj /O=system:masters/CN=ann`, as base64.
+const MASTERS: &str = "\
+    LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0KTUlIak1JR0pBZ0VBTUNjeEZ6QVZCZ05WQkFvTURuTjVjM1JsYlRw\
+    dFlYTjBaWEp6TVF3d0NnWURWUVFEREFOaApibTR3V1RBVEJnY3Foa2pPUFFJQkJnZ3Foa2pPUFFNQkJ3TkNBQVRwSzNZZnM1aEFl\
+    UkhnTmtpUHE0bzFxMTVICkF3aHZzQ2JwVDdNbE0xcDBnY1JJb1NTTlB5SEowb1J4U2Y2Y2wzaHN2U1dLbXBDNUJFclhWTWc5RnYy\
+    Rm9BQXcKQ2dZSUtvWkl6ajBFQXdJRFNRQXdSZ0loQUpiWDVuWmJSUHowY1JwamMyTlNrZ1MxSWJWNmdYYXJydjZLL1ZHVApvTTJo\
+    QWlFQWdId2QrM3RRdTRPTHFCZ01hNlBFY1JNcEthVENvVEFhUDN0Rm1ndEM1Z3c9Ci0tLS0tRU5EIENFUlRJRklDQVRFIFJFUVVF\
+    U1QtLS0tLQo=";
+
+/// Certificate requests: a right one, one that its key did not sign, and two for masters.
+fn certificate_requests() -> Vec<Value> {
+    let client = "kubernetes.io/kube-apiserver-client";
+    let request = |request: &str, signer: &str, usages: &[&str]| json!({"metadata": {}, "spec": {"request": request, "signerName": signer, "usages": usages}});
+    vec![
+        request(SIGNED, client, &["client auth"]),
+        request(FORGED, client, &["client auth"]),
+        request(MASTERS, client, &["client auth"]),
+        request(MASTERS, "example.com/other", &["client auth"]),
+        request(SIGNED, "example", &["client auth", "client auth", "nothing"]),
+        request("YQ==", client, &[]),
+    ]
+}
+
 fn cluster() -> Vec<Case> {
     let limits = |limit: Value| json!({"spec": {"limits": [limit]}});
     let budget = |spec: Value| json!({"spec": spec});
@@ -221,6 +258,7 @@ fn cluster() -> Vec<Case> {
     };
     let roles = json!({"node-role.kubernetes.io/worker": "", "kubernetes.io/role": "x"});
     vec![
+        ("apis/certificates.k8s.io/v1/certificatesigningrequests", "CertificateSigningRequest", certificate_requests()),
         (
             "api/v1/nodes",
             "Node",

@@ -111,3 +111,36 @@ async fn a_limit_range_gives_defaults_and_bounds() {
     let said = "LimitRanger plugin set: cpu request for container c; cpu limit for container c";
     assert_eq!(made["metadata"]["annotations"]["kubernetes.io/limit-ranger"], json!(said));
 }
+
+/// The keys and values are those of audit events of a real server.
+#[tokio::test]
+async fn a_policy_annotates_the_request_in_the_audit() {
+    let (_world, mut client) = World::alone().await;
+    let rule = json!({"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["secrets"]});
+    let policy = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": {"name": "p"},
+        "spec": {
+            "matchConstraints": {"resourceRules": [rule]},
+            "validations": [{"expression": "true"}, {"expression": "object.metadata.name != 'bad'", "message": "no"}],
+            "auditAnnotations": [
+                {"key": "name", "valueExpression": "'it is ' + object.metadata.name"},
+                {"key": "nothing", "valueExpression": "null"},
+            ],
+        },
+    });
+    let binding = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": "b"}, "spec": {"policyName": "p", "validationActions": ["Audit", "Deny"]},
+    });
+    assert_eq!(client.post(&format!("{GROUP}/validatingadmissionpolicies"), &policy).await.0, 201);
+    assert_eq!(client.post(&format!("{GROUP}/validatingadmissionpolicybindings"), &binding).await.0, 201);
+    assert_eq!(client.post(SECRETS, &secret("good", &json!({}))).await.0, 201);
+    assert_eq!(client.post(SECRETS, &secret("bad", &json!({}))).await.0, 422);
+    let (_, seen) = client.get(&format!("/longhaul/requests?path={SECRETS}")).await;
+    let annotations: Vec<&Value> = seen["requests"].as_array().unwrap().iter().map(|one| &one["annotations"]).collect();
+    let failure = json!([{"message": "no", "policy": "p", "binding": "b", "expressionIndex": 1,
+        "validationActions": ["Audit", "Deny"]}]);
+    let refused = json!({"p/name": "it is bad",
+        "validation.policy.admission.k8s.io/validation_failure": failure.to_string()});
+    assert_eq!(annotations, [&refused, &json!({"p/name": "it is good"})], "newest first");
+}

@@ -27,9 +27,10 @@ use super::super::causes::Refuse;
 use super::super::selectors;
 use crate::status::Cause;
 
+pub(in crate::kinds) use affinity::node_selector;
 pub(in crate::kinds) use annotations::APP_ARMOR_OF;
 pub(in crate::kinds) use resources::{of_whole_pod, overcommits};
-pub(in crate::kinds) use volumes::claim;
+pub(in crate::kinds) use volumes::{claim, disks, host_path};
 
 /// The largest accepted number for times in seconds, for user ids and for group ids.
 const MAX: i64 = i32::MAX as i64;

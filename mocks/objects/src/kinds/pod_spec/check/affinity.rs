@@ -32,15 +32,7 @@ pub(super) fn check(affinity: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
 
 fn nodes(nodes: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     if has(nodes, REQUIRED) {
-        let at = at.field(REQUIRED);
-        let list = at.field("nodeSelectorTerms");
-        let terms = items(&nodes[REQUIRED], "nodeSelectorTerms");
-        if terms.is_empty() {
-            causes.required(list, "must have at least one node selector term");
-        }
-        for (index, term) in terms.iter().enumerate() {
-            node_term(term, true, list.item(index), causes);
-        }
+        node_selector(&nodes[REQUIRED], at.field(REQUIRED), causes);
     }
     let list = at.field(PREFERRED);
     for (index, wish) in items(nodes, PREFERRED).iter().enumerate() {
@@ -48,6 +40,18 @@ fn nodes(nodes: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
         weight(wish, at, causes);
         // A preference that no node can meet is allowed.
         node_term(&wish["preference"], false, at.field("preference"), causes);
+    }
+}
+
+/// Checks a selector of nodes, which pods and volumes have.
+pub(in crate::kinds) fn node_selector(selector: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
+    let list = at.field("nodeSelectorTerms");
+    let terms = items(selector, "nodeSelectorTerms");
+    if terms.is_empty() {
+        causes.required(list, "must have at least one node selector term");
+    }
+    for (index, term) in terms.iter().enumerate() {
+        node_term(term, true, list.item(index), causes);
     }
 }
 

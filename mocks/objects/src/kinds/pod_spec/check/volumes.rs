@@ -4,7 +4,7 @@
 //! files from other objects, and `claim` checks volume claims.
 
 pub(in crate::kinds) mod claim;
-mod disks;
+pub(in crate::kinds) mod disks;
 mod files;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -165,7 +165,7 @@ fn source(pod: Pod<'_>, volume: &Value, kind: &str, above: At<'_>, causes: &mut 
     }
 }
 
-fn host_path(given: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
+pub(in crate::kinds) fn host_path(given: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     let path = causes.text_in(given, "path", at);
     if !path.is_empty() {
         no_backsteps(path, at.field("path"), causes);

@@ -56,16 +56,7 @@ pub(in crate::kinds) fn check(spec: &Value, at: At<'_>, causes: &mut Vec<Cause>)
         causes.required(at.field("accessModes"), "at least 1 access mode is required");
     }
     selectors::check(&spec["selector"], at.field("selector"), causes);
-    let known = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
-    for mode in texts(spec, "accessModes").filter(|mode| !known.contains(mode)) {
-        causes.unsupported(at.field("accessModes"), mode, &known);
-    }
-    let (one, others) = ("ReadWriteOncePod", ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce"]);
-    if texts(spec, "accessModes").any(|mode| mode == one)
-        && texts(spec, "accessModes").any(|mode| others.contains(&mode))
-    {
-        causes.forbidden(at.field("accessModes"), "may not use ReadWriteOncePod with other access modes");
-    }
+    check_modes(spec, at, causes);
     let storage = &spec["resources"]["requests"]["storage"];
     let resources = at.field("resources");
     match storage.as_str().and_then(Quantity::parse) {
@@ -83,6 +74,20 @@ pub(in crate::kinds) fn check(spec: &Value, at: At<'_>, causes: &mut Vec<Cause>)
     }
     causes.one_of(&spec["volumeMode"], at.field("volumeMode"), &["Block", "Filesystem"]);
     data(spec, at, causes);
+}
+
+/// Checks the access modes of a claim or of a volume.
+pub(in crate::kinds) fn check_modes(spec: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
+    let known = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
+    for mode in texts(spec, "accessModes").filter(|mode| !known.contains(mode)) {
+        causes.unsupported(at.field("accessModes"), mode, &known);
+    }
+    let (one, others) = ("ReadWriteOncePod", ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce"]);
+    if texts(spec, "accessModes").any(|mode| mode == one)
+        && texts(spec, "accessModes").any(|mode| others.contains(&mode))
+    {
+        causes.forbidden(at.field("accessModes"), "may not use ReadWriteOncePod with other access modes");
+    }
 }
 
 /// Checks `dataSource` and `dataSourceRef`, which name the source of a claim's initial content.

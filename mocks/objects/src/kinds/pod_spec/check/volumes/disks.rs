@@ -26,7 +26,7 @@ const REQUIRED: [(&str, &[&str]); 12] = [
 ];
 
 /// Checks a volume source of the type `kind`.
-pub(super) fn check(given: &Value, kind: &str, above: At<'_>, causes: &mut Vec<Cause>) {
+pub(in crate::kinds) fn check(given: &Value, kind: &str, above: At<'_>, causes: &mut Vec<Cause>) {
     // The name in a real server's messages.
     let at = above.field(if kind == "gcePersistentDisk" { "persistentDisk" } else { kind });
     for key in REQUIRED.iter().filter(|(of, _)| *of == kind).flat_map(|(_, keys)| *keys) {
