@@ -129,6 +129,11 @@ impl Renderer {
         self.shape == Shape::Object && !self.converts
     }
 
+    /// Whether answers contain only the metadata of objects.
+    pub fn is_metadata_only(&self) -> bool {
+        matches!(self.shape, Shape::Metadata(_))
+    }
+
     /// The `apiVersion` and `kind` of one item of a watch.
     pub fn type_of_one(&self) -> (&str, &str) {
         match self.shape {
