@@ -62,6 +62,7 @@ mod registration;
 mod requests;
 mod restored;
 mod siblings;
+mod sink;
 mod sized;
 mod start;
 mod testbed;

@@ -7,6 +7,8 @@ use super::{Figures, Row, Sizes};
 
 /// Differences below this size do not count as a difference, in bytes: a heap has such steps.
 const BYTES_MIN: u64 = 8 << 20;
+/// Differences of times below this value do not count as a difference, in milliseconds.
+const MS_MIN: u64 = 1_000;
 /// A ratio above this value, or below its inverse, counts as a difference.
 const RATIO_MIN: f64 = 1.25;
 
@@ -47,7 +49,8 @@ pub struct Difference {
 pub fn beside(a: &Sizes, b: &Sizes) -> Beside {
     let mut differences = Vec::new();
     pairs(&mut differences, "all kinds", &a.steps, &b.steps);
-    for kind in &a.kinds {
+    // The rows of the only kind are those of all kinds.
+    for kind in a.kinds.iter().filter(|_| a.kinds.len() > 1) {
         if let Some(other) = b.kinds.iter().find(|other| other.resource == kind.resource) {
             pairs(&mut differences, &kind.resource, &kind.rows, &other.rows);
         }
@@ -82,7 +85,7 @@ fn pairs(out: &mut Vec<Difference>, of: &str, a: &[Row], b: &[Row]) {
         for (figure, read) in figures {
             let Some((a, b)) = read(one).zip(read(other)) else { continue };
             let ratio = b as f64 / a.max(1) as f64;
-            let is_large = figure == "time to ready" || a.abs_diff(b) >= BYTES_MIN;
+            let is_large = a.abs_diff(b) >= if figure == "time to ready" { MS_MIN } else { BYTES_MIN };
             let is_clear = is_large && (ratio >= RATIO_MIN || ratio <= 1.0 / RATIO_MIN);
             let (objects, object_bytes) = (row.objects, row.object_bytes);
             out.push(Difference {

@@ -10,12 +10,13 @@ use super::{FORECASTS, Figures, Row};
 use crate::statistics;
 use crate::words::whole;
 
-/// A cost whose exponent between the last two points exceeds this value grows worse than linearly.
-const EXPONENT_MAX: f64 = 1.35;
+/// A cost whose exponent between the last two points exceeds this value grows worse than linearly. A heap that is
+/// collected at twice its size, or a busy machine, gives exponents up to 1.6 to a linear cost; a quadratic cost has 2.
+const EXPONENT_MAX: f64 = 1.7;
 /// Differences of memory below this size are noise, in bytes.
 const MEMORY_FLOOR: f64 = (4 << 20) as f64;
 /// Differences of processor time below this value are noise, in milliseconds.
-const CPU_FLOOR: f64 = 150.0;
+const CPU_FLOOR: f64 = 300.0;
 
 /// How a cost grows with the number of objects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -144,6 +145,7 @@ mod tests {
         let linear: Vec<f64> = x.iter().map(|x| 30.0 * MIB + x * 20_000.0).collect();
         assert_eq!(shape(&x, &quadratic, MEMORY_FLOOR), Shape::WorseThanLinear);
         assert_eq!(shape(&x, &linear, MEMORY_FLOOR), Shape::Linear);
+        assert_eq!(shape(&x[..3], &[120.0, 300.0, 1_170.0], CPU_FLOOR), Shape::Linear, "a busy machine");
         assert_eq!(shape(&x, &[0.0, 1.0, 2.0, 140.0], CPU_FLOOR), Shape::Unknown, "noise decides nothing");
         assert_eq!(shape(&x[..2], &linear[..2], MEMORY_FLOOR), Shape::Unknown);
     }

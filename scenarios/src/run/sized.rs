@@ -11,10 +11,12 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::Options;
 use super::attach::Who;
-use super::ready::{Asked, Ready, wait_until_ready};
+use super::ready::{Asked, NotReady, Ready, wait_until_ready};
+use super::sink::Sink;
 use super::start::{self, Prepared};
 use super::validators::Validators;
 use super::world::World;
+use crate::scenario;
 use crate::subject::{Launch, Log, Running};
 use crate::witness::{Open, Reporter};
 
@@ -34,6 +36,8 @@ pub(crate) struct Sized {
     subject: Option<Running>,
     stop_timeout: Duration,
     pub(crate) digest: Option<String>,
+    /// Receives the subject's observations.
+    _sink: Sink,
     /// Keeps the proxies of the subject's validators running.
     _validators: Validators,
     /// Keeps the witness listening, and its channel from filling up.
@@ -57,7 +61,9 @@ impl Sized {
             world.stop().await;
             bail!("{origin}: `size` starts one program: write `subject: {{command: [program, …]}}`");
         };
-        let launch = launch.clone();
+        let mut launch = launch.clone();
+        let sink = Sink::open().await?;
+        report_to(&mut launch, &sink);
         let mut witness = plan.witness;
         let lines = witness.lines.take().map(|lines| (lines, plan.reporter.clone()));
         plan.clock.start(Instant::now());
@@ -78,6 +84,7 @@ impl Sized {
                 .stop_timeout
                 .map_or(STOP_MAX, |timeout| timeout.0.min(STOP_MAX)),
             digest: manifest.subject.digest,
+            _sink: sink,
             _validators: plan.validators,
             _witness: (plan.reporter, witness, AbortOnDropHandle::new(drains)),
         })
@@ -121,7 +128,8 @@ impl Sized {
             Ok(server) if server.traffic(self.user()).requests > 0 => Asked::Judged,
             _ => Asked::Nothing,
         };
-        wait_until_ready(self.ready.clone(), Instant::now(), asked).await.err().map(|error| error.to_string())
+        let error = wait_until_ready(self.ready.clone(), Instant::now(), asked).await.err()?;
+        Some(error.downcast_ref::<NotReady>().map_or_else(|| error.to_string(), |error| error.missing().to_owned()))
     }
 
     /// Answers 410 to every watch from now on, until [`Self::heal`].
@@ -142,4 +150,13 @@ impl Sized {
         }
         self.world.stop().await;
     }
+}
+
+/// Makes a subject post its observations to the sink, if the scenario's witness receives posts.
+fn report_to(launch: &mut Launch, sink: &Sink) {
+    let told = launch.environment.iter().find(|(name, _)| name == scenario::WITNESS_URL);
+    let Some(told) = told.map(|(_, url)| url.clone()).filter(|url| !url.is_empty()) else { return };
+    let url = format!("http://{}/observe", sink.address);
+    let values = launch.environment.iter_mut().map(|(_, value)| value).chain(&mut launch.arguments);
+    values.for_each(|text| *text = text.replace(&told, &url));
 }

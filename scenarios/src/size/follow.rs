@@ -121,6 +121,11 @@ impl Followed {
         forms.collect()
     }
 
+    /// Whether any list is streamed on its watch.
+    pub(super) fn is_streamed(&self) -> bool {
+        self.kinds.values().any(|seen| seen.form.is_streamed)
+    }
+
     /// Complete lists of each watched kind.
     pub(super) fn lists(&self) -> BTreeMap<String, u64> {
         let watched = self.kinds.iter().filter(|(_, seen)| seen.form.is_watched && seen.complete > 0);

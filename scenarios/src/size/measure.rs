@@ -24,6 +24,8 @@ use crate::run::{Options, Sized};
 const TICK: Duration = Duration::from_millis(50);
 /// A program without new lists and watches for this time has asked for everything.
 const QUIET: Duration = Duration::from_millis(1500);
+/// A streaming list whose bytes do not grow for this time has ended. Its end is not visible in the audit.
+const STREAM_QUIET: Duration = Duration::from_millis(500);
 /// Length of the window in which a program at rest uses little processor time.
 const WINDOW: Duration = Duration::from_millis(1000);
 /// Processor time in a window below which a program rests, in milliseconds.
@@ -59,6 +61,8 @@ struct Start<'a> {
     began: Instant,
     followed: Followed,
     figures: Figures,
+    /// Bytes of lists so far, and when they last grew.
+    grown: (u64, Instant),
     cage: Option<Cage>,
     stop: &'a CancellationToken,
 }
@@ -105,7 +109,8 @@ pub(super) async fn measure(
         }
     };
     let (began, followed, figures) = (Instant::now(), Followed::default(), Figures::default());
-    let mut start = Start { sized, pid, began, followed, figures, cage, stop: ground.stop };
+    let grown = (0, began);
+    let mut start = Start { sized, pid, began, followed, figures, grown, cage, stop: ground.stop };
     let played = start.play(ground, lists, relists).await;
     start.count();
     let Start { sized, followed, figures, cage, .. } = start;
@@ -164,9 +169,13 @@ impl Start<'_> {
                 Some(lists) => self.followed.has(lists, &BTreeMap::new()),
                 None => asks > 0 && last.elapsed() >= QUIET,
             };
-            if listed && missing.is_none() {
+            if listed && missing.is_none() && self.has_streamed() {
                 // Without known lists, the wait for quiet does not belong to the start.
-                let at = if lists.is_some() { Instant::now() } else { last };
+                let at = match (lists, self.followed.is_streamed()) {
+                    (None, _) => last,
+                    (Some(_), true) => self.grown.1,
+                    (Some(_), false) => Instant::now(),
+                };
                 self.figures.ready_ms = Some(millis(at.duration_since(self.began)));
                 self.figures.after_start_bytes = usage.as_ref().map(|used: &Process| used.rss_bytes);
                 self.figures.start_cpu_ms = usage.map(|used| used.cpu_ms);
@@ -216,8 +225,10 @@ impl Start<'_> {
         let mut highest = 0;
         while began.elapsed() < ground.patience {
             highest = highest.max(self.tick().await?.map_or(0, |used| used.rss_bytes));
-            if self.followed.has(wanted, &before) {
-                relist.took_ms = Some(millis(began.elapsed()));
+            if self.followed.has(wanted, &before) && self.has_streamed() {
+                let is_streamed = self.followed.is_streamed();
+                let took = if is_streamed { self.grown.1.duration_since(began) } else { began.elapsed() };
+                relist.took_ms = Some(millis(took));
                 break;
             }
         }
@@ -244,6 +255,10 @@ impl Start<'_> {
             let (facts, _) = server.take_requests(self.sized.user());
             self.followed.take(&facts);
             self.followed.complete(&server.gaps(self.sized.user()));
+            let bytes = server.traffic(self.sized.user()).list_bytes;
+            if bytes != self.grown.0 {
+                self.grown = (bytes, Instant::now());
+            }
         }
         if let Some((status, words)) = self.sized.ended().await {
             let is_limit = self.cage.as_ref().is_some_and(|cage| cage.kills() > 0);
@@ -274,6 +289,11 @@ impl Start<'_> {
         }
     }
 
+    /// Whether no streaming list is under way.
+    fn has_streamed(&self) -> bool {
+        !self.followed.is_streamed() || self.grown.1.elapsed() >= STREAM_QUIET
+    }
+
     fn list_bytes(&self) -> u64 {
         self.sized.server().map_or(0, |server| server.traffic(self.sized.user()).list_bytes)
     }
@@ -300,9 +320,14 @@ fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// The text on one line, without the middle of a long text.
+/// The text on one line, without stack frames and without the middle of a long text.
 fn short(words: &str) -> String {
-    let line: String = words.split_whitespace().collect::<Vec<_>>().join(" ");
+    let is_frame = |line: &str| {
+        let line = line.trim_start();
+        line.starts_with("at ") || line.trim_start_matches(|c: char| c.is_ascii_digit()).starts_with(": ")
+    };
+    let line: Vec<&str> = words.lines().filter(|line| !is_frame(line)).flat_map(str::split_whitespace).collect();
+    let line = line.join(" ");
     let count = line.chars().count();
     if count <= WORDS_MAX {
         return line;
@@ -310,4 +335,18 @@ fn short(words: &str) -> String {
     let head: String = line.chars().take(WORDS_MAX / 3).collect();
     let tail: String = line.chars().skip(count - WORDS_MAX * 2 / 3).collect();
     format!("{head} … {tail}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The reason of an end stays, and the frames of a stack do not.
+    #[test]
+    fn words_are_short() {
+        let words = "Error: no memory\n\nStack backtrace:\n   0: anyhow::error\n             at ./src/main.rs:7\n";
+        assert_eq!(short(words), "Error: no memory Stack backtrace:");
+        let long = short(&"word ".repeat(500));
+        assert!(long.chars().count() <= WORDS_MAX + 3 && long.contains(" … "), "{long}");
+    }
 }

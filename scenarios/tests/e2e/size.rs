@@ -22,7 +22,11 @@ fn result(out: &Path) -> Value {
 
 fn findings(result: &Value) -> Vec<String> {
     let found = result["findings"].as_array().unwrap();
-    found.iter().map(|finding| finding["what"].as_str().unwrap().to_owned()).filter(|what| what != "kind-unrestricted").collect()
+    found
+        .iter()
+        .map(|finding| finding["what"].as_str().unwrap().to_owned())
+        .filter(|what| what != "kind-unrestricted")
+        .collect()
 }
 
 /// A correct cache has no mistake. The result has its rows, its kind and a forecast; the page and the Markdown exist. A
@@ -47,7 +51,7 @@ fn who_keeps_each_object_twice_needs_more() {
         let (figures, objects) = (&step["figures"], step["objects"].as_u64().unwrap());
         let list = figures["listBytes"].as_u64().unwrap();
         assert!((objects * 10_000..objects * 10_700 + 100_000).contains(&list), "{step:#}");
-        assert!(figures["highestBytes"].as_u64() > figures["steadyBytes"].as_u64(), "{step:#}");
+        assert!(figures["highestBytes"].as_u64() >= figures["steadyBytes"].as_u64(), "{step:#}");
         assert!(figures["relists"][0]["tookMs"].is_u64(), "{step:#}");
         assert!(figures["descriptors"].as_u64().unwrap() >= 4, "{step:#}");
     }

@@ -23,6 +23,11 @@ pub(super) fn read(path: &Path) -> Result<Option<Sizes>> {
     ensure!(bytes <= BYTES_MAX, "{} is no result of `longhaul size`: it has {bytes} bytes", file.display());
     let text = std::fs::read_to_string(&file).with_context(failed)?;
     let sizes: Sizes = serde_json::from_str(&text).with_context(failed)?;
-    ensure!(sizes.schema == SCHEMA, "{} has the schema {:?}; this version reads {SCHEMA}", file.display(), sizes.schema);
+    ensure!(
+        sizes.schema == SCHEMA,
+        "{} has the schema {:?}; this version reads {SCHEMA}",
+        file.display(),
+        sizes.schema
+    );
     Ok(Some(sizes))
 }
