@@ -26,5 +26,6 @@ pub mod history;
 pub mod judge;
 pub mod outside;
 pub mod render;
+pub mod size;
 pub mod suite;
 pub mod words;

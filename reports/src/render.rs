@@ -20,6 +20,7 @@ mod html;
 mod junit;
 mod markdown;
 mod openmetrics;
+mod size;
 pub(crate) mod table;
 mod terminal;
 #[cfg(test)]
@@ -30,10 +31,11 @@ pub use csv::{CsvError, csv};
 pub use ctrf::ctrf;
 pub use diff::diff;
 pub use history::{history, history_svg};
-pub use html::{compare_html, diff_html, gate_html, html, running_html, suite_html};
+pub use html::{compare_html, diff_html, gate_html, html, running_html, size_html, suite_html};
 pub use junit::junit;
 pub use markdown::markdown;
 pub use openmetrics::openmetrics;
+pub use size::{size, size_beside, size_markdown};
 pub use terminal::{Colour, terminal};
 
 /// A file that is written after a run.

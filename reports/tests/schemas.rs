@@ -40,6 +40,8 @@ fn schemas_are_current() {
         ("verdict", schema::<Judgement>()),
         ("gate", schema::<reports::gate::Judgement>()),
         ("gate-line", schema::<reports::gate::record::Line>()),
+        ("size", schema::<reports::size::Sizes>()),
+        ("size-beside", schema::<reports::size::Beside>()),
     ];
     let update = std::env::var_os("LONGHAUL_UPDATE_SCHEMAS").is_some();
     for (name, schema) in schemas {

@@ -25,6 +25,7 @@ mod repro;
 mod run;
 mod secrets;
 mod signals;
+mod size;
 mod unseen;
 pub mod worlds;
 

@@ -95,6 +95,23 @@ pub(crate) fn tree(root: u32) -> Vec<u32> {
     all.into_iter().filter_map(|pid| u32::try_from(pid).ok()).collect()
 }
 
+/// The usage of the process tree of `root`; `None` if the process is gone.
+pub(crate) fn used(root: u32) -> Option<Process> {
+    let root = i32::try_from(root).ok()?;
+    process::tree(&process::descendants(&[root]), false, 1).map(|(used, _)| used)
+}
+
+/// The sum of the highest resident memory that the kernel noted for each process of the tree, in bytes.
+pub(crate) fn peak(root: u32) -> Option<u64> {
+    let peaks = tree(root).into_iter().filter_map(process::peak);
+    peaks.reduce(|sum, one| sum + one)
+}
+
+/// Makes the kernel note the highest resident memory again from now on. Returns whether that worked.
+pub(crate) fn forget_peak(root: u32) -> bool {
+    tree(root).into_iter().all(|pid| std::fs::write(format!("/proc/{pid}/clear_refs"), "5").is_ok())
+}
+
 impl Drop for Observer {
     fn drop(&mut self) {
         self.watched.stop.store(true, Ordering::Relaxed);

@@ -62,6 +62,8 @@ mod registration;
 mod requests;
 mod restored;
 mod siblings;
+mod sink;
+mod sized;
 mod start;
 mod testbed;
 mod timeline;
@@ -83,6 +85,7 @@ pub(crate) use payloads::{Fingerprint, fingerprint};
 pub(crate) use plan::describe as plan_of;
 pub(crate) use plane::token;
 pub(crate) use ports::free_port;
+pub(crate) use sized::Sized;
 pub(crate) use testbed::{Events, Testbed, While};
 pub(crate) use window::{Addresses, address};
 

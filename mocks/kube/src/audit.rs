@@ -58,6 +58,8 @@ pub struct Traffic {
     pub connections: u64,
     /// Number of connections in [`Self::connections`] that are open now.
     pub connections_open: u64,
+    /// Bytes of lists as JSON: answers to list requests, and the initial events of watches.
+    pub list_bytes: u64,
 }
 
 /// A gap in a user's stream that a relist closed: the list replaced the versions in `(after, through]`, so no watch had
@@ -218,6 +220,11 @@ impl UserAudit {
         let mut inner = self.inner.lock();
         inner.traffic.requests_open = inner.traffic.requests_open.saturating_sub(1);
         inner.idle_since_us = now_us;
+    }
+
+    /// Counts bytes of a list that were encoded for the user.
+    pub fn list_encoded(&self, bytes: usize) {
+        self.inner.lock().traffic.list_bytes += bytes as u64;
     }
 
     fn connection_opened(&self) {

@@ -394,7 +394,7 @@ impl Cluster {
     }
 
     /// Creates an object at the start, without a request.
-    pub fn seed(&self, mut value: Value) -> Result<(), Failure> {
+    pub fn seed(&self, mut value: Value) -> Result<Arc<Event>, Failure> {
         let text = |value: &Value, key: &str| value[key].as_str().unwrap_or_default().to_owned();
         let catalogue = self.catalogue();
         let (api_version, kind) = (text(&value, "apiVersion"), text(&value, "kind"));
@@ -409,8 +409,7 @@ impl Cluster {
         if resource.is_definition() {
             self.define(&value)?;
         }
-        self.put(resource, Expect::Absent, value).map_err(|_| Failure::already_exists(resource.about(&name)))?;
-        Ok(())
+        self.put(resource, Expect::Absent, value).map_err(|_| Failure::already_exists(resource.about(&name)))
     }
 }
 

@@ -110,6 +110,17 @@ pub enum Error {
     Users(#[source] users::Error),
 }
 
+/// How objects of a resource are written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KindOf {
+    /// The stored version, as in `apiVersion`.
+    pub api_version: String,
+    pub kind: String,
+    pub is_namespaced: bool,
+    /// Whether a `CustomResourceDefinition` defines the resource.
+    pub is_custom: bool,
+}
+
 /// A running API server. Dropping a `Server` stops it at once; [`Server::shutdown`] lets open requests finish.
 #[derive(Debug)]
 pub struct Server {
@@ -194,6 +205,25 @@ impl Server {
             certificates,
             endpoints: AtomicU32::new(1),
             limits: config.limits,
+        })
+    }
+
+    /// Creates an object without a request, and returns its uid. Applies defaults, but neither validation nor admission.
+    /// The error is the message that a client would get.
+    pub fn preload(&self, object: serde_json::Value) -> Result<String, String> {
+        let made = self.cluster.seed(object).map_err(|failure| failure.message)?;
+        Ok(made.version.identity.uid.to_string())
+    }
+
+    /// The kind of a resource (`packages.longhaul.dev`), if the server serves the resource.
+    pub fn kind_of(&self, resource: &str) -> Option<KindOf> {
+        let catalogue = self.cluster.catalogue();
+        let found = catalogue.by_full_name(resource)?;
+        Some(KindOf {
+            api_version: found.storage_version().api_version.to_string(),
+            kind: found.kind.to_string(),
+            is_namespaced: found.namespaced,
+            is_custom: found.custom,
         })
     }
 

@@ -128,6 +128,11 @@ impl Renderer {
         self.shape == Shape::Object && !self.converts
     }
 
+    /// Whether answers contain only the metadata of objects.
+    pub fn is_metadata_only(&self) -> bool {
+        matches!(self.shape, Shape::Metadata(_))
+    }
+
     /// The `apiVersion` and `kind` of the objects that a watch sends.
     pub fn type_of_one(&self) -> (&str, &str) {
         match self.shape {

@@ -379,6 +379,7 @@ impl WatchBody {
             pieces.push((version.revision, line));
         }
         let now_us = self.o.cluster.now_us();
+        self.o.audit.list_encoded(out.len());
         let (id, resource) = (self.o.stream.id, self.o.resource.id);
         self.o.audit.sent(id, resource, now_us, pieces.iter().map(|(revision, line)| (*revision, line)));
         if let (Some(request), Some(newest)) = (&mut self.request, pieces.iter().map(|(revision, _)| *revision).max()) {

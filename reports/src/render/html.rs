@@ -30,12 +30,14 @@ mod picture;
 mod planned;
 mod requests;
 mod scale;
+mod size;
 mod suite;
 mod timeline;
 
 pub use compare::compare_html;
 pub use gate::gate_html;
 pub use pair::diff_html;
+pub use size::size_html;
 pub use suite::suite_html;
 
 pub(super) const ROW: Renderer =

@@ -10,6 +10,7 @@ pub mod change_point;
 pub mod correlation;
 pub mod hlog;
 pub mod hodges_lehmann;
+pub mod line;
 pub mod normal;
 pub mod poisson;
 pub mod proportion;

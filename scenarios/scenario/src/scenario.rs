@@ -49,7 +49,7 @@ pub use faults::Faults;
 pub use files::{digest as files_digest, digest_of_programs};
 pub use given::{
     DOCKER_CONFIG, FREE_PORTS, Given, KUBECONFIG, METRICS_PORT_NAME, NAMESPACE, TLS_CERT, TLS_DIR, TLS_KEY, WATCH,
-    WEBHOOK_PORT, is_written,
+    WEBHOOK_PORT, WITNESS_URL, is_written,
 };
 pub use http::Http;
 pub use manifests::{Manifest, read as read_manifests};

@@ -17,6 +17,7 @@ use crate::out::out;
 use crate::scenario::nearest;
 
 mod several;
+mod sized;
 
 /// Maximum size of a history file. One line of the file has about a kilobyte.
 const BYTES_MAX: u64 = 256 << 20;
@@ -24,7 +25,8 @@ const BYTES_MAX: u64 = 256 << 20;
 /// Arguments of `longhaul compare`.
 #[derive(Clone, Args)]
 pub(super) struct Arguments {
-    /// With --subject: a scenario file, a name from the library, or `bugs/NAME`. Without --subject: the directories of two or more runs
+    /// With --subject: a scenario file, a name from the library, or `bugs/NAME`. Without --subject: the directories of two or more runs, the
+    /// directories of two results of `longhaul size`
     /// (with --into, of one or more), or one history file that --into wrote.
     #[arg(required_unless_present = "subjects")]
     what: Vec<PathBuf>,
@@ -59,6 +61,14 @@ pub(super) fn compare(arguments: &Arguments) -> Result<u8> {
     }
     if let Some(flag) = arguments.several.first() {
         bail!("{flag} is for a scenario that is played: name its subjects with --subject or --subjects");
+    }
+    if let (None, [a, b]) = (&arguments.into, arguments.what.as_slice())
+        && let (Some(one), Some(other)) = (sized::read(a)?, sized::read(b)?)
+    {
+        let both = reports::size::beside(&one, &other);
+        let text = if arguments.json { super::json(&both)? } else { reports::render::size_beside(&both) };
+        out!("{}", text.trim_end());
+        return Ok(exit::PASS);
     }
     match (&arguments.into, arguments.what.as_slice()) {
         (Some(file), runs) => add(runs, file, arguments.build.as_deref())?,

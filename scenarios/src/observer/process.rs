@@ -86,6 +86,12 @@ fn one(pid: i32, with_rollup: bool) -> Option<(Process, Duration)> {
     Some((used, took))
 }
 
+/// The highest resident memory of a process, in bytes.
+pub(super) fn peak(pid: u32) -> Option<u64> {
+    let process = Proc::new(i32::try_from(pid).ok()?).ok()?;
+    process.status().ok()?.vmhwm.map(|kib| kib * 1024)
+}
+
 fn pss(process: &Proc) -> Option<u64> {
     let rollup = process.smaps_rollup().ok()?;
     let mapping = rollup.memory_map_rollup.0.first()?;

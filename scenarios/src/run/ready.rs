@@ -106,6 +106,11 @@ pub(super) struct NotReady {
 }
 
 impl NotReady {
+    /// What the subject still lacks.
+    pub(super) fn missing(&self) -> &str {
+        &self.missing
+    }
+
     pub(super) fn waited_ms(&self) -> u64 {
         crate::clock::millis(self.waited)
     }

@@ -48,6 +48,7 @@ mod replay;
 mod replicas;
 mod repro;
 mod service_rows;
+mod size;
 mod strangers;
 mod subjects;
 mod support;

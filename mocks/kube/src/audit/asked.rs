@@ -75,6 +75,8 @@ pub struct About {
     pub error_code: Option<u16>,
     /// The number of an accepted watch, as in [`super::Sending`].
     pub watch: Option<u64>,
+    /// Whether a list or watch returns only the metadata of objects.
+    pub metadata_only: bool,
 }
 
 /// The parameters in the path and query of a request.

@@ -11,6 +11,7 @@ use mock_store::ordered::Ordered;
 use serde_json::{Value, json};
 
 use super::{ListMeta, Renderer, Shape, TypeOfItem};
+use crate::audit::UserAudit;
 use crate::pretty::Indenter;
 
 /// Number of bytes that are encoded at a time. A list up to this length is one piece, and the answer then has a
@@ -34,6 +35,8 @@ pub(crate) struct ListBody {
     comma: bool,
     end: Option<&'static [u8]>,
     indenter: Option<Indenter>,
+    /// Counts the bytes of this list.
+    counter: Option<Arc<UserAudit>>,
 }
 
 fn text(value: &Value) -> String {
@@ -75,8 +78,9 @@ impl Renderer {
         let size = items.iter().map(|version| version.frame_bytes()).sum::<usize>().saturating_add(head.len());
         let type_of_item = TypeOfItem::of(&self);
         let items = items.into_iter();
-        let (comma, end, indenter) = (false, Some(end), None);
-        let mut list = ListBody { renderer: self, type_of_item, items, head, comma, end, indenter };
+        let (comma, end) = (false, Some(end));
+        let mut list =
+            ListBody { renderer: self, type_of_item, items, head, comma, end, indenter: None, counter: None };
         if size > PIECE_BYTES {
             return List::Pieces(Box::new(list));
         }
@@ -85,6 +89,17 @@ impl Renderer {
             whole.extend_from_slice(&piece);
         }
         List::Whole(Bytes::from(whole))
+    }
+}
+
+impl List {
+    /// Counts the bytes of this list for a user, now or while the list is encoded.
+    pub fn counted(mut self, audit: &Arc<UserAudit>) -> Self {
+        match &mut self {
+            Self::Whole(bytes) => audit.list_encoded(bytes.len()),
+            Self::Pieces(list) => list.counter = Some(audit.clone()),
+        }
+        self
     }
 }
 
@@ -106,6 +121,9 @@ impl ListBody {
                 out.push(b',');
             }
             self.append(&version, &mut out);
+        }
+        if let Some(audit) = &self.counter {
+            audit.list_encoded(out.len());
         }
         let indented = self.indenter.as_mut().map(|indenter| indenter.push(&out));
         Some(Bytes::from(indented.unwrap_or(out)))

@@ -106,8 +106,14 @@ pub(super) async fn list(call: &Call) -> Result<Answer, Failure> {
     }
     call.audit.listed(scope(call), page.revision);
     let meta = meta(&page, already, &selector);
-    let about = About { objects: page.items.len() as u64, revision: Some(page.revision), ..Default::default() };
-    Ok(Answer { about, body: renderer.list(page.items, &meta).into(), ..Answer::json(StatusCode::OK, Bytes::new()) })
+    let about = About {
+        objects: page.items.len() as u64,
+        revision: Some(page.revision),
+        metadata_only: renderer.is_metadata_only(),
+        ..Default::default()
+    };
+    let body = renderer.list(page.items, &meta).counted(&call.audit).into();
+    Ok(Answer { about, body, ..Answer::json(StatusCode::OK, Bytes::new()) })
 }
 
 /// The list metadata of one page of a list, if the earlier pages had `already` objects.

@@ -80,6 +80,7 @@ pub(super) async fn open(call: &Call) -> Result<Answer, Failure> {
         call.cluster().audit.shown.note(&stream, namespace, ShownBy::Begun, revision, now_us);
     }
     call.cluster().faults.opened(&stream, &call.injection);
+    let metadata_only = renderer.is_metadata_only();
     let body = WatchBody::new(Opening {
         cluster: call.cluster().clone(),
         audit: call.audit.clone(),
@@ -102,6 +103,7 @@ pub(super) async fn open(call: &Call) -> Result<Answer, Failure> {
     });
     let mut answer = Answer::json(StatusCode::OK, Bytes::new());
     answer.about.watch = Some(id);
+    answer.about.metadata_only = metadata_only;
     answer.body = Body::Watch(Box::new(body));
     Ok(answer)
 }
