@@ -1,4 +1,4 @@
-//! The result of `longhaul size`: what a program costs at numbers of objects, which kind costs what, and a forecast.
+//! The result of `longhaul size`: memory and time of a program by number of objects, cost of each kind, and a forecast.
 //!
 //! Owns the types of the result and its conclusions. All conclusions come from the measured rows alone.
 
@@ -19,9 +19,9 @@ pub use curve::{Curve, Forecast, Shape, curve};
 pub const SCHEMA: &str = "longhaul.size/v1";
 /// Numbers of objects for which every curve has a forecast.
 pub const FORECASTS: [u64; 4] = [1_000, 10_000, 33_000, 100_000];
-/// A relist leaks if each further relist keeps at least this share of the memory that all objects need.
+/// The relists of a row leak if each one after the first adds at least this share of the memory that all objects need.
 const LEAK_SHARE: f64 = 0.05;
-/// Over all relists a leak keeps at least this share of the memory that all objects need.
+/// All relists after the first together add at least this share of that memory, if they leak.
 const LEAK_SHARE_ALL: f64 = 0.3;
 /// Growth below this size is noise, in bytes.
 const LEAK_BYTES_MIN: u64 = 2 << 20;
@@ -50,13 +50,13 @@ pub struct Sizes {
     pub repeat: String,
     /// The memory limit of `--limit`.
     pub limit: Option<Limit>,
-    /// The program without objects, against which every row is compared.
+    /// The row without objects. Curves and findings compare the other rows with it.
     pub base: Row,
     /// Rows in which all watched kinds share the objects.
     pub steps: Vec<Row>,
     /// The watched kinds, the most expensive first.
     pub kinds: Vec<KindCost>,
-    /// One curve of the highest memory per size of objects.
+    /// The highest memory by the number of objects: one curve for each size of objects.
     pub curves: Vec<Curve>,
     /// Remarkable facts, each a sentence.
     pub findings: Vec<Finding>,
@@ -88,7 +88,7 @@ pub struct Row {
     pub figures: Option<Figures>,
 }
 
-/// How far a row came.
+/// How a row ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "how")]
 pub enum Fate {
@@ -107,7 +107,7 @@ pub enum Fate {
         /// What was missing.
         words: String,
     },
-    /// The row was not played.
+    /// The program was not started.
     LeftOut {
         /// The reason.
         words: String,
@@ -141,7 +141,7 @@ pub struct Figures {
     pub steady_bytes: Option<u64>,
     /// Processor time until the program was ready.
     pub start_cpu_ms: Option<u64>,
-    /// Processor time per minute at rest. A resync without requests shows here.
+    /// Processor time per minute at rest, including resyncs, which send no request.
     pub rest_cpu_ms_per_min: Option<u64>,
     pub requests: u64,
     pub lists: u64,
@@ -150,11 +150,11 @@ pub struct Figures {
     pub list_bytes: u64,
     pub descriptors: Option<u64>,
     pub threads: Option<u64>,
-    /// What each relist after a 410 for all watches cost.
+    /// The cost of each relist. A 410 for all watches causes a relist.
     pub relists: Vec<Relist>,
 }
 
-/// One relist of everything.
+/// One relist of all watched kinds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Relist {
@@ -175,18 +175,19 @@ pub struct KindCost {
     /// The resource as `plural.group`.
     pub resource: String,
     pub form: Form,
-    /// Rows in which only this kind grows.
+    /// Rows in which only this kind has objects.
     pub rows: Vec<Row>,
     pub curve: Option<Curve>,
     /// The share of this kind in the memory of all kinds, if every kind has the same number of objects.
     pub share: Option<f64>,
-    /// Number of requests that name one object of this kind, without lists and watches.
+    /// Number of requests for one named object, by path or by a field selector on `metadata.name`.
     pub named_requests: u64,
 }
 
 /// How a program asks for a kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[expect(clippy::struct_excessive_bools, reason = "independent properties of a program's requests")]
 pub struct Form {
     /// Whether the program watches the kind; otherwise it only lists.
     pub is_watched: bool,
@@ -207,7 +208,7 @@ pub struct Form {
 }
 
 impl Form {
-    /// What keeps the cost of this kind low, or that nothing does.
+    /// The restrictions of the requests, or the statement that there are none.
     pub fn words(&self) -> String {
         let mut parts = Vec::new();
         parts.extend(self.labels.as_ref().map(|text| format!("label selector {text}")));
@@ -268,19 +269,19 @@ fn findings(sizes: &Sizes) -> Vec<Finding> {
         if curve.memory == Shape::WorseThanLinear {
             find(
                 "memory-worse-than-linear",
-                format!("Its memory grows faster than the number of objects ({size} each). A forecast is too low."),
+                format!("The memory grows faster than the number of objects ({size} each), so forecasts are too low."),
             );
         }
         if curve.start == Shape::WorseThanLinear {
             find(
                 "start-worse-than-linear",
-                format!("The processor time of its start grows faster than the number of objects ({size} each)."),
+                format!("The processor time of the start grows faster than the number of objects ({size} each)."),
             );
         }
     }
     for row in sizes.steps.iter().filter(|row| row.fate == Fate::LimitKilled) {
         let (objects, size) = (count(row.objects), bytes(row.object_bytes));
-        find("limit-met", format!("It is killed at its memory limit with {objects} objects of {size}."));
+        find("limit-met", format!("The kernel kills the program at its limit with {objects} objects of {size}."));
     }
     for row in &sizes.steps {
         if let Some(kept) = leaks(&sizes.base, row) {
@@ -288,7 +289,7 @@ fn findings(sizes: &Sizes) -> Vec<Finding> {
             find(
                 "relist-leaks",
                 format!(
-                    "Each relist keeps about {kept} for ever, with {objects} objects of {}.",
+                    "Each relist leaves about {kept} more memory in use, with {objects} objects of {}.",
                     bytes(row.object_bytes)
                 ),
             );
@@ -297,11 +298,11 @@ fn findings(sizes: &Sizes) -> Vec<Finding> {
     for kind in &sizes.kinds {
         let (Some(curve), Some(share)) = (&kind.curve, kind.share) else { continue };
         if kind.form.words().starts_with("everything") && share >= 0.3 && curve.bytes_per_object >= 256.0 {
-            let uses = if kind.named_requests == 0 { " No request names one of them." } else { "" };
+            let uses = if kind.named_requests == 0 { " The program requests none of them by name." } else { "" };
             find(
                 "kind-unrestricted",
                 format!(
-                    "{}: {} each, {} of the memory of all kinds, because it asks for {}.{uses}",
+                    "{}: {} each, {} of the memory of all kinds, because the program asks for {}.{uses}",
                     kind.resource,
                     bytes(crate::words::whole(curve.bytes_per_object)),
                     percent(share),
@@ -322,7 +323,7 @@ fn leaks(base: &Row, row: &Row) -> Option<u64> {
     if after.len() < LEAK_RELISTS {
         return None;
     }
-    // The first relist often makes a heap larger once, so growth counts from there.
+    // The first relist often enlarges the heap once, so growth counts from the memory after this relist.
     let objects = at_rest.saturating_sub(empty) as f64;
     let rises = after.windows(2).all(|two| two[1] as f64 - two[0] as f64 >= LEAK_SHARE * objects && two[1] > two[0]);
     let all = after[after.len() - 1].saturating_sub(after[0]);

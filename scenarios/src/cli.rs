@@ -105,8 +105,8 @@ enum Command {
     /// Send admission reviews to any webhook at a planned rate and measure its answers, or find the highest rate within the limits. Exit 0
     /// pass or rate found, 1 a limit is broken or no rate meets the limits, 2 not decided.
     Load(Box<load::Arguments>),
-    /// Measure memory and start of a program at numbers of objects: which kind costs what, what a relist costs, and how much memory to ask
-    /// for. Writes a page, Markdown and JSON. Exit 0 measured, 1 killed at --limit, 2 a row has no result.
+    /// Measure how memory and start of a program grow with the number of objects, the cost of each kind and of a relist, and how much
+    /// memory to ask for. Writes HTML, Markdown and JSON. Exit 0 measured, 1 killed at --limit, 2 a row has no result.
     Size(Box<size::Arguments>),
     /// Run a project's own test suite, unchanged, against a mock API server that starts in milliseconds and can inject faults. The exit
     /// code is that of the suite. With --judge, a passing suite exits 1 or 2 if the record shows a problem.

@@ -107,7 +107,7 @@ pub(crate) fn peak(root: u32) -> Option<u64> {
     peaks.reduce(|sum, one| sum + one)
 }
 
-/// Makes the kernel note the highest resident memory again from now on. Returns whether that worked.
+/// Resets the highest resident memory that the kernel noted for each process of the tree. Returns whether that worked.
 pub(crate) fn forget_peak(root: u32) -> bool {
     tree(root).into_iter().all(|pid| std::fs::write(format!("/proc/{pid}/clear_refs"), "5").is_ok())
 }

@@ -1,8 +1,8 @@
-//! `longhaul size`: memory and start of a program at numbers of objects, and the cost of each kind.
+//! `longhaul size`: memory and start of a program by number of objects, and the cost of each kind.
 //!
 //! Owns the order of the rows. Every row is a fresh start of the program against a mock that already holds the objects.
-//! Which kinds are filled follows from the requests of a first start without objects. All conclusions are drawn by
-//! [`reports::size`].
+//! A first start without objects shows which kinds the program requests; only these kinds get objects.
+//! [`reports::size`] draws all conclusions.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -46,7 +46,8 @@ pub(crate) struct Done {
     pub(crate) interrupted: bool,
 }
 
-/// Measures all rows and writes the result. An error means that not even the start without objects worked.
+/// Measures all rows and writes the result. A program that fails without objects is an error; a program
+/// that fails with objects is a result.
 pub(crate) async fn play(choice: &Choice, stop: &CancellationToken, say: &dyn Fn(String)) -> Result<Done> {
     let scenario = &choice.options.source.scenario;
     let ground = Ground {
@@ -59,7 +60,7 @@ pub(crate) async fn play(choice: &Choice, stop: &CancellationToken, say: &dyn Fn
         stop,
     };
     let started_at = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-    say(format!("about {} in all; without objects …", words::millis(millis(choice.plan.lasts(None)))));
+    say(format!("about {} in all; the first row has no objects …", words::millis(millis(choice.plan.lasts(None)))));
     let none = Step { objects: 0, bytes: 0 };
     let Some(base) = Box::pin(measure(&ground, &[], none, None, 0)).await? else {
         bail!("interrupted before the first row: nothing was measured");
@@ -92,7 +93,7 @@ pub(crate) async fn play(choice: &Choice, stop: &CancellationToken, say: &dyn Fn
         notes: Vec::new(),
     };
     let resources: Vec<String> = forms.into_iter().map(|(resource, ..)| resource).collect();
-    say(format!("it lists or watches {}: {}", resources.len(), resources.join(", ")));
+    say(format!("kinds that the program lists or watches ({}): {}", resources.len(), resources.join(", ")));
     let lists = base.followed.lists();
     let mut rows = Rows { ground: &ground, lists: &lists, say, interrupted: false };
     for step in &choice.plan.steps {
@@ -100,13 +101,13 @@ pub(crate) async fn play(choice: &Choice, stop: &CancellationToken, say: &dyn Fn
         sizes.steps.push(row);
     }
     if resources.len() > KINDS_MAX {
-        sizes.notes.push(format!("Only the first {KINDS_MAX} of {} kinds grew alone.", resources.len()));
+        sizes.notes.push(format!("Only the first {KINDS_MAX} of {} kinds have rows of their own.", resources.len()));
     }
     let alone = choice.plan.alone();
     for place in 0..sizes.kinds.len().min(KINDS_MAX) {
         let resource = vec![sizes.kinds[place].resource.clone()];
         if resources.len() == 1 {
-            // The rows of all kinds are those of the only kind.
+            // If there is only one kind, the rows of all kinds are also its rows.
             let bytes = choice.plan.steps.iter().map(|step| step.bytes).max();
             sizes.kinds[place].rows =
                 sizes.steps.iter().filter(|row| Some(row.object_bytes) == bytes).cloned().collect();
@@ -122,7 +123,7 @@ pub(crate) async fn play(choice: &Choice, stop: &CancellationToken, say: &dyn Fn
     }
     let interrupted = rows.interrupted;
     if interrupted {
-        sizes.notes.push("It was interrupted: rows that had not ended are missing.".to_owned());
+        sizes.notes.push("You interrupted the measurement: unfinished rows are missing.".to_owned());
     }
     conclude(&mut sizes);
     write(&choice.out, &sizes)?;
@@ -161,22 +162,22 @@ impl Rows<'_> {
     }
 }
 
-/// Whether the machine has the memory for a step, by what the steps before needed.
+/// Refuses a step if the machine lacks the memory, by an estimate from the earlier rows. The error is the reason.
 fn room(sizes: &Sizes, step: Step, free: Option<u64>) -> Result<(), String> {
     let Some(free) = free else { return Ok(()) };
-    let needed = sizes.steps.iter().filter_map(|row| {
+    let mut needed = sizes.steps.iter().filter_map(|row| {
         let highest = row.whole()?.highest_bytes as f64;
         let total = row.objects.saturating_mul(row.object_bytes) as f64;
         (total > 0.0).then(|| highest / total * step.total() as f64)
     });
-    // The latest row is the nearest.
-    let program = words_whole(needed.last().unwrap_or(0.0));
+    // The latest row is the most similar one.
+    let program = words_whole(needed.next_back().unwrap_or(0.0));
     let limit = sizes.limit.as_ref().filter(|limit| limit.enforced_by.is_some()).map_or(u64::MAX, |limit| limit.bytes);
     let needs = step.needs() / 2 + program.min(limit).max(step.total().min(limit));
     if needs <= free / 10 * 9 {
         return Ok(());
     }
-    Err(format!("it needs about {} for mock and program, and {} are free", words::bytes(needs), words::bytes(free)))
+    Err(format!("mock and program need about {}, and {} are free", words::bytes(needs), words::bytes(free)))
 }
 
 fn words_whole(value: f64) -> u64 {
@@ -192,14 +193,14 @@ pub(crate) fn free_bytes() -> Option<u64> {
     line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
 }
 
-/// The kinds of the first start, without rows.
+/// The kinds that the program requested in the first start. Their rows are still empty.
 fn kinds(base: &Measured) -> Vec<KindCost> {
     let forms = base.followed.forms();
     let of = |(resource, form, named_requests)| KindCost { resource, form, named_requests, ..KindCost::default() };
     forms.into_iter().map(of).collect()
 }
 
-/// Tries the limit once before the first row.
+/// The limit for the result. A trial shows whether a cgroup can enforce it.
 fn limit(bytes: u64) -> Limit {
     match Cage::make(bytes) {
         Ok(cage) => Limit { bytes, enforced_by: Some(cage.version.to_owned()), why_not: None },

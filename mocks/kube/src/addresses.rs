@@ -69,7 +69,7 @@ pub(crate) fn carry_over(value: &mut Value, old: &Value) {
     if kind == "ExternalName" || before == "ExternalName" {
         return;
     }
-    // Without its address, the defaults of a headless service are those of any other service.
+    // If an update of a headless service omits `clusterIP: None`, the defaults gave it other services' families.
     let keeps_families = is_empty(&spec["clusterIP"]) && old["spec"]["clusterIP"] == "None";
     let families = ["ipFamilies", "ipFamilyPolicy"].into_iter().filter(|_| keeps_families);
     for key in
@@ -198,8 +198,8 @@ fn fill(service: &mut Value, taken: &Taken, next: &mut Next) -> Vec<Cause> {
     causes
 }
 
-/// Fills in the other family of a headless service without a selector, and refuses what only a cluster with addresses
-/// of both families has.
+/// Fills in the other family of a headless service without a selector. For all other services, refuses families and
+/// policies that this cluster lacks, because its addresses are IPv4 only.
 fn families(spec: &mut Value, causes: &mut Vec<Cause>) {
     let policy = spec["ipFamilyPolicy"].as_str().unwrap_or_default().to_owned();
     let Some(families) = spec["ipFamilies"].as_array().cloned() else { return };

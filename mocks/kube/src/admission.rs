@@ -127,7 +127,7 @@ pub(crate) fn complete(attempt: &Attempt<'_>, object: &mut Value) -> Result<(), 
     plugins::mutate(attempt, object).map(drop)
 }
 
-/// Refuses `object` if it exceeds a `ResourceQuota`. Validating webhooks see `object` before this check. Callers keep
+/// Refuses `object` if it exceeds a `ResourceQuota`. Callers ask the validating webhooks before this check, and keep
 /// the reservation until the commit.
 pub(crate) fn conclude(attempt: &Attempt<'_>, object: &Value) -> Result<Option<Reservation>, Failure> {
     plugins::conclude(attempt, object)

@@ -30,7 +30,7 @@ pub(crate) struct Answer {
     pub about: About,
     /// Texts of the answer, for the audit.
     pub said: Option<Arc<Said>>,
-    /// The annotations of the request that the audit records.
+    /// The request's audit annotations.
     pub annotations: Option<Arc<Annotations>>,
 }
 

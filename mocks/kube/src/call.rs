@@ -54,7 +54,7 @@ pub(crate) struct Call {
     pub annotations: Mutex<Annotations>,
 }
 
-/// Annotations of a request for the audit, by key.
+/// The audit annotations of a request, by key.
 pub(crate) type Annotations = BTreeMap<String, String>;
 
 /// Counts the request as open for its user until it is dropped, and reports the result if the user is followed.
@@ -129,7 +129,7 @@ impl Call {
         self.injection.stale.as_ref().map_or(seen, |stale| stale.view.revision(seen))
     }
 
-    /// Adds an annotation to the request. The first value of a key counts.
+    /// Adds an audit annotation to the request. If the key has a value, that value stays.
     pub fn annotate(&self, key: String, value: String) {
         self.annotations.lock().entry(key).or_insert(value);
     }

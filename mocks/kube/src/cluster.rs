@@ -54,7 +54,7 @@ pub(crate) struct Cluster {
     pub faults: Arc<Faults>,
     pub webhooks: Webhooks,
     pub addresses: Addresses,
-    /// The amounts of quotas that writes use before they are committed.
+    /// The amounts that admitted writes reserve in quotas until their commits.
     pub quotas: Arc<Reserved>,
     pub serving: Serving,
     /// Wakes the janitor after a deletion that needs further work.

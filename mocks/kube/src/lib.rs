@@ -110,10 +110,10 @@ pub enum Error {
     Users(#[source] users::Error),
 }
 
-/// How objects of a resource are written.
+/// The `apiVersion`, kind and scope of the objects of a resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KindOf {
-    /// The stored version, as in `apiVersion`.
+    /// The `apiVersion` of the stored version.
     pub api_version: String,
     pub kind: String,
     pub is_namespaced: bool,
@@ -208,8 +208,8 @@ impl Server {
         })
     }
 
-    /// Creates an object without a request, and returns its uid. Applies defaults, but neither validation nor admission.
-    /// The error is the message that a client would get.
+    /// Creates an object without a request, and returns its uid. Applies defaults, but neither validation nor
+    /// admission. The error is the message that a client would get.
     pub fn preload(&self, object: serde_json::Value) -> Result<String, String> {
         let made = self.cluster.seed(object).map_err(|failure| failure.message)?;
         Ok(made.version.identity.uid.to_string())

@@ -156,8 +156,8 @@ impl Drop for Reservation {
 }
 
 impl Reserved {
-    /// Reserves the amounts of `object` if `judge` admits it. `judge` gets the amounts that a quota has used. Callers
-    /// keep the reservation until the commit, so writes at the same time never exceed a quota together.
+    /// Reserves the amounts of `object` if `judge` admits it. `judge` gets a function that returns the used amounts of
+    /// a quota. Callers keep the reservation until the commit, so concurrent writes never exceed a quota together.
     pub fn admit(
         self: &Arc<Self>,
         cluster: &Cluster,
@@ -174,8 +174,8 @@ impl Reserved {
     }
 }
 
-/// The used amount of each resource that a quota limits. The objects in `held` count too. If a held object is in the
-/// store as well, the greater amount counts.
+/// The used amount of each resource that a quota limits. The reserved objects in `held` count too. If a
+/// reserved object is also in the store, the greater amount counts.
 fn used<'h>(cluster: &Cluster, quota: &Value, held: impl Iterator<Item = (&'h Resource, &'h Value)>) -> Amounts {
     let namespace = object::meta(quota, "namespace");
     let mut by_uid: BTreeMap<&str, Amounts> = BTreeMap::new();
@@ -213,7 +213,7 @@ fn used<'h>(cluster: &Cluster, quota: &Value, held: impl Iterator<Item = (&'h Re
     used
 }
 
-/// Adds the amounts that a quota limits.
+/// Adds those amounts of `more` whose names are in `used`.
 fn add(used: &mut Amounts, more: &Amounts) {
     for (name, amount) in more {
         if let Some(sum) = used.get_mut(name) {

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use super::cluster::Cluster;
 
 const REQUESTS: &str = "certificatesigningrequests.certificates.k8s.io";
-/// The group that may do everything. No certificate of the signer may have it.
+/// The group whose members may do everything. The signer issues no certificate for it.
 const MASTERS: &str = "system:masters";
 const SIGNER: &str = "kubernetes.io/kube-apiserver-client";
 /// Longest and shortest validity of a certificate, in seconds (`--cluster-signing-duration`, and the controller's own
@@ -28,7 +28,7 @@ const SHORTEST_S: u64 = 10 * 60;
 /// The usages that a request may contain; the last usage is required.
 const USAGES: [&str; 3] = ["digital signature", "key encipherment", "client auth"];
 
-/// Refuses a certificate request that its own key did not sign.
+/// Refuses a certificate request whose signature does not belong to its public key.
 pub(crate) fn check(request: &Value, resource: &Resource) -> Option<Cause> {
     if resource.rules.meaning != Meaning::CertificateRequest {
         return None;
@@ -37,7 +37,7 @@ pub(crate) fn check(request: &Value, resource: &Resource) -> Option<Cause> {
     Some(Cause::invalid("spec.request", &request["spec"]["request"].to_string(), &why))
 }
 
-/// Why nobody may have a certificate with the subject of a request (the plugin `CertificateSubjectRestriction`).
+/// Returns the reason for which the plugin `CertificateSubjectRestriction` refuses a request, if it refuses.
 pub(crate) fn restricted(request: &Value) -> Option<String> {
     let name = mock_pki::requested(&pem(request)).unwrap_or_default();
     let rules = request["spec"]["signerName"] == SIGNER && name.organisations.iter().any(|group| group == MASTERS);
@@ -63,7 +63,7 @@ pub(crate) fn sign(cluster: &Cluster, signer: &Authority) {
             Ok(certificate) => request["status"]["certificate"] = Value::from(BASE64.encode(certificate)),
             Err(why) => fail(&mut request, &why),
         }
-        // After a lost race it is looked at again.
+        // If another write came first, the next call signs the request.
         let _ = cluster.put(resource, Expect::Revision(version.revision), request);
     }
 }

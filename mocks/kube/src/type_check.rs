@@ -1,5 +1,5 @@
 //! The type check of `ValidatingAdmissionPolicy`s: warnings in the status for expressions that do not fit the types of
-//! the matched objects ("Validating Admission Policy", type checking).
+//! the matched objects (Kubernetes documentation, "Validating Admission Policy", "Type checking").
 //!
 //! Owns the choice of types and the status, which a controller of a real cluster writes. The crate `mock_cel` checks
 //! expressions.
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::cluster::Cluster;
 
 const POLICIES: &str = "validatingadmissionpolicies.admissionregistration.k8s.io";
-/// Maximum number of types against which a policy is checked.
+/// Maximum number of types from one rule. If a rule reaches this number, later rules are ignored.
 const TYPES_MAX: usize = 10;
 
 /// Checks every policy that changed since its last check.
@@ -37,7 +37,7 @@ pub(crate) fn refresh(cluster: &Cluster) {
             status.insert("observedGeneration".to_owned(), generation.into());
             status.insert("typeChecking".to_owned(), checked);
         }
-        // After a lost race it is looked at again.
+        // If another write came first, the next call checks the policy.
         let _ = cluster.put(resource, Expect::Revision(version.revision), policy);
     }
 }
@@ -79,8 +79,8 @@ fn of_kind(catalogue: &Catalogue, api_version: &str, kind: &str) -> Option<Arc<D
     declared::of(catalogue.by_kind(api_version, kind)?, api_version)
 }
 
-/// `(group, version, kind)` of the matched types, in order. A rule with a wildcard for its group or version counts for
-/// no type.
+/// `(group, version, kind)` of the types that the rules match, sorted. A rule with a wildcard for its group or version
+/// adds no type.
 fn matched(catalogue: &Catalogue, spec: &Value) -> BTreeSet<(String, String, String)> {
     let mut found = BTreeSet::new();
     for rule in spec["matchConstraints"]["resourceRules"].as_array().into_iter().flatten() {

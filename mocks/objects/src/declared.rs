@@ -10,7 +10,8 @@ use serde_json::Value;
 use super::builtin::{self, Field, Kind};
 use super::catalogue::Resource;
 
-/// Maximum depth of a declared type. A deeper value has the type `dyn`, and so has a value inside its own type.
+/// Maximum depth of a declared type. Deeper fields have the type `dyn`, and so have fields of a recursive built-in type
+/// where it contains itself.
 const DEPTH_MAX: usize = 24;
 
 /// The type of a resource's objects in a version; `None` if no type is known.

@@ -171,7 +171,7 @@ impl Authority {
     }
 
     /// Makes a client certificate (PEM) with the subject and the key of a certificate request (PEM), valid for this
-    /// time. [`requested`] verifies the request.
+    /// time. Callers verify the request with [`requested`] first.
     pub fn sign_request(&self, request_pem: &str, valid: Duration) -> Result<String, Error> {
         let request = CertificateSigningRequestDer::from_pem_slice(request_pem.as_bytes())
             .map_err(|source| Error::Pem { what: "a certificate request", source })?;

@@ -2,7 +2,7 @@
 //!
 //! Owns the DER for tasks that the certificate library lacks: reading a client's name, giving a subject several
 //! organisations, as Kubernetes writes a user's groups, and verifying a certificate request. This module verifies no
-//! certificate: rustls has checked it before.
+//! client's certificate: rustls did this in the handshake.
 
 use rustls_pki_types::{CertificateDer, SignatureVerificationAlgorithm};
 

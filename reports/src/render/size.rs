@@ -20,17 +20,17 @@ pub(crate) const STEP_HEADS: [&str; 11] = [
     "highest memory",
     "after start",
     "at rest",
-    "processor of start",
+    "processor time of start",
     "lists",
     "a relist",
     "descriptors",
 ];
-pub(crate) const KIND_HEADS: [&str; 6] = ["kind", "each", "share", "at", "it asks for", "how"];
+pub(crate) const KIND_HEADS: [&str; 6] = ["kind", "memory each", "share", "objects", "requests", "how it lists"];
 pub(crate) const FORECAST_HEADS: [&str; 5] = ["objects", "size each", "memory", "95 % interval", "source"];
 /// How the figures were measured, for all forms of the result.
-pub(crate) const HOW: &str = "Each row is a fresh start against a mock API server that holds the objects. In the first table all kinds share \
-                              the objects. Memory is the resident memory of all processes. A relist follows a 410 for all watches. The \
-                              program handles the objects as its own.";
+pub(crate) const HOW: &str = "Each row is a fresh start against a mock API server that holds the objects. In the first table, the objects are \
+                              divided evenly among all kinds. Memory is the resident memory of all processes. A 410 for all watches \
+                              causes a relist. The program handles the objects like real ones, and the figures include this work.";
 
 /// The cells of a row, in the order of [`STEP_HEADS`].
 pub(crate) fn step(row: &Row) -> [String; 11] {
@@ -111,7 +111,7 @@ pub(crate) fn forecasts(curve: &Curve) -> Vec<[String; 5]> {
 /// One sentence about a curve.
 pub(crate) fn sentence(curve: &Curve, limit: Option<u64>) -> String {
     let mut text = format!(
-        "Objects of {}: {} of memory per object and {} without objects. The memory is {}, the processor time of the start is {}.",
+        "Objects of {}: {} of memory per object and {} without objects. Growth of the memory: {}; of the processor time of the start: {}.",
         bytes(curve.object_bytes),
         per_object(curve),
         bytes(whole(curve.base_bytes)),
@@ -121,7 +121,7 @@ pub(crate) fn sentence(curve: &Curve, limit: Option<u64>) -> String {
     if let Some((limit, at)) = limit.zip(curve.limit_at) {
         let far = if at > curve.played_to { ", which is a forecast" } else { "" };
         // Writing to a String cannot fail.
-        let _ = write!(text, " It meets {} at about {} objects{far}.", bytes(limit), count(at));
+        let _ = write!(text, " The memory reaches the limit of {} at about {} objects{far}.", bytes(limit), count(at));
     }
     text
 }
@@ -184,7 +184,7 @@ pub fn size_markdown(sizes: &Sizes) -> String {
 }
 
 fn write(out: &mut String, sizes: &Sizes) -> std::fmt::Result {
-    writeln!(out, "# Memory and start at numbers of objects: {}\n", escaped(&sizes.command.join(" ")))?;
+    writeln!(out, "# Memory and start by number of objects: {}\n", escaped(&sizes.command.join(" ")))?;
     for finding in &sizes.findings {
         writeln!(out, "- **{}**", escaped(&finding.sentence))?;
     }
@@ -203,7 +203,11 @@ fn write(out: &mut String, sizes: &Sizes) -> std::fmt::Result {
         for one in &sizes.kinds {
             line(out, &kind(one))?;
         }
-        writeln!(out, "\nKinds that are not in this table cost nothing: the program neither lists nor watches them.")?;
+        writeln!(
+            out,
+            "\nKinds that are not in this table cost nothing: the program neither lists nor watches them. Leases, events \
+             and CustomResourceDefinitions are not measured."
+        )?;
     }
     writeln!(out, "\n## Memory to ask for\n")?;
     head(out, &FORECAST_HEADS)?;
@@ -235,7 +239,7 @@ pub fn size_beside(both: &Beside) -> String {
         .map(|one| {
             let clear = if one.is_clear { "differs" } else { "" };
             let ratio = format!("{} {clear}", three_digits(one.ratio));
-            let of = format!("{} {} of {}", count(one.objects), plain(&one.of), bytes(one.object_bytes));
+            let of = format!("{} ({}) of {}", count(one.objects), plain(&one.of), bytes(one.object_bytes));
             [of, one.figure.clone(), words(&one.figure, one.a), words(&one.figure, one.b), ratio, String::new()]
         })
         .map(|row| row.map(|cell| cell.trim_end().to_owned()))

@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{Figures, Row, Sizes};
 
-/// Differences below this size do not count as a difference, in bytes: a heap has such steps.
+/// Smaller differences of memory do not count, in bytes: a heap grows in such steps.
 const BYTES_MIN: u64 = 8 << 20;
-/// Differences of times below this value do not count as a difference, in milliseconds.
+/// Smaller differences of time do not count, in milliseconds.
 const MS_MIN: u64 = 1_000;
 /// A ratio above this value, or below its inverse, counts as a difference.
 const RATIO_MIN: f64 = 1.25;
@@ -23,7 +23,7 @@ pub struct Beside {
     pub differences: Vec<Difference>,
     /// The largest ratio of the highest memories of B and A in rows that both results have.
     pub worst: Option<f64>,
-    /// What differs between the measurements themselves, each a sentence.
+    /// Differences between the measurements, such as the machine, each a sentence.
     pub notes: Vec<String>,
 }
 
@@ -31,7 +31,7 @@ pub struct Beside {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Difference {
-    /// `all kinds`, or the resource that grows alone.
+    /// `all kinds`, or the only resource that has objects in the row.
     pub of: String,
     pub objects: u64,
     pub object_bytes: u64,
@@ -41,7 +41,7 @@ pub struct Difference {
     pub a: u64,
     pub b: u64,
     pub ratio: f64,
-    /// Whether the difference is larger than the steps of a heap.
+    /// Whether both the difference and the ratio are too large for noise.
     pub is_clear: bool,
 }
 
@@ -49,7 +49,7 @@ pub struct Difference {
 pub fn beside(a: &Sizes, b: &Sizes) -> Beside {
     let mut differences = Vec::new();
     pairs(&mut differences, "all kinds", &a.steps, &b.steps);
-    // The rows of the only kind are those of all kinds.
+    // If there is only one kind, its rows repeat those of all kinds.
     for kind in a.kinds.iter().filter(|_| a.kinds.len() > 1) {
         if let Some(other) = b.kinds.iter().find(|other| other.resource == kind.resource) {
             pairs(&mut differences, &kind.resource, &kind.rows, &other.rows);

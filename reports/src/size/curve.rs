@@ -10,8 +10,8 @@ use super::{FORECASTS, Figures, Row};
 use crate::statistics;
 use crate::words::whole;
 
-/// A cost whose exponent between the last two points exceeds this value grows worse than linearly. A heap that is
-/// collected at twice its size, or a busy machine, gives exponents up to 1.6 to a linear cost; a quadratic cost has 2.
+/// A cost whose exponent between the last two points exceeds this value grows worse than linearly. A linear cost
+/// has exponents up to 1.6 if the heap is collected at twice its size or the machine is busy; a quadratic cost has 2.
 const EXPONENT_MAX: f64 = 1.7;
 /// Differences of memory below this size are noise, in bytes.
 const MEMORY_FLOOR: f64 = (4 << 20) as f64;
@@ -45,17 +45,17 @@ impl Shape {
 pub struct Curve {
     /// Size of an object as JSON, in bytes.
     pub object_bytes: u64,
-    /// Memory per object of the fitted line, in bytes.
+    /// The slope of the fitted line: memory per object, in bytes.
     pub bytes_per_object: f64,
     /// Half the width of the 95 % interval of the memory per object; absent with fewer than three points.
     pub bytes_per_object_half: Option<f64>,
-    /// Memory without objects of the fitted line, in bytes.
+    /// The memory that the fitted line gives without objects, in bytes.
     pub base_bytes: f64,
     /// How the highest memory grows.
     pub memory: Shape,
     /// How the processor time of the start grows.
     pub start: Shape,
-    /// The highest number of objects that was played.
+    /// The largest number of objects in a row of this curve.
     pub played_to: u64,
     /// The number of objects at which the fitted line meets the limit of `--limit`.
     pub limit_at: Option<u64>,
@@ -71,12 +71,12 @@ pub struct Forecast {
     /// The bounds of the 95 % interval; absent with fewer than three points.
     pub lower_bytes: Option<u64>,
     pub upper_bytes: Option<u64>,
-    /// How many times farther than the played points; absent for numbers within them.
+    /// The number of objects divided by the largest number in the rows; absent if it is not larger.
     pub beyond_times: Option<f64>,
 }
 
-/// Fits the curve through the row without objects and the rows that were played to their end. `None` if there is no
-/// such row.
+/// Fits the curve through the row without objects and the rows that were played to their end. `None` if there
+/// are fewer than two such rows.
 pub fn curve<'a>(
     base: &Row,
     rows: impl Iterator<Item = &'a Row>,
@@ -116,7 +116,7 @@ pub fn curve<'a>(
     })
 }
 
-/// Compares the growth up to the last point with the growth up to the point before. `y[0]` belongs to no objects.
+/// Compares the growth up to the last point with the growth up to the point before. `y[0]` is the cost without objects.
 fn shape(x: &[f64], y: &[f64], floor: f64) -> Shape {
     let (Some(first), [.., x1, x2], [.., y1, y2]) = (y.first(), x, y) else { return Shape::Unknown };
     if x.len() < 3 || x[0] > 0.0 || *x1 <= 0.0 || x2 <= x1 {
@@ -137,7 +137,7 @@ mod tests {
 
     const MIB: f64 = (1 << 20) as f64;
 
-    /// A quadratic cost is found, a linear cost and one with a fixed part are not.
+    /// A quadratic cost is found to be worse than linear; a linear cost with a fixed part is not.
     #[test]
     fn worse_than_linear_is_seen() {
         let x = [0.0, 1_000.0, 3_000.0, 10_000.0];

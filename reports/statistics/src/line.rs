@@ -11,7 +11,7 @@ const T_95: [f64; 30] = [
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
     2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
 ];
-/// The quantile beyond the table.
+/// The quantile for more than 30 degrees of freedom.
 const T_95_MANY: f64 = 2.0;
 
 /// A fitted line.
@@ -19,7 +19,7 @@ const T_95_MANY: f64 = 2.0;
 pub struct Line {
     pub intercept: f64,
     pub slope: f64,
-    /// Half the width of the slope's interval; `None` with two points, which any line meets.
+    /// Half the width of the slope's interval; `None` with two points, because the line then fits exactly.
     pub slope_half: Option<f64>,
     /// Standard deviation of the points around the line.
     deviation: f64,
@@ -81,7 +81,7 @@ mod tests {
         assert!(line.half_at(30.0).unwrap() > 5.0 * line.half_at(1.5).unwrap(), "a forecast far away is less certain");
     }
 
-    /// Two points give a line without an interval, and one x gives no line.
+    /// Two points give a line without an interval. Points with the same `x` give no line.
     #[test]
     fn too_few_points_give_no_interval() {
         let line = fit(&[0.0, 10.0], &[5.0, 25.0]).unwrap();

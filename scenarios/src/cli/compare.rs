@@ -25,9 +25,8 @@ const BYTES_MAX: u64 = 256 << 20;
 /// Arguments of `longhaul compare`.
 #[derive(Clone, Args)]
 pub(super) struct Arguments {
-    /// With --subject: a scenario file, a name from the library, or `bugs/NAME`. Without --subject: the directories of two or more runs, the
-    /// directories of two results of `longhaul size`
-    /// (with --into, of one or more), or one history file that --into wrote.
+    /// With --subject: a scenario file, a name from the library, or `bugs/NAME`. Without --subject: the directories of two or more runs
+    /// (with --into, of one or more), the directories of two results of `longhaul size`, or one history file that --into wrote.
     #[arg(required_unless_present = "subjects")]
     what: Vec<PathBuf>,
     #[command(flatten, next_help_heading = "Several subjects under one scenario")]

@@ -1,4 +1,4 @@
-//! `longhaul size`: measures memory and start of a program at numbers of objects.
+//! `longhaul size`: measures memory and start of a program by number of objects.
 
 use std::path::PathBuf;
 
@@ -11,15 +11,15 @@ use units::{Bytes, Span};
 
 use crate::out::{err, out};
 use crate::run::{Addresses, Options};
-use crate::scenario::{Command, ControlPlaneKind, Outside, Source, SubjectKind};
+use crate::scenario::{Command, ControlPlaneKind, Faults, Outside, Source, SubjectKind};
 use crate::signals::stoppable;
 use crate::size::{Choice, FILES, free_bytes, plan, plan::Plan, play};
 
-/// The scenario of a command without a file.
+/// The scenario, if the user names no scenario file.
 const SCENARIO: &str = "\
 apiVersion: longhaul/v1
 name: size
-description: What does this program cost at numbers of objects?
+description: What does this program cost by number of objects?
 phases: {warmUp: 0s, steady: 10s, drain: 1s}
 subject: {command: [program], witness: {kind: http}}
 churn: {resource: packages.longhaul.dev/v1alpha1, population: 1, rate: 1/s, mix: {update: 1}}
@@ -37,16 +37,16 @@ pub(super) struct Arguments {
     scenario: Option<String>,
     #[command(flatten)]
     outside: Outside,
-    /// Numbers of objects, separated by commas. All kinds that the program lists or watches share them.
+    /// Total numbers of objects, separated by commas. The objects are divided evenly among the kinds that the program lists or watches.
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',', default_values_t = plan::OBJECTS)]
     objects: Vec<u64>,
     /// Sizes of an object as JSON, separated by commas.
     #[arg(long, value_name = "SIZES", value_delimiter = ',', default_values_t = plan::SIZES)]
     sizes: Vec<Bytes>,
-    /// A memory limit for the program, such as 512MiB. A cgroup enforces the limit where one can be made.
+    /// A memory limit for the program, such as 512MiB. A cgroup enforces the limit, if the machine permits one.
     #[arg(long, value_name = "SIZE")]
     limit: Option<Bytes>,
-    /// Number of relists in each row. Three or more show whether a relist leaks.
+    /// Number of relists in each row with all kinds. Three or more show whether relists leak memory.
     #[arg(long, value_name = "N", default_value_t = plan::RELISTS, value_parser = clap::value_parser!(u32).range(0..=RELISTS_MAX))]
     relists: u32,
     /// Do not measure each kind alone.
@@ -58,7 +58,7 @@ pub(super) struct Arguments {
     /// The seed of the objects. Default: the seed in the scenario file.
     #[arg(long)]
     seed: Option<u64>,
-    /// The folder for size.html, size.md and size.json, which does not exist or is empty. Default: a new folder below `runs`.
+    /// The folder for size.html, size.md and size.json. It must be empty or not exist yet. Default: a new folder below `runs`.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Print JSON instead of text.
@@ -146,7 +146,7 @@ fn aim(source: &mut Source, command: &[String]) -> Result<()> {
         "{}: `size` needs `controlPlane: {{kind: mock}}`",
         source.origin
     );
-    scenario.faults = Default::default();
+    scenario.faults = Faults::default();
     scenario.script = None;
     scenario.admission = None;
     if !command.is_empty() {
@@ -160,7 +160,7 @@ fn aim(source: &mut Source, command: &[String]) -> Result<()> {
 /// The command that repeats this measurement.
 fn repeat(arguments: &Arguments) -> String {
     let list = |values: Vec<String>| values.join(",");
-    let mut words = vec![crate::started_as().to_owned(), "size".to_owned()];
+    let mut words = vec![crate::started_as(), "size".to_owned()];
     words.extend(arguments.scenario.iter().map(|name| crate::quoted(name)));
     words.push(format!("--objects {}", list(arguments.objects.iter().map(u64::to_string).collect())));
     words.push(format!("--sizes {}", list(arguments.sizes.iter().map(Bytes::to_string).collect())));

@@ -1,6 +1,7 @@
 //! One start of a subject against a mock that already holds objects, for `longhaul size`.
 //!
-//! Owns the world of the start and its end. The caller decides when to start, what to measure and how long to wait.
+//! Owns the mock control plane and the subject, and stops both. The caller decides when to start, what to measure and
+//! how long to wait.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -24,7 +25,7 @@ use crate::witness::{Open, Reporter};
 const GONE: FaultId = FaultId(1);
 /// Maximum time that the subject gets to end after SIGTERM.
 const STOP_MAX: Duration = Duration::from_secs(5);
-/// The shell command that enters a cgroup and becomes the program.
+/// The shell command: the shell enters a cgroup, then replaces itself with the program.
 const ENTER: &str = "echo $$ > \"$0\" && exec \"$@\"";
 
 /// A subject and its mock control plane.
@@ -40,7 +41,7 @@ pub(crate) struct Sized {
     _sink: Sink,
     /// Keeps the proxies of the subject's validators running.
     _validators: Validators,
-    /// Keeps the witness listening, and its channel from filling up.
+    /// Keeps the witness listening, and reads its channel so that the channel never fills up.
     _witness: (Reporter, Open, AbortOnDropHandle<()>),
 }
 
@@ -100,7 +101,7 @@ impl Sized {
         self.world.plane.subject()
     }
 
-    /// Starts the subject, in a cgroup if the caller gives the file to which the process writes its number.
+    /// Starts the subject and returns its process id. `cgroup` is the file `cgroup.procs` of the cgroup for it.
     pub(crate) fn start(&mut self, cgroup: Option<PathBuf>) -> Result<u32> {
         let mut launch = self.launch.clone();
         if let Some(procs) = cgroup {
@@ -122,7 +123,7 @@ impl Sized {
         Some((status, subject.last_words().await))
     }
 
-    /// What the subject still lacks to be ready by the scenario's own condition; `None` if it is ready.
+    /// The unmet part of the scenario's readiness condition; `None` if the subject is ready.
     pub(crate) async fn missing(&self) -> Option<String> {
         let asked = || match self.server() {
             Ok(server) if server.traffic(self.user()).requests > 0 => Asked::Judged,
@@ -132,13 +133,13 @@ impl Sized {
         Some(error.downcast_ref::<NotReady>().map_or_else(|| error.to_string(), |error| error.missing().to_owned()))
     }
 
-    /// Answers 410 to every watch from now on, until [`Self::heal`].
+    /// Ends every watch and answers 410 to its resumption, until [`Self::heal`].
     pub(crate) fn disturb(&self) -> Result<()> {
         let fault = Fault { at: Some(units::Span::from_secs(0)), ..Fault::armed(Name::Watch410) };
         self.world.begin(GONE, &fault)
     }
 
-    /// Ends the disturbance.
+    /// Ends the fault that [`Self::disturb`] began.
     pub(crate) fn heal(&self) {
         self.world.end(GONE, &Fault::armed(Name::Watch410));
     }

@@ -1,6 +1,7 @@
 //! A memory cgroup of version 1 or 2 around one start of the program.
 //!
-//! Owns the folder of the cgroup and removes it. Where no cgroup can be made, the reason is a result, not an error.
+//! Owns the folder of the cgroup and removes it. If no cgroup can be made, the result contains the reason;
+//! the measurement goes on.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -37,7 +38,7 @@ impl Cage {
                 continue;
             }
             let cage = Self { folder, version };
-            // Without this file the controller is not on for the children of this mount.
+            // If this file is missing, the memory controller is off for the children of this mount.
             if !cage.folder.join(file).exists() {
                 why = format!("the memory controller of cgroup {version} is not on in {mount}");
                 continue;
@@ -71,6 +72,7 @@ impl Drop for Cage {
             if std::fs::remove_dir(&self.folder).is_ok() || !self.folder.exists() {
                 return;
             }
+            #[expect(clippy::disallowed_methods, reason = "a destructor cannot wait asynchronously")]
             std::thread::sleep(PAUSE);
         }
     }
@@ -80,7 +82,7 @@ impl Drop for Cage {
 mod tests {
     use super::*;
 
-    /// A process that needs more than the limit is killed, and the cgroup is removed; if a cgroup can be made.
+    /// A process that needs more than the limit is killed, and the cgroup is removed. Skipped if no cgroup can be made.
     #[test]
     fn a_process_above_the_limit_is_killed() {
         let cage = match Cage::make(8 << 20) {

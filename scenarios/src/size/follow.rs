@@ -10,7 +10,8 @@ use reports::size::Form;
 
 /// Maximum number of kinds that are followed.
 const KINDS_MAX: usize = 256;
-/// Kinds of which a program only coordinates itself or writes: they do not grow with the cluster.
+/// Kinds that get no objects: leases coordinate programs, programs write events but rarely read them, and the number of
+/// definitions does not depend on the size of the cluster.
 const ASIDE: [&str; 4] =
     ["leases.coordination.k8s.io", "events", "events.events.k8s.io", "customresourcedefinitions.apiextensions.k8s.io"];
 
@@ -18,14 +19,14 @@ const ASIDE: [&str; 4] =
 #[derive(Debug, Default)]
 pub(super) struct Followed {
     kinds: BTreeMap<String, Seen>,
-    /// Number of lists and watches that are new; a program that polls repeats its lists.
+    /// Number of successful list and watch requests.
     pub(super) asks: u64,
 }
 
 #[derive(Debug, Clone, Default)]
 struct Seen {
     form: Form,
-    /// Lists that are complete, by a watch from their revision or by their closing bookmark.
+    /// Number of complete lists: a watch continued at their revision, or their closing bookmark was sent.
     complete: u64,
     lists: u64,
     named: u64,
@@ -35,7 +36,7 @@ struct Seen {
     whole_objects: bool,
 }
 
-/// A text that is the same in every request.
+/// A selector of the requests for a kind, if every request has one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 enum Once {
     #[default]
@@ -76,7 +77,7 @@ impl Followed {
                 continue;
             }
             let seen = self.kinds.entry(asked.resource.clone()).or_default();
-            // A watch of one object is no cache.
+            // A list or watch of one named object fills no cache.
             let is_one = asked.fields.as_deref().is_some_and(|fields| fields.contains("metadata.name="));
             if !matches!(asked.verb, "list" | "watch") || is_one {
                 seen.named += u64::from(asked.name.is_some() || is_one);
@@ -97,14 +98,14 @@ impl Followed {
     /// Notes lists that became complete.
     pub(super) fn complete(&mut self, gaps: &[Gap]) {
         for gap in gaps {
-            // The request itself may come with the next call.
+            // The next call of `take` may bring the list request itself.
             if !ASIDE.contains(&&*gap.resource) && self.kinds.len() < KINDS_MAX {
                 self.kinds.entry(gap.resource.to_string()).or_default().complete += 1;
             }
         }
     }
 
-    /// Kinds that the program lists or watches, with their forms and the requests that name one object.
+    /// Kinds that the program lists or watches: `(resource, form, number of requests that name one object)`.
     pub(super) fn forms(&self) -> Vec<(String, Form, u64)> {
         let asked = self.kinds.iter().filter(|(_, seen)| seen.lists > 0 || seen.form.is_watched);
         let forms = asked.map(|(resource, seen)| {
@@ -126,13 +127,13 @@ impl Followed {
         self.kinds.values().any(|seen| seen.form.is_streamed)
     }
 
-    /// Complete lists of each watched kind.
+    /// Number of complete lists of each watched kind.
     pub(super) fn lists(&self) -> BTreeMap<String, u64> {
         let watched = self.kinds.iter().filter(|(_, seen)| seen.form.is_watched && seen.complete > 0);
         watched.map(|(resource, seen)| (resource.clone(), seen.complete)).collect()
     }
 
-    /// Whether all these lists were complete again after the lists in `before`.
+    /// Whether each kind in `wanted` has its wanted number of complete lists in addition to those in `before`.
     pub(super) fn has(&self, wanted: &BTreeMap<String, u64>, before: &BTreeMap<String, u64>) -> bool {
         let of = |lists: &BTreeMap<String, u64>, resource: &String| lists.get(resource).copied().unwrap_or(0);
         let now = self.lists();

@@ -27,7 +27,7 @@ const QUIET: Duration = Duration::from_millis(1500);
 /// A streaming list whose bytes do not grow for this time has ended. Its end is not visible in the audit.
 const STREAM_QUIET: Duration = Duration::from_millis(500);
 /// Length of the window in which a program at rest uses little processor time.
-const WINDOW: Duration = Duration::from_millis(1000);
+const WINDOW: Duration = Duration::from_secs(1);
 /// Processor time in a window below which a program rests, in milliseconds.
 const WINDOW_CPU_MS: u64 = 60;
 /// Maximum number of characters of a program's last output in a row.
@@ -73,8 +73,8 @@ enum Early {
     Interrupted,
 }
 
-/// Measures one row. `resources` share the objects; `lists` are the complete lists of a start, if they are known.
-/// `None` if the user interrupted the row.
+/// Measures one row. `resources` share the objects. `lists` has the number of complete lists of each kind in a start,
+/// if these numbers are known. `None` if the user interrupted the row.
 pub(super) async fn measure(
     ground: &Ground<'_>,
     resources: &[String],
@@ -99,7 +99,7 @@ pub(super) async fn measure(
             return Ok(None);
         }
     }
-    // A limit that cannot be enforced was said before the first row.
+    // If no cgroup can be made, the result says why.
     let cage = ground.limit.and_then(|limit| Cage::make(limit).ok());
     let pid = match sized.start(cage.as_ref().map(Cage::procs)) {
         Ok(pid) => pid,
@@ -170,7 +170,7 @@ impl Start<'_> {
                 None => asks > 0 && last.elapsed() >= QUIET,
             };
             if listed && missing.is_none() && self.has_streamed() {
-                // Without known lists, the wait for quiet does not belong to the start.
+                // Without known lists, the start ended with the last list or watch, before the quiet time.
                 let at = match (lists, self.followed.is_streamed()) {
                     (None, _) => last,
                     (Some(_), true) => self.grown.1,
@@ -183,8 +183,8 @@ impl Start<'_> {
             }
             if self.began.elapsed() >= patience {
                 let words = missing.unwrap_or_else(|| match lists {
-                    Some(_) => format!("it had not listed everything after {} s", patience.as_secs()),
-                    None => format!("it listed and watched nothing for {} s", patience.as_secs()),
+                    Some(_) => format!("the program had not listed all kinds after {} s", patience.as_secs()),
+                    None => format!("no lists and watches, or no end of them, within {} s", patience.as_secs()),
                 });
                 return Err(Early::Fate(Fate::NotReady { words: short(&words) }));
             }

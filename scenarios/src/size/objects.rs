@@ -1,7 +1,9 @@
 //! Objects as real clusters hold them: labels, owners, kubectl's annotation, `managedFields`, Helm's Secrets.
 //!
-//! Owns the shape and the exact size of the objects. The same seed gives the same bytes. The objects are made for
-//! caches: they are valid where a client decodes them, but their images and hosts do not exist.
+//! Owns the shape and the exact size of the objects. The same seed gives the same bytes. Clients can
+//! decode the objects, but the images and hosts in them do not exist.
+
+use std::fmt::Write as _;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -16,7 +18,7 @@ const APPS: [&str; 8] = ["api", "worker", "frontend", "cache", "gateway", "sched
 const HELM_EVERY: u64 = 4;
 /// Annotation of `kubectl apply` with the object as it was applied.
 const APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
-/// Share of the padding that goes into the annotation of kubectl, where the object has a place for other data.
+/// The annotation of kubectl gets one part in this many of the padding, if the object has a `data` field for the rest.
 const APPLIED_SHARE: usize = 4;
 /// Maximum size of all annotations together (`TotalAnnotationSizeLimitB` of apimachinery).
 const ANNOTATIONS_MAX: usize = 200 << 10;
@@ -169,7 +171,7 @@ impl Maker<'_> {
     }
 }
 
-/// The name of the owner in each namespace.
+/// The name of the ServiceAccount in each namespace that owns objects.
 pub(crate) const OWNER: &str = "release";
 
 /// The name of the namespace with this number.
@@ -177,7 +179,7 @@ pub(crate) fn namespace(number: u64) -> String {
     format!("tenant-{number:05}")
 }
 
-/// Text of this length without characters that JSON escapes, as settings of programs look.
+/// Text of this length that looks like settings of a program, without characters that JSON escapes.
 fn settings(bytes: usize, random: &mut Random) -> String {
     let mut text = String::with_capacity(bytes + 40);
     while text.len() < bytes {
@@ -186,7 +188,7 @@ fn settings(bytes: usize, random: &mut Random) -> String {
         text.push('.');
         text.push_str(team);
         text.push('=');
-        text.push_str(&format!("{:x}", random.next()));
+        let _ = write!(text, "{:x}", random.next());
         text.push(';');
     }
     text.truncate(bytes);

@@ -13,9 +13,9 @@ pub(crate) const SIZES: [Bytes; 2] = [Bytes(1 << 10), Bytes(10 << 10)];
 pub(crate) const RELISTS: u32 = 1;
 /// Maximum number of objects in a row.
 const OBJECTS_MAX: u64 = 1_000_000;
-/// The size of an object. A smaller one has no room for labels and owners; kube-apiserver takes at most 1.5 MiB.
+/// Permitted sizes of an object. A smaller one has no room for labels and owners; kube-apiserver takes at most 1.5 MiB.
 const SIZE_RANGE: std::ops::RangeInclusive<u64> = 512..=1 << 20;
-/// Maximum number of numbers of objects, and of sizes.
+/// Maximum number of values of `--objects`, and of `--sizes`.
 const STEPS_MAX: usize = 10;
 /// Maximum number of kinds that grow alone.
 pub(crate) const KINDS_MAX: usize = 24;
@@ -25,9 +25,9 @@ const ALONE_MAX: u64 = 10_000;
 const MOCK_BYTES: u64 = 2 << 10;
 /// Share of the machine's free memory that a row may need, in percent.
 const FREE_SHARE_PCT: u64 = 85;
-/// Typical length of a row beyond its objects: start, rest, one relist, end.
+/// Typical time of a row without its objects: start, rest, one relist, end.
 const ROW: Duration = Duration::from_secs(7);
-/// Typical length of a row for each MiB of objects.
+/// Typical additional time of a row for each MiB of objects.
 const ROW_PER_MIB: Duration = Duration::from_millis(60);
 /// Typical number of watched kinds, before the first start shows it.
 const KINDS_USUAL: u64 = 4;
@@ -106,7 +106,8 @@ impl Plan {
         ))
     }
 
-    /// The numbers of objects at which a kind grows alone: a third and all of the largest number, of the largest size.
+    /// The steps of each kind alone: the largest number of objects (at most `ALONE_MAX`), and a third of it, of the
+    /// largest size.
     pub(crate) fn alone(&self) -> Vec<Step> {
         let most = self.steps.iter().map(|step| step.objects).max().unwrap_or(1).min(ALONE_MAX);
         let bytes = self.steps.iter().map(|step| step.bytes).max().unwrap_or(SIZES[0].0);
@@ -119,7 +120,7 @@ impl Plan {
     pub(crate) fn lasts(&self, kinds: Option<usize>) -> Duration {
         let rows: Duration = self.steps.iter().map(|step| step.lasts(self.relists)).sum();
         let kinds = kinds.map_or(KINDS_USUAL, |kinds| kinds.min(KINDS_MAX) as u64);
-        // One kind needs no rows of its own.
+        // If there is only one kind, it needs no rows of its own.
         let times = if self.with_kinds && kinds > 1 { u32::try_from(kinds).unwrap_or(1) } else { 0 };
         ROW + rows + self.alone().iter().map(|step| step.lasts(0)).sum::<Duration>() * times
     }
@@ -134,7 +135,7 @@ mod tests {
         Plan::new(objects, &sizes, RELISTS, true)
     }
 
-    /// Wrong numbers are refused with the right ones.
+    /// The error for a wrong number says which numbers are permitted.
     #[test]
     fn steps_are_bounded() {
         assert_eq!(plan(&[10, 5, 10], &[1 << 10]).unwrap().steps.len(), 2);
@@ -143,7 +144,7 @@ mod tests {
         assert!(plan(&[], &[1 << 10]).is_err());
     }
 
-    /// Too little memory is said before anything starts, with what fits.
+    /// If the memory is too small, an error before the start says how many objects fit.
     #[test]
     fn what_does_not_fit_is_refused_with_what_fits() {
         let big = plan(&[1_000, 100_000], &[10 << 10]).unwrap();

@@ -268,7 +268,7 @@ fn autoscalers() -> Vec<Sequence> {
     all
 }
 
-/// A metric of each type, with its status.
+/// `(metric in the specification, current metric in the status)`, for each type of metrics.
 const METRICS: &[(&str, &str)] = &[
     (
         r#"{"type": "Resource", "resource": {"name": "memory", "target": {"type": "AverageValue", "averageValue": "1Gi"}}}"#,
@@ -298,8 +298,8 @@ const METRICS: &[(&str, &str)] = &[
     ),
 ];
 
-/// An autoscaler of `autoscaling/v2` whose fields the older version has in annotations, and the same object written
-/// through the older version.
+/// Creates an autoscaler through `autoscaling/v2`, and reads and patches it through both versions. In `autoscaling/v1`,
+/// annotations contain the metric, the behavior and the conditions.
 fn autoscaler_with(metric: &Value, current: &Value) -> Sequence {
     let share = json!({"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization",
         "averageUtilization": 60}}});

@@ -108,7 +108,7 @@ impl Normaliser {
         if is_list || kind == "Table" {
             return self.list(value);
         }
-        // The servers have the same user, but with another uid.
+        // Both servers have the same user, but with different uids.
         if kind == "CertificateSigningRequest" {
             value["spec"]["uid"] = Value::Null;
         }

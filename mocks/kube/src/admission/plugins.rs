@@ -67,7 +67,7 @@ pub(super) fn validate(attempt: &Attempt<'_>, object: &Value) -> Result<(), Fail
     }
 }
 
-/// Asks `ResourceQuota`, the last plugin, about an object. Validating webhooks see the object before.
+/// Lets the plugin `ResourceQuota` refuse the object. This plugin is the last one, after the validating webhooks.
 pub(super) fn conclude(attempt: &Attempt<'_>, object: &Value) -> Result<Option<Reservation>, Failure> {
     if attempt.call.target.subresource.is_some() { Ok(None) } else { quota::admit(attempt, object) }
 }

@@ -63,29 +63,29 @@ fn all(cluster: &Cluster, resource: Option<&Arc<Resource>>) -> Vec<Arc<Version>>
     page.map(|page| page.items).unwrap_or_default()
 }
 
-/// The annotation for failed validations of a binding with the action `Audit`.
+/// The key of the audit annotation for failed validations, if the binding has the action `Audit`.
 const FAILURE_KEY: &str = "validation.policy.admission.k8s.io/validation_failure";
-/// Maximum length of the value of an annotation.
+/// Maximum length of the value of an audit annotation.
 const ANNOTATION_MAX_BYTES: usize = 10 * 1024;
 
 /// A failed validation of a policy.
 struct Denial {
     message: String,
     reason: String,
-    /// The index of the validation; 0 if the conditions fail.
+    /// The index of the validation; 0 for an error in a match condition or in an audit annotation.
     index: usize,
 }
 
-/// The answers of a policy for one object.
+/// The result of a policy for one object.
 #[derive(Default)]
 struct Judged {
     denials: Vec<Denial>,
-    /// `(key, value)` for the audit.
+    /// `(key, value)` of each audit annotation.
     annotations: Vec<(String, String)>,
 }
 
-/// Lets the validating policies refuse the object before it is stored; returns their warnings. After a denial the other
-/// policies still see the object, for their warnings and annotations.
+/// Lets the validating policies refuse the object before it is stored; returns their warnings. After a denial, the
+/// other policies are still evaluated for their warnings and audit annotations.
 pub(super) async fn ask(attempt: &Attempt<'_>, policies: &Policies, object: &Value) -> Result<Vec<String>, Failure> {
     let (mut warnings, mut refusal) = (Vec::new(), None);
     for policy in &policies.validating {
@@ -96,7 +96,7 @@ pub(super) async fn ask(attempt: &Attempt<'_>, policies: &Policies, object: &Val
         for binding in bindings.filter(|one| one.matches.as_ref().is_none_or(|of| of.form(attempt, object).is_some())) {
             let judged = match judge(attempt, policy, binding, &seen).await {
                 Ok(judged) => judged,
-                // Without its parameters a policy refuses, whatever the binding does about failed validations.
+                // A policy with `failurePolicy: Fail` and no parameters refuses even if the binding does not deny.
                 Err(why) => {
                     refusal.get_or_insert_with(|| refused(attempt, policy, binding, &why, ""));
                     continue;
@@ -132,7 +132,7 @@ pub(super) async fn ask(attempt: &Attempt<'_>, policies: &Policies, object: &Val
     refusal.map_or(Ok(warnings), Err)
 }
 
-/// Returns the answers of a policy for all objects of parameters. The error says why the policy has no parameters.
+/// Evaluates a policy with each of its parameter objects. The error says why these objects are not available.
 async fn judge(attempt: &Attempt<'_>, policy: &Policy, binding: &Binding, seen: &Seen<'_>) -> Result<Judged, String> {
     let parameters = match bound_parameters(attempt, policy, binding) {
         Ok(found) => found,

@@ -35,7 +35,7 @@ pub(crate) struct ListBody {
     comma: bool,
     end: Option<&'static [u8]>,
     indenter: Option<Indenter>,
-    /// Counts the bytes of this list.
+    /// The audit of the user for whom the bytes of this list count.
     counter: Option<Arc<UserAudit>>,
 }
 

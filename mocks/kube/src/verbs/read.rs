@@ -113,7 +113,7 @@ pub(super) async fn list(call: &Call) -> Result<Answer, Failure> {
         ..Default::default()
     };
     let body = renderer.list(page.items, &meta).counted(&call.audit).into();
-    Ok(Answer { about, body, ..Answer::json(StatusCode::OK, Bytes::new()) })
+    Ok(Answer { body, about, ..Answer::json(StatusCode::OK, Bytes::new()) })
 }
 
 /// The list metadata of one page of a list, if the earlier pages had `already` objects.

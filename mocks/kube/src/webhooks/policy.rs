@@ -27,7 +27,7 @@ pub(crate) struct Policy {
     pub variables: Vec<(String, Program)>,
     pub validations: Vec<Validation>,
     pub mutations: Vec<Mutation>,
-    /// `(key, value)` of the annotations for the audit.
+    /// `(key, expression)` of each audit annotation.
     pub annotations: Vec<(String, Program)>,
     /// Whether the policy is evaluated again after the object has changed.
     pub reinvoke: bool,
@@ -58,7 +58,7 @@ pub(crate) struct Binding {
     pub denies: bool,
     pub warns: bool,
     pub audits: bool,
-    /// `validationActions` as the binding has them.
+    /// The unchanged `validationActions` of the binding, for audit annotations.
     pub actions: Value,
 }
 

@@ -178,7 +178,7 @@ async fn a_version_on_its_way_out_warns() {
     }
 }
 
-/// `(collection, object, fields of the causes)`. The fields are those that a real server names.
+/// Each case is `(collection, object, fields)`: a real server names these fields in the causes of its refusal.
 #[tokio::test]
 async fn rules_of_volumes_services_and_devices_are_those_of_a_real_server() {
     let (_world, mut client) = World::alone().await;

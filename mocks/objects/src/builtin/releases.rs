@@ -23,7 +23,7 @@ pub(super) static RELEASES: Releases = Releases::of(PACKED);
 pub enum ReleaseError {
     #[error("Kubernetes {release} has no table; choose one of: {known}")]
     Unknown { release: String, known: String },
-    /// The table of another release is in use, because another server of this process has it.
+    /// Another server of this process uses the table of another release.
     #[error("Kubernetes {release} cannot be served beside {other} in one process")]
     Other { release: String, other: &'static str },
 }
@@ -57,7 +57,7 @@ impl Releases {
         }
     }
 
-    /// The chosen table; without a choice, that of [`DEFAULT`], which then is the choice.
+    /// Returns the chosen table. If no release is chosen, this call chooses [`DEFAULT`].
     pub(super) fn table(&self) -> &Table {
         self.table.get_or_init(|| {
             let chosen = *self.chosen.get_or_init(|| DEFAULT);
@@ -65,7 +65,7 @@ impl Releases {
             let (_, packed) = found.expect("the default and each choice have a table");
             let mut text = String::new();
             ZlibDecoder::new(*packed).read_to_string(&mut text).expect("the table is what the generator wrote");
-            // Names of fields and types are kept for good.
+            // The text is never freed: resources and types borrow their names from it.
             Table::read(text.leak())
         })
     }
@@ -87,7 +87,7 @@ mod tests {
         T example.v2.Gadget 1:spec:example.v2.GadgetSpec\n\
         T example.v2.GadgetSpec 1:size:i;d=3\n";
 
-    /// A second table beside the default one, as another file in the folder makes it.
+    /// The default table and a second one, as if the folder contained a second file.
     fn two() -> Releases {
         let mut encoder = ZlibEncoder::new(Vec::new(), Compression::fast());
         encoder.write_all(SMALL.as_bytes()).unwrap();

@@ -116,7 +116,7 @@ const USAGES: [&str; 23] = [
 /// Shortest validity that a request may ask for, in seconds.
 const SHORTEST_S: i64 = 600;
 
-/// Checks everything except the request itself, which the server verifies.
+/// Checks all fields except `spec.request`, which the crate `mock_kube` verifies.
 fn check(value: &Value, causes: &mut Causes) {
     let (spec, at) = (&value["spec"], At::from("spec"));
     let usages: Vec<&str> = spec["usages"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();

@@ -28,7 +28,7 @@ pub struct Kind {
     /// `(field, value)`: the value that a selector finds if no client set the field. Without an entry, the value is
     /// empty.
     pub(crate) selectable_unset: &'static [(&'static str, &'static str)],
-    /// Annotations that stand for fields of the stored object. Only whole objects show these annotations.
+    /// Annotations that the server makes from fields of the object. `PartialObjectMetadata` omits these annotations.
     pub annotations_of_fields: &'static [&'static str],
     /// Makes the cells for the columns of `kubectl get`.
     pub(crate) cells: Cells,

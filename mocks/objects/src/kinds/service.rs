@@ -46,7 +46,7 @@ fn defaults(value: &mut Value) {
         return;
     }
     set(spec, &[], "internalTrafficPolicy", json!("Cluster"));
-    // Nothing selects the pods behind such a service, so its addresses may be of any family.
+    // Clients write the endpoints of a headless service without a selector, so the addresses may be of any family.
     let is_any = spec["clusterIP"] == "None" && spec["selector"].as_object().is_none_or(Map::is_empty);
     set(spec, &[], "ipFamilyPolicy", json!(if is_any { "RequireDualStack" } else { "SingleStack" }));
     set(spec, &[], "ipFamilies", json!(["IPv4"]));

@@ -124,7 +124,7 @@ pub(super) const VOLUME_ATTACHMENT: Kind = Kind {
         ]
     },
     check: |value, causes| {
-        // New attachments have the name of a driver.
+        // The attacher of a new attachment is a driver's name.
         let attacher = value["spec"]["attacher"].as_str().unwrap_or_default();
         driver_name(attacher, true, At::from("spec.attacher"), causes);
         let source = &value["spec"]["source"];

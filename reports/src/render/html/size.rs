@@ -12,7 +12,7 @@ use crate::render::size::{FORECAST_HEADS, HOW, KIND_HEADS, STEP_HEADS, forecasts
 use crate::size::{Curve, Row, Shape, Sizes};
 use crate::words::{bytes, count, whole};
 
-/// How far beyond the played points a picture goes.
+/// The right edge of a picture, as a multiple of the largest number of objects in the rows.
 const BEYOND: f64 = 3.3;
 /// Width and height of a picture, and the place for the texts of its axes.
 const WIDTH: f64 = 640.0;
@@ -21,7 +21,7 @@ const LEFT: f64 = 80.0;
 const RIGHT: f64 = 12.0;
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 34.0;
-/// Points of the band around a forecast.
+/// Number of steps on each edge of the band around a forecast.
 const BAND: u32 = 24;
 
 #[derive(Template)]
@@ -50,7 +50,7 @@ struct Picture {
     svg: String,
 }
 
-/// The page; the file loads nothing.
+/// The page, as one file that loads no other file.
 pub fn size_html(sizes: &Sizes) -> Result<String, Error> {
     let bytes_max = sizes.limit.as_ref().map(|limit| limit.bytes);
     let rows = std::iter::once(&sizes.base).chain(&sizes.steps);
@@ -125,7 +125,7 @@ fn drawn(title: &str, curve: &Curve, rows: &[&Row], limit: Option<u64>) -> Strin
         rows.iter().filter_map(|row| Some((row.objects as f64, row.whole()?.highest_bytes as f64))).collect();
     let x_max = played * BEYOND;
     let highest = points.iter().map(|(_, y)| *y).fold(at(x_max), f64::max);
-    // A limit far above the curve would press the curve to the floor.
+    // A limit far above the curve is left out, because the curve would look flat.
     let near = limit.map(|limit| limit as f64).filter(|limit| *limit < highest * 2.0);
     let scale = Scale { x_max, y_max: near.map_or(highest, |limit| highest.max(limit)).max(1.0) * 1.08 };
     let mut svg = format!(
@@ -173,11 +173,11 @@ fn drawn(title: &str, curve: &Curve, rows: &[&Row], limit: Option<u64>) -> Strin
     svg
 }
 
-/// The outline of the band that grows from the last played point, as wide as the interval of the forecasts.
+/// The outline of the band around the forecast, from the last measured point on.
 fn band(curve: &Curve, scale: &Scale, played: f64, x_max: f64) -> Option<String> {
     let half = curve.bytes_per_object_half?;
     let at = |x: f64, sign: f64| {
-        // The interval of the slope, turned around the middle of the played points.
+        // The band has the interval of the slope; its edges are lines through the middle of the measured points.
         let away = (x - played / 2.0).abs();
         (half * away).mul_add(sign, curve.bytes_per_object.mul_add(x, curve.base_bytes))
     };

@@ -217,7 +217,7 @@ const SIGNED: &str = "\
     KzhNYVAxd3FNYXFxeVJlCmdvaTR4aTJuM3htWkZhMzJKWWlURUVqQ25pZTZUSnora1dWREJQRHc0c3NpSHFBQU1Bb0dDQ3FHU000\
     OUJBTUMKQTBjQU1FUUNJR1dBQ2o4NGI4Z2tJTStaTnZ1aE1xZmphMVA3NEp4Ti9oOG1CdmNsay9FbkFpQmI5eTJvV3pyNgpjQlpY\
     QVlIQ3Y3Y0J1RXNzdFpDb1ZYZnZ4blRXZXp2WTR3PT0KLS0tLS1FTkQgQ0VSVElGSUNBVEUgUkVRVUVTVC0tLS0tCg==";
-/// The same request with another signature.
+/// The request [`SIGNED`] with a wrong signature.
 const FORGED: &str = "\
     LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0KTUlIV01IOENBUUF3SFRFTk1Bc0dBMVVFQ2d3RVpHVjJjekVNTUFv\
     R0ExVUVBd3dEWVc1dU1Ga3dFd1lIS29aSQp6ajBDQVFZSUtvWkl6ajBEQVFjRFFnQUVoZytia1pkcWwvaW1OV3IrVlF6SzlPRWl3\
@@ -233,7 +233,7 @@ const MASTERS: &str = "\
     QWlFQWdId2QrM3RRdTRPTHFCZ01hNlBFY1JNcEthVENvVEFhUDN0Rm1ndEM1Z3c9Ci0tLS0tRU5EIENFUlRJRklDQVRFIFJFUVVF\
     U1QtLS0tLQo=";
 
-/// Certificate requests: a right one, one that its key did not sign, and two for masters.
+/// Certificate requests: a valid one, a forged one, two for the group `system:masters`, and two with wrong fields.
 fn certificate_requests() -> Vec<Value> {
     let client = "kubernetes.io/kube-apiserver-client";
     let request = |request: &str, signer: &str, usages: &[&str]| json!({"metadata": {}, "spec": {"request": request, "signerName": signer, "usages": usages}});

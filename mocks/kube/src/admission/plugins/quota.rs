@@ -28,7 +28,7 @@ pub(super) fn admit(attempt: &Attempt<'_>, object: &Value) -> Result<Option<Rese
     call.cluster().quotas.admit(call.cluster(), resource, object, judge).map(Some)
 }
 
-/// Whether a write may use more of a quota. A real server asks for updates of these kinds only.
+/// Whether the write is checked against quotas: every creation, and those updates that a real server checks too.
 fn is_counted(attempt: &Attempt<'_>, object: &Value) -> bool {
     let Some(old) = attempt.old.filter(|_| attempt.operation == Operation::Update) else {
         return attempt.operation == Operation::Create;
@@ -59,7 +59,7 @@ fn check(
         }
     }
     let mut wanted = quota::usage(resource, object);
-    // An update is charged for the difference to what the quota counted before.
+    // An update needs only the amounts that it adds to those of the old object.
     if let Some(old) = attempt.old.filter(|old| quota::concerns(quota, resource, old)) {
         for (name, before) in quota::usage(resource, old) {
             if let Some(amount) = wanted.get_mut(&name) {

@@ -9,7 +9,7 @@ const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
 const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
 const CURRENT: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
 const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
-/// The fields for the CPU utilization, in `spec` and in `status`.
+/// `(part of the object, field of the older version, pointer in a metric of the newer version)` of the CPU utilization.
 const SHARES: [(&str, &str, &str); 2] = [
     ("/spec", "targetCPUUtilizationPercentage", "/resource/target/averageUtilization"),
     ("/status", "currentCPUUtilizationPercentage", "/resource/current/averageUtilization"),
@@ -29,11 +29,11 @@ const FIELDS: [(&[&str], &str, &str); 10] = [
     (&["pods", "resource", "containerResource", "external"], "@AverageValue", "/@/averageValue"),
     (&["object"], "averageValue", "/@/averageValue"),
 ];
-/// Amounts that the older version always shows: `(types, field)`.
+/// Amounts that the older version shows as `0` if they are not set: `(types, field)`.
 const SHOWN_OF_SPEC: [(&[&str], &str); 2] = [(&["object"], "targetValue"), (&["pods"], "targetAverageValue")];
 const SHOWN_OF_STATUS: [(&[&str], &str); 2] =
     [(&["object", "external"], "currentValue"), (&["pods", "resource", "containerResource"], "currentAverageValue")];
-/// The order of fields in the annotations, which is that of a real server's types.
+/// The order of fields in the annotations, as in a real server's types.
 const ORDER: [&str; 36] = [
     "type",
     "status",
@@ -95,7 +95,7 @@ pub(super) fn from_stored(value: &mut Value) {
     if let Some(spec) = value.get_mut("spec").and_then(Value::as_object_mut)
         && let Some(behavior) = spec.remove("behavior").filter(Value::is_object)
     {
-        // A real server writes its own names of the fields, and absent fields of rules as null.
+        // In a real server's annotation, field names begin with a capital letter, and absent fields of rules are null.
         let mut behavior = renamed(&behavior, &|key| key[..1].to_uppercase() + &key[1..]);
         for direction in ["ScaleUp", "ScaleDown"] {
             for field in ["StabilizationWindowSeconds", "SelectPolicy", "Policies", "Tolerance"] {
@@ -104,7 +104,7 @@ pub(super) fn from_stored(value: &mut Value) {
         }
         hidden.push((BEHAVIOR, behavior));
     }
-    // The older type shows both numbers.
+    // The older version always has `currentReplicas`.
     if let Some(status) = value.get_mut("status").and_then(Value::as_object_mut) {
         let conditions = status.remove("conditions").filter(|all| all.as_array().is_some_and(|all| !all.is_empty()));
         hidden.extend(conditions.map(|conditions| (CONDITIONS, conditions)));
@@ -180,7 +180,7 @@ pub(super) fn to_stored(value: &mut Value) {
         let share = part.remove(field);
         let known = hidden.as_ref().and_then(Value::as_array);
         let mut metrics: Vec<Value> = known.into_iter().flatten().map(|metric| newer(metric, is_spec)).collect();
-        // The annotation of a status has the CPU utilization as well.
+        // In a status, an annotation with metrics already contains the CPU metric.
         if let Some(share) = share.filter(|_| is_spec || known.is_none()) {
             let mut source = json!({"name": "cpu"});
             if is_spec {
@@ -197,7 +197,7 @@ pub(super) fn to_stored(value: &mut Value) {
     if let (Some(behavior), Some(spec)) = (behavior, value.get_mut("spec").and_then(Value::as_object_mut)) {
         spec.insert("behavior".to_owned(), renamed(&behavior, &|key| key[..1].to_lowercase() + &key[1..]));
     }
-    // The newer type leaves out a zero, and always has the list.
+    // The newer version omits `currentReplicas: 0`, and always has `currentMetrics`.
     if let Some(status) = value.get_mut("status").and_then(Value::as_object_mut) {
         status.extend(conditions.map(|conditions| ("conditions".to_owned(), conditions)));
         if status.get("currentReplicas") == Some(&json!(0)) {
@@ -207,7 +207,7 @@ pub(super) fn to_stored(value: &mut Value) {
     }
 }
 
-/// The same value with other names of all fields, and without absent fields.
+/// Renames all fields of a value, and leaves out fields that are null.
 fn renamed(value: &Value, name: &dyn Fn(&str) -> String) -> Value {
     match value {
         Value::Object(fields) => {

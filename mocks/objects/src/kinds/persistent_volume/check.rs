@@ -9,8 +9,8 @@ use super::super::causes::Refuse;
 use super::super::pod_spec::{claim, disks, host_path, node_selector};
 use super::super::{Causes, texts};
 
-/// The sources of volumes in the order of the checks, and their names in a real server's messages about a second
-/// source. Only the first source is checked.
+/// `(source, name)`: the sources of volumes in the order of the checks. A real server uses the name when it refuses a
+/// second source. Only the first source and `flexVolume` are checked.
 const SOURCES: [(&str, &str); 22] = [
     ("hostPath", "hostPath"),
     ("gcePersistentDisk", "gcePersistentDisk"),
@@ -36,7 +36,7 @@ const SOURCES: [(&str, &str); 22] = [
     ("csi", "csi"),
 ];
 
-/// The references to Secrets that a driver of a volume may have.
+/// The fields of a source that refer to a Secret for a CSI driver.
 const SECRETS: [&str; 4] =
     ["controllerPublishSecretRef", "controllerExpandSecretRef", "nodePublishSecretRef", "nodeExpandSecretRef"];
 
@@ -59,7 +59,7 @@ pub(super) fn volume(value: &Value, causes: &mut Causes) {
     }
     let mut is_first = true;
     for (kind, named) in SOURCES.into_iter().filter(|(kind, _)| spec[*kind].is_object()) {
-        // A real server never refuses this source for another one before it.
+        // A real server accepts `flexVolume` as a second source.
         if std::mem::take(&mut is_first) || kind == "flexVolume" {
             source(value, kind, at, causes);
         } else {
@@ -168,12 +168,12 @@ fn source(value: &Value, kind: &str, above: At<'_>, causes: &mut Causes) {
     }
 }
 
-/// Refuses another source, another mode of the volume, and other nodes.
+/// Refuses changes of the source, of the mode and of a set node affinity, and the removal of the attributes class.
 pub(super) fn update(new: &Value, old: &Value, causes: &mut Causes) {
     let (after, before) = (&new["spec"], &old["spec"]);
     let kept = |of: &Value, kind: &str| {
         let mut source = of[kind].clone();
-        // A Secret for growing may be added.
+        // An update may add this Secret, which volume expansion uses.
         if before["csi"]["controllerExpandSecretRef"].is_null()
             && let Some(source) = source.as_object_mut()
         {

@@ -10,7 +10,7 @@ use super::driver_name;
 
 /// Largest `parameters` of a driver's configuration.
 const PARAMETERS_MAX_BYTES: usize = 10 * 1024;
-/// Why a reference to a request is wrong.
+/// The error for a reference that names no request.
 const NO_REQUEST: &str =
     "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'";
 
@@ -115,7 +115,7 @@ pub(super) fn check_selectors(of: &Value, at: At<'_>, causes: &mut Causes) {
     }
 }
 
-/// Checks the configurations of drivers. In a claim they may refer to requests with these names.
+/// Checks the configurations of drivers. A claim's configurations may refer to the requests in `names`.
 pub(super) fn check_config(of: &Value, at: At<'_>, names: Option<&[String]>, causes: &mut Causes) {
     let list = at.field("config");
     for (index, config) in items(of, "config").iter().enumerate() {
@@ -161,7 +161,7 @@ fn check_references(of: &Value, names: &[String], at: At<'_>, causes: &mut Cause
     }
 }
 
-/// Checks the name of an attribute, which has a domain.
+/// Checks the name of a device attribute: `DOMAIN/NAME`.
 fn attribute(name: &str, at: At<'_>, causes: &mut Causes) {
     let is_word = |text: &str| {
         text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')

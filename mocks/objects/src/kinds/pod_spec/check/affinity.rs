@@ -43,7 +43,7 @@ fn nodes(nodes: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Checks a selector of nodes, which pods and volumes have.
+/// Checks a `NodeSelector`, for pods, volumes and resource slices.
 pub(in crate::kinds) fn node_selector(selector: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     let list = at.field("nodeSelectorTerms");
     let terms = items(selector, "nodeSelectorTerms");
