@@ -165,7 +165,8 @@ pub fn warm_up(series: &Series<'_>, matters: f64) -> Option<WarmUp> {
     Some(warm_up::find(&blocks::reduce(series, &nature).ok()?, matters))
 }
 
-/// Judges only the samples from `since_s` on, in seconds of the series, because another series was not steady before.
+/// Judges only the samples from `since_s` on, in seconds of the series, because another series of the run was not
+/// steady before that time.
 pub fn judge_since(question: &Question<'_>, since_s: f64) -> Answer {
     judge_trusted(question, since_s, untrustworthy)
 }

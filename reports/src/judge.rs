@@ -4,9 +4,9 @@
 //! [`Record`] to findings, in a file of its own. A judge reads nothing but the record, so judging an old record again
 //! gives the same verdict.
 //!
-//! The verdict is fail if a budget is broken whose facts are complete, whatever else is undecided, else invalid if no
-//! judged budget can be trusted, else inconclusive if a budget could not be decided *or none was judged*, else pass. If
-//! a condition of validity is not met, `doubt.rs` decides which budgets become undecided.
+//! The verdict is the first that applies: fail if a budget with complete facts is broken; invalid if no judged budget
+//! can be trusted; inconclusive if a budget could not be decided *or none was judged*; else pass. If a condition of
+//! validity is not met, `doubt.rs` decides which budgets become undecided.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

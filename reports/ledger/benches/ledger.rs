@@ -7,8 +7,8 @@ use ledger::{Config, Ledger};
 
 const PAIRS: u64 = 20_000;
 
-/// 2,000 live objects, updated one after another. Every twentieth commit replaces an object by an object with a new
-/// name.
+/// Commits of 2,000 live objects, updated one after another, each with its observation. Every twentieth commit replaces
+/// an object by an object with a new name.
 fn pairs() -> Vec<(Commit, Observation)> {
     (0..PAIRS)
         .map(|n| {

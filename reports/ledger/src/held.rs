@@ -10,8 +10,8 @@ use facts::{Observation, Uid};
 #[derive(Debug, Default)]
 pub(super) struct HeldObservations {
     by_uid: HashMap<Uid, VecDeque<Held>>,
-    /// One entry for each observation that was ever queued, in order of arrival. The queue skips entries of
-    /// observations whose outcome is decided.
+    /// One entry for each queued observation, in order of arrival. Entries of decided observations are skipped when
+    /// they reach the front.
     arrivals: VecDeque<(u64, Uid)>,
     len: usize,
     next: u64,
@@ -57,8 +57,8 @@ impl HeldObservations {
         self.len += 1;
     }
 
-    /// The oldest queued observation, if it was made at or before `at_or_before_ms`; without a time, the oldest one in
-    /// any case.
+    /// Takes the oldest queued observation, if it was made at or before `at_or_before_ms`; without a time, takes the
+    /// oldest in any case.
     pub fn take_expired(&mut self, at_or_before_ms: Option<u64>) -> Option<Held> {
         self.trim();
         let (_, uid) = self.arrivals.front()?;

@@ -9,7 +9,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Forgotten {
-    /// The version's or object's number in the order of commits.
+    /// The number, in the order of commits, of the version's commit or of the object's deletion.
     pub order: Order,
 }
 

@@ -227,8 +227,8 @@ impl Objects {
         Inserted::New
     }
 
-    /// Forgets that this version and all later versions of the object were committed. The control plane then commits
-    /// the restored version again.
+    /// Forgets the commits of the restored version and of all later versions of its object. The caller then commits the
+    /// restored version again.
     pub fn undo(&mut self, restored: &Commit, tally: &mut Tally) {
         let Some(object) = self.by_uid.get_mut(&restored.uid).filter(|object| object.deletion.is_none()) else {
             return;

@@ -5,7 +5,7 @@
 //! deleted before its list. A new process must still observe every existing object. A restart does not excuse versions
 //! that were overdue when the process ended.
 
-/// The last time range in which no process ran.
+/// The last time range in which no process of the subject ran.
 #[derive(Debug, Clone, Copy)]
 #[expect(clippy::struct_field_names, reason = "the unit belongs to each time")]
 pub(super) struct Restart {

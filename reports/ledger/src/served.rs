@@ -67,11 +67,12 @@ impl Served {
 }
 
 impl OfResource {
-    /// Whether an object that has waited since `since_ms` may still be in the subject's queue at `now_ms`. Two facts show
-    /// a queue. The subject served objects in the first half of that time. New objects, of which it first proved a version
-    /// in the second half, had all been created in the first half or before. Only new objects show how long the queue is:
-    /// an object that is in the queue already gets a further version just before its turn. Half of the time is left for
-    /// an object that a refused write sent to the end of the queue again.
+    /// Whether an object that has waited since `since_ms` may still be in the subject's queue at `now_ms`. Two facts
+    /// show a queue. The subject served objects in the first half of the time from `since_ms` to `now_ms`. New objects,
+    /// of which it first proved a version in the second half, had all been created in the first half or before. Only
+    /// new objects show how long the queue is: an object that is in the queue already gets a further version just
+    /// before its turn. The second half leaves time for an object that a refused write sent to the end of the queue
+    /// again.
     pub fn has_queue(&self, since_ms: u64, now_ms: u64) -> bool {
         let middle_ms = since_ms + now_ms.saturating_sub(since_ms) / 2;
         let mut late = self.firsts.iter().rev().take_while(|first| first.t_ms >= middle_ms).peekable();

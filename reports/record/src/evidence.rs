@@ -181,8 +181,8 @@ impl Step {
         }
     }
 
-    /// How unimportant the event or request is: if an anomaly has too many, those with the highest number are left out
-    /// first.
+    /// How unimportant the event or request is: if an anomaly has more than [`STEPS_MAX`], those with the highest
+    /// number are left out first.
     fn spare(&self, version: &str) -> u8 {
         match self {
             _ if self.is_of(version) => 0,

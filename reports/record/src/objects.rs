@@ -7,8 +7,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Maximum number of objects with a row among those written in the quiet time (while no client but the subject writes).
-/// Rewritten objects beyond this number are only counted.
+/// Maximum number of rows for objects that were written in the quiet time (while no client but the subject writes).
+/// Objects beyond this number are only counted.
 pub const REWRITTEN_MAX: usize = 20;
 /// Maximum number of changed fields that are listed for each object written in the quiet time.
 pub const FLIPS_MAX: usize = 5;
@@ -378,12 +378,13 @@ pub struct TooMany {
 pub struct Drifted {
     /// All children that the harness deleted or edited in the run.
     pub children: u64,
-    /// Children whose parents were not written again. If such a child is correct at the end, the subject restored it.
+    /// Children whose parents were not written after the harness deleted or edited the child. If such a child is
+    /// correct at the end, the subject restored it.
     pub unwritten: u64,
     /// Children that were correct again before the next write of their parents.
     pub restored: u64,
-    /// Children whose parents were written before the child was seen correct again. The write of the parent may have
-    /// corrected them.
+    /// Children whose parents were written after the harness deleted or edited the child, and before it was correct
+    /// again. The write of the parent may have corrected them.
     pub overtaken: u64,
     /// Children whose parents were deleted before the child was correct again.
     pub gone: u64,

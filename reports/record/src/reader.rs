@@ -25,8 +25,8 @@ use super::{
 const LOGS_MAX: usize = 20;
 /// Maximum number of entries of the log folder that are examined.
 const ENTRIES_MAX: usize = 1000;
-/// The minimum time, in milliseconds, between two samples, after the writer has begun to keep one sample of each
-/// interval: a little less than an interval.
+/// In a run with one kept sample for each interval, the minimum time between two samples of a series at even distances,
+/// in milliseconds: a little less than an interval.
 const APART_MS: u64 = 4000;
 /// Maximum length of a row, in bytes: far more than the writer needs for its capped fields.
 const ROW_BYTES_MAX: u64 = 1 << 20;

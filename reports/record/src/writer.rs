@@ -47,8 +47,8 @@ const HIT_ROWS_MAX: u64 = 100;
 /// fault and each doubling of its hits have a row. Without this limit, 100 hours with one fault a minute would be 140
 /// MB.
 const HIT_ROWS_OF_ALL_MAX: u64 = 10_000;
-/// A sample stands out of its interval if its resident set is this many times that of the last sample of the interval,
-/// or the largest so far.
+/// A sample stands out if its resident set is more than this many times that of the interval's last sample, or larger
+/// than in all earlier samples.
 const PEAK_LEAST: f64 = 1.05;
 
 /// Appends the facts of a run to its record.

@@ -7,8 +7,8 @@ use crate::ledger::Outcome;
 use crate::record::AnomalyRow;
 use crate::words::{count, counted};
 
-/// The cause of an anomaly, which is the watches of its resource if these multiplied before the report. If watches of
-/// the resource did not multiply, the cause is `own`, which follows from the anomaly's history.
+/// The cause of an anomaly: multiplied watches, if the watches of its resource (`grown`) multiplied before the report.
+/// Otherwise the cause is `own`, which follows from the anomaly's history.
 pub(super) fn explain(row: &AnomalyRow, own: Explained, grown: Option<&Grown>) -> Explained {
     let told = matches!(row.outcome, Outcome::Duplicate | Outcome::Regressed | Outcome::Resurrected);
     let at_ms = row.observed_ms.unwrap_or(row.t_ms);

@@ -2,7 +2,7 @@
 //!
 //! Owns how each figure and its interval are read from a record. Versions lost in one outage are lost at once, so a
 //! thousand of them prove little more than one: a count of losses is as certain as the number of its outages. The
-//! interval of a sampled figure reaches from the least to the largest of its values in several equal times of the
+//! interval of a sampled figure reaches from the least to the largest of its values in several equal parts of the
 //! steady phase.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,8 +21,8 @@ use crate::statistics::{poisson, theil_sen};
 use crate::words::{bytes, count, micros, millis, three_digits, whole};
 
 const CONFIDENCE: f64 = 0.95;
-/// Maximum number of equal times into which the steady phase is divided for the averages of processor time. Each of
-/// these times contains at least two sampling intervals, because processor time is counted in whole milliseconds.
+/// Maximum number of equal parts into which the steady phase is divided for the averages of processor time. Each part
+/// contains at least two sampling intervals, because processor time is counted in whole milliseconds.
 const PARTS_MOST: usize = 6;
 const PARTS_LEAST: usize = 3;
 /// The limit for memory growth, in bytes per hour, if the scenario sets none. Growth of this size is visible in the

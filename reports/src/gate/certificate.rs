@@ -1,10 +1,10 @@
 //! The A/A certificate of a gate: its false alarm rate and its smallest detectable change on this machine. Pure
 //! functions compute these two figures from the measurements of the session.
 //!
-//! Two sources show the noise of the machine. The first source of noise is the pairs of B and A, from which their
-//! common shift is subtracted. The second source of noise is the *halves*: each build compared with itself in the same
-//! block (A with A, B with B). If the builds do not differ, a pair is as likely above zero as below it, so every choice
-//! of signs for the pairs is a possible session.
+//! Two sources show the noise of the machine. The first source is the pairs of B and A, from which their common shift
+//! is subtracted. The second source is each build compared with itself in a block of four measurements (A with A, B
+//! with B). If the builds do not differ, a pair is as likely above zero as below it, so every choice of signs for the
+//! pairs is a possible session.
 //!
 //! A thousand choices of signs, drawn from the seed, are decided like sessions of a gate. The percentage of choices
 //! that call B worse is the false alarm rate. The shift at which nine of ten choices call B worse is the smallest
@@ -16,7 +16,7 @@ use super::order::Draw;
 use super::pairs::Pairs;
 use crate::statistics::hodges_lehmann;
 
-/// Number of choices of signs that a gate draws for its certificate.
+/// Number of random choices of signs for the pairs that a gate draws for its certificate.
 pub const RESAMPLES: usize = 1000;
 /// The probability with which two sessions in a row must detect a change.
 pub const POWER: f64 = 0.8;
@@ -50,8 +50,9 @@ pub fn certificate(pairs: &Pairs, limit: f64, seed: u64, resamples: usize) -> Op
 }
 
 /// The noise of pairs around their middle, widened to the upper bound of the 80 % confidence interval of their spread.
-/// The certificate predicts the next gate, and a dozen pairs do not determine the spread of the next dozen. Without
-/// this factor, a promise of four in five would hold only in three of four cases (`simulation`).
+/// The certificate predicts the next gate, and a dozen pairs do not determine the spread of the next dozen. Without the
+/// widening, gates would detect the smallest detectable change in three of four cases, not in four of five
+/// (`simulation`).
 fn centred(pairs: &[f64], middle: f64) -> Vec<f64> {
     let count = pairs.len() as f64;
     let surely = if count > 1.0 { (count / chi_squared(count - 1.0)).sqrt() } else { 1.0 };
@@ -66,7 +67,8 @@ fn chi_squared(freedom: f64) -> f64 {
     freedom * (1.0 - part + NORMAL * part.sqrt()).powi(3)
 }
 
-/// The fraction of choices of signs that call B worse, and the shift at which nine of ten choices call B worse.
+/// The fraction of choices of signs for the noise that call B worse, and the shift at which nine of ten choices call B
+/// worse.
 fn account(noise: &[f64], (pairs, resamples): (usize, usize), limit: f64, draw: &mut Draw) -> Option<(f64, f64)> {
     if noise.is_empty() || resamples == 0 {
         return None;

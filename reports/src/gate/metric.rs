@@ -117,8 +117,8 @@ pub struct Rule {
     pub leads: bool,
 }
 
-/// The largest fraction by which CPU time may grow. This limit is below the 5 % of latencies, because CPU time is
-/// steadier. With a limit of 5 %, a build that is slower by 5 % would pass in every second gate (decision 043).
+/// The largest fraction by which CPU time may grow. This limit is below the limit of 5 % for latencies, because CPU
+/// time is steadier. With a limit of 5 %, a build that is slower by 5 % would pass in every second gate (decision 043).
 const CPU_LIMIT: f64 = 0.03;
 /// The largest fraction by which exact counts may grow. Different addresses and hash seeds of two processes change
 /// counts by less.

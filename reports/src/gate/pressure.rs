@@ -1,8 +1,8 @@
 //! Decides which measurements are dropped because of the machine's load, by pure functions.
 //!
 //! A machine that is always busy is no reason to drop measurements, because both builds of a pair have the same load.
-//! The certificate shows which changes can still be detected. A measurement is dropped if the machine has load in it
-//! that it does not have in other measurements.
+//! The certificate shows which changes can still be detected. A measurement is dropped if the machine has more load
+//! during this measurement than during most others.
 
 use super::slice::Slice;
 use crate::words::{micros, percent};

@@ -1,5 +1,5 @@
 //! Simulated gates with generated noise. The simulations show how often the whole method raises false alarms, and
-//! whether it detects the changes that its certificate promises. Tests of other modules use this generator too.
+//! whether it detects the changes that its A/A certificate promises. Tests of other modules use this generator too.
 
 use std::collections::BTreeMap;
 
@@ -96,7 +96,7 @@ pub(super) fn gate(seed: u64, blocks: u32, noise: Noise, times: f64) -> Judgemen
     gate_by(seed, blocks, noise, times, FEW)
 }
 
-/// Number of choices of signs for a certificate in a test; a real gate draws a thousand.
+/// Number of random choices of signs for an A/A certificate in a test; a real gate draws a thousand.
 pub(crate) const FEW: usize = 100;
 
 fn gate_by(seed: u64, blocks: u32, noise: Noise, times: f64, resamples: usize) -> Judgement {
@@ -132,8 +132,8 @@ fn identical_builds_are_seldom_called_worse() {
     }
 }
 
-/// Twice the certificate's smallest change is nearly always called worse. Gates of identical builds raise no more false
-/// alarms than their certificate states.
+/// A change of twice the smallest change in the certificate is nearly always called worse. Gates of identical builds
+/// raise no more false alarms than their certificate states.
 #[test]
 fn what_the_certificate_promises_is_seen() {
     for (name, noise) in [("quiet", QUIET), ("busy", BUSY), ("wild", WILD)] {

@@ -148,7 +148,7 @@ pub fn judge(record: &Record) -> Judgement {
     judge_by(record, RESAMPLES)
 }
 
-/// Like [`judge`], with another number of choices of signs for the certificate; 0 omits the certificate.
+/// Like [`judge`], with another number of random choices of signs for the A/A certificate; 0 omits the certificate.
 pub(crate) fn judge_by(record: &Record, resamples: usize) -> Judgement {
     let why = pressure::dropped(&record.slices);
     let mut rows: Vec<Row> = RULES.iter().filter_map(|rule| row(record, &why, rule, resamples)).collect();

@@ -33,8 +33,8 @@ const BOUND: f64 = 1.645;
 /// The growth, in standard errors of the slope, at which four of five runs detect a leak.
 const FOUND: f64 = 1.645 + 0.842;
 
-/// The length, in seconds, from which a subject may pass if its memory is quiet. The judge measures noise itself and
-/// needs no assumed number of correlation times. None if no length is enough.
+/// The length of the steady phase, in seconds, from which a subject with quiet memory may pass. The judge measures
+/// noise itself and needs no assumed number of correlation times. None if no length is enough.
 pub fn quiet_s(budget_per_s: f64) -> Option<f64> {
     let slope_s = (BOUND * SIGMA_QUIET_BYTES * (24.0 * TAU_S).sqrt() / budget_per_s).powf(2.0 / 3.0);
     (budget_per_s > 0.0).then_some(slope_s).filter(|slope_s| slope_s.is_finite())

@@ -19,7 +19,8 @@ pub struct Known {
 }
 
 impl Objects {
-    /// Every object that the subject reported and did not report as deleted, in the order of the newest commits.
+    /// Every object that the subject reported and did not report as deleted, sorted by the newest commit of each
+    /// object.
     pub fn believed(&self) -> Vec<Known> {
         let mut all: Vec<_> = self
             .by_uid

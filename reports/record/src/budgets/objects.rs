@@ -4,15 +4,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::Rate;
 
-/// Limits on the subject's writes while no other client writes. With or without this section, each run is judged that
-/// has such a time.
+/// Limits on the subject's writes while no other client writes. Each run that has such a time is judged, with or
+/// without this section.
 #[serde_with::apply(Option => #[serde(default, skip_serializing_if = "Option::is_none")])]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Writes {
-    /// How often the subject may write one object while no other client writes. The time judged is the drain, after
-    /// some time to catch up. An object counts if it was written in each third of that time, and more often than this
-    /// limit. Leases, events and writes without a change do not count. `0/s`: not at all. Default `6/m`.
+    /// How often the subject may write one object while no other client writes. The judge uses the drain, except its
+    /// start, in which the subject may catch up. An object counts if it was written in each third of that time, and
+    /// more often than this limit. Leases, events and writes without a change do not count. `0/s`: not at all. Default
+    /// `6/m`.
     pub steady: Option<Rate>,
 }
 
@@ -28,8 +29,8 @@ pub struct Finalizers {
     pub stuck: Option<u64>,
 }
 
-/// Limits on the subject's requests for churned or judged objects that it did not make. With or without this section,
-/// each run is judged whose control plane reports the author of each request (the mock).
+/// Limits on the subject's requests for churned or judged objects that it did not make. If the control plane reports
+/// the author of each request (the mock), the run is judged, with or without this section.
 #[serde_with::apply(Option => #[serde(default, skip_serializing_if = "Option::is_none")])]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

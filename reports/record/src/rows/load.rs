@@ -154,7 +154,7 @@ pub struct AdmissionRow {
     pub stored: Option<StoredRow>,
 }
 
-/// Admission objects that the control plane stored in one interval, as a watch of the harness saw them.
+/// Objects of the admission load that the control plane stored in one interval, as a watch of the harness saw them.
 #[serde_with::apply(u64 => #[serde(skip_serializing_if = "super::is_zero")])]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]

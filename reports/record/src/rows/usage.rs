@@ -22,7 +22,7 @@ pub struct Sample {
     /// The subject's TCP sockets by state. The sockets are read only every few seconds, because the kernel lists the
     /// sockets of all processes.
     pub sockets: Option<Sockets>,
-    /// The subject's memory cgroup, if the subject has its own; read with the sockets.
+    /// The subject's memory cgroup, if the subject has its own; read as often as the sockets.
     pub cgroup: Option<Cgroup>,
     /// The time that taking the sample took, in microseconds.
     pub read_cost_us: u64,

@@ -2,8 +2,8 @@
 //!
 //! A finalizer counts only if the subject added it. A finalizer in the scenario's own template may belong to any
 //! program: it is reported and not judged. An object does not count if its deletion was requested less than the
-//! deadline before the end. Nor does an object count if its writes were refused so often that the subject may still
-//! wait before its next try; the text of the finding then says so.
+//! deadline before the end. An object does not count either if its writes were refused so often that the subject may
+//! still wait before its next try; the finding says so.
 
 use std::collections::BTreeSet;
 
