@@ -19,11 +19,11 @@ pub use curve::{Curve, Forecast, Shape, curve};
 pub const SCHEMA: &str = "longhaul.size/v1";
 /// Numbers of objects for which every curve has a forecast.
 pub const FORECASTS: [u64; 4] = [1_000, 10_000, 33_000, 100_000];
-/// The relists of a row leak if each one after the first adds at least this share of the memory that all objects need.
+/// The relists in a row leak only if each relist after the first adds at least this share of the memory of all objects.
 const LEAK_SHARE: f64 = 0.05;
-/// All relists after the first together add at least this share of that memory, if they leak.
+/// They leak only if all relists after the first together add at least this share of the memory of all objects.
 const LEAK_SHARE_ALL: f64 = 0.3;
-/// Growth below this size is noise, in bytes.
+/// If all relists after the first together add less memory than this, in bytes, the growth is noise.
 const LEAK_BYTES_MIN: u64 = 2 << 20;
 /// Minimum number of relists that show a leak.
 const LEAK_RELISTS: usize = 3;
@@ -99,17 +99,17 @@ pub enum Fate {
     LimitKilled,
     /// The program ended by itself or by another signal.
     Died {
-        /// Its exit status and last output.
+        /// The program's exit status and last output.
         words: String,
     },
     /// The program did not become ready in time.
     NotReady {
-        /// What was missing.
+        /// The condition that was not met.
         words: String,
     },
     /// The program was not started.
     LeftOut {
-        /// The reason.
+        /// Why the program was not started.
         words: String,
     },
 }
@@ -229,7 +229,7 @@ pub struct Finding {
 }
 
 impl Row {
-    /// The figures of a row that was played to its end.
+    /// The figures of a row to whose end the program lived.
     pub fn whole(&self) -> Option<&Figures> {
         self.figures.as_ref().filter(|_| self.fate == Fate::Lived)
     }

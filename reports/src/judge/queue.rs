@@ -37,7 +37,7 @@ const ROOM: f64 = 0.5;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Queue {
     pub waiting: u64,
-    /// The time that the subject needs to serve these objects, in milliseconds.
+    /// The time that the subject needs to serve the objects in the queue, in milliseconds.
     pub needs_ms: u64,
     pub served: Rate,
     /// The subject's requests per second; none if the control plane does not record them.
@@ -155,7 +155,7 @@ fn rests(name: Name) -> bool {
     }
 }
 
-/// Whether the subject served objects until the end, as evenly as their number can show.
+/// Whether the subject served objects in each quarter of the drain or, if it served only a few, in each half.
 fn goes_on(backlogs: &[Backlog]) -> bool {
     backlogs.iter().all(|backlog| {
         let [first, second, third, last] = backlog.served;
@@ -219,7 +219,7 @@ fn seconds(record: &Record, backlog: &Backlog) -> Vec<u64> {
     seconds
 }
 
-/// Whether all these seconds have about the same number of requests.
+/// Whether all given seconds have about the same number of requests.
 fn is_constant(seconds: &[u64]) -> bool {
     if seconds.len() < STEADY_S {
         return false;

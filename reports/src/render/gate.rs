@@ -12,7 +12,7 @@ use crate::words::{count, counted, millis, percent};
 /// The text in a table cell for an unknown value.
 const NOTHING: &str = "–";
 
-/// How the certificate of a gate was computed, for terminal, Markdown and HTML.
+/// How the A/A certificate of a gate (its measured rate of false alarms) was computed, for terminal, Markdown and HTML.
 pub const HOW: &str = "The certificate is computed from the slices of this very session: the pairs without their common shift, and each build \
      against itself in the same block (A against A, B against B), with a thousand choices of signs drawn from the seed, each decided as \
      the session was; of the two accounts the worse one counts.";
@@ -102,7 +102,7 @@ pub fn headline(judgement: &Judgement) -> String {
     format!("{}: {}", judgement.outcome.text().to_uppercase(), judgement.reason)
 }
 
-/// The certificate of a gate in one sentence.
+/// The A/A certificate of a gate in one sentence.
 pub fn certificate(judgement: &Judgement) -> String {
     match judgement.false_alarm {
         None => "A/A certificate: not computed, because too few pairs are left.".to_owned(),

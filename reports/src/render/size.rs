@@ -153,7 +153,7 @@ pub(crate) fn place(sizes: &Sizes) -> String {
     )
 }
 
-/// The text for a terminal.
+/// The result of `longhaul size` as text for a terminal.
 pub fn size(sizes: &Sizes) -> String {
     let mut text = String::new();
     let rows: Vec<[String; 11]> = std::iter::once(&sizes.base).chain(&sizes.steps).map(step).collect();
@@ -175,7 +175,7 @@ pub fn size(sizes: &Sizes) -> String {
     text
 }
 
-/// The Markdown for a project's documentation.
+/// The result of `longhaul size` as Markdown for a project's documentation.
 pub fn size_markdown(sizes: &Sizes) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.

@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{Figures, Row, Sizes};
 
-/// Smaller differences of memory do not count, in bytes: a heap grows in such steps.
+/// Differences of memory below this size, in bytes, do not count: a heap grows in such steps.
 const BYTES_MIN: u64 = 8 << 20;
-/// Smaller differences of time do not count, in milliseconds.
+/// Differences of time below this value, in milliseconds, do not count.
 const MS_MIN: u64 = 1_000;
 /// A ratio above this value, or below its inverse, counts as a difference.
 const RATIO_MIN: f64 = 1.25;
@@ -37,7 +37,7 @@ pub struct Difference {
     pub object_bytes: u64,
     /// `highest memory`, `memory at rest` or `time to ready`.
     pub figure: String,
-    /// Bytes, or milliseconds for the time.
+    /// The figure in the first result: bytes, or milliseconds for `time to ready`.
     pub a: u64,
     pub b: u64,
     pub ratio: f64,

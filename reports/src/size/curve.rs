@@ -1,6 +1,6 @@
-//! The curve of one size of objects: a line through the played points, its interval, and forecasts.
+//! The curve of one size of objects: a line through the measured points, its interval, and forecasts.
 //!
-//! Owns the decision between "linear" and "worse than linear", and the marks of forecasts beyond the played points.
+//! Owns the decision between "linear" and "worse than linear", and the marks of forecasts beyond the measured points.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -75,8 +75,8 @@ pub struct Forecast {
     pub beyond_times: Option<f64>,
 }
 
-/// Fits the curve through the row without objects and the rows that were played to their end. `None` if there
-/// are fewer than two such rows.
+/// Fits the curve through the row without objects and the rows to whose end the program lived. `None` if there are
+/// fewer than two such rows.
 pub fn curve<'a>(
     base: &Row,
     rows: impl Iterator<Item = &'a Row>,
@@ -116,7 +116,8 @@ pub fn curve<'a>(
     })
 }
 
-/// Compares the growth up to the last point with the growth up to the point before. `y[0]` is the cost without objects.
+/// Compares the growth up to the last point with the growth up to the point before the last. `y[0]` is the cost without
+/// objects.
 fn shape(x: &[f64], y: &[f64], floor: f64) -> Shape {
     let (Some(first), [.., x1, x2], [.., y1, y2]) = (y.first(), x, y) else { return Shape::Unknown };
     if x.len() < 3 || x[0] > 0.0 || *x1 <= 0.0 || x2 <= x1 {

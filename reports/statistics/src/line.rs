@@ -1,6 +1,6 @@
 //! A straight line through a few points, by least squares, with two-sided 95 % intervals from Student's t.
 //!
-//! Used where each point is one expensive measurement, so there are too few points for robust methods.
+//! Use it if each point is one expensive measurement, so that there are too few points for robust methods.
 
 use super::{Error, check};
 

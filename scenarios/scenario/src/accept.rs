@@ -1,4 +1,5 @@
-//! Accepts TCP connections on the harness's own listeners: the witness, the receiver of alerts, the small Redis.
+//! Accepts TCP connections on the harness's own listeners: the witness, the receiver of alerts, the harness's small
+//! Redis server.
 
 use std::sync::Arc;
 use std::time::Duration;

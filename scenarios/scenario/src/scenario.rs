@@ -125,7 +125,8 @@ pub struct Scenario {
     /// none.
     #[serde(default)]
     pub churn: loadgen::churn::Sections,
-    /// Writes at exact times, or after a fault has hit something. Allowed together with churn or instead of it.
+    /// Writes of the harness at exact times, or after a fault has had an effect. Allowed together with churn or instead
+    /// of it.
     #[serde(default)]
     pub script: Option<loadgen::script::Config>,
     /// The faults and their times. Times count from the start of the warm-up. A fault without a time is active before

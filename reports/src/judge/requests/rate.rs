@@ -1,8 +1,8 @@
 //! `requests.rate`: how many requests per second the subject sends, useful or not.
 //!
 //! Requests that the subject sent before the warm-up have no time and do not count. If the subject sent more requests
-//! than the record has rows, the mean rate of each interval is judged instead. Therefore a subject cannot pass by
-//! sending more requests than have rows.
+//! than the record has rows, the mean rate of each interval is judged instead. Therefore a subject does not pass
+//! because the record lacks rows for some of its requests.
 //!
 //! The start of the load does not count, because a subject that finds many objects has work for all of them at once.
 //! Counting begins with the first quiet second: a whole second with no more requests than the limit allows, at or after

@@ -30,7 +30,7 @@ pub(super) enum Stale {
     },
 }
 
-/// The knowledge about the subject's state in a scope that its requests so far prove.
+/// The subject's state in one scope, as far as its earlier requests prove it.
 #[derive(Debug, Default)]
 struct Marks {
     /// The newest revision that the server answered with 410 since the subject's last list.

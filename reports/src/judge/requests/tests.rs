@@ -237,7 +237,7 @@ fn where_faults_mangle_the_stream_its_end_proves_nothing() {
     }
 }
 
-/// The text of a passed finding about revisions claims only what the rule checks: each watch began before a sent event.
+/// The text of a passed finding about revisions claims no more than the rule checks.
 #[test]
 fn the_sentence_of_a_good_run_says_no_more_than_is_checked() {
     let start = || vec![list(1, 0, 1000), watch(2, 10, 60_000, 1000, 2000)];

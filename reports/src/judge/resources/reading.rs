@@ -11,8 +11,8 @@ use crate::words::{bytes, count, counted, micros, percent};
 
 /// Minimum fraction of one processor that is reported as the cost of the harness's measurements.
 const SHARE_TOLD: f64 = 0.05;
-/// The shortest run for which this cost is reported, in milliseconds. Measurements begin before the run, while the
-/// subject starts.
+/// The shortest run for which the cost of the harness's measurements is reported, in milliseconds. Measurements begin
+/// before the run, while the subject starts.
 const LENGTH_MS_MIN: u64 = 10_000;
 
 /// Adds notes about the harness's own measurements to the report.

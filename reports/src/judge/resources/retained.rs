@@ -48,9 +48,9 @@ struct Burst {
     peak: u64,
     /// The number of objects that are left after the object peak.
     left: u64,
-    /// The end of the time before the object peak, in milliseconds.
+    /// The end of the time before the object peak, in milliseconds since the run's epoch.
     rises_ms: u64,
-    /// The start of the time after the object peak, in milliseconds; this time lasts until the end.
+    /// The start of the time after the object peak, in milliseconds since the run's epoch.
     falls_ms: u64,
 }
 

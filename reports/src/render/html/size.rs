@@ -1,6 +1,6 @@
 //! The HTML page of `longhaul size`: its tables, and one picture for each curve.
 //!
-//! Owns the pictures. Played points are circles; a dashed line with a band shows the forecast.
+//! Owns the pictures. Measured points are circles; a dashed line with a band shows the forecast.
 
 use std::fmt::Write as _;
 

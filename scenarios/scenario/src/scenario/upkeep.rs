@@ -49,8 +49,9 @@ pub struct TrustedKeys {
     pub every: Span,
 }
 
-/// Replacements of the validators, one after the other, like the Pods of a `StatefulSet`. Each validator gets SIGTERM,
-/// is gone for a while, and starts again at its old address. The next replacement waits until the validator is back.
+/// Replacements of the validators (the processes that verify signatures), one after the other, like the Pods of a
+/// `StatefulSet`. Each validator gets SIGTERM, is gone for a while, and starts again at its old address. The next
+/// replacement waits until the validator is back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct ValidatorRestarts {

@@ -259,7 +259,8 @@ fn signed(scenario: &Scenario) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Refuses replacements and delays of validators that do not end before the load ends.
+/// Refuses replacements and delays of validators (the processes that verify signatures) that do not end before the load
+/// ends.
 fn validators(upkeep: &Upkeep, loaded: units::Span) -> Result<(), Problem> {
     if let Some(restarts) = upkeep.validator_restarts {
         if restarts.count == 0 || restarts.every.0.is_zero() {

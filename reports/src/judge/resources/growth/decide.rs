@@ -61,7 +61,7 @@ pub(super) struct Look {
 }
 
 impl Look {
-    /// For a series without a gap, which is one of `looks` series.
+    /// The conditions for judging a series without a gap, which is one of `looks` series.
     pub(super) fn of(looks: usize) -> Self {
         Self { looks, holed: false }
     }

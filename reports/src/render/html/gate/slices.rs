@@ -26,7 +26,7 @@ const MIB: f64 = 1_048_576.0;
 struct Played<'a> {
     slice: &'a Slice,
     stretch: (u64, u64),
-    /// The range of the axis that the two measurements of the pair cover.
+    /// The range of the axis that this measurement and the other one of its pair cover.
     pair: (u64, u64),
     counts: bool,
 }
