@@ -18,7 +18,7 @@ use crate::kit::report::{Report, Samples, median};
 /// Limit of the bytes that are sent in addition to the payload, in percent of the payload's size. Base64 adds a third
 /// to the payload; the rest are names, digests, HTTP heads and TLS.
 const OVERHEAD_PCT: f64 = 40.0;
-/// Required rate of an assembly, in percent of the rate of SHA-256 alone on one core.
+/// Required rate at which the injected program assembles chunks, in percent of the rate of SHA-256 alone on one core.
 const OF_SHA_PCT: f64 = 50.0;
 /// Smallest size in megabytes for which the rate is a requirement. An assembly of 10 MB takes about 12 ms, of which 3
 /// ms start the process and touch its memory for the first time. Rates of smaller sizes are therefore only shown.

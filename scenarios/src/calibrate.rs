@@ -21,8 +21,8 @@ pub use result::{Alarms, Calibration, Expectation, Found, Gated, Judge, Play, Ro
 
 const PAGES: [&str; 3] = ["calibration.json", "calibration.md", "calibration.html"];
 
-/// Starts a calibration: judges `runs` generated series of each kind and speed, and adds `rows`, which have no runs
-/// yet.
+/// Starts a calibration: judges `runs` generated series of each kind at each speed of growth, and adds `rows`, which
+/// have no runs yet.
 pub fn begin(runs: u64, rows: Vec<Row>) -> Calibration {
     Calibration {
         schema: SCHEMA.to_owned(),

@@ -27,7 +27,7 @@ const RELIST_VARIABLE: &str = "LONGHAUL_RELIST_S";
 /// The resource that the built-in service watches.
 const SERVICE_FOLLOWS: &str = "packages.longhaul.dev";
 /// A budget only for the built-in service: the service must send a new request within this time after any fault. The
-/// service's pauses grow to 30 s, but no documented bug refuses requests long enough for such pauses.
+/// service's pauses between attempts grow to 30 s, but no documented bug refuses requests long enough for such pauses.
 const SERVICE_BLIND_MAX: Span = Span::from_secs(15);
 /// Maximum number of file descriptors of the built-in service. The highest number in any documented bug was 24, with eight
 /// connections of its workers.
@@ -44,8 +44,8 @@ pub(crate) struct Play {
     /// Offer the client only this version of HTTP: 1, 2 or both. Default: the scenario's setting.
     #[arg(long)]
     pub(crate) http: Option<Http>,
-    /// The time for the client after the last write, if the scenario gives less. Meant for clients with timeouts that are longer than the
-    /// scenario's drain. With `--clock-rate`, this is time on the client's clock.
+    /// The minimum time that the client gets after the last write. Meant for clients with timeouts that are longer than
+    /// the scenario's drain. With `--clock-rate`, this is time on the client's clock.
     #[arg(long)]
     pub(crate) drain: Option<Span>,
     /// Keep the client's own timeouts for silent watches and its own interval between lists, instead of the scenario's shorter settings.

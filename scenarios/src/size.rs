@@ -27,7 +27,7 @@ use plan::{KINDS_MAX, Plan, Step};
 
 /// The files of a result.
 pub(crate) const FILES: [&str; 3] = ["size.html", "size.md", "size.json"];
-/// Longest time that a program gets to come to rest.
+/// Longest time that a ready program gets until it uses little processor time.
 const SETTLE: Duration = Duration::from_secs(12);
 
 /// Settings from the command line.

@@ -24,7 +24,7 @@ const LOOPS: [(usize, usize); 3] = [(1, 1), (1, CONNECTIONS), (8, CONNECTIONS)];
 const SETTLING: Duration = Duration::from_millis(700);
 /// Maximum wait for outstanding answers after the last request.
 const DRAIN: Duration = Duration::from_secs(10);
-/// Rate per second and length of the plan for a closed loop: it has more requests than any closed loop sends.
+/// Rate per second and length of the plan for a closed loop: the plan has more requests than any closed loop sends.
 const ENDLESS: (f64, Duration) = (40_000.0, Duration::from_hours(1));
 const SEED: u64 = 7;
 /// Reviews per second of the latency measurement.

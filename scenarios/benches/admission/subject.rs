@@ -109,8 +109,8 @@ pub(crate) async fn service(world: &World, cores: &Cores) -> Result<Subject> {
     configured(world, cores, "admission", &json!({"resolve": {"registries": registries}})).await
 }
 
-/// Starts the service with the role `role`. `sections` are added to the service's configuration that every measurement
-/// uses.
+/// Starts the service with the role `role`. All measurements share one configuration of the service, to which this
+/// function adds `sections`.
 pub(crate) async fn configured(world: &World, cores: &Cores, role: &str, sections: &Value) -> Result<Subject> {
     let (address, health) = (free()?, free()?);
     let mut config = json!({

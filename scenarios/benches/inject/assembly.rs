@@ -1,5 +1,5 @@
-//! Measures the time from the start of the injected program until it serves, its peak memory, and the rate of SHA-256
-//! alone on one core.
+//! Measures the time from the start of the injected program until it serves images, its peak memory, and the rate of
+//! SHA-256 alone on one core.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -32,7 +32,7 @@ pub(crate) fn sha_mb_per_second() -> f64 {
     HASHED_BYTES as f64 / 1e6 / begun.elapsed().as_secs_f64()
 }
 
-/// Starts the injected program on `payload` and waits until it serves.
+/// Starts the injected program on `payload` and waits until it serves the payload's images.
 pub(crate) async fn assemble(payload: &Payload) -> Result<Assembled> {
     let out = payload.path("out");
     std::fs::create_dir(&out)?;

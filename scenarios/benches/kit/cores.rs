@@ -1,5 +1,5 @@
-//! Assigns processors: the measured program has the first processor for itself, and all other processes run on the
-//! others.
+//! Assigns processors: the measured program has the first processor for itself, and all other processes share the
+//! remaining processors.
 //!
 //! On shared processors, a closed loop mostly measures its own load generator. With a processor of its own, a program
 //! that is always busy shows its real capacity.

@@ -9,7 +9,7 @@ pub(crate) enum Figure {
     UpdateCpu,
     /// Number of updates that the server answers per second.
     UpdateRate,
-    /// The server's CPU time per event, by number of watchers. The writes are those of connections that send the next
+    /// The server's CPU time per event, by number of watchers. The events come from connections that send the next
     /// write as soon as they have an answer.
     EventCpu(usize),
     /// Time of a list, by number of objects.
@@ -33,8 +33,8 @@ pub(crate) enum Figure {
     ToldAll(usize),
     /// Memory of the whole server with this many objects of 10 KiB, as a multiple of the objects' size in a list.
     ObjectsMemory(usize),
-    /// The longest time of reading one small object, without other requests. The next figure is that time while this
-    /// many objects are listed.
+    /// The longest time of reading one small object, without other requests. The next figure is the longest time of
+    /// such a read while this many objects are listed.
     ReadAlone,
     ReadBeside(usize),
     /// The time within which 99 of 100 events reach this many watchers: alone, beside a watch that is never read, and

@@ -48,8 +48,8 @@ pub(crate) struct Writers {
     clients: Vec<Client>,
     namespace: &'static str,
     object_bytes: usize,
-    /// The number of the next write. By these numbers no two writes of an object are equal, because a server would skip
-    /// a write that changes nothing.
+    /// The number of the next write. The number makes each write of an object different, because a server would skip a
+    /// write that changes nothing.
     pub next: usize,
 }
 

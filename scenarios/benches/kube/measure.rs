@@ -1,8 +1,8 @@
 //! Runs the measurements one after the other, each alternating between the mock and the real server.
 //!
-//! This module defines the amounts of load, and subtracts the cost of all other work. The cost of an event is the
-//! difference between equal writes with and without watchers. The CPU of a server without requests is subtracted from
-//! every CPU figure.
+//! This module defines the amounts of load, and subtracts from each figure the cost of work that the figure does not
+//! name. The cost of an event is the difference between equal writes with and without watchers. The CPU of a server
+//! without requests is subtracted from every CPU figure.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,5 @@
-//! The rows of a calibration whose runs compare two builds with `longhaul gate`. Builds A and B of a row are the same
-//! program; only B has the planted bug.
+//! The rows of the calibration's table that compare two builds with `longhaul gate`. Builds A and B of a row are the
+//! same program; only B has the planted bug.
 
 use std::path::Path;
 use std::time::Duration;

@@ -54,9 +54,9 @@ const ALERTS: &str = "calibrate-alerts";
 const SHARED_CACHE: &str = "calibrate-shared-cache";
 /// Scenario with filtered watch events; takes half a minute.
 const WATCHER: &str = "watcher";
-/// Scenario in which validators are restarted; takes half a minute.
+/// Scenario in which the validators (the processes that verify signatures) are restarted; takes half a minute.
 const VALIDATORS: &str = "validator-restart";
-/// Scenario in which validators answer late; takes half a minute.
+/// Scenario in which the validators (the processes that verify signatures) answer late; takes half a minute.
 const LATE: &str = "validator-slow";
 /// Scenario with attacks by request bodies, images and signatures.
 const HOSTILE: &str = "calibrate-hostile";

@@ -32,7 +32,7 @@ pub struct Choice {
     pub long: bool,
     /// Number of runs for each planted bug.
     pub repeats: u32,
-    /// Number of runs for each program without planted bugs.
+    /// Number of runs for each row without a planted bug.
     pub clean: u32,
     /// Whether to run only rows that compare two builds. Rows that compare two builds have their own control run and
     /// their own builds without bugs.

@@ -212,7 +212,7 @@ impl<'a> Shown<'a> {
     }
 }
 
-/// The result for generated series of one kind and speed as the HTML report shows it.
+/// The result for generated series of one kind and one speed of growth, as the HTML report shows it.
 struct Generated<'a> {
     class: &'static str,
     kind: &'a str,

@@ -9,15 +9,15 @@ use reports::growth::calibration::{KINDS, Kind, Row};
 /// Growth that no judge may miss, as a multiple of the budget, and the number of series with this growth.
 const CANARY: (f64, u64) = (40.0, 10);
 
-/// Whether the judge finds a growth that cannot be missed, and accepts series without growth.
+/// Whether the judge fails every generated series whose growth no judge may miss.
 pub(super) fn canary() -> bool {
     let [level, ..] = KINDS;
     let fails = |seed| level.play(CANARY.0, seed).outcome == Outcome::Fail;
     (0..CANARY.1).all(fails)
 }
 
-/// The results for `runs` generated series of each kind and speed, ordered by kind. The result depends on the seeds,
-/// and not on the number of threads.
+/// The results for `runs` generated series of each kind at each speed of growth, ordered by kind. The result depends on
+/// the seeds, and not on the number of threads.
 pub(super) fn table(runs: u64) -> Vec<Row> {
     let work: Vec<(Kind, f64)> =
         KINDS.into_iter().flat_map(|kind| kind.speeds().into_iter().map(move |times| (kind, times))).collect();

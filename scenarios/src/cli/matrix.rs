@@ -23,8 +23,8 @@ pub(super) struct Arguments {
     /// Only run these documented bugs, by name or by row in the catalogue of bugs.
     #[arg(long, value_delimiter = ',')]
     rows: Vec<String>,
-    /// The time for a client after the last write, if the scenario of the bug gives less. Meant for clients with timeouts that are longer
-    /// than the scenario's drain. Default with `--own-clocks`: 11m.
+    /// The minimum time that a client gets after the last write. Meant for clients with timeouts that are longer than
+    /// the scenario's drain. Default with `--own-clocks`: 11m.
     #[arg(long)]
     drain: Option<units::Span>,
     /// Keep each client's own timeouts for silent watches and its own interval between lists, instead of the short

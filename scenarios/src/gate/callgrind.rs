@@ -24,7 +24,7 @@ mod profile;
 /// Maximum time under callgrind for both builds in a session, without `--quick`.
 pub(super) const THOROUGH: Duration = Duration::from_mins(3);
 pub(super) const QUICK: Duration = Duration::from_mins(1);
-/// If at least this much time is left, the thorough numbers of reviews are used.
+/// If more than this time is left until counting must end, a build gets the thorough numbers of reviews.
 const IS_THOROUGH: Duration = Duration::from_secs(45);
 /// Number of uncounted reviews before the count, in quick and thorough mode. Uncounted reviews fill caches and load
 /// code.

@@ -73,7 +73,7 @@ fn each(total: f64, of: u64) -> Option<f64> {
     (of > 0).then(|| total / of as f64)
 }
 
-/// Sends the reviews of one measurement, and measures their cost after the settling time.
+/// Sends the reviews of one measurement, and measures their cost after the warm-up.
 async fn reviews(stand: &Testbed<'_>, config: &Config, work: &Work, place: Place, slice: &mut Slice) -> Result<()> {
     let times = work.times;
     let length = times.settle + times.slice;

@@ -91,8 +91,8 @@ impl Work {
         Ok(self)
     }
 
-    /// The churn of one measurement. With reviews, the churn lasts as long as their settling time; without reviews, as
-    /// long as the measurement.
+    /// The churn of one measurement. With reviews, the churn lasts as long as the warm-up of the reviews; without
+    /// reviews, as long as the measurement.
     pub(super) fn events(&self, seed: u64) -> While {
         let Times { settle, slice, .. } = self.times;
         let (settle, length) = if self.reviews.is_some() { (Duration::ZERO, settle) } else { (settle, settle + slice) };

@@ -26,7 +26,7 @@ pub struct Choice {
     pub clients: Vec<String>,
     /// Names of bugs, or their rows in the catalogue; empty for all.
     pub rows: Vec<String>,
-    /// The time for a client after the last write, if the bug's scenario gives less.
+    /// The minimum time that a client gets after the last write.
     pub drain: Option<Span>,
     pub own_clocks: bool,
     /// How many times faster the clients' clocks run.

@@ -6,8 +6,8 @@ use procfs::process::Process;
 
 use super::process::descendants;
 
-/// Maximum difference between two values of the processor time without any work in between, because user and system
-/// time are rounded separately.
+/// Maximum amount by which the time in clock ticks exceeds the exact times of all threads if no thread has ended. The
+/// kernel rounds user and system time separately.
 const TICKS_ROUNDED_NS: u64 = 40_000_000;
 
 #[derive(Debug, Clone, Default)]

@@ -17,8 +17,7 @@ use super::ready::http_ready;
 
 /// Timeout of a canary's write; a slower control plane is not healthy.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a canary waits until the subject sees its version: longer than all timeouts of a careful client (see
-/// `missed-events.md` 2.2).
+/// How long a canary waits until the subject sees its version: longer than all timeouts of a careful client.
 const SEEN_TIMEOUT_MS: u64 = 60_000;
 /// Timeout of a canary's pull; a slower registry is not healthy.
 const PULL_TIMEOUT: Duration = Duration::from_secs(5);

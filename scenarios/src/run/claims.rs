@@ -1,5 +1,5 @@
-//! Observations that a witness derives from commits, and claims (reports without a version) about objects that are not
-//! known yet. Does no I/O, and reads and writes neither ledger nor record.
+//! Observations that a witness derives from commits, and claims (reports without a version) about objects whose commits
+//! the harness has not read yet. Does no I/O, and reads and writes neither ledger nor record.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,8 @@ use crate::witness::{Claim, Commits, Counts, Reading, Resolved};
 /// How long a claim (a report without a version) may come before the commit of its object. The delays of two watches of
 /// a real control plane differ by less than this time.
 const WAITS_MS: u64 = 2000;
-/// Maximum number of waiting claims. Most waiting claims concern objects of other programs, which never become known.
+/// Maximum number of waiting claims. Most waiting claims concern objects of other programs, whose commits the harness
+/// never reads.
 const WAITING_MAX: usize = 16_384;
 
 /// A witness that reads commits, if the subject has one, and its waiting claims.
@@ -40,8 +41,8 @@ impl Claims {
         (counts, proves.map(observation))
     }
 
-    /// Finds the version of a claim at once, or keeps the claim for later. With `at_hand` all commits are known;
-    /// without `at_hand`, the commit may come after the claim.
+    /// Finds the version of a claim at once, or keeps the claim for later. With `at_hand`, the harness has read all
+    /// commits so far; without `at_hand`, the commit may come after the claim.
     pub(super) fn claimed(&mut self, claim: Claim, at_hand: bool) -> Option<Observation> {
         match self.witness.as_mut()?.resolve(&claim, at_hand) {
             Resolved::Proves(observation) => Some(observation),

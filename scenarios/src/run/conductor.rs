@@ -111,7 +111,7 @@ struct Stage<'a> {
     receiver: Option<Arc<Receiver>>,
     /// The shared cache in which the subject keeps verdicts.
     redis: Option<Redis>,
-    /// The subject's validators, and their planned disturbances.
+    /// The subject's validators (the processes that verify signatures), with their planned restarts and delays.
     validators: Validators,
     moves: Moves,
     /// Searches the rate of the churn, if the scenario does not set the rate.
@@ -138,7 +138,7 @@ struct WarmUpLag {
     worst_p99_us: Option<u64>,
 }
 
-/// The reason why the loop ended before the work was done.
+/// The reason why the main loop of the run ended before the current phase was done.
 enum Halt {
     Signal(&'static str),
     SubjectExited(Exit),

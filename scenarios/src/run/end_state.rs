@@ -182,7 +182,8 @@ impl Reader {
     }
 
     /// Compares the objects that the control plane lists with the objects that the subject knows. If the subject has
-    /// neither an endpoint nor children that show its objects, `told` has them: the last observation of each object.
+    /// neither an endpoint nor children that show its objects, `told` with the last observation of each object counts
+    /// as the subject's state.
     pub(super) fn compare(&self, reading: &Reading, told: Vec<Known>, readings: u32) -> EndState {
         let Reading { items, listed_ms, read_ms, .. } = reading;
         let mut children = self.children(reading).into_iter();

@@ -18,7 +18,7 @@ use crate::witness::{Commits, Counts, Statement};
 
 /// Maximum number of commits read from the control plane in one batch.
 const BATCH_MAX: usize = 1024;
-/// The deadline for observations in ms until the warm-up has shown the usual lag (`events.md`: at least 5 s).
+/// The shortest deadline for observations in ms, and the deadline until the warm-up has shown the usual lag.
 pub(super) const DEADLINE_MIN_MS: u64 = 5000;
 /// The deadline as a multiple of the p99 lag of the warm-up, without faults.
 const DEADLINE_FACTOR: u64 = 3;
@@ -136,12 +136,13 @@ impl<'a> Events<'a> {
         Ok(())
     }
 
-    /// Passes the writes that the churn reports to the audit of a real control plane.
+    /// Passes on the churn's reports of its writes; on a real control plane, an audit compares these reports with the
+    /// watches.
     pub(super) fn wrote(&mut self, writes: Option<Writes>) {
         self.feed.wrote(writes);
     }
 
-    /// Waits for the last report of the audit of a real control plane. Returns the gaps in the audit.
+    /// Ends the audit of a real control plane's commits. Returns the times in which commits are unknown.
     pub(super) async fn confirm(&mut self, writer: &mut Writer) -> Result<Vec<Hole>> {
         let mut unseen = self.feed.confirm().await?;
         self.catch_up(writer)?;

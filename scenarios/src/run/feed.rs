@@ -36,7 +36,7 @@ pub(super) struct Tailed {
     tail: mock_kube::Tail,
     epoch: Instant,
     resources: BTreeSet<String>,
-    /// Handles restores of the store from an older state, if the scenario has any.
+    /// Handles restores of the control plane's store from an older state, if the scenario has any.
     past: Option<Past>,
 }
 
@@ -104,7 +104,8 @@ impl Feed {
         }
     }
 
-    /// The last report of the audit: the differences between the watches and a final list, and the gaps of the watches.
+    /// Ends the audit of a real control plane. Returns the gaps of the audit's watches, and the differences between
+    /// these watches and a final list.
     pub(super) async fn confirm(&mut self) -> Result<Vec<Unseen>> {
         let Self::Audit(audited) = self else { return Ok(Vec::new()) };
         let report = audited.audit.finish().await.context("the audit of the control plane failed")?;

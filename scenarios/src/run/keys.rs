@@ -75,7 +75,8 @@ impl Trusted {
         &self.keys
     }
 
-    /// The sections of the service's configuration with the validators and the rules for images of this registry.
+    /// Two sections of the service's configuration for images of this registry: the kinds of signature checks
+    /// (`validators`), and the rules.
     pub(crate) fn sections(&self, registry: &str) -> (Value, Value) {
         let root = |name: &str, file: &str| json!({"name": name, "keyFile": self.folder.join(file)});
         let roots = [root("release", RELEASE), root("second", SECOND)];
@@ -106,7 +107,7 @@ impl Trusted {
         json!({"validators": validators, "policy": {"rules": rules}, "resolve": {"registries": [host]}})
     }
 
-    /// Changes the trusted keys, and updates the right verdicts for the load.
+    /// Changes the trusted keys, and updates the right answers with which the load compares the service's answers.
     pub(super) fn change(&self, images: &[mock_registry::Image], truth: Option<&Truth>) -> Result<()> {
         let was = self.turned.fetch_xor(true, std::sync::atomic::Ordering::Relaxed);
         let key = if was { &self.keys.second } else { &self.keys.successor };

@@ -106,7 +106,7 @@ pub(super) struct NotReady {
 }
 
 impl NotReady {
-    /// What the subject still lacks.
+    /// The unmet part of the readiness condition.
     pub(super) fn missing(&self) -> &str {
         &self.missing
     }

@@ -14,7 +14,8 @@ use crate::clock::Clock;
 use crate::scenario::Scenario;
 
 const COMMITS_MAX: usize = 4096;
-/// Maximum number of refused writes that wait for the ledger. Without a further one, an object may count as missed.
+/// Maximum number of refused writes that wait for the ledger. Further refused writes are dropped, so an object of a
+/// dropped write may count as missed.
 const REFUSED_MAX: usize = 4096;
 
 /// Reads the subject's requests from the mock. Counts lists and watches of judged resources separately, because the

@@ -39,7 +39,7 @@ pub(crate) struct Sized {
     pub(crate) digest: Option<String>,
     /// Receives the subject's observations.
     _sink: Sink,
-    /// Keeps the proxies of the subject's validators running.
+    /// Keeps the proxies of the subject's validators (the processes that verify signatures) running.
     _validators: Validators,
     /// Keeps the witness listening, and reads its channel so that the channel never fills up.
     _witness: (Reporter, Open, AbortOnDropHandle<()>),

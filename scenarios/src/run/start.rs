@@ -68,7 +68,7 @@ pub(super) struct SubjectPlan<'a> {
     pub(super) receiver: Option<Arc<Receiver>>,
     /// The shared cache in which the subject keeps verdicts.
     pub(super) redis: Option<Redis>,
-    /// The subject's validators, and their planned disturbances.
+    /// The subject's validators (the processes that verify signatures), with their planned restarts and delays.
     pub(super) validators: Validators,
 }
 

@@ -39,7 +39,7 @@ pub(crate) struct Testbed<'a> {
     pub(crate) digest: Option<String>,
     /// The commits that the subject has seen.
     account: Shared,
-    /// Keeps the proxies of the subject's validators running.
+    /// Keeps the proxies of the subject's validators (the processes that verify signatures) running.
     _validators: Validators,
     /// Keeps the witness listening, and its channel from filling up.
     _witness: (Reporter, Open, AbortOnDropHandle<()>),
@@ -292,7 +292,7 @@ impl<'a> Testbed<'a> {
         }
     }
 
-    /// Gaps in the subject's watch streams that ended, by a new list, since the last call.
+    /// Gaps in the subject's watch streams that a new list has closed since the last call.
     fn holes(&self) -> Vec<Hole> {
         let Some(mock) = self.world.plane.mock() else { return Vec::new() };
         let hole = |gap: mock_kube::Gap| {

@@ -1,7 +1,8 @@
-//! The validators of the subject: their addresses, and their planned restarts and delays during the load.
+//! The subject's validators (the processes that verify signatures): their addresses, and their planned restarts and
+//! delays during the load.
 //!
-//! Owns the addresses, the proxies that delay answers, the state of restarts, and the record rows that prove each
-//! restart and delay. The main task of the run owns the processes.
+//! Owns the validators' addresses, the proxies that delay the answers of validators, the state of restarts, and the
+//! record rows that prove each restart and delay. The main task of the run owns the processes.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;

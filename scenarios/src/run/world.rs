@@ -312,7 +312,7 @@ impl World {
         self.endpoint.bytes()
     }
 
-    /// The mock that injects a fault, if this run has one.
+    /// The part of this run that injects the fault; `None` if no part can inject it.
     fn player(&self, fault: &Fault) -> Option<&dyn Player> {
         match fault.name.row().family {
             Family::Network => self.endpoint.faults().map(|faults| faults as &dyn Player),

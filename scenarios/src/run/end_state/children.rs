@@ -141,7 +141,7 @@ impl<'a> Known<'a> {
     }
 
     /// The parent of a child without an owner reference, found by the child's name or labels. `None` unless the
-    /// scenario's key is the owner reference.
+    /// scenario recognizes children by owner references.
     fn resembling(&self, by: &By, child: &Item) -> Option<&'a str> {
         if *by != By::Owner || !owners(child).is_empty() {
             return None;

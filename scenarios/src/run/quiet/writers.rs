@@ -44,7 +44,7 @@ impl Writers {
         self.agents.insert(key, row.user_agent.clone());
     }
 
-    /// Drops earlier writes, but keeps the resources.
+    /// Drops the writes recorded so far, but keeps the resources.
     pub(in crate::run) fn begin(&mut self) {
         self.agents.clear();
         self.full = false;

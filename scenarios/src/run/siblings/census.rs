@@ -48,7 +48,7 @@ struct Doubt {
     fresh: u64,
     all: u64,
     names: Vec<String>,
-    /// The time at which the parent had fewer children again, if it had.
+    /// The first time at which the parent had fewer children than `all`; `None` if it never had fewer.
     fewer_ms: Option<u64>,
     /// Whether this is the second check, which counts children of all versions.
     again: bool,

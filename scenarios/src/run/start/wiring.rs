@@ -44,7 +44,8 @@ pub(in crate::run) struct Again<'a> {
     pub(super) receiver: Option<Arc<Receiver>>,
     /// The shared cache for verdicts, if the scenario has one.
     pub(super) redis: Option<SocketAddr>,
-    /// The subject's validators. Restarted processes of the subject find the validators at the same addresses.
+    /// The subject's validators (the processes that verify signatures). Restarted processes of the subject find the
+    /// validators at the same addresses.
     pub(super) validators: Vec<Other>,
     /// Folders that the subject's processes find where a kubelet would mount them.
     pub(super) mounted: Option<Mounted>,

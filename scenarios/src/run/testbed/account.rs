@@ -26,10 +26,10 @@ const KEPT_MAX: usize = 65_536;
 /// Maximum number of commits read in one batch.
 const BATCH_MAX: usize = 1024;
 
-/// The account, shared by the task that follows the subject and its readers.
+/// The account, shared by the task that follows the subject and by the readers of the account.
 pub(super) type Shared = Arc<Mutex<Account>>;
 
-/// A gap in the subject's watch stream, ended by a new list, as the control plane reports it.
+/// A gap in the subject's watch stream that a new list has closed, as the control plane reports it.
 pub(super) struct Hole {
     pub(super) resource: String,
     pub(super) after: Order,

@@ -43,7 +43,8 @@ pub struct Args {
     /// Longest time without a message on a watch. Bookmarks must come more often.
     #[arg(long, default_value = "4s")]
     pub silence: Span,
-    /// How long consistent lists must be older than the known state before the client accepts them.
+    /// Time in which every consistent list must have an older revision than the newest known one, before the client
+    /// accepts such a list.
     #[arg(long, default_value = "6s")]
     pub rewind_patience: Span,
     /// Print each request and its reason to stderr.

@@ -72,7 +72,7 @@ pub enum Mistake {
     /// Gives up at the first 429 or 5xx, while its process continues.
     #[value(name = "gives-up-on-5xx")]
     GivesUpOn5xx,
-    /// Keeps a flag "reconnect pending" after a failed connection attempt, which prevents all further attempts.
+    /// After a failed connection attempt, keeps a flag "reconnect pending" that prevents all further attempts.
     PendingFlagStuck,
     /// Closes the watch for a list. If that list fails, there is no watch until the next periodic list.
     ListFailureKillsWatch,
@@ -111,7 +111,8 @@ pub enum Mistake {
     /// Keeps objects by name, so that a new object with an old name counts as an update.
     ReplacesByName,
 
-    /// Skips an event if its revision is not newer than that of the last event, even if that was of another object.
+    /// Skips an event if its revision is not newer than that of the last event, even if the last event was of another
+    /// object.
     SkipsWhatIsNotNewer,
     /// Accepts every event, even one that is older than its cache.
     BelievesEveryEvent,
@@ -178,8 +179,8 @@ pub enum Mistake {
 
 use Mistake as M;
 
-/// Bugs of the catalogue (`missed-events.md`, tables 2.3 and 3), each with the mistakes that repeat it, the best one
-/// first. The bugs 62 to 65, M15 and M16 are only in the library of bugs and not in the catalogue.
+/// Bugs of the catalogue, each with the mistakes that repeat the bug, the best mistake first. The bugs 62 to 65, M15
+/// and M16 are only in the library of bugs and not in the catalogue.
 pub const ROWS: &[(&str, &[Mistake])] = &[
     ("1", &[M::NoReadTimeout]),
     ("2", &[M::NoReadTimeout]),
